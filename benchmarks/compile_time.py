@@ -18,7 +18,7 @@ import click
 import static
 from benchmarks import deep, summary
 from benchmarks.table import chosen
-from compare.instruments.time.rounds import collected
+from compare.instruments.time.rounds import without_collection
 from compare.page import tables
 from compare.run.environment import environment, pin
 from static import clock
@@ -43,7 +43,7 @@ def measured(name: str, nodes: int) -> Compiled:
     """Compile a shape in about so many nodes, save and load it."""
     f, args = deep.program(name, deep.steps(name, nodes))
     stored: clock.Seconds = {}
-    with collected(), tempfile.TemporaryDirectory() as folder:
+    with without_collection(), tempfile.TemporaryDirectory() as folder:
         executable = static.compile(f, *args)
         file = Path(folder) / "graph"
         with clock.adding_to(stored):

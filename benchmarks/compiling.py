@@ -16,7 +16,7 @@ import click
 import static
 from benchmarks.programs import ROWS
 from benchmarks.rows import Row
-from compare.instruments.time.rounds import collected
+from compare.instruments.time.rounds import without_collection
 from compare.page import tables
 from compare.run.environment import pin
 
@@ -37,7 +37,7 @@ def step(row: Row) -> Compiled:
 def compiled(f: Callable[..., Any], args: Sequence[Any]) -> Compiled:
     """Compile once, as a user's call does it."""
     traced = len(static.trace(f, *args))
-    with collected():
+    with without_collection():
         start = time.perf_counter()
         executable = static.compile(f, *args)
         seconds = time.perf_counter() - start

@@ -151,7 +151,7 @@ def main(frameworks: tuple[str, ...], rounds: int, block: float) -> None:
     pin()  # before a framework counts the cores: on two of them TensorFlow's threads move a step by a tenth
     rows = []
     for name in frameworks or STEPS:
-        engine = engines.named(name)
+        engine = engines.find_engine(name)
         if engine.missing:
             click.echo(engine.missing, err=True)
             continue

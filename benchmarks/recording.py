@@ -21,7 +21,7 @@ import numpy as np
 
 import dynamic
 from benchmarks.workers import CLOCKS
-from compare.instruments.time.rounds import Clock, calibrate, collected, orders, time_block
+from compare.instruments.time.rounds import Clock, calibrate, orders, time_block, without_collection
 from compare.page import tables
 from compare.run.environment import pin
 
@@ -62,7 +62,7 @@ def cost(op: str, rounds: int, clock: Clock = time.perf_counter_ns, block: float
     blocks: dict[str, list[float]] = {mode: [] for mode in MODES}
     for order in islice(orders(MODES, Random(0)), rounds):
         for mode in order:
-            with dynamic.set_grad_enabled(mode == "recorded"), collected():
+            with dynamic.set_grad_enabled(mode == "recorded"), without_collection():
                 blocks[mode].append(time_block(by_mode[mode], counts[mode], clock))
     return blocks
 
@@ -89,7 +89,7 @@ def tape(length: int, repeats: int = 3) -> Tape:
 
 def _times(length: int) -> tuple[float, float]:
     x = dynamic.tensor(1.0, requires_grad=True)
-    with collected():
+    with without_collection():
         start = time.perf_counter()
         y = chain(x, length)
         middle = time.perf_counter()

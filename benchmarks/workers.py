@@ -20,8 +20,8 @@ from statistics import median
 from tempfile import gettempdir
 from typing import Any, NamedTuple
 
-from compare.errors import WorkerError, described
-from compare.instruments.time.rounds import calibrate, collected, time_block
+from compare.errors import WorkerError, describe_error
+from compare.instruments.time.rounds import calibrate, time_block, without_collection
 from compare.run import environment
 
 CLOCKS: dict[str, Callable[[], int]] = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}
@@ -156,7 +156,7 @@ def _serve(pipe: Connection, row: str, arm: str, settings: Settings) -> None:
     except EOFError:
         return
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the table says of it)
-        pipe.send(described(error))
+        pipe.send(describe_error(error))
 
 
 def _blocks(pipe: Connection, row: str, arm: str, settings: Settings) -> None:
@@ -171,7 +171,7 @@ def _blocks(pipe: Connection, row: str, arm: str, settings: Settings) -> None:
         pipe.recv()
         count, _ = calibrate(step, PIECE, clock)[-1]
         while True:
-            with collected():
+            with without_collection():
                 pipe.send(_block(step, count, clock, settings.block))
             pipe.recv()
 

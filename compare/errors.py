@@ -90,7 +90,7 @@ def without_folders(text: str) -> str:
     return _FOLDERS.sub("", text)
 
 
-def described(error: BaseException, function: str = "") -> str:
+def describe_error(error: BaseException, function: str = "") -> str:
     """`ValueError: what went wrong (model.py:12)`, the place without its folder.
 
     It is the last line that ran, of the file in `function`, a `FILE.py:FUNCTION`, if a line of that file ran, or else
@@ -103,24 +103,24 @@ def described(error: BaseException, function: str = "") -> str:
 
 
 def place_of(error: BaseException, function: str = "") -> str:
-    """The place of `described`, `model.py:12`; empty where there is none."""
+    """The place of `describe_error`, `model.py:12`; empty where there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not is_ours(frame.filename)]
     users = [frame for frame in outside if is_users(frame.filename)]
     others = [] if isinstance(error, CompareError) else outside or frames
-    places = _within(frames, function) or [
+    places = _lines_in_file(frames, function) or [
         f"{Path(frame.filename).name}:{frame.lineno}" for frame in (users or others)[-1:]
     ]
     return places[-1] if places else ""
 
 
 @contextmanager
-def refused(function: str) -> Iterator[None]:
+def refuse_exit(function: str) -> Iterator[None]:
     """Inside, code that would end this process is stopped. Raises FunctionError that names the call and its line."""
     try:
-        with stopped():
+        with stop_exits():
             yield
-    except (SystemExit, Ended) as error:
+    except (SystemExit, ProcessEnded) as error:
         call = f"sys.exit({error.code!r})" if isinstance(error, SystemExit) else str(error)
         place = place_of(error, function)
         raise FunctionError(
@@ -130,18 +130,18 @@ def refused(function: str) -> Iterator[None]:
 
 
 @contextmanager
-def explained(function: str) -> Iterator[None]:
+def explain_user_error(function: str) -> Iterator[None]:
     """Inside, what the user's own code raises is a FunctionError that names the last line of the user's that ran.
 
     So is a call by which it would end the process (`compare.errors`).
     """
     try:
-        with refused(function):
+        with refuse_exit(function):
             yield
     except CompareError:
         raise
     except Exception as error:
-        places = _within(traceback.extract_tb(error.__traceback__), function)
+        places = _lines_in_file(traceback.extract_tb(error.__traceback__), function)
         line = f"{places[-1]}: " if places and f"({places[-1]})" not in str(error) else ""
         raise FunctionError(f"{function}: {line}{type(error).__name__}: {error}") from error
 
@@ -190,7 +190,7 @@ def _libraries() -> tuple[str, ...]:
     return tuple({str(Path(sysconfig.get_path(name)).resolve()) + os.sep for name in names})
 
 
-def _within(frames: traceback.StackSummary, function: str) -> list[str]:
+def _lines_in_file(frames: traceback.StackSummary, function: str) -> list[str]:
     """The lines that ran of the file in `FILE.py:FUNCTION`."""
     file = Path(function.rpartition(":")[0]).name
     return [f"{file}:{frame.lineno}" for frame in frames if Path(frame.filename).name == file]
@@ -200,12 +200,12 @@ CALLS = ("_exit", "abort", "execv", "execve")
 """Of `os`; those that replace the process by another program come down to the last two."""
 
 
-class Ended(BaseException):
+class ProcessEnded(BaseException):
     """The process would have ended here. No Exception, since code that ends its process expects none."""
 
 
 @contextmanager
-def stopped() -> Iterator[None]:
+def stop_exits() -> Iterator[None]:
     """Inside, these calls raise Ended. A copy of this process, made by a fork, ends as it will."""
     before = {name: getattr(os, name) for name in CALLS if hasattr(os, name)}
     for name, end in before.items():
@@ -223,6 +223,6 @@ def _raising(name: str, end: Callable[..., NoReturn]) -> Callable[..., NoReturn]
     def refuse(*args: Any) -> NoReturn:
         if os.getpid() != process:
             end(*args)
-        raise Ended(f"os.{name}({', '.join(map(repr, args[:1]))})")
+        raise ProcessEnded(f"os.{name}({', '.join(map(repr, args[:1]))})")
 
     return refuse

@@ -26,7 +26,7 @@ class Extension(NamedTuple, Generic[T]):
     source: str
 
 
-def added(what: str, kind: type[T], ours: Collection[str]) -> dict[str, Extension[T]]:
+def load_extensions(what: str, kind: type[T], ours: Collection[str]) -> dict[str, Extension[T]]:
     """What entry points of the group `graphduel.WHAT` give, by the names that they share with it.
 
     A class is called without an argument. One that cannot be used costs itself alone, with a line on stderr that says

@@ -55,7 +55,7 @@ def magic(shell: Any) -> Any:
         arguments; `inputs` if not given.
         """
         try:
-            return _compared(shell, line, cell)
+            return _compare_cell(shell, line, cell)
         except (CompareError, GraphError) as error:  # a refusal is an answer, which no traceback makes clearer
             echo(f"{type(error).__name__}: {error}", err=True)
             return None
@@ -63,7 +63,7 @@ def magic(shell: Any) -> Any:
     return graphduel
 
 
-def _compared(shell: Any, line: str, cell: str) -> Any:
+def _compare_cell(shell: Any, line: str, cell: str) -> Any:
     asked = _words().parse_args(shlex.split(line))
     name = _last_function(cell)
     if not shell.run_cell(cell).success:

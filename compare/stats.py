@@ -93,7 +93,7 @@ def ratio_interval(
     processes, or such as put the ends over `WIDEST` apart, have an estimate and no interval. Raises ValueError for data
     that are empty, not paired, or not positive.
     """
-    return _mean_interval(_paired(_logs(numerator), _logs(denominator)), seed, resamples, comparisons)
+    return _mean_interval(_log_ratios(_logs(numerator), _logs(denominator)), seed, resamples, comparisons)
 
 
 def unpaired_ratio_interval(numerator: Nested, denominator: Nested) -> Interval:
@@ -104,7 +104,7 @@ def unpaired_ratio_interval(numerator: Nested, denominator: Nested) -> Interval:
     processes on a side, or such as put the ends over `WIDEST` apart, have an estimate and no interval. Raises
     ValueError for data that are empty or not positive.
     """
-    sides = [np.array([np.mean(_winsorised(logs)) for logs in _logs(side)]) for side in (numerator, denominator)]
+    sides = [np.array([np.mean(_winsorise(logs)) for logs in _logs(side)]) for side in (numerator, denominator)]
     estimate = float(sides[0].mean() - sides[1].mean())
     if min(map(len, sides)) < LEAST:
         return Interval(exp(estimate))
@@ -145,7 +145,7 @@ def sum_interval(
     bottom = _logs(denominator)
     estimate, means = 0.0, np.zeros(resamples)
     for weight, numerator in terms:
-        logs = _paired(_logs(numerator), bottom)
+        logs = _log_ratios(_logs(numerator), bottom)
         estimate += weight * exp(float(np.mean([np.mean(group) for group in logs])))
         means += weight * np.exp(_resampled_means(logs, np.random.default_rng(seed), resamples))  # the same draws
     if len(bottom) < LEAST:
@@ -178,14 +178,14 @@ def _logs(nested: Nested) -> list[_Floats]:
     return [np.log(np.asarray(group, dtype=np.float64)) for group in nested]
 
 
-def _paired(numerator: list[_Floats], denominator: list[_Floats]) -> list[_Floats]:
+def _log_ratios(numerator: list[_Floats], denominator: list[_Floats]) -> list[_Floats]:
     """The logarithms of the ratios of paired blocks, those of each process Winsorised."""
     if [len(process) for process in numerator] != [len(process) for process in denominator]:
         raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
-    return [_winsorised(top - bottom) for top, bottom in zip(numerator, denominator, strict=True)]
+    return [_winsorise(top - bottom) for top, bottom in zip(numerator, denominator, strict=True)]
 
 
-def _winsorised(logs: _Floats) -> _Floats:
+def _winsorise(logs: _Floats) -> _Floats:
     """The values, the outer quarters drawn in; as they are up to three."""
     outside, ordered = len(logs) // 4, np.sort(logs)
     return np.clip(logs, ordered[outside], ordered[len(logs) - 1 - outside])

@@ -24,7 +24,7 @@ _process = 0
 _ears: list[Callable[[Told], object]] = []
 
 
-def opened() -> None:
+def open_pipe() -> None:
     """From now on this process tells what it does on a pipe of its own, and what it prints goes to stderr."""
     global _pipe, _process
     _pipe, _process = os.dup(1), os.getpid()
@@ -32,7 +32,7 @@ def opened() -> None:
 
 
 @dataclass(frozen=True)
-class Bound:
+class SecondsBound:
     """The seconds that a worker may spend from now on, whatever it tells meanwhile; None where that ends."""
 
     seconds: float | None
@@ -55,7 +55,7 @@ class CallTimes:
     seconds: Mapping[str, float]
 
 
-Told = str | Bound | FirstCall | CallTimes
+Told = str | SecondsBound | FirstCall | CallTimes
 """What a worker tells: a step, as a string, and the others."""
 
 
@@ -68,7 +68,7 @@ def now(what: str) -> None:
 
 
 @contextmanager
-def bounded(seconds: float) -> Iterator[None]:
+def bound_seconds(seconds: float) -> Iterator[None]:
     """Inside, who has asked ends this process once it has spent so many seconds, also in native code."""
     _tell(_BOUND, seconds)
     try:
@@ -114,7 +114,7 @@ def answer(line: bytes) -> None:
     _write(line)
 
 
-def told(line: bytes) -> Told | None:
+def parse_step(line: bytes) -> Told | None:
     """What a line tells; None for an answer, and for what others have written into the pipe."""
     if not line.startswith((_STEP, _BOUND, _CALL, _TIMES)):
         return None
@@ -126,7 +126,7 @@ def told(line: bytes) -> Told | None:
         case {"step": str(step)}:
             return step
         case {"bound": None | int() | float() as seconds}:
-            return Bound(seconds)
+            return SecondsBound(seconds)
         case {"call": [str(mode), int(number), int(calls), int() | float() as seconds]}:
             return FirstCall(mode, number, calls, seconds)
         case {"times": dict(times)} if all(isinstance(each, int | float) for each in times.values()):
@@ -141,7 +141,7 @@ def _tell(head: bytes, what: str | float | tuple[str | float, ...] | Mapping[str
             os._exit(0)
         with suppress(OSError):  # the user's code may have closed it: then there will be no answer either
             _write(line)
-    elif _ears and (what_is_told := told(line)) is not None:
+    elif _ears and (what_is_told := parse_step(line)) is not None:
         _ears[-1](what_is_told)
 
 

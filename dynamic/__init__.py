@@ -87,7 +87,7 @@ def __getattr__(name: str) -> _Any:
     """What few programs need is loaded when it is asked for. Raises AttributeError with the remedy for other names."""
     import importlib
 
-    from dynamic.pytorch.seldom import REMEDIES, explained
+    from dynamic.pytorch.seldom import REMEDIES, explain_absence
 
     if name in _LATER:
         return importlib.import_module(f"dynamic.{name}")
@@ -97,7 +97,7 @@ def __getattr__(name: str) -> _Any:
         return getattr(importlib.import_module("dynamic.pytorch.seldom"), name)
     if name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name):  # `torch.exp_(x)` is `x.exp_()`
         return getattr(Tensor, name)
-    raise AttributeError(explained(name))
+    raise AttributeError(explain_absence(name))
 
 
 __all__ = [  # noqa: PLE0604  (the last three are lists of names)

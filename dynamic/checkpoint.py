@@ -165,7 +165,7 @@ class _Segment:
                 if edge.sequence - start == self.times[-1] and self._are_these(recorded):
                     end_second_run()
 
-        with grad_mode.enable_grad(), _RunAgain(self.generators, self.leaves, note):
+        with grad_mode.enable_grad(), _Rerun(self.generators, self.leaves, note):
             try:
                 return list(filter(_has_saved, _nodes_since(start, self.f(*args, **kwargs))))
             except EnoughError:
@@ -184,7 +184,7 @@ class _Segment:
     def _difference(self, signatures: Sequence[Signature]) -> str:
         pairs = enumerate(zip(self.signatures, signatures, strict=False))
         first = next((i for i, (before, now) in pairs if before != now), min(len(signatures), len(self.signatures)))
-        before, now = (_described(run, first) for run in (self.signatures, signatures))
+        before, now = (_describe_signature(run, first) for run in (self.signatures, signatures))
         return (
             f"the second run of the checkpoint at {self.line} recorded {now} where the first recorded {before}; "
             "let the function depend on its arguments alone"
@@ -236,14 +236,14 @@ def _signature(node: Node) -> Signature:
     return node.op.name, *(spec_of(value) for value in held or () if isinstance(value, np.ndarray))
 
 
-def _described(signatures: Sequence[Signature], number: int) -> str:
+def _describe_signature(signatures: Sequence[Signature], number: int) -> str:
     if number >= len(signatures):
         return "nothing"
     name, *specs = signatures[number]
     return f"{name}({', '.join(map(repr, specs))})"
 
 
-class _RunAgain(Block):
+class _Rerun(Block):
     """Inside the block random generators draw what they drew then, and the leaves of a segment require gradients.
 
     Each result of an op in this thread is told to `note`. The leaves of a transform stop requiring gradients when its

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor, as_array
 from graphs import capture, ops
-from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, located
+from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, locate
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch import words as devices
 from graphs.frontends.torch.guard import guard
@@ -24,7 +24,7 @@ from graphs.frontends.torch.names import method
 from graphs.frontends.torch.promotion import number
 from graphs.frontends.torch.words import as_dtype, sizes
 from graphs.ops.shapes import as_count, dtype_of, new_shape
-from graphs.promotion import held
+from graphs.promotion import check_dtype
 
 __all__ = [
     "BoolTensor", "ByteTensor", "DoubleTensor", "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "ShortTensor",
@@ -46,7 +46,7 @@ def leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def made(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def make_leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
     """The same; in the trace of a step a constant of its graph."""
     tensor, step = leaf(array, dtype, device, requires_grad), capture.step_trace()
     return tensor if step is None else step.made(tensor)
@@ -60,12 +60,12 @@ def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: A
     step = capture.step_trace()
     if step is not None and (symbol := step.stacked(data, dtype)) is not None:
         return symbol
-    return made(np.array(as_array(data, None if dtype is None else as_dtype(dtype))), None, device, requires_grad)
+    return make_leaf(np.array(as_array(data, None if dtype is None else as_dtype(dtype))), None, device, requires_grad)
 
 
 def scalar_tensor(value: float, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A float without axes."""
-    return made(value, dtype or np.float32, device, requires_grad)
+    return make_leaf(value, dtype or np.float32, device, requires_grad)
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
@@ -77,7 +77,7 @@ def as_tensor(data: Any, dtype: Kind = None, device: Any = None) -> Tensor:
     """`data` itself when it is a tensor of that dtype, else a leaf that shares memory where it can."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
-    return made(as_array(data, None if dtype is None else as_dtype(dtype)), None, device)
+    return make_leaf(as_array(data, None if dtype is None else as_dtype(dtype)), None, device)
 
 
 def asarray(
@@ -101,12 +101,12 @@ def detach(input: Tensor) -> Tensor:
 
 def zeros(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
     """Zeros of a shape, given as sizes or as one tuple."""
-    return made(np.zeros(_shape(size, words), _dtype(dtype)), None, device, requires_grad)
+    return make_leaf(np.zeros(_shape(size, words), _dtype(dtype)), None, device, requires_grad)
 
 
 def ones(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
     """Ones of a shape, given as sizes or as one tuple."""
-    return made(np.ones(_shape(size, words), _dtype(dtype)), None, device, requires_grad)
+    return make_leaf(np.ones(_shape(size, words), _dtype(dtype)), None, device, requires_grad)
 
 
 def empty(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
@@ -118,12 +118,12 @@ def full(size: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = F
     """One value everywhere."""
     value = fill_value.item() if issubclass(type(fill_value), Tensor) else number(fill_value)
     kind = as_array(value, None).dtype if dtype is None else as_dtype(dtype)
-    return made(np.full(_sizes(sizes((size,))), value, kind), None, device, requires_grad)
+    return make_leaf(np.full(_sizes(sizes((size,))), value, kind), None, device, requires_grad)
 
 
 def eye(n: int, m: int | None = None, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """The identity matrix."""
-    return made(ops.eye(n, m, dtype=_dtype(dtype)), None, device, requires_grad)
+    return make_leaf(ops.eye(n, m, dtype=_dtype(dtype)), None, device, requires_grad)
 
 
 def arange(
@@ -142,7 +142,7 @@ def arange(
     _check_steps(*numbers)
     whole = builtins.all(isinstance(v, (int, np.integer)) for v in numbers)
     wanted = np.dtype(np.int64) if dtype is None and whole else _dtype(dtype)
-    return made(progression(numbers[0], numbers[1], numbers[2], wanted), wanted, device, requires_grad)
+    return make_leaf(progression(numbers[0], numbers[1], numbers[2], wanted), wanted, device, requires_grad)
 
 
 def _check_steps(start: float, end: float, step: float) -> None:
@@ -159,7 +159,7 @@ def range(start: float, end: float, step: float = 1, dtype: Kind = None, require
     """Evenly spaced values with the end among them, as floats (deprecated there)."""
     _check_steps(start, end, step)
     count = int(np.floor((end - start) / step)) + 1
-    return made(start + step * np.arange(count), dtype or np.float32, None, requires_grad)
+    return make_leaf(start + step * np.arange(count), dtype or np.float32, None, requires_grad)
 
 
 def linspace(
@@ -176,8 +176,8 @@ def linspace(
     if last is None or steps is None:
         raise ArgumentError("there are a start, an end and a number of steps; give all three")
     for value in (start, last):
-        held(dtype_of(value))
-    return made(
+        check_dtype(dtype_of(value))
+    return make_leaf(
         evenly(start, last, as_count(steps, "the number of values"), _dtype(dtype)),
         _dtype(dtype),
         device,
@@ -195,7 +195,7 @@ def logspace(
     device: Any = None,
 ) -> Tensor:
     """Powers of a base, the exponents evenly spaced."""
-    return made(
+    return make_leaf(
         base ** evenly(start, end, as_count(steps, "the number of values"), _dtype(dtype)),
         _dtype(dtype),
         device,
@@ -283,12 +283,12 @@ def new(self: Tensor, *data: Any) -> Tensor:
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:
     """The rows and the columns of the elements on and below a diagonal."""
-    return made(np.stack(np.tril_indices(row, offset, col)), dtype, device)
+    return make_leaf(np.stack(np.tril_indices(row, offset, col)), dtype, device)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:
     """The rows and the columns of the elements on and above a diagonal."""
-    return made(np.stack(np.triu_indices(row, offset, col)), dtype, device)
+    return make_leaf(np.stack(np.triu_indices(row, offset, col)), dtype, device)
 
 
 # ---- what there is to know of tensors and dtypes -------------------------------------------------
@@ -327,9 +327,7 @@ def get_default_device() -> devices.device:
 def set_default_dtype(d: Any) -> None:
     """Raises GraphError for any dtype but float32, which the default always is."""
     if as_dtype(d) != np.float32:
-        raise GraphError(
-            located(f"the default dtype is float32, not {as_dtype(d)}; give dtype= where tensors are made")
-        )
+        raise GraphError(locate(f"the default dtype is float32, not {as_dtype(d)}; give dtype= where tensors are made"))
 
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:

@@ -17,13 +17,13 @@ from typing import Any, Self
 import numpy as np
 
 from dynamic import grad_mode, tapes
-from dynamic.gradients import pulled
-from dynamic.inplace import owned
+from dynamic.gradients import pull_cotangents
+from dynamic.inplace import own_array
 from dynamic.node import Leaf, Node
 from dynamic.tape import wrap, zeros
 from dynamic.tensor import Tensor, as_array
 from graphs import promotion, transforms, tree
-from graphs.errors import NotDifferentiableError, located
+from graphs.errors import NotDifferentiableError, locate
 from graphs.ops.movement import identity
 from graphs.transforms import Argnums, Function, Pull, VjpFunction
 
@@ -34,7 +34,7 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 
     With `has_aux`, f returns `(value, anything else)`, and the function returns `(gradient, anything else)`.
     """
-    return transforms.grad(_stepped, f, argnums, has_aux)
+    return transforms.grad(_differentiate_step, f, argnums, has_aux)
 
 
 @transforms.with_argnum
@@ -54,7 +54,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
     With `has_aux`, f returns `(value, anything else)`, and only the value is differentiated.
     Raises NotDifferentiableError when f does not return one floating point number, or an argument holds ints.
     """
-    return transforms.value_and_grad(_stepped, f, argnums, has_aux)
+    return transforms.value_and_grad(_differentiate_step, f, argnums, has_aux)
 
 
 def vjp(f: Function, *primals: Any) -> tuple[Any, VjpFunction]:
@@ -63,7 +63,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, VjpFunction]:
     The tape is kept for as long as that function is, which can be called any number of times.
     Raises NotDifferentiableError for primals of ints, ShapeError for cotangents of another structure or shape.
     """
-    return transforms.vjp(_recorded, f, primals)
+    return transforms.vjp(_record, f, primals)
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -71,7 +71,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
 
     Raises NotDifferentiableError for primals of ints, ShapeError for tangents of another structure or shape.
     """
-    outputs, pushed = transforms.jvp(_recorded, f, primals, tangents)
+    outputs, pushed = transforms.jvp(_record, f, primals, tangents)
     return outputs, tree.tree_map(lambda y, t: wrap(t) if type(y) is Tensor is not type(t) else t, outputs, pushed)
 
 
@@ -82,7 +82,7 @@ def jacobian(f: Function, argnums: Argnums = 0) -> Function:
     Each leaf of the output becomes a container like the argument (a tuple of these when `argnums` is a sequence), of
     arrays of shape `output.shape + input.shape`. Costs one backward pass for every element of the output.
     """
-    return transforms.jacobian(_recorded, f, argnums)
+    return transforms.jacobian(_record, f, argnums)
 
 
 @transforms.with_argnum
@@ -92,7 +92,7 @@ def hessian(f: Function, argnums: Argnums = 0) -> Function:
     For a scalar function, arrays of shape `input.shape + input.shape`, and one backward pass for every element of
     the input.
     """
-    return transforms.hessian(_recorded, f, argnums)
+    return transforms.hessian(_record, f, argnums)
 
 
 @transforms.with_argnum
@@ -101,7 +101,7 @@ def hessian_vector_product(f: Function, argnums: int = 0) -> Function:
 
     autograd's form of `hvp`; the vector is laid out like the argument.
     """
-    return transforms.hessian_vector_product(_recorded, f, argnums)
+    return transforms.hessian_vector_product(_record, f, argnums)
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
@@ -109,10 +109,10 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
 
     Costs about twice a gradient, and never makes the Hessian.
     """
-    return transforms.hvp(_recorded, f, primals, tangents)
+    return transforms.hvp(_record, f, primals, tangents)
 
 
-def _recorded(
+def _record(
     f: Callable[..., Any], args: Sequence[Any], positions: Sequence[int], retain: bool = True
 ) -> tuple[Any, Pull]:
     """Run `f(*args)` on tensors; its outputs, and what pulls cotangents back to the arguments in `positions`.
@@ -121,10 +121,10 @@ def _recorded(
     """
     call, seen = Arguments(args, positions), grad_mode.now().recording
     run: Callable[..., tuple[Any, Any]] = _run if seen else grad_mode.enable_grad()(_run)
-    return _taped(call, *run(f, call), retain, seen)
+    return _finish_record(call, *run(f, call), retain, seen)
 
 
-def _taped(
+def _finish_record(
     call: Arguments, results: list[Any], structure: tree.Structure | None, retain: bool, seen: bool
 ) -> tuple[Any, Pull]:
     """The same once the function has run; `seen` is whether ops are recorded around it."""
@@ -140,25 +140,27 @@ def _taped(
                 seeds.append(seed)
         tensors = Tensor in map(type, seeds)
         again = (nested or (tensors and any(map(_is_recorded, seeds)))) and grad_mode.now().recording
-        gradients = pulled(outputs, seeds, edges, past, retain_graph=retain or again, create_graph=again)
+        gradients = pull_cotangents(outputs, seeds, edges, past, retain_graph=retain or again, create_graph=again)
         if again:
-            return call.regrouped([gradients[e] if e in gradients else wrap(zeros(e)) for e in edges])
-        arrays = _collected(gradients, edges)
-        return call.regrouped(list(map(wrap, arrays)) if tensors or not call.plain else arrays)
+            return call.regroup([gradients[e] if e in gradients else wrap(zeros(e)) for e in edges])
+        arrays = _collect_cotangents(gradients, edges)
+        return call.regroup(list(map(wrap, arrays)) if tensors or not call.plain else arrays)
 
-    outputs = results if nested else _handed_out(results, retain, call.plain)
+    outputs = results if nested else _copy_results(results, retain, call.plain)
     return outputs[0] if structure is None else tree.unflatten(structure, outputs), pull
 
 
-def _stepped(
+def _differentiate_step(
     f: Callable[..., Any], args: tuple[Any, ...], positions: list[int], has_aux: bool
 ) -> tuple[Any, tuple[Any, ...]]:
     """The outputs of f, whose value is to be differentiated, and its gradients: by one compiled call as a rule."""
-    compiled = None if has_aux else _compiled(f, args, positions) or _compiled_flat(f, args, positions)
+    compiled = None if has_aux else _try_compiled(f, args, positions) or _compiled_flat(f, args, positions)
     return compiled or _by_parts(f, args, positions, has_aux)
 
 
-def _compiled(f: Callable[..., Any], args: Sequence[Any], positions: list[int]) -> tuple[Any, tuple[Any, ...]] | None:
+def _try_compiled(
+    f: Callable[..., Any], args: Sequence[Any], positions: list[int]
+) -> tuple[Any, tuple[Any, ...]] | None:
     """The same of arrays and dicts of arrays; None, and f has not run, where an argument is more than that."""
     step = tapes.step(f, tuple(args), positions)
     if step is None:
@@ -167,7 +169,7 @@ def _compiled(f: Callable[..., Any], args: Sequence[Any], positions: list[int]) 
     if parts is None:
         return output, gradients
     call = Arguments.of(parts)
-    return transforms.differentiated(*_taped(call, *_leaves(output, call), False, True), has_aux=False)
+    return transforms.value_and_gradients(*_finish_record(call, *_leaves(output, call), False, True), has_aux=False)
 
 
 def _compiled_flat(
@@ -176,7 +178,7 @@ def _compiled_flat(
     """The same where containers are nested, of a function that takes the leaves of an argument as a dict of arrays."""
     if not tapes.is_compiled():
         return None
-    parted = [tree.parted(args[position]) for position in positions]
+    parted = [tree.partition(args[position]) for position in positions]
     constants = {i: constant(arg) for i, arg in enumerate(args) if i not in positions}
     if any(held_tensor for _, held_tensor in constants.values()):
         return None
@@ -187,14 +189,14 @@ def _compiled_flat(
             call[position] = grouped(list(values.values()))
         return f(*[call[i] for i in range(len(args))])
 
-    step = _compiled(of_leaves, [dict(enumerate(leaves)) for leaves, _ in parted], list(range(len(parted))))
+    step = _try_compiled(of_leaves, [dict(enumerate(leaves)) for leaves, _ in parted], list(range(len(parted))))
     if step is None:
         return None
     output, gradients = step
     return output, tuple(grouped(list(values.values())) for (_, grouped), values in zip(parted, gradients, strict=True))
 
 
-_by_parts = transforms.step_of(functools.partial(_recorded, retain=False))
+_by_parts = transforms.step_of(functools.partial(_record, retain=False))
 
 
 def _run(f: Callable[..., Any], call: Arguments) -> tuple[list[Any], tree.Structure | None]:
@@ -218,12 +220,12 @@ def _leaves(output: Any, call: Arguments) -> tuple[list[Any], tree.Structure | N
 def _result(leaf: Any, edges: Sequence[Any]) -> Any:
     """A leaf of the outputs as a tensor; an argument returned as it is gets a history of its own."""
     if issubclass(type(leaf), Tensor):
-        return _computed(identity(leaf)) if _computed(leaf)._edge in edges else leaf
+        return _compute_deferred(identity(leaf)) if _compute_deferred(leaf)._edge in edges else leaf
     is_array = isinstance(leaf, (np.ndarray, np.generic)) or promotion.is_scalar(leaf)
     return wrap(np.asarray(leaf)) if is_array else leaf
 
 
-def _computed(tensor: Tensor) -> Tensor:
+def _compute_deferred(tensor: Tensor) -> Tensor:
     """The tensor itself: one that `batched` has deferred is computed when somebody looks at its values."""
     _ = tensor._data
     return tensor
@@ -233,20 +235,20 @@ def _is_recorded(value: Any) -> bool:
     return type(value) is Tensor and value._edge is not None
 
 
-def _handed_out(results: Iterable[Any], retain: bool, plain: bool) -> list[Any]:
+def _copy_results(results: Iterable[Any], retain: bool, plain: bool) -> list[Any]:
     """Results as arrays, or as tensors without a history, that share no memory with each other.
 
     Whoever gets them may write to them, so that they share none either with a tape that is read again.
     """
     handed_out = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Node)}
-    arrays = [owned(r._data if type(r) is Tensor else r, handed_out) if hasattr(r, "dtype") else r for r in results]
+    arrays = [own_array(r._data if type(r) is Tensor else r, handed_out) if hasattr(r, "dtype") else r for r in results]
     return arrays if plain else [wrap(a) if isinstance(a, np.ndarray) else a for a in arrays]
 
 
-def _collected(gradients: dict[Any, Any], edges: list[Any]) -> list[Any]:
+def _collect_cotangents(gradients: dict[Any, Any], edges: list[Any]) -> list[Any]:
     """The cotangents that arrived at the edges, none of which anybody else sees; zeros where nothing arrived."""
     handed_out: set[int] = set()
-    return [owned(gradients[edge], handed_out) if edge in gradients else zeros(edge) for edge in edges]
+    return [own_array(gradients[edge], handed_out) if edge in gradients else zeros(edge) for edge in edges]
 
 
 _is_closed = operator.attrgetter("closed")
@@ -269,7 +271,7 @@ class Arguments:
         self._parts: list[tuple[int, Callable[[list[Any]], Any]]] = []  # leaves of an argument, and what groups them
         self.args = [None if i in positions else self._constants(arg) for i, arg in enumerate(args)]
         for position in positions:
-            self.args[position] = self._differentiated(args[position])
+            self.args[position] = self._differentiate_argument(args[position])
 
     @classmethod
     def of(cls, parts: tuple[Any, ...]) -> Self:
@@ -288,8 +290,8 @@ class Arguments:
         self.plain = self.plain and not held_tensor
         return value
 
-    def _differentiated(self, arg: Any) -> Any:
-        leaves, grouped = tree.parted(arg)
+    def _differentiate_argument(self, arg: Any) -> Any:
+        leaves, grouped = tree.partition(arg)
         self.plain = self.plain and Tensor not in map(type, leaves)
         variables = list(map(_variable, leaves))
         edges = [variable._edge for variable in variables]
@@ -306,7 +308,7 @@ class Arguments:
                 variable._edge.closed = True
                 variable._edge = None
 
-    def regrouped(self, gradients: list[Any]) -> tuple[Any, ...]:
+    def regroup(self, gradients: list[Any]) -> tuple[Any, ...]:
         """The flat list of gradients as one container per differentiated argument."""
         rest = iter(gradients)
         return tuple([grouped(list(itertools.islice(rest, count))) for count, grouped in self._parts])
@@ -337,7 +339,7 @@ def _variable(leaf: Any) -> Tensor:
         leaf = as_array(leaf, None) if issubclass(type(leaf), Tensor) or not np.isscalar(leaf) else np.asarray(leaf)
         if leaf.dtype.kind != "f":
             raise NotDifferentiableError(
-                located(f"gradient with respect to {leaf.dtype} values; convert them to a float")
+                locate(f"gradient with respect to {leaf.dtype} values; convert them to a float")
             )
     variable = wrap(leaf)
     variable._edge = Leaf(variable)

@@ -43,7 +43,7 @@ _kinds = {(on, off): Mode(on, off) for on, off in itertools.product((False, True
 _outside = _kinds[True, False]
 
 
-def followed(follow: Callable[[Any], object]) -> None:
+def follow_modes(follow: Callable[[Any], object]) -> None:
     """Let the compiled tape read the blocks of every thread: call `follow` with them, and keep what it returns."""
     _Thread.follow = staticmethod(follow)
     thread._followed = follow(thread.blocks)
@@ -98,7 +98,7 @@ class _Recording(Block, ContextDecorator):
             return super().__call__(function)
 
         @functools.wraps(function)
-        def stepped(*args: Any, **options: Any) -> Any:
+        def step_through(*args: Any, **options: Any) -> Any:
             steps = function(*args, **options)
             step: Callable[[], Any] = functools.partial(next, steps)
             while True:
@@ -116,7 +116,7 @@ class _Recording(Block, ContextDecorator):
                 except BaseException as error:  # noqa: BLE001  (what was thrown in goes on to the generator)
                     step = functools.partial(steps.throw, error)
 
-        return stepped
+        return step_through
 
 
 class recording(_Recording):  # noqa: N801

@@ -16,7 +16,7 @@ from dynamic.node import Edge, Leaf, turns
 from dynamic.tape import History, Way, wrap
 from dynamic.tensor import Tensor, goes_back_by
 from graphs import reverse
-from graphs.errors import NotDifferentiableError, ShapeError, located
+from graphs.errors import NotDifferentiableError, ShapeError, locate
 from graphs.ops.elementwise import add
 from graphs.ops.movement import astype, identity
 
@@ -38,10 +38,12 @@ def backward(
     Raises NotDifferentiableError when an output has no history, when a cotangent is missing or has the wrong shape,
     and when the graph has been freed; InplaceError when a saved value was changed.
     """
-    roots = _listed(outputs)
-    wanted = None if inputs is None else _edges(_listed(inputs))
-    reached = pulled(roots, _seeds(roots, gradients), wanted, retain_graph=retain_graph, create_graph=create_graph)
-    others = () if inputs is None else [tensor for tensor in _listed(inputs) if not tensor.is_leaf]
+    roots = _as_sequence(outputs)
+    wanted = None if inputs is None else _edges(_as_sequence(inputs))
+    reached = pull_cotangents(
+        roots, _seeds(roots, gradients), wanted, retain_graph=retain_graph, create_graph=create_graph
+    )
+    others = () if inputs is None else [tensor for tensor in _as_sequence(inputs) if not tensor.is_leaf]
     with turns:
         _deposit_all(reached, others)
 
@@ -55,7 +57,7 @@ def _deposit_all(reached: dict[Any, Any], others: Sequence[Tensor]) -> None:
             continue
         if leaf.grad is None and type(cotangent) is np.ndarray:  # what most are, in a training step
             if cotangent.base is not None or id(cotangent) in handed_out or not cotangent.flags.writeable:
-                cotangent = inplace.owned(cotangent, handed_out)
+                cotangent = inplace.own_array(cotangent, handed_out)
             handed_out.add(id(cotangent))
             leaf.grad = wrap(cotangent)
         else:
@@ -82,10 +84,10 @@ def grad_of(
     gradient None if `allow_unused`, and zeros if `materialize_grads`.
     Raises NotDifferentiableError where it has neither, and as `backward` does.
     """
-    roots, sources = _listed(outputs), _listed(inputs)
+    roots, sources = _as_sequence(outputs), _as_sequence(inputs)
     edges = _edges(sources)
     seeds = _seeds(roots, grad_outputs)
-    reached = pulled(roots, seeds, edges, retain_graph=retain_graph, create_graph=create_graph)
+    reached = pull_cotangents(roots, seeds, edges, retain_graph=retain_graph, create_graph=create_graph)
     handed_out: set[int] = set()
     return tuple(
         [
@@ -100,17 +102,17 @@ def _gradient(
 ) -> Tensor | None:
     gradient = reached.get(source._edge)
     if gradient is not None:
-        return gradient if issubclass(type(gradient), Tensor) else wrap(inplace.owned(gradient, handed_out))
+        return gradient if issubclass(type(gradient), Tensor) else wrap(inplace.own_array(gradient, handed_out))
     if zeros:
         return wrap(np.zeros(source.shape, source.dtype)).requires_grad_(again)
     if unused:
         return None
     raise NotDifferentiableError(
-        located(f"the outputs do not depend on input {number}; leave it out, or pass allow_unused=True")
+        locate(f"the outputs do not depend on input {number}; leave it out, or pass allow_unused=True")
     )
 
 
-def _listed(tensors: Tensors) -> Sequence[Tensor]:
+def _as_sequence(tensors: Tensors) -> Sequence[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
@@ -118,7 +120,7 @@ def _edges(inputs: Sequence[Tensor]) -> list[Edge]:
     for number, source in enumerate(inputs):
         if source._edge is None:
             raise NotDifferentiableError(
-                located(f"input {number} requires no gradient; create it with requires_grad=True")
+                locate(f"input {number} requires no gradient; create it with requires_grad=True")
             )
     return [source._edge for source in inputs]
 
@@ -128,7 +130,7 @@ def _seeds(outputs: Sequence[Tensor], gradients: Any) -> Sequence[Any]:
         return [None] * len(outputs)
     seeds = list(gradients) if isinstance(gradients, (list, tuple)) else [gradients]
     if len(seeds) != len(outputs):
-        raise ShapeError(located(f"{len(seeds)} cotangents for {len(outputs)} outputs; give one for each, or None"))
+        raise ShapeError(locate(f"{len(seeds)} cotangents for {len(outputs)} outputs; give one for each, or None"))
     return seeds
 
 
@@ -138,14 +140,14 @@ def _deposit(leaf: Tensor, cotangent: Any, handed_out: set[int]) -> None:
     if issubclass(type(cotangent), Tensor):
         leaf.grad = identity(cotangent) if held is None else add(held, cotangent)
     elif held is None:
-        leaf.grad = wrap(inplace.owned(cotangent, handed_out))
+        leaf.grad = wrap(inplace.own_array(cotangent, handed_out))
     elif held.requires_grad:
         leaf.grad = add(held, wrap(cotangent))
     else:
         inplace.assign(held, wrap(add(held._data, cotangent)))  # whoever holds the gradient sees the sum
 
 
-def pulled(
+def pull_cotangents(
     outputs: Sequence[Tensor],
     seeds: Sequence[Any],
     wanted: Collection[Edge] | None = None,
@@ -176,7 +178,7 @@ def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: 
     edge = output._edge
     if edge is None:
         raise NotDifferentiableError(
-            located("backward from a tensor that needs no gradient; create its inputs with requires_grad=True")
+            locate("backward from a tensor that needs no gradient; create its inputs with requires_grad=True")
         )
     inplace.check_view(output)
     data = output._data

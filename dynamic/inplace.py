@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from dynamic import grad_mode
-from dynamic.node import Held, Leaf, Node, move_kept, turns
+from dynamic.node import Leaf, Node, TensorData, move_kept, turns
 from graphs import dispatch
-from graphs.errors import DTypeError, InplaceError, ShapeError, located, user_line
+from graphs.errors import DTypeError, InplaceError, ShapeError, locate, user_line
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, reshape
 from graphs.ops.slicing import setitem
@@ -78,7 +78,7 @@ def as_it_was(tensor: Any, *operands: Any) -> Any:
     return tensor
 
 
-def owned(array: Array, handed_out: set[int]) -> Array:
+def own_array(array: Array, handed_out: set[int]) -> Array:
     """An array nobody else sees: a copy when it is a view, read-only or was handed out before."""
     shared = is_view(array)
     if shared or id(array) in handed_out or not array.flags.writeable:
@@ -87,7 +87,7 @@ def owned(array: Array, handed_out: set[int]) -> Array:
     return array
 
 
-def assign(tensor: Held, result: Held) -> None:
+def assign(tensor: TensorData, result: TensorData) -> None:
     """Give `tensor` the values and the history of `result`, in its own memory.
 
     Raises InplaceError for a leaf that requires a gradient, and for a view whose base has a history; ShapeError and
@@ -97,8 +97,8 @@ def assign(tensor: Held, result: Held) -> None:
     if grad_mode.is_grad_enabled():
         _refuse(tensor, result)
     if not data.flags.writeable:
-        raise InplaceError(located("in-place change of a read-only tensor; clone() it first"))
-    result = _fitted(data, result)
+        raise InplaceError(locate("in-place change of a read-only tensor; clone() it first"))
+    result = _cast_result(data, result)
     if result._edge is None and type(tensor._edge) is Node and grad_mode.is_grad_enabled():
         result = setitem(tensor, result, ...)  # a constant ends the history that the tensor had: gradient 0, not 1
     np.copyto(data, result._data)
@@ -118,7 +118,7 @@ def assign(tensor: Held, result: Held) -> None:
 _older: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}  # by the id of the memory's owner
 
 
-def _renew_views(tensor: Held, *, is_new: bool) -> None:
+def _renew_views(tensor: TensorData, *, is_new: bool) -> None:
     """Give views that were taken of a tensor before it had a history the one it has now; `is_new` where it had none.
 
     Nothing is noted when a view is taken, so they are looked for, where there are any.
@@ -147,7 +147,7 @@ def _is_seen(owner: Array) -> bool:
     return sys.getrefcount(owner) > _ALONE
 
 
-def _remember_views(tensor: Held, owner: Array) -> None:
+def _remember_views(tensor: TensorData, owner: Array) -> None:
     data, kind = tensor._data, type(tensor)
     views = [
         weakref.ref(t)
@@ -162,13 +162,13 @@ def _remember_views(tensor: Held, owner: Array) -> None:
 def _places(view: Array, base: Array) -> Array:
     """Where the elements of a view lie in the memory of its base, which is counted row by row. Raises InplaceError."""
     if not base.flags.c_contiguous:
-        raise InplaceError(located("this tensor gets a history after a view of it was taken; take the view afterwards"))
+        raise InplaceError(locate("this tensor gets a history after a view of it was taken; take the view afterwards"))
     start = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // base.itemsize
     steps = (np.arange(size) * (stride // base.itemsize) for size, stride in zip(view.shape, view.strides, strict=True))
     return start + functools.reduce(np.add.outer, steps, np.array(0))
 
 
-def adopt(tensor: Held, node: Any, *, changed: bool) -> None:
+def adopt(tensor: TensorData, node: Any, *, changed: bool) -> None:
     """Give `tensor`, whose values are those of a node, the history of the node; it may be `changed` to them in place.
 
     Raises InplaceError as `assign` does.
@@ -184,18 +184,18 @@ def _passing() -> int:
     """How often an operator counts an operand that Python alone holds, as the view in `x[0] += y`; 0 if as others."""
     counts: list[int] = []
 
-    class Counted:
-        def __getitem__(self, key: int) -> Counted:
-            return Counted()
+    class PassingCounter:
+        def __getitem__(self, key: int) -> PassingCounter:
+            return PassingCounter()
 
-        def __setitem__(self, key: int, value: Counted) -> None:
+        def __setitem__(self, key: int, value: PassingCounter) -> None:
             pass
 
         def __iadd__(self, other: int) -> Self:
             counts.append(sys.getrefcount(self))
             return self
 
-    named = Counted()
+    named = PassingCounter()
     named[0] += 1
     named += 1
     passing, seen = counts
@@ -205,43 +205,41 @@ def _passing() -> int:
 _PASSING = _passing()
 
 
-def augmented(in_place: Callable[..., Any], plain: str) -> Callable[..., Any]:
+def augmented_operator(in_place: Callable[..., Any], plain: str) -> Callable[..., Any]:
     """An operator such as `+=`. Of a view with a history, which Python puts back where it was, the result is new."""
 
     @functools.wraps(in_place)
-    def called(self: Any, other: Any) -> Any:
+    def wrapper(self: Any, other: Any) -> Any:
         is_put_back = sys.getrefcount(self) <= _PASSING and is_view(self._data) and grad_mode.is_grad_enabled()
         if is_put_back and (self._edge is not None or getattr(other, "requires_grad", False)):
             return getattr(self, plain)(other)
         return in_place(self, other)
 
-    return called
+    return wrapper
 
 
-def _refuse(tensor: Held, result: Held) -> None:
+def _refuse(tensor: TensorData, result: TensorData) -> None:
     if type(tensor._edge) is Leaf:
         remedy = "wrap it in no_grad(), or make a new tensor"
-        raise InplaceError(located(f"in-place change of a leaf that requires a gradient; {remedy}"))
+        raise InplaceError(locate(f"in-place change of a leaf that requires a gradient; {remedy}"))
     if result._edge is not None and is_view(tensor._data) and _is_seen(owner_of(tensor._data)):
         raise InplaceError(
-            located("in-place change of a view that is part of a graph; write x[...] = or x[...] +=, or use where")
+            locate("in-place change of a view that is part of a graph; write x[...] = or x[...] +=, or use where")
         )
 
 
-def _fitted(data: np.ndarray[Any, Any], result: Held) -> Held:
+def _cast_result(data: np.ndarray[Any, Any], result: TensorData) -> TensorData:
     """The result in the dtype of the memory that takes it."""
     shape, dtype = result._data.shape, result._data.dtype
     if shape != data.shape:
-        raise ShapeError(
-            located(f"in-place change of a tensor of shape {data.shape} to {shape}; write it out of place")
-        )
+        raise ShapeError(locate(f"in-place change of a tensor of shape {data.shape} to {shape}; write it out of place"))
     if dtype == data.dtype:
         return result
     if not np.can_cast(dtype, data.dtype, "same_kind"):
         raise DTypeError(
-            located(f"in-place change of {data.dtype} values to {dtype}; convert the tensor with astype first")
+            locate(f"in-place change of {data.dtype} values to {dtype}; convert the tensor with astype first")
         )
-    converted: Held = astype(result, data.dtype)
+    converted: TensorData = astype(result, data.dtype)
     return converted
 
 
@@ -289,11 +287,11 @@ def check_unchanged(name: str, values: Iterable[Any], time: int) -> None:
             )
 
 
-def check_view(tensor: Held) -> None:
+def check_view(tensor: TensorData) -> None:
     """Raise InplaceError when a tensor shows memory that was given another history since it was made."""
     time = tensor._edge.sequence if tensor._edge is not None else 0
     change = _change_since(tensor._data, time) if time < clock.rewritten else None
     if change is not None and change.rewritten > time > 0:
         raise InplaceError(
-            located(f"this view's base was changed in place at {change.line}; take the view again after the change")
+            locate(f"this view's base was changed in place at {change.line}; take the view again after the change")
         )

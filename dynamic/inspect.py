@@ -38,11 +38,11 @@ def tape_stats(tensor: Tensor) -> TapeStats:
         return TapeStats(0, 0, 0)
     nodes, ends = history([tensor._edge])
     leaves = {id(owner_of(leaf._data)) for end in ends if (leaf := end.tensor()) is not None}
-    owners = {id(o): o.nbytes for node in nodes for o in _saved(node) if id(o) not in leaves}
+    owners = {id(o): o.nbytes for node in nodes for o in _saved_arrays(node) if id(o) not in leaves}
     return TapeStats(len(nodes), sum(map(_structure_bytes, nodes)), sum(owners.values()))
 
 
-def _saved(node: Node) -> list[Any]:
+def _saved_arrays(node: Node) -> list[Any]:
     return [owner_of(value) for value in node.saved or () if isinstance(value, np.ndarray)]
 
 
@@ -134,7 +134,11 @@ class Tape:
         for edge, number in self._number.items():
             is_leaf = type(edge) is Leaf
             options = "" if is_leaf else ", ".join(f"{key}={value!r}" for key, value in edge.attrs.items())
-            new = {} if is_leaf else {id(array): array.nbytes for array in _saved(edge) if id(array) not in counted}
+            new = (
+                {}
+                if is_leaf
+                else {id(array): array.nbytes for array in _saved_arrays(edge) if id(array) not in counted}
+            )
             counted.update(new)
             lines = (self._lines[edge],) if edge in self._lines else ()
             label, kind = ("leaf", "input") if is_leaf else (edge.op.name, "forward")
@@ -167,7 +171,7 @@ def record(f: Callable[..., Any], *args: Any) -> Graph:
     leaves, structure = tree.flatten(args)
     paths = tree.paths(f, args)
     called = [recorder.input(leaf, path) for leaf, path in zip(leaves, paths, strict=True)]
-    with forward_lines() as recorder.lines, dispatch.observed(recorder):
+    with forward_lines() as recorder.lines, dispatch.observe_kernels(recorder):
         result = f(*tree.unflatten(structure, called))
     return recorder.builder.finish([recorder.node_of(_array(leaf), ()) for leaf in tree.leaves(result)])
 
@@ -214,10 +218,10 @@ class _Recorder:
 
     def node_of(self, value: Any, others: Sequence[Any]) -> ir.Node:
         if promotion.is_scalar(value):  # one object, but another constant beside another dtype
-            return self.builder.constant(promotion.typed(value, others))
+            return self.builder.constant(promotion.weak_to_array(value, others))
         node = self.nodes.get(id(value))
         if node is None:
-            node = self.builder.constant(promotion.typed(value, others))
+            node = self.builder.constant(promotion.weak_to_array(value, others))
             self._know(value, node)
         return node
 

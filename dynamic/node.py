@@ -14,7 +14,7 @@ from typing import Any, Protocol, Union
 import numpy as np
 
 from graphs.dims import Shape
-from graphs.errors import NotDifferentiableError, located
+from graphs.errors import NotDifferentiableError, locate
 from graphs.frontends.torch.printing import grad_fn_name
 from graphs.op import Attrs, Op
 from graphs.reverse import Pullback
@@ -23,7 +23,7 @@ Edge = Union["Node", "Leaf", None]
 Hook = Callable[[Any], Any]
 
 
-class Held(Protocol):
+class TensorData(Protocol):
     """What nodes and changes in place know of a tensor: its array, and where its gradient goes."""
 
     _data: np.ndarray[Any, Any]
@@ -73,7 +73,7 @@ class Node:
     def freed(self) -> NotDifferentiableError:
         """The error of a backward that comes too late."""
         return NotDifferentiableError(
-            located(
+            locate(
                 f"{self.op.name}: backward a second time through a graph that was freed; "
                 "pass retain_graph=True the first time"
             )
@@ -108,14 +108,14 @@ class Leaf:
     attrs: Attrs = {}  # noqa: RUF012  (nobody writes to it)
     sequence = 0  # before every node
 
-    def __init__(self, tensor: Held) -> None:
+    def __init__(self, tensor: TensorData) -> None:
         self.tensor: weakref.ref[Any] = weakref.ref(tensor)
         self.shape: Shape = tensor._data.shape
         self.dtype: np.dtype[Any] = tensor._data.dtype
         self.hooks: list[Hook] | None = None
         self.closed = False
 
-    def renewed(self, tensor: Held) -> Leaf:
+    def renewed(self, tensor: TensorData) -> Leaf:
         """The leaf for the same tensor with other data."""
         leaf = Leaf(tensor)
         leaf.hooks = self.hooks

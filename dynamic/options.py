@@ -21,7 +21,7 @@ class UnlikeError(Exception):
     """A call depends on more than the shapes and dtypes of its inputs and on options that are plain values."""
 
 
-class _Shaped:
+class _ShapeStandIn:
     """Stands for an operand in `prepare`, which so can look at nothing but shape and dtype."""
 
     __slots__ = ("dtype", "shape")
@@ -37,7 +37,7 @@ def _refuse(*_: Any) -> NoReturn:
     raise UnlikeError
 
 
-dispatch.interpret(_Shaped, _refuse)  # a prepare that runs ops on its operand
+dispatch.interpret(_ShapeStandIn, _refuse)  # a prepare that runs ops on its operand
 
 
 def attributes(op: Op) -> Callable[..., Attrs]:
@@ -46,18 +46,18 @@ def attributes(op: Op) -> Callable[..., Attrs]:
     Raises UnlikeError, or what `prepare` raises.
     """
 
-    def worked_out(inputs: Sequence[Any], *args: Any, **options: Any) -> Attrs:
+    def work_out(inputs: Sequence[Any], *args: Any, **options: Any) -> Attrs:
         if not all(_is_plain(value) for value in (*args, *options.values())):
             raise UnlikeError
         pairs = zip(inputs[::2], inputs[1::2], strict=True)
-        stand_ins = tuple([_Shaped(shape, promotion.dtype_of_number(num)) for shape, num in pairs])
+        stand_ins = tuple([_ShapeStandIn(shape, promotion.dtype_of_number(num)) for shape, num in pairs])
         operands = (stand_ins,) if op.arity is None else stand_ins
         prepared, attrs = op.prepare(*operands, *args, **options)  # type: ignore[misc]  # has one
         if len(prepared) != len(stand_ins) or any(a is not b for a, b in zip(prepared, stand_ins, strict=True)):
             raise UnlikeError
         return attrs
 
-    return worked_out
+    return work_out
 
 
 def has_options(op: Op) -> bool:

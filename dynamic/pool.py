@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import NamedTuple, Self
 
 from graphs.blocks import Block, Table, enter, undo_after
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 
 THRESHOLD = 1 << 10  # bytes; below it NumPy reuses memory as well as a pool does
 
@@ -62,7 +62,7 @@ class pool(Block):  # noqa: N801  (`with dynamic.pool():` reads like `with dynam
 
     def __enter__(self) -> Self:
         if self._on:
-            raise GraphError(located("this pool is on already; make one for each block and thread"))
+            raise GraphError(locate("this pool is on already; make one for each block and thread"))
         hold = self.hold()
         enter(self._on, hold, None)
         if _allocator is not None:
@@ -75,7 +75,7 @@ class pool(Block):  # noqa: N801  (`with dynamic.pool():` reads like `with dynam
         return PoolStats(*_allocator.pool_stats(self._memory)) if _allocator else PoolStats(0, 0, 0, 0, 0)
 
 
-def _compiled() -> ModuleType | None:
+def _native_module() -> ModuleType | None:
     """The compiled part; None where it was not built."""
     try:
         from dynamic import _native
@@ -84,4 +84,4 @@ def _compiled() -> ModuleType | None:
     return _native
 
 
-_allocator = _compiled()
+_allocator = _native_module()

@@ -18,7 +18,7 @@ from dynamic.creation import _shape
 from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs import capture, ops
-from graphs.errors import ArgumentError, GraphError, OptionError, located
+from graphs.errors import ArgumentError, GraphError, OptionError, locate
 from graphs.frontends.torch.guard import guard
 from graphs.frontends.torch.names import method
 from graphs.frontends.torch.words import as_dtype, cast
@@ -168,7 +168,7 @@ def _numpy(generator: Generator | None) -> np.random.Generator:
     return (generator or default_generator).numpy
 
 
-def drawn(draw: Draw, generator: Generator | None, dtype: Any, **options: Any) -> Any:
+def draw_leaf(draw: Draw, generator: Generator | None, dtype: Any, **options: Any) -> Any:
     """What is drawn as a leaf of that dtype, float32 for None; options are `device` and `requires_grad`."""
     kind = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
     values = _numbers(lambda chance: np.asarray(draw(chance), kind), generator)
@@ -185,17 +185,17 @@ def _numbers(draw: Draw, generator: Generator | None) -> Any:
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """Numbers from 0 up to 1."""
-    shape, kind = _shape(size, _named(options)), np.float32 if dtype is None else np.float64
-    return drawn(lambda chance: chance.random(shape, kind), generator, dtype, **options)
+    shape, kind = _shape(size, _size_option(options)), np.float32 if dtype is None else np.float64
+    return draw_leaf(lambda chance: chance.random(shape, kind), generator, dtype, **options)
 
 
 def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """Normal numbers of mean 0 and variance 1."""
-    shape = _shape(size, _named(options))
-    return drawn(lambda chance: chance.standard_normal(shape), generator, dtype, **options)
+    shape = _shape(size, _size_option(options))
+    return draw_leaf(lambda chance: chance.standard_normal(shape), generator, dtype, **options)
 
 
-def _named(options: dict[str, Any]) -> dict[str, Any]:
+def _size_option(options: dict[str, Any]) -> dict[str, Any]:
     return {"size": options.pop("size")} if "size" in options else {}
 
 
@@ -215,13 +215,13 @@ def randint(
     if not first < last:
         raise OptionError(f"there are no integers from {first} up to {last}; give a larger end")
     shape = tuple(map(int, new_shape(size)))
-    return drawn(lambda chance: chance.integers(first, last, shape), generator, dtype or np.int64, **options)
+    return draw_leaf(lambda chance: chance.integers(first, last, shape), generator, dtype or np.int64, **options)
 
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """The integers from 0 to n - 1, mixed."""
     count = as_count(n, "the number of integers")
-    return drawn(lambda chance: chance.permutation(count), generator, dtype or np.int64, **options)
+    return draw_leaf(lambda chance: chance.permutation(count), generator, dtype or np.int64, **options)
 
 
 def rand_like(input: Tensor, *, dtype: Any = None, memory_format: Any = None, **options: Any) -> Tensor:
@@ -246,7 +246,7 @@ def randint_like(input: Tensor, low: int = 0, high: int | None = None, *, dtype:
 def _float_dtype(x: Tensor, dtype: Any) -> Any:
     wanted = as_dtype(x.dtype if dtype is None else dtype)
     if wanted.kind != "f":
-        raise GraphError(located(f"random floats have no dtype {wanted}; give dtype=, or use randint"))
+        raise GraphError(locate(f"random floats have no dtype {wanted}; give dtype=, or use randint"))
     return wanted
 
 
@@ -264,15 +264,15 @@ def normal(
     shape = np.broadcast_shapes(*(value.shape for value in tensors)) if size is None else tuple(size)
     if size is None and not tensors:
         raise ArgumentError("normal of two numbers needs a size; give it as a tuple")
-    if any(value.dtype.kind != "f" for value in tensors) or np.any(_known(std, 0.0) < 0):
-        raise GraphError(located("normal takes floats, and no standard deviation below 0; convert with .float()"))
+    if any(value.dtype.kind != "f" for value in tensors) or np.any(_value_or_default(std, 0.0) < 0):
+        raise GraphError(locate("normal takes floats, and no standard deviation below 0; convert with .float()"))
     kind = dtype or (tensors[0].dtype if tensors else None)
     if capture.is_traced():
-        numbers = drawn(lambda chance: chance.standard_normal(shape), generator, np.float64)
+        numbers = draw_leaf(lambda chance: chance.standard_normal(shape), generator, np.float64)
         return ops.astype(ops.add(mean, ops.multiply(std, numbers)), kind or np.float32)
-    first, scale = _held(mean), _held(std)
-    numbers = drawn(lambda chance: first + scale * chance.standard_normal(shape), generator, kind, **options)
-    return _drawn_by(numbers, *tensors)
+    first, scale = _array_or_value(mean), _array_or_value(std)
+    numbers = draw_leaf(lambda chance: first + scale * chance.standard_normal(shape), generator, kind, **options)
+    return _with_history(numbers, *tensors)
 
 
 @method()
@@ -280,31 +280,33 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     """1 with the probability that each element is, or with `p`, and 0 otherwise."""
     shares = input if p is None else p
     if (p is None and input.dtype.kind != "f") or not _are_shares(shares):
-        raise GraphError(located("bernoulli takes probabilities from 0 to 1; use sigmoid or clamp"))
-    happened = happened_by(input.shape, shares, generator)
-    return _drawn_by(made(happened, input.dtype), input) if _is_known(happened) else ops.astype(happened, input.dtype)
+        raise GraphError(locate("bernoulli takes probabilities from 0 to 1; use sigmoid or clamp"))
+    happened = draw_bernoulli(input.shape, shares, generator)
+    return (
+        _with_history(made(happened, input.dtype), input) if _is_known(happened) else ops.astype(happened, input.dtype)
+    )
 
 
 def _are_shares(p: Any) -> bool:
     """Whether probabilities are from 0 to 1; of those that only a run knows it cannot be told."""
-    shares = _known(p, 0.5)
+    shares = _value_or_default(p, 0.5)
     return bool(np.all((shares >= 0) & (shares <= 1)))
 
 
-def happened_by(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Any:
+def draw_bernoulli(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Any:
     """Which of so many happen, each with a probability."""
     if isinstance(numbers := _numpy(generator), DrawnNumbers):
-        return numbers.next(shape, lambda chance: happened_by(shape, p, _over(chance))).astype(bool)
+        return numbers.next(shape, lambda chance: draw_bernoulli(shape, p, _numpy_draws(chance))).astype(bool)
     chances = _numbers(lambda chance: chance.random(shape), generator)
-    return ops.less(chances, p if capture.is_traced() else _held(p))
+    return ops.less(chances, p if capture.is_traced() else _array_or_value(p))
 
 
-def _over(chance: Any) -> Any:
+def _numpy_draws(chance: Any) -> Any:
     """A generator of this engine's that draws by one of NumPy's."""
     return SimpleNamespace(numpy=chance)
 
 
-def _held(value: Any) -> Any:
+def _array_or_value(value: Any) -> Any:
     """The array of a tensor; anything else as it is."""
     return value._data if issubclass(type(value), Tensor) else value
 
@@ -314,12 +316,12 @@ def _is_known(value: Any) -> bool:
     return isinstance(value, (np.ndarray, np.generic, float, int))
 
 
-def _known(value: Any, otherwise: float) -> Any:
+def _value_or_default(value: Any, otherwise: float) -> Any:
     """The array of a tensor, or a number; something else where only a run knows it."""
-    return held if _is_known(held := _held(value)) else np.asarray(otherwise)
+    return held if _is_known(held := _array_or_value(value)) else np.asarray(otherwise)
 
 
-def _drawn_by(numbers: Tensor, *parameters: Tensor) -> Tensor:
+def _with_history(numbers: Tensor, *parameters: Tensor) -> Tensor:
     """Numbers with the history of what they were drawn by, of gradient 0."""
     for parameter in parameters:
         if parameter.requires_grad:
@@ -330,13 +332,13 @@ def _drawn_by(numbers: Tensor, *parameters: Tensor) -> Tensor:
 def poisson(input: Tensor, *, generator: Generator | None = None) -> Tensor:
     """Poisson numbers of the rates that the elements are."""
     if input.dtype.kind != "f":
-        raise GraphError(located("poisson takes rates that are floats; convert with .float()"))
-    rates = _held(input)
+        raise GraphError(locate("poisson takes rates that are floats; convert with .float()"))
+    rates = _array_or_value(input)
     if not _is_known(rates):
         raise GraphError(
-            located("poisson of rates that only a run knows; draw outside of the graph, and pass the numbers")
+            locate("poisson of rates that only a run knows; draw outside of the graph, and pass the numbers")
         )
-    return _drawn_by(drawn(lambda chance: chance.poisson(rates), generator, input.dtype), input)
+    return _with_history(draw_leaf(lambda chance: chance.poisson(rates), generator, input.dtype), input)
 
 
 @method()
@@ -344,18 +346,18 @@ def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
     """Indices of a vector of weights, or of each row of a matrix, drawn by their weights."""
-    picked = picked_by(input, num_samples, replacement, generator)
+    picked = draw_indices(input, num_samples, replacement, generator)
     return made(picked) if _is_known(picked) else picked
 
 
-def picked_by(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
+def draw_indices(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
     """The indices that `multinomial` draws."""
     if isinstance(numbers := _numpy(generator), DrawnNumbers):
         shape = (*input.shape[:-1], num_samples)
-        return numbers.next(shape, lambda chance: picked_by(input, num_samples, replacement, _over(chance)))
-    weights = ops.astype(input if capture.is_traced() else _held(input), np.float64)
-    if _is_known(_held(input)):
-        _check_weights(np.asarray(_held(input), np.float64), num_samples, replacement, input.dtype)
+        return numbers.next(shape, lambda chance: draw_indices(input, num_samples, replacement, _numpy_draws(chance)))
+    weights = ops.astype(input if capture.is_traced() else _array_or_value(input), np.float64)
+    if _is_known(_array_or_value(input)):
+        _check_weights(np.asarray(_array_or_value(input), np.float64), num_samples, replacement, input.dtype)
     shape = (*weights.shape[:-1], num_samples if replacement else weights.shape[-1])
     draw = _numbers(lambda chance: chance.random(shape), generator)
     if not replacement:  # the first of exponential clocks that run at the speeds of the weights
@@ -371,11 +373,11 @@ def picked_by(input: Tensor, num_samples: int, replacement: bool, generator: Gen
 
 def _check_weights(weights: Array, count: int, replacement: bool, dtype: Any) -> None:
     if dtype.kind != "f" or weights.ndim not in (1, 2) or count < 1:
-        raise GraphError(located("multinomial takes floats in one or two axes, and draws one or more; use .float()"))
+        raise GraphError(locate("multinomial takes floats in one or two axes, and draws one or more; use .float()"))
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or np.any(weights.sum(-1) <= 0):
-        raise GraphError(located("multinomial takes weights that are finite, not below 0 and not all 0; use softmax"))
+        raise GraphError(locate("multinomial takes weights that are finite, not below 0 and not all 0; use softmax"))
     if not replacement and count > (weights > 0).sum(-1).min():
-        raise GraphError(located(f"multinomial draws {count} of fewer weights above 0; use replacement=True"))
+        raise GraphError(locate(f"multinomial draws {count} of fewer weights above 0; use replacement=True"))
 
 
 @method()
@@ -386,7 +388,7 @@ def uniform_(
     low = words.pop("from", from_)
     if not low <= to:
         raise OptionError(f"numbers from {low} up to {to} are none; swap the two")
-    return _filled(self, lambda chance: low + (to - low) * chance.random(self.shape), generator)
+    return _fill_random(self, lambda chance: low + (to - low) * chance.random(self.shape), generator)
 
 
 @method()
@@ -394,7 +396,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
     """Fill with normal numbers, in place."""
     if not std >= 0:
         raise OptionError(f"a standard deviation is 0 or more, not {std}; change its sign")
-    return _filled(self, lambda chance: mean + std * chance.standard_normal(self.shape), generator)
+    return _fill_random(self, lambda chance: mean + std * chance.standard_normal(self.shape), generator)
 
 
 @method()
@@ -402,7 +404,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
     """Fill with 1 with a probability and 0 otherwise, in place."""
     if not _are_shares(p):
         raise OptionError("probabilities are from 0 to 1; use sigmoid or clamp")
-    return _put(self, happened_by(self.shape, p, generator))
+    return _put(self, draw_bernoulli(self.shape, p, generator))
 
 
 @method()
@@ -410,7 +412,7 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None 
     """Fill with exponential numbers of a rate, in place."""
     if not lambd > 0:
         raise OptionError(f"a rate is above 0, not {lambd}; change its sign")
-    return _filled(self, lambda chance: chance.standard_exponential(self.shape) / lambd, generator)
+    return _fill_random(self, lambda chance: chance.standard_exponential(self.shape) / lambd, generator)
 
 
 @method()
@@ -421,10 +423,10 @@ def random_(self: Tensor, from_: int = 0, to: int | None = None, *, generator: G
         high = 2 ** (np.finfo(self.dtype).nmant + 1) if self.dtype.kind == "f" else int(np.iinfo(self.dtype).max)
     if not low < high:
         raise OptionError(f"there are no integers from {low} up to {high}; give a larger end")
-    return _filled(self, lambda chance: chance.integers(low, high, self.shape), generator)
+    return _fill_random(self, lambda chance: chance.integers(low, high, self.shape), generator)
 
 
-def _filled(x: Tensor, draw: Draw, generator: Generator | None) -> Tensor:
+def _fill_random(x: Tensor, draw: Draw, generator: Generator | None) -> Tensor:
     return _put(x, _numbers(draw, generator))
 
 
@@ -432,9 +434,7 @@ def _put(x: Tensor, values: Any) -> Tensor:
     """Random numbers in a tensor. Raises GraphError for one that is no value of the graph that draws them."""
     if not _is_known(values) and issubclass(type(x), Tensor):
         raise GraphError(
-            located(
-                "a trace fills no tensor that exists already with random numbers; make them, by torch.randn or rand"
-            )
+            locate("a trace fills no tensor that exists already with random numbers; make them, by torch.randn or rand")
         )
     return x.copy_(made(values, x.dtype) if _is_known(values) else ops.astype(values, x.dtype))
 

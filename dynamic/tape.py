@@ -19,7 +19,7 @@ from dynamic import grad_mode, inplace
 from dynamic.node import Edge, Leaf, Node
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion, reverse
-from graphs.errors import GraphError, NotDifferentiableError, located
+from graphs.errors import GraphError, NotDifferentiableError, locate
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
 from graphs.reverse import Ndims, Pullback, pullback
@@ -39,14 +39,14 @@ def interpreter(pullback: Maker) -> dispatch.Interpreter:
             if type(arg) is not Tensor and (other := dispatch.interpreter_of(arg)) is not None:
                 return other(op, args, attrs)
         try:
-            arrays = [arg._data if type(arg) is Tensor else promotion.typed(arg, args) for arg in args]
+            arrays = [arg._data if type(arg) is Tensor else promotion.weak_to_array(arg, args) for arg in args]
         except GraphError as error:
-            raise dispatch.explained(op, args, error) from None
+            raise dispatch.explain_error(op, args, error) from None
         edges = [arg._edge if type(arg) is Tensor else None for arg in args]
         data = dispatch.execute(op, arrays, attrs)
         if not op.rules or not grad_mode.now().recording or data.dtype.kind != "f" or not any(edges):
             return wrap(data)
-        wanted = _wanted(op, args, edges)
+        wanted = _differentiable_inputs(op, args, edges)
         if not wanted:
             return wrap(data)
         node = Node()
@@ -69,7 +69,7 @@ def interpreter(pullback: Maker) -> dispatch.Interpreter:
 bind = interpreter(pullback)
 
 
-def _wanted(op: Op, args: Sequence[Any], edges: Sequence[Edge]) -> int:
+def _differentiable_inputs(op: Op, args: Sequence[Any], edges: Sequence[Edge]) -> int:
     """The inputs that get a gradient, as a bit set: those with an edge and a rule."""
     wanted = 0
     for i, edge in enumerate(edges):
@@ -165,7 +165,7 @@ def walk(nodes: list[Node], cotangents: dict[Any, Any], way: Way) -> dict[Any, A
     latest_first = (nodes.pop() for _ in range(len(nodes)))
     reverse.accumulate(latest_first, cotangents, functools.partial(visit, reached=reached, way=way))
     for edge, cotangent in cotangents.items():
-        reached[edge] = hooked(edge, cotangent) if edge.hooks else cotangent
+        reached[edge] = apply_hooks(edge, cotangent) if edge.hooks else cotangent
     return reached
 
 
@@ -173,7 +173,7 @@ def visit(node: Node, cotangent: Any, reached: dict[Any, Any], way: Way) -> Iter
     """Each input of a node with its contribution."""
     prepare(node)
     if node.hooks:
-        cotangent = hooked(node, cotangent)
+        cotangent = apply_hooks(node, cotangent)
     if node in way.wanted:
         reached[node] = cotangent
     return carry(node, cotangent, way)
@@ -208,7 +208,7 @@ def _as_tensors(node: Node, inputs: Sequence[Edge], saved: Sequence[Any]) -> lis
     ]
 
 
-def hooked(edge: Node | Leaf, cotangent: Any) -> Any:
+def apply_hooks(edge: Node | Leaf, cotangent: Any) -> Any:
     """The cotangent after the hooks of a tensor, each of which may replace it."""
     recorded = issubclass(type(cotangent), Tensor)
     gradient = cotangent if recorded else wrap(cotangent)
@@ -216,14 +216,14 @@ def hooked(edge: Node | Leaf, cotangent: Any) -> Any:
         for hook in list(edge.hooks or ()):
             replaced = hook(gradient)
             if replaced is not None:
-                gradient = _checked(gradient, replaced)
+                gradient = _check_hook_result(gradient, replaced)
         return identity(gradient if recorded else gradient._data)  # apart from what a hook may keep
 
 
-def _checked(gradient: Tensor, replaced: Any) -> Tensor:
+def _check_hook_result(gradient: Tensor, replaced: Any) -> Tensor:
     what = spec_of(replaced) if issubclass(type(replaced), Tensor) else type(replaced).__name__
     if what != spec_of(gradient):
         raise NotDifferentiableError(
-            located(f"a hook returned {what} for a gradient {spec_of(gradient)}; return None, or a tensor of that spec")
+            locate(f"a hook returned {what} for a gradient {spec_of(gradient)}; return None, or a tensor of that spec")
         )
     return replaced

@@ -18,7 +18,7 @@ from dynamic.tensor import Tensor
 from graphs import capture, dispatch
 
 
-def _compiled() -> Any:
+def _native_tape() -> Any:
     """The compiled tape; None where it was not built, or is not wanted."""
     if os.environ.get("GRAPHDUEL_TAPE") == "python":
         return None
@@ -40,7 +40,7 @@ watchers: list[Callable[[Any], None]] = []
 functions: dict[str, Any] = {}
 """PyTorch's functions that the compiled tape has too, which are called there."""
 
-_fast: Any = _compiled()
+_fast: Any = _native_tape()
 if _fast is None:
     bind, history, walk, step = tape.bind, tape.history, back.walk, _no_step
 else:

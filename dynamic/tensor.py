@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dynamic import grad_mode, inplace
 from dynamic.node import Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
 from graphs import ops, promotion, surface
-from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, located
+from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, locate
 from graphs.frontends.torch import functions, printing, words
 from graphs.frontends.torch.dtypes import by_number
 from graphs.frontends.torch.methods import Count, TorchMethods
@@ -128,11 +128,9 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         Raises DTypeError for a tensor of ints or bools, NotDifferentiableError for a tensor that is no leaf.
         """
         if requires_grad and self.dtype.kind != "f":
-            raise DTypeError(
-                located(f"only floating point tensors can require gradients, not {self.dtype}; use astype")
-            )
+            raise DTypeError(locate(f"only floating point tensors can require gradients, not {self.dtype}; use astype"))
         if not requires_grad and not self.is_leaf:
-            raise NotDifferentiableError(located("only a leaf can stop requiring gradients; use detach()"))
+            raise NotDifferentiableError(locate("only a leaf can stop requiring gradients; use detach()"))
         if requires_grad is not self.requires_grad:
             self._edge = Leaf(self) if requires_grad else None
         return self
@@ -142,7 +140,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number."""
         if self._data.size != 1:
-            raise GraphError(located(f"item() of a tensor with {self._data.size} elements; use tolist()"))
+            raise GraphError(locate(f"item() of a tensor with {self._data.size} elements; use tolist()"))
         return self._data.item()
 
     def tolist(self) -> Any:
@@ -152,13 +150,13 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def numpy(self, *, force: bool = False) -> Array:
         """The array itself, sharing memory. Raises GraphError when the tensor requires a gradient, without `force`."""
         if self.requires_grad and not force:
-            raise GraphError(located("numpy() of a tensor that requires a gradient; use detach().numpy()"))
+            raise GraphError(locate("numpy() of a tensor that requires a gradient; use detach().numpy()"))
         return self._data
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         if self.requires_grad:
             raise GraphError(
-                located(
+                locate(
                     "a NumPy array of a tensor that requires a gradient would lose it; "
                     "use graphs.stack for a list of tensors, functions of graphs for one, or detach().numpy()"
                 )
@@ -168,7 +166,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def __bool__(self) -> bool:
         if self._data.size != 1:
             raise GraphError(
-                located(f"the truth of a tensor with {self._data.size} elements is ambiguous; use any() or all()")
+                locate(f"the truth of a tensor with {self._data.size} elements is ambiguous; use any() or all()")
             )
         return bool(self._data)
 
@@ -239,7 +237,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         """
         edge = self._edge
         if edge is None:
-            raise NotDifferentiableError(located("a hook on a tensor that does not require a gradient is never called"))
+            raise NotDifferentiableError(locate("a hook on a tensor that does not require a gradient is never called"))
         return add_hook(edge, hook)
 
     # Operators: the compiled tape replaces most, where dtypes are alike ----------------------------------------------
@@ -259,17 +257,17 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     # Copies: a history belongs to the run that recorded it, and is never copied ------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _copied, (self._data, self.requires_grad, id(self) in parameters)
+        return _rebuild_tensor, (self._data, self.requires_grad, id(self) in parameters)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise NotDifferentiableError(
-                located(
+                locate(
                     "deepcopy of a tensor that an op has made; detach() it first, or clone() it to stay in the graph"
                 )
             )
         is_parameter = id(self) in parameters
-        made = _copied(copy.deepcopy(self._data, memo), self.requires_grad, is_parameter)
+        made = _rebuild_tensor(copy.deepcopy(self._data, memo), self.requires_grad, is_parameter)
         made.grad = None if is_parameter else copy.deepcopy(self.grad, memo)
         return made
 
@@ -281,7 +279,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     def _become(self, result: Any) -> Self:
         if self.is_leaf and self.requires_grad:
-            raise InplaceError(located("in-place change of the shape of a leaf that requires a gradient; use a result"))
+            raise InplaceError(locate("in-place change of the shape of a leaf that requires a gradient; use a result"))
         self._data, self._edge = result._data, result._edge
         return self
 
@@ -296,13 +294,13 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
 
 for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
-    setattr(Tensor, _name, inplace.augmented(vars(TorchMethods)[_name], _name.replace("__i", "__")))
+    setattr(Tensor, _name, inplace.augmented_operator(vars(TorchMethods)[_name], _name.replace("__i", "__")))
 
 parameters: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictionary()
 """The tensors that are parameters of modules, by their ids: a copy of one is one, too."""
 
 
-def _copied(data: Array, requires_grad: bool, is_parameter: bool) -> Tensor:
+def _rebuild_tensor(data: Array, requires_grad: bool, is_parameter: bool) -> Tensor:
     made = Tensor(data, requires_grad=requires_grad)
     if is_parameter:
         parameters[id(made)] = made
@@ -327,9 +325,9 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
         data = array
     array = np.asarray(data, dtype)
     try:
-        promotion.held(array.dtype)
+        promotion.check_dtype(array.dtype)
     except DTypeError as error:
-        raise DTypeError(located(str(error))) from None
+        raise DTypeError(locate(str(error))) from None
     return array
 
 
@@ -359,7 +357,7 @@ def _first(data: Any) -> Any:
 
 def _unstorable() -> GraphError:
     return GraphError(
-        located(
+        locate(
             "an element of a NumPy array cannot hold a tensor that requires a gradient, which would be lost; "
             f"{surface.REMEDY}, fill a tensor, or store x.detach()"
         )

@@ -51,7 +51,7 @@ def __getattr__(name: str) -> _Any:
 
     if name in _LATER:
         return importlib.import_module(f"graphs.{name}")
-    return importlib.import_module("graphs.frontends.numpy.protocol").named(name)
+    return importlib.import_module("graphs.frontends.numpy.protocol").find_counterpart(name)
 
 
 __all__ = [  # noqa: PLE0604  (_ops is a list of names)

@@ -15,7 +15,7 @@ from graphs.ir import Graph, Node
 
 def _contents(graph: Graph) -> str:
     """What a subgraph is, apart from the lines that it came from."""
-    hashes = sorted(nx.get_node_attributes(_hashed(graph), "hash").values())
+    hashes = sorted(nx.get_node_attributes(_hash_graph(graph), "hash").values())
     return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
 
@@ -25,13 +25,13 @@ def isomorphic(first: Graph, second: Graph) -> bool:
     Nodes are first labelled with a hash of all that they are computed from and of all that is computed from them, so
     that the search (VF2++, Jüttner and Madarasi, 2018) compares two candidates only where either will do.
     """
-    left, right = _hashed(first), _hashed(second)
+    left, right = _hash_graph(first), _hash_graph(second)
     if sorted(nx.get_node_attributes(left, "hash").values()) != sorted(nx.get_node_attributes(right, "hash").values()):
         return False
     return bool(nx.vf2pp_is_isomorphic(left, right, node_label="hash"))
 
 
-def _hashed(graph: Graph) -> nx.DiGraph[int]:
+def _hash_graph(graph: Graph) -> nx.DiGraph[int]:
     hashes = {node: _hash(node.label, *map(_contents, node.subgraphs), _place(graph, node)) for node in graph.nodes}
     classes = 0
     while classes < len(set(hashes.values())):
@@ -69,14 +69,14 @@ def _hash(*parts: str) -> str:
     return hashlib.sha256("|".join(parts).encode()).hexdigest()
 
 
-def unreached(graph: Graph) -> dict[str, list[Node]]:
+def nodes_without_gradient(graph: Graph) -> dict[str, list[Node]]:
     """The floating point inputs that get no gradient from the outputs, each with the nodes at which it stops.
 
     A node stops a gradient when its op has no rule for that input, or when its result is no float. The list is
     empty for an input that nothing reads, or that is read only for what is thrown away.
     """
     users = graph.users()
-    reached = _reached(graph)
+    reached = _nodes_on_path(graph)
     return {
         str(node.attrs["name"]): _stops(node, users)
         for node in graph.nodes
@@ -84,7 +84,7 @@ def unreached(graph: Graph) -> dict[str, list[Node]]:
     }
 
 
-def _reached(graph: Graph) -> set[Node]:
+def _nodes_on_path(graph: Graph) -> set[Node]:
     reached = {output for output in graph.outputs if output.spec.is_float}
     for node in reversed(graph.nodes):
         if node in reached:

@@ -29,16 +29,16 @@ def anomaly(
         rule = "makes infinity"
     else:
         return None
-    return dispatch.explained(op, inputs, AnomalyError(f"{rule}{where}; {_ranges(inputs)}"), line)
+    return dispatch.explain_error(op, inputs, AnomalyError(f"{rule}{where}; {_ranges(inputs)}"), line)
 
 
 def _ranges(inputs: Sequence[Any]) -> str:
     """What each input holds, in words."""
-    held = [f"input {i} {_held(values)}" for i, operand in enumerate(inputs) if (values := _floats(operand))]
+    held = [f"input {i} {_describe_values(values)}" for i, operand in enumerate(inputs) if (values := _floats(operand))]
     return ", ".join(held) or "it has no floating point input"
 
 
-def _held(values: list[Any]) -> str:
+def _describe_values(values: list[Any]) -> str:
     flat = np.concatenate([np.ravel(value).astype(np.float64) for value in values])
     if np.isnan(flat).any():
         return "holds NaN"

@@ -42,13 +42,13 @@ def write(path: Path, document: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -
     """Write the zip: compressed, unless that is so much smaller that `read` would refuse it."""
     files = {"graph.json": document} | {f"arrays/{i}.npy": npy(array) for i, array in enumerate(arrays)}
     files["digest.txt"] = digest(files).encode()
-    data = _zipped(files, zipfile.ZIP_DEFLATED)
+    data = _zip(files, zipfile.ZIP_DEFLATED)
     if sum(map(len, files.values())) > most(len(data)):
-        data = _zipped(files, zipfile.ZIP_STORED)
+        data = _zip(files, zipfile.ZIP_STORED)
     write_file(path, data)
 
 
-def _zipped(files: Mapping[str, bytes], compression: int) -> bytes:
+def _zip(files: Mapping[str, bytes], compression: int) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as archive:
         for name, data in files.items():
@@ -97,7 +97,7 @@ def members(file: IO[bytes]) -> dict[str, bytes]:
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
         _check(entries, size)
-        return {member.filename: _inflated(archive, member) for member in entries}
+        return {member.filename: _inflate(archive, member) for member in entries}
 
 
 def _check(members: Sequence[zipfile.ZipInfo], size: int) -> None:
@@ -118,7 +118,7 @@ def most(size: int) -> int:
     return FREE + RATIO * size
 
 
-def _inflated(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+def _inflate(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     with archive.open(member) as opened:
         data = opened.read(member.file_size + 1)  # never more than was declared, whatever is in there
     if len(data) != member.file_size:

@@ -100,7 +100,7 @@ def undo_after(hold: Hold, undo: Callable[[], object]) -> None:
     _undoings[id(undoing)] = undoing
 
 
-class paused(Block, ContextDecorator):  # noqa: N801  (`with collector.paused():` reads like a function)
+class without_collection(Block, ContextDecorator):  # noqa: N801  (`with collector.paused():` reads like a function)
     """Look for no garbage in cycles inside the block, as a context manager or a decorator.
 
     Where many objects are made and none is in a cycle, each search walks over all of them and finds nothing.

@@ -8,10 +8,10 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from graphs.capture import Guards, paused
+from graphs.capture import Guards, pause_depth
 from graphs.dims import Dim
-from graphs.errors import ControlFlowError, GraphError, located
-from graphs.ir import CONSTANT, INPUT, Graph, Node, redirect, shared
+from graphs.errors import ControlFlowError, GraphError, locate
+from graphs.ir import CONSTANT, INPUT, Graph, Node, intern_spec, redirect
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
 from graphs.spec import TensorSpec, spec_of
@@ -32,7 +32,9 @@ class Builder:
         self.guards: Guards = {}
         self.open = False  # whether nodes are appended by ops on its symbols, outside of any trace too
         self.saving: int = parent.saving if parent else 0  # above 0 while what is traced will be differentiated
-        self.paused: int = parent.paused if parent else paused()  # blocks without a gradient around the whole trace
+        self.paused: int = (
+            parent.paused if parent else pause_depth()
+        )  # blocks without a gradient around the whole trace
         self.refusal: GraphError | None = None  # the first, of this graph and of those inside it
         self.general: bool = parent.general if parent else False  # write what no size that is a number makes shorter
         self.overwritten: list[Node] = []  # what was changed in place
@@ -55,7 +57,7 @@ class Builder:
 
     def input(self, name: str, spec: TensorSpec) -> Node:
         """A new input."""
-        node = self._add(Node(INPUT, (), {"name": name, "spec": spec}, shared(spec)))
+        node = self._add(Node(INPUT, (), {"name": name, "spec": spec}, intern_spec(spec)))
         self.inputs.append(node)
         return node
 
@@ -67,8 +69,8 @@ class Builder:
         kind = dtype or (np.dtype(np.int64) if isinstance(value, Dim) else value.dtype)
         key = _identity(value, kind)
         if key not in self._constants or _has_changed(value, self._constants[key]):
-            held: Attrs = {"value": value if isinstance(value, Dim) else _kept(value), "dtype": kind}
-            self._constants[key] = self._add(Node(CONSTANT, (), held, shared(CONSTANT.infer(**held))))
+            held: Attrs = {"value": value if isinstance(value, Dim) else _constant_copy(value), "dtype": kind}
+            self._constants[key] = self._add(Node(CONSTANT, (), held, intern_spec(CONSTANT.infer(**held))))
             self._originals.append(value)  # keeps its id from being used again
         return self._constants[key]
 
@@ -85,7 +87,7 @@ class Builder:
         if self.parent is not None:
             if getattr(source, "drawn", False):
                 raise ControlFlowError(
-                    located("a loop or a branch of the graph draws random numbers once a call; draw them all before it")
+                    locate("a loop or a branch of the graph draws random numbers once a call; draw them all before it")
                 )
             outer = self.capture(self.parent.read(source))
             by_turn = getattr(source, "by_turn", None)
@@ -138,7 +140,7 @@ def _has_changed(value: np.ndarray[Any, Any] | Dim, node: Node) -> bool:
     return not np.array_equal(value, node.attrs["value"], equal_nan=value.dtype.kind == "f")
 
 
-def _kept(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _constant_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """A copy, so that changing the array later does not change the graph; arrays of one number have one between them.
 
     The gradient of a branch is zeros for every weight that another branch reads.

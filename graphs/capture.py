@@ -95,7 +95,7 @@ def pause(depth: Callable[[], int]) -> None:
     _pauses.append(depth)
 
 
-def paused() -> int:
+def pause_depth() -> int:
     """In how many such blocks what runs now is."""
     return max([depth() for depth in _pauses]) if _pauses else 0
 

@@ -82,7 +82,7 @@ def _prepare(forward: Function, count: int, /, *args: Any, **options: Any) -> Pr
     values = dict(bound.arguments)
     values.pop("out", None)
     arrays = list(values.values())[:count]
-    typed = [promotion.typed(a, arrays) if promotion.is_scalar(a) or isinstance(a, list) else a for a in arrays]
+    typed = [promotion.weak_to_array(a, arrays) if promotion.is_scalar(a) or isinstance(a, list) else a for a in arrays]
     return tuple(typed), {key: values[key] for key in list(values)[count:]}
 
 

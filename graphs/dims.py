@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, Union
 
-from graphs.errors import ControlFlowError, GraphError, ShapeError, is_asked_by_user, located, user_call
+from graphs.errors import ControlFlowError, GraphError, ShapeError, is_asked_by_user, locate, user_call
 
 Size: TypeAlias = Union[int, "Dim"]
 Shape: TypeAlias = tuple[Size, ...]
@@ -40,7 +40,7 @@ class Atom:
 
     def _text(self) -> str:
         if self.name in _INFIX:
-            return _INFIX[self.name].join(_parenthesized(a) for a in self.args)
+            return _INFIX[self.name].join(_parenthesize(a) for a in self.args)
         return f"{self.name}({', '.join(map(str, self.args))})" if self.args else self.name
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Dim:
             return difference == 0
         if _lower_bound(difference) > 0 or _lower_bound(-difference) > 0:
             return False
-        raise _undecided(self, "==", other)
+        raise _undecided_error(self, "==", other)
 
     def __add__(self, other: Size) -> Size:
         terms = dict(self.terms)
@@ -145,13 +145,13 @@ class Dim:
             return True
         if _lower_bound(-difference) > 0:
             return False
-        raise _undecided(self, sign, other)
+        raise _undecided_error(self, sign, other)
 
     def __bool__(self) -> bool:
         return self != 0
 
     def __index__(self) -> int:
-        raise _refused(
+        raise _refusal(
             f"the symbolic dimension {self} has no value while the graph is traced; compile with a number "
             "there (shapes='exact'), or keep the size symbolic"
         )
@@ -318,7 +318,7 @@ def _atom(name: str, *args: Size) -> Dim:
     return Dim({(Atom(name, *args),): 1})
 
 
-def _parenthesized(size: Size) -> str:
+def _parenthesize(size: Size) -> str:
     text = str(size)
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
@@ -368,8 +368,8 @@ def _is_natural(atom: Atom) -> bool:
     return all(_lower_bound(a) >= 0 for a in atom.args)
 
 
-def _undecided(left: Size, sign: str, right: Size) -> ControlFlowError:
-    return _refused(
+def _undecided_error(left: Size, sign: str, right: Size) -> ControlFlowError:
+    return _refusal(
         f"`{left} {sign} {right}` depends on a symbolic dimension; compile with numbers (shapes='exact'), "
         "or write the code so that it does not ask"
     )
@@ -379,14 +379,14 @@ _OURS = {name: f"write graphs.{name}, which takes it" for name in ("arange", "ze
 _OF_NUMPY = _OURS | {"eye": "write graphs.where(graphs.arange(n)[:, None] == graphs.arange(n), 1.0, 0.0)"}
 
 
-def _refused(message: str) -> ControlFlowError:
+def _refusal(message: str) -> ControlFlowError:
     """The error, which the graph being traced notes if the user's code asks, so that no `except` hides it."""
     library, _, maker = user_call().rpartition(".")
     if library in ("np", "numpy") and maker in _OF_NUMPY:
         message = (
             f"{library}.{maker} of a symbolic dimension needs its number, which only a run has; {_OF_NUMPY[maker]}"
         )
-    error = ControlFlowError(located(message))
+    error = ControlFlowError(locate(message))
     if is_asked_by_user(__file__, _SURFACE):
         for refuse in refusers:
             refuse(error)

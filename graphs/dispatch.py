@@ -10,7 +10,7 @@ import numpy as np
 from graphs import promotion
 from graphs.blocks import Block, Table, enter
 from graphs.dims import Dim, is_symbolic
-from graphs.errors import DTypeError, GraphError, LinAlgError, OutOfRangeError, ShapeError, placed
+from graphs.errors import DTypeError, GraphError, LinAlgError, OutOfRangeError, ShapeError, add_context
 from graphs.spec import TensorSpec, describe, spec_of
 
 Attrs = dict[str, Any]
@@ -64,7 +64,7 @@ def interpreter_of(value: Any) -> Interpreter | None:
     return interpreters.get(type(value))
 
 
-def at_once(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
+def run_at_once(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
     """Run an op on arrays and numbers, which no interpreter is to see."""
     try:
         return execute(op, arrays, attrs)
@@ -79,7 +79,7 @@ def check_operands(op: Operation, args: Sequence[Any]) -> None:
     try:
         promotion.check_operands(args)
     except DTypeError as error:
-        raise explained(op, args, error) from None
+        raise explain_error(op, args, error) from None
 
 
 def execute(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
@@ -90,7 +90,7 @@ def execute(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
     try:
         out = op.kernel(*arrays, **attrs) if attrs else op.kernel(*arrays)
     except BROKEN_RULES as error:
-        raise explained(op, arrays, _diagnosis(op, arrays, attrs, error)) from None
+        raise explain_error(op, arrays, _diagnosis(op, arrays, attrs, error)) from None
     if type(out) is not np.ndarray:
         out = np.asarray(out)
     if observers:
@@ -104,7 +104,7 @@ def tell(op: Operation, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
         observer(op, arrays, attrs, out)
 
 
-class observed(Block):  # noqa: N801
+class observe_kernels(Block):  # noqa: N801
     """Tell `observer(op, arrays, attrs, out)` of every kernel run inside the block.
 
     detour   `False`: only of those that `execute` runs anyway
@@ -124,9 +124,9 @@ def _as_it_is(interpreter: Interpreter) -> Interpreter:
     return interpreter
 
 
-def explained(op: Operation, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:
+def explain_error(op: Operation, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:
     """The error with the op, the operands' specs and the user's line in its message."""
-    return placed(error, op.name, op.infix.join(map(described, args)), line)
+    return add_context(error, op.name, op.infix.join(map(describe_operand, args)), line)
 
 
 def _diagnosis(op: Operation, arrays: Sequence[Any], attrs: Attrs, error: Exception) -> GraphError:
@@ -144,11 +144,11 @@ def _diagnosis(op: Operation, arrays: Sequence[Any], attrs: Attrs, error: Except
 BROKEN_RULES = (GraphError, IndexError, TypeError, ValueError, OverflowError)
 
 
-def failed(op: Operation, args: Sequence[Any], error: Exception, line: str = "") -> Exception:
+def kernel_error(op: Operation, args: Sequence[Any], error: Exception, line: str = "") -> Exception:
     """What a kernel has raised as an error of ours; what an effect raises is the user's, and stays as it is."""
     if op.effect and not isinstance(error, GraphError):
         return error
-    return explained(op, args, as_graph_error(error), line)
+    return explain_error(op, args, as_graph_error(error), line)
 
 
 def as_graph_error(error: Exception) -> GraphError:
@@ -172,10 +172,10 @@ def unheld(args: Sequence[Any]) -> DTypeError | None:
     return None
 
 
-def described(value: Any) -> str:
+def describe_operand(value: Any) -> str:
     """An operand in a message: its spec, a number itself, and the kind of what is neither."""
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(described, value))}]"
+        return f"[{', '.join(map(describe_operand, value))}]"
     if isinstance(value, (bool, int, float)) or value is None:
         return repr(value)
     try:

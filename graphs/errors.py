@@ -195,7 +195,7 @@ def user_call() -> str:
     return callee.group() if callee else ""
 
 
-def located(message: str, line: str = "") -> str:
+def locate(message: str, line: str = "") -> str:
     """`rule (model.py:12); remedy` from `rule; remedy`."""
     line = line or user_line()
     rule, semicolon, remedy = message.partition(";")
@@ -206,7 +206,7 @@ def _end(line: str) -> str:
     return f" ({line})" if line else ""
 
 
-def placed(error: GraphError, op: str, operands: str, line: str = "") -> GraphError:
+def add_context(error: GraphError, op: str, operands: str, line: str = "") -> GraphError:
     """The same error with its place: `matmul: inner dimensions differ, f32[4,3] @ f32[5,2] (model.py:12); ...`."""
     if error.placed:
         return error
@@ -214,6 +214,6 @@ def placed(error: GraphError, op: str, operands: str, line: str = "") -> GraphEr
     rule, semicolon, remedy = str(error).partition(";")
     rule = rule.removesuffix(_end(line)).removeprefix(f"{op}: ")
     operands = f", {operands}" if operands else ""
-    result = type(error)(located(f"{op}: {rule}{operands}{semicolon}{remedy}", line))
+    result = type(error)(locate(f"{op}: {rule}{operands}{semicolon}{remedy}", line))
     result.placed = True
     return result

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from graphs import ops
-from graphs.errors import DTypeError, ShapeError, located
+from graphs.errors import DTypeError, ShapeError, locate
 from graphs.op import Array
 from graphs.ops.shapes import as_operand, dtype_of, shape_of
 from graphs.spec import spec_of
@@ -55,33 +55,33 @@ def odeint(
     if dtype_of(y0).kind != "f":
         y0 = ops.astype(y0, np.float64)
     if len(shape_of(t)) != 1:
-        raise ShapeError(located(f"odeint: times lie along one axis, not {len(shape_of(t))}; reshape them"))
+        raise ShapeError(locate(f"odeint: times lie along one axis, not {len(shape_of(t))}; reshape them"))
     if dtype_of(t).kind != "f":
-        raise DTypeError(located(f"odeint: times are floats, not {dtype_of(t)}; convert them with astype"))
+        raise DTypeError(locate(f"odeint: times are floats, not {dtype_of(t)}; convert them with astype"))
 
     def slope(y: Array, time: Array) -> Array:
         result = func(time, y, *args) if tfirst else func(y, time, *args)
         if shape_of(result) != shape_of(y0):
             raise ShapeError(
-                located(f"odeint: a slope is like y, {spec_of(y0)}, not {spec_of(result)}; return one for each")
+                locate(f"odeint: a slope is like y, {spec_of(y0)}, not {spec_of(result)}; return one for each")
             )
         return ops.astype(result, dtype_of(y0))
 
     def interval(state: Any, end: Array) -> Any:
         start, y = state
-        y = _advanced(slope, y, start, end, (rtol, atol, mxstep))
+        y = _advance(slope, y, start, end, (rtol, atol, mxstep))
         return (end, y), y
 
     _, after = ops.scan(interval, (t[0], y0), t[1:])
     return ops.concat([ops.expand_dims(y0, 0), after], axis=0)
 
 
-def _advanced(slope: Slope, y0: Array, start: Array, end: Array, options: tuple[float, float, int]) -> Array:
+def _advance(slope: Slope, y0: Array, start: Array, end: Array, options: tuple[float, float, int]) -> Array:
     """y at the end of an interval. A step is a share of it: shares are constants, times may have gradients."""
     rtol, atol, most = options
     width = ops.subtract(end, start)
 
-    def unfinished(state: Any) -> Array:
+    def is_unfinished(state: Any) -> Array:
         done, _, _, count = state
         return ops.logical_and(ops.less(done, 1.0), ops.less(count, most))
 
@@ -90,7 +90,7 @@ def _advanced(slope: Slope, y0: Array, start: Array, end: Array, options: tuple[
         last = ops.greater_equal(ops.add(done, share), 1.0)
         share = ops.where(last, ops.subtract(1.0, done), share)
         time, size = ops.add(start, ops.multiply(done, width)), ops.multiply(share, width)
-        after, error = _stepped(slope, y, time, size)
+        after, error = _rk_step(slope, y, time, size)
         scale = ops.add(ops.multiply(ops.maximum(ops.abs(y), ops.abs(after)), rtol), atol)
         norm = ops.stop_gradient(ops.sqrt(ops.mean(ops.square(ops.divide(error, scale)))))
         taken = ops.less_equal(norm, 1.0)  # false of NaN, too
@@ -105,21 +105,21 @@ def _advanced(slope: Slope, y0: Array, start: Array, end: Array, options: tuple[
         )
 
     first = np.float64(0.05)
-    done, _, y, _ = ops.while_loop(unfinished, step, (np.zeros(()), first, y0, np.zeros((), np.int64)))
+    done, _, y, _ = ops.while_loop(is_unfinished, step, (np.zeros(()), first, y0, np.zeros((), np.int64)))
     return ops.where(ops.less(done, 1.0), math.nan, y)
 
 
-def _stepped(slope: Slope, y: Array, time: Array, size: Array) -> tuple[Array, Array]:
+def _rk_step(slope: Slope, y: Array, time: Array, size: Array) -> tuple[Array, Array]:
     """y after one step, and an estimate of its error."""
     slopes: list[Array] = []
     at = y
     for node, weights in zip(_NODES, _STAGES, strict=True):
-        at = ops.add(y, _weighted(weights, slopes, size)) if weights else y
+        at = ops.add(y, _weighted_sum(weights, slopes, size)) if weights else y
         slopes.append(slope(at, ops.add(time, ops.multiply(size, node))))
-    return at, _weighted(_ERROR, slopes, size)
+    return at, _weighted_sum(_ERROR, slopes, size)
 
 
-def _weighted(weights: Sequence[float], slopes: Sequence[Array], size: Array) -> Array:
+def _weighted_sum(weights: Sequence[float], slopes: Sequence[Array], size: Array) -> Array:
     terms = [ops.multiply(ops.multiply(size, weight), k) for weight, k in zip(weights, slopes, strict=True) if weight]
     total = terms[0]
     for term in terms[1:]:

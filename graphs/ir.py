@@ -222,17 +222,17 @@ def infer(op: Op, inputs: Sequence[Node], attrs: Attrs) -> TensorSpec:
     """
     specs = [source.spec for source in inputs]
     if attrs:
-        return shared(op.infer(*specs, **attrs))
+        return intern_spec(op.infer(*specs, **attrs))
     key = (op, *map(id, specs))
     held = _inferred.get(key)
     if held is None:
         if len(_inferred) >= _MOST:
             _inferred.clear()
-        held = _inferred[key] = specs, shared(op.infer(*specs))  # holds the specs: no other then gets their ids
+        held = _inferred[key] = specs, intern_spec(op.infer(*specs))  # holds the specs: no other then gets their ids
     return held[1]
 
 
-def shared(spec: TensorSpec) -> TensorSpec:
+def intern_spec(spec: TensorSpec) -> TensorSpec:
     """The one object that stands for all equal specs."""
     if len(_specs) >= _MOST:
         _specs.clear()
@@ -431,10 +431,10 @@ def node_cost(node: Node) -> Cost:
     A scan costs its steps, a switch its dearest branch, and a while_loop, whose steps nobody knows, one of them.
     """
     specs = [source.spec for source in node.inputs]
-    return Cost(node.op.cost(*specs, out=node.spec, **node.attrs), _moved(node))
+    return Cost(node.op.cost(*specs, out=node.spec, **node.attrs), _elements_moved(node))
 
 
-def _moved(node: Node) -> Size:
+def _elements_moved(node: Node) -> Size:
     if node.op.view or node.is_source:
         return 0
     inner = [graph_cost(graph).bytes for graph in node.subgraphs]

@@ -25,8 +25,8 @@ from numpy import ndarray, ufunc
 from graphs import dispatch, wrong_calls
 from graphs.dims import Dim, Shape, Size, same
 from graphs.dispatch import interpreters
-from graphs.errors import ArgumentError, GraphError, OptionError, located
-from graphs.promotion import HELD, SCALARS, held
+from graphs.errors import ArgumentError, GraphError, OptionError, locate
+from graphs.promotion import HELD, SCALARS, check_dtype
 from graphs.spec import TensorSpec
 
 Array = Any  # what an op takes and gives: an array, a tensor or a symbol
@@ -132,7 +132,7 @@ def _checked_infer(name: str, infer: Infer, again: Prepare | None) -> Infer:
 
     def infer_spec(*specs: TensorSpec, **attrs: Any) -> TensorSpec:
         for spec in specs:
-            held(spec.dtype)
+            check_dtype(spec.dtype)
         if prepare_again is None:
             return infer(*specs, **attrs)
         try:
@@ -141,7 +141,7 @@ def _checked_infer(name: str, infer: Infer, again: Prepare | None) -> Infer:
         except GraphError:
             raise
         except wrong_calls.PLAIN as error:
-            raise wrong_calls.explained(error, name, prepare_again) from error
+            raise wrong_calls.explain_wrong_call(error, name, prepare_again) from error
         if [*map(id, inputs)] != [*map(id, specs)] or not _is_same(prepared, attrs):
             raise OptionError(f"no call leads to the options {attrs} for these operands; leave that to the op")
         return spec
@@ -333,10 +333,10 @@ class Op:
     def general(self, *args: Any, **attrs: Any) -> Any:
         """The same without shortcuts."""
         if self.prepare is not None:
-            args, attrs = self._prepared(self.prepare, args, attrs)
+            args, attrs = self._prepare(self.prepare, args, attrs)
         elif len(args) != self.arity or attrs:
             raise ArgumentError(
-                located(f"{self.name} takes {self.arity} inputs and no options, got {len(args)} and {attrs or 'none'}")
+                locate(f"{self.name} takes {self.arity} inputs and no options, got {len(args)} and {attrs or 'none'}")
             )
         return self.apply(args, attrs)
 
@@ -356,9 +356,9 @@ class Op:
                 unusual = True
         if unusual:
             dispatch.check_operands(self, args)
-        return dispatch.at_once(self, args, attrs)
+        return dispatch.run_at_once(self, args, attrs)
 
-    def _prepared(self, prepare: Prepare, args: Sequence[Any], attrs: Attrs) -> Prepared:
+    def _prepare(self, prepare: Prepare, args: Sequence[Any], attrs: Attrs) -> Prepared:
         try:
             return prepare(*args, **attrs)
         except wrong_calls.WRONG as error:
@@ -367,8 +367,10 @@ class Op:
                 operands = operands[0]
             broken = dispatch.unheld(operands) or error  # text has no axes, but that is not what is wrong with it
             if isinstance(broken, GraphError):
-                raise dispatch.explained(self, args, broken) from None
-            raise dispatch.explained(self, args, wrong_calls.explained(error, self.name, prepare)) from error
+                raise dispatch.explain_error(self, args, broken) from None
+            raise dispatch.explain_error(
+                self, args, wrong_calls.explain_wrong_call(error, self.name, prepare)
+            ) from error
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
@@ -399,7 +401,7 @@ def get(name: str) -> Op:
     return _registry[name]
 
 
-def registered() -> dict[str, Op]:
+def registered_ops() -> dict[str, Op]:
     """Every op, by name."""
     return dict(_registry)
 

@@ -14,7 +14,7 @@ _UNSAFE = re.compile(
 
 def plain(text: str) -> str:
     """The text with each character that a terminal would obey, or a page not hold, written out, ESC as its code."""
-    return text if text.isprintable() else _UNSAFE.sub(_written, text)
+    return text if text.isprintable() else _UNSAFE.sub(_escape_match, text)
 
 
 def one_line(text: str) -> str:
@@ -22,10 +22,10 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else plain(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def escaped(text: str) -> str:
+def escape_html(text: str) -> str:
     """The text, plain, as part of HTML or SVG, and of an attribute there."""
     return html.escape(plain(text))
 
 
-def _written(match: re.Match[str]) -> str:
+def _escape_match(match: re.Match[str]) -> str:
     return match[0].encode("unicode_escape").decode("ascii")

@@ -24,7 +24,7 @@ def is_scalar(value: Any) -> bool:
     return type(value) in SCALARS
 
 
-def held(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype itself. Raises DTypeError for one that no tensor has, as longdouble, complex numbers, objects, text."""
     if dtype.num not in HELD:
         longer = ", which has more than 64 bits" if dtype.kind == "f" else ""
@@ -36,7 +36,7 @@ def check_operands(values: Sequence[Any]) -> None:
     """Raise DTypeError where a value is neither a number nor an array, or a list, of a dtype that tensors have."""
     for value in values:
         if type(value) not in SCALARS:
-            held(value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype)
+            check_dtype(value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype)
 
 
 def scalar_dtype(value: Any, others: Sequence[Any]) -> np.dtype[Any]:
@@ -45,7 +45,7 @@ def scalar_dtype(value: Any, others: Sequence[Any]) -> np.dtype[Any]:
     return weak_dtype(kind, _dtype_numbers(others))
 
 
-def typed(value: Any, others: Sequence[Any]) -> np.ndarray[Any, Any]:
+def weak_to_array(value: Any, others: Sequence[Any]) -> np.ndarray[Any, Any]:
     """A Python number as a 0-d array of the dtype it takes beside `others`; anything else as an array.
 
     Raises DTypeError when the number does not fit that dtype, and for values that no tensor holds.
@@ -53,7 +53,7 @@ def typed(value: Any, others: Sequence[Any]) -> np.ndarray[Any, Any]:
     kind: Any = type(value)
     if kind not in SCALARS:
         array = np.asarray(value)
-        held(array.dtype)
+        check_dtype(array.dtype)
         return array
     beside = _dtype_numbers(others)
     if value and value == value:

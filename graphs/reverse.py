@@ -17,7 +17,7 @@ import numpy as np
 
 from graphs import dims, dispatch
 from graphs.dims import Shape
-from graphs.errors import NotDifferentiableError, located
+from graphs.errors import NotDifferentiableError, locate
 from graphs.op import OUTPUT, Attrs, Op, PartCotangents, Rule, SliceCotangent
 from graphs.ops.elementwise import add
 from graphs.ops.movement import astype, reshape
@@ -114,17 +114,17 @@ def check_seed(output: Value, seed: Value | None) -> None:
     """
     shape, dtype = shape_of(output), dtype_of(output)
     if dtype.kind != "f":
-        raise NotDifferentiableError(located(f"gradient of {dtype} values; only floating point outputs have gradients"))
+        raise NotDifferentiableError(locate(f"gradient of {dtype} values; only floating point outputs have gradients"))
     if seed is None and not all(dims.same(size, 1) for size in shape):
         raise NotDifferentiableError(
-            located(
+            locate(
                 f"gradient of an output of shape {shape}: only scalars have one gradient; "
                 "reduce it (sum, mean), or give the cotangent"
             )
         )
     if seed is not None and not dims.same_shape(shape_of(seed), shape):
         raise NotDifferentiableError(
-            located(f"the cotangent has shape {shape_of(seed)}, the output {shape}; make them equal")
+            locate(f"the cotangent has shape {shape_of(seed)}, the output {shape}; make them equal")
         )
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ShapeError
-from graphs.promotion import held
+from graphs.promotion import check_dtype
 
 _SHORT_NAMES = {"float": "f", "int": "i", "uint": "u", "complex": "c"}
 
@@ -27,7 +27,7 @@ class TensorSpec:
 
     def __init__(self, shape: Sequence[int | str | Dim], dtype: npt.DTypeLike = "float32") -> None:
         self.shape: Shape = tuple(_size(s) for s in shape)
-        self.dtype: np.dtype[Any] = held(np.dtype(dtype))
+        self.dtype: np.dtype[Any] = check_dtype(np.dtype(dtype))
 
     @property
     def ndim(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from graphs import ops
-from graphs.errors import ShapeError, located
+from graphs.errors import ShapeError, locate
 from graphs.op import Array
 from graphs.ops.gamma import betainc, digamma, gammainc, gammaincc, gammaln, i0, i0e, i1, i1e, polygamma, stdtr
 from graphs.ops.gamma import zeta as hurwitz_zeta
@@ -104,7 +104,7 @@ def beta(a: Array, b: Array) -> Array:
 def multigammaln(a: Array, d: int) -> Array:
     """The logarithm of the gamma function of `d` dimensions, for a > (d - 1) / 2. Raises ShapeError for d < 1."""
     if d < 1:
-        raise ShapeError(located(f"multigammaln: there are no {d} dimensions; use 1 or more"))
+        raise ShapeError(locate(f"multigammaln: there are no {d} dimensions; use 1 or more"))
     parts = gammaln(ops.subtract(ops.expand_dims(a, -1), ops.divide(ops.arange(d), 2)))
     return ops.add(ops.sum(parts, axis=-1), d * (d - 1) / 4 * math.log(math.pi))
 

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from graphs import linalg, ops
-from graphs.errors import ShapeError, located
+from graphs.errors import ShapeError, locate
 from graphs.op import Array
 from graphs.ops.gamma import betainc, gammainc, gammaincc, gammaln, stdtr
 from graphs.ops.shapes import as_operand, shape_of
-from graphs.promotion import is_scalar, typed
+from graphs.promotion import is_scalar, weak_to_array
 from graphs.special import betaln, log_ndtr, ndtr, xlog1py, xlogy
 
 __all__ = ["beta", "chi2", "dirichlet", "gamma", "multivariate_normal", "norm", "poisson", "t"]
@@ -39,7 +39,7 @@ def _of_one_kind(function: Callable[..., Array]) -> Callable[..., Array]:
         beside = [value for value in bound.arguments.values() if hasattr(value, "dtype")]
         for name, value in bound.arguments.items():
             if beside and is_scalar(value) and not isinstance(value, bool):
-                bound.arguments[name] = typed(value, beside)
+                bound.arguments[name] = weak_to_array(value, beside)
         return function(*bound.args, **bound.kwargs)
 
     return call
@@ -68,7 +68,7 @@ class _Normal(_Density):
     def logpdf(self, x: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """The logarithm of the density."""
         squares = ops.square(_standard(x, loc, scale))
-        return _unscaled(ops.subtract(ops.multiply(squares, -0.5), 0.5 * _LOG_TWO_PI), scale)
+        return _log_density_of_x(ops.subtract(ops.multiply(squares, -0.5), 0.5 * _LOG_TWO_PI), scale)
 
     def cdf(self, x: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """How likely a number is at most x."""
@@ -98,7 +98,7 @@ class _MultivariateNormal(_Density):
         """
         if allow_singular:
             raise ShapeError(
-                located("multivariate_normal: singular matrices have no density; add a multiple of the identity")
+                locate("multivariate_normal: singular matrices have no density; add a multiple of the identity")
             )
         mean, cov, size = _form(mean, cov)
         points = _vectors(as_operand(x), size)
@@ -127,7 +127,7 @@ def _form(mean: Array | None, cov: Array) -> tuple[Array, Array, Any]:
         cov = ops.multiply(ops.eye(size), cov)
     if shape_of(cov) != (size, size):
         raise ShapeError(
-            located(f"multivariate_normal: a mean of {size} and a covariance {shape_of(cov)}; make it ({size}, {size})")
+            locate(f"multivariate_normal: a mean of {size} and a covariance {shape_of(cov)}; make it ({size}, {size})")
         )
     return mean, cov, size
 
@@ -148,7 +148,7 @@ class _StudentT(_Density):
         constant = ops.subtract(gammaln(more), gammaln(half))
         constant = ops.subtract(constant, ops.multiply(0.5, ops.log(ops.multiply(df, math.pi))))
         bell = ops.log1p(ops.divide(ops.square(_standard(x, loc, scale)), df))
-        return _unscaled(ops.subtract(constant, ops.multiply(more, bell)), scale)
+        return _log_density_of_x(ops.subtract(constant, ops.multiply(more, bell)), scale)
 
     def cdf(self, x: Array, df: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """How likely a number is at most x; no gradient in `df`."""
@@ -171,7 +171,7 @@ class _Beta(_Density):
 
         z = _standard(x, loc, scale)
         inside = ops.logical_and(ops.greater_equal(z, 0), ops.less_equal(z, 1))
-        return _unscaled(_within(inside, z, 0.5, density, _NEVER), scale)
+        return _log_density_of_x(_select_inside(inside, z, 0.5, density, _NEVER), scale)
 
     def cdf(self, x: Array, a: Array, b: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """How likely a number is at most x; no gradient in `a` and `b`."""
@@ -188,7 +188,7 @@ class _Gamma(_Density):
             return ops.subtract(ops.subtract(xlogy(ops.subtract(a, 1), z), z), gammaln(a))
 
         z = _standard(x, loc, scale)
-        return _unscaled(_within(ops.greater_equal(z, 0), z, 1.0, density, _NEVER), scale)
+        return _log_density_of_x(_select_inside(ops.greater_equal(z, 0), z, 1.0, density, _NEVER), scale)
 
     def cdf(self, x: Array, a: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
         """How likely a number is at most x; no gradient in `a`."""
@@ -218,7 +218,7 @@ class _Poisson(_Distribution):
 
         count = ops.subtract(k, loc)
         inside = ops.logical_and(ops.greater_equal(count, 0), ops.equal(ops.floor(count), count))
-        return _within(inside, count, 0, mass, _NEVER)
+        return _select_inside(inside, count, 0, mass, _NEVER)
 
     def pmf(self, k: Array, mu: Array, loc: Array = 0) -> Array:
         """How likely k is."""
@@ -227,7 +227,7 @@ class _Poisson(_Distribution):
     def cdf(self, k: Array, mu: Array, loc: Array = 0) -> Array:
         """How likely a count is at most k."""
         count = ops.floor(ops.subtract(k, loc))
-        return _within(ops.greater_equal(count, 0), count, 0, lambda n: gammaincc(ops.add(n, 1), mu), 0.0)
+        return _select_inside(ops.greater_equal(count, 0), count, 0, lambda n: gammaincc(ops.add(n, 1), mu), 0.0)
 
 
 class _Dirichlet(_Density):
@@ -251,12 +251,12 @@ def _standard(x: Array, loc: Array, scale: Array) -> Array:
     return ops.divide(ops.subtract(x, loc), scale)
 
 
-def _unscaled(logpdf: Array, scale: Array) -> Array:
+def _log_density_of_x(logpdf: Array, scale: Array) -> Array:
     """The logarithm of a density of (x - loc) / scale, as one of x."""
     return ops.subtract(logpdf, ops.log(scale))
 
 
-def _within(inside: Array, z: Array, other: float, function: Callable[[Array], Array], outside: float) -> Array:
+def _select_inside(inside: Array, z: Array, other: float, function: Callable[[Array], Array], outside: float) -> Array:
     """`function(z)` where `inside` holds, and `outside` elsewhere, with gradient 0; `other` is a place inside."""
     return ops.where(inside, function(ops.where(inside, z, other)), outside)
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from graphs import ops
 from graphs.dims import Shape
-from graphs.errors import ControlFlowError, located
+from graphs.errors import ControlFlowError, locate
 from graphs.frontends.torch.words import axis_words
 from graphs.op import Op
 from graphs.ops.dtypes import VERSIONS, check_device
@@ -34,18 +34,18 @@ def method(function: Callable[..., Any]) -> Any:
 def unary(op: Op) -> Callable[[S], S]:
     """An op of one input as a method."""
 
-    def called(self: S) -> S:
+    def method(self: S) -> S:
         return op(self)
 
-    functools.update_wrapper(called, op, updated=())
-    return called
+    functools.update_wrapper(method, op, updated=())
+    return method
 
 
 def _binary(op: Op) -> Callable[[S, Any], S]:
     return lambda self, other: op(self, other)
 
 
-def _reflected(op: Op) -> Callable[[S, Any], S]:
+def _reflect(op: Op) -> Callable[[S, Any], S]:
     return lambda self, other: op(other, self)
 
 
@@ -101,41 +101,41 @@ class Surface:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise ControlFlowError(
-            located("a traced value cannot be changed in place; write x = graphs.setitem(x, value, key)")
+            locate("a traced value cannot be changed in place; write x = graphs.setitem(x, value, key)")
         )
 
     # Operators ----------------------------------------------------------------------------------------------
 
     __add__ = _binary(ops.add)
-    __radd__ = _reflected(ops.add)
+    __radd__ = _reflect(ops.add)
     __sub__ = _binary(ops.subtract)
-    __rsub__ = _reflected(ops.subtract)
+    __rsub__ = _reflect(ops.subtract)
     __mul__ = _binary(ops.multiply)
-    __rmul__ = _reflected(ops.multiply)
+    __rmul__ = _reflect(ops.multiply)
     __truediv__ = _binary(ops.divide)
-    __rtruediv__ = _reflected(ops.divide)
+    __rtruediv__ = _reflect(ops.divide)
     __floordiv__ = _binary(ops.floor_divide)
-    __rfloordiv__ = _reflected(ops.floor_divide)
+    __rfloordiv__ = _reflect(ops.floor_divide)
     __mod__ = _binary(ops.remainder)
-    __rmod__ = _reflected(ops.remainder)
+    __rmod__ = _reflect(ops.remainder)
     __matmul__ = _binary(ops.matmul)
-    __rmatmul__ = _reflected(ops.matmul)
+    __rmatmul__ = _reflect(ops.matmul)
     __and__ = _binary(ops.bitwise_and)
-    __rand__ = _reflected(ops.bitwise_and)
+    __rand__ = _reflect(ops.bitwise_and)
     __or__ = _binary(ops.bitwise_or)
-    __ror__ = _reflected(ops.bitwise_or)
+    __ror__ = _reflect(ops.bitwise_or)
     __xor__ = _binary(ops.bitwise_xor)
-    __rxor__ = _reflected(ops.bitwise_xor)
+    __rxor__ = _reflect(ops.bitwise_xor)
     __lshift__ = _binary(ops.bitwise_left_shift)
-    __rlshift__ = _reflected(ops.bitwise_left_shift)
+    __rlshift__ = _reflect(ops.bitwise_left_shift)
     __rshift__ = _binary(ops.bitwise_right_shift)
-    __rrshift__ = _reflected(ops.bitwise_right_shift)
+    __rrshift__ = _reflect(ops.bitwise_right_shift)
 
     def __pow__(self, other: Any) -> Self:
         # The square is the commonest power, and one multiplication.
         return ops.square(self) if type(other) is int and other == 2 else ops.pow(self, other)
 
-    __rpow__ = _reflected(ops.pow)
+    __rpow__ = _reflect(ops.pow)
     __eq__ = _binary(ops.equal)  # type: ignore[assignment]  # elementwise, as every array library has it
     __ne__ = _binary(ops.not_equal)  # type: ignore[assignment]
     __lt__ = _binary(ops.less)

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphs import dims, promotion, reverse, tree
-from graphs.errors import GraphError, NotDifferentiableError, ShapeError, located
+from graphs.errors import GraphError, NotDifferentiableError, ShapeError, locate
 from graphs.ops.control import scan
 from graphs.ops.creation import arange, zeros_like
 from graphs.ops.elementwise import equal
@@ -35,24 +35,24 @@ def with_argnum(transform: Transform) -> Transform:
     """The same transform, which also takes `argnum`, autograd's word for `argnums`."""
 
     @functools.wraps(transform)
-    def called(f: Function, *args: Any, **options: Any) -> Any:
+    def wrapper(f: Function, *args: Any, **options: Any) -> Any:
         if "argnum" in options:
             options["argnums"] = options.pop("argnum")
         return transform(f, *args, **options)
 
-    return called  # type: ignore[return-value]  # the same parameters, and one more
+    return wrapper  # type: ignore[return-value]  # the same parameters, and one more
 
 
 def step_of(record: RecordFunction) -> Differentiate:
     """What runs a function whose value is to be differentiated, and gives its outputs and its gradients at once."""
 
     def step(f: Function, args: tuple[Any, ...], positions: list[int], has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
-        return differentiated(*record(f, args, positions), has_aux)
+        return value_and_gradients(*record(f, args, positions), has_aux)
 
     return step
 
 
-def differentiated(outputs: Any, pull: Pull, has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
+def value_and_gradients(outputs: Any, pull: Pull, has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
     """The outputs of a function, and the gradients of its value.
 
     Raises NotDifferentiableError unless that is one floating point number.
@@ -66,7 +66,9 @@ def value_and_grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_a
 
     Arguments by name are not differentiated.
     """
-    chosen = functools.cache(functools.partial(_chosen, argnums))  # by the number of arguments: every step asks
+    chosen = functools.cache(
+        functools.partial(_select_arguments, argnums)
+    )  # by the number of arguments: every step asks
 
     @functools.wraps(f)
     def both(*args: Any, **named: Any) -> tuple[Any, Any]:
@@ -93,10 +95,10 @@ def total(f: Function) -> Function:
     """The sum of all elements of what `f` returns: its gradient in an argument is that of each element, added up."""
 
     @functools.wraps(f)
-    def summed(*args: Any) -> Any:
+    def sum_of_outputs(*args: Any) -> Any:
         return sum(f(*args))
 
-    return summed
+    return sum_of_outputs
 
 
 def vjp(record: RecordFunction, f: Function, primals: Sequence[Any]) -> tuple[Any, VjpFunction]:
@@ -105,7 +107,7 @@ def vjp(record: RecordFunction, f: Function, primals: Sequence[Any]) -> tuple[An
     specs = tree.tree_map(spec_of, outputs)  # the shapes are all that is needed of the outputs
 
     def pullback(cotangents: Any) -> tuple[Any, ...]:
-        return pull(paired("vjp: the cotangents", cotangents, "the outputs", specs))
+        return pull(pair_leaves("vjp: the cotangents", cotangents, "the outputs", specs))
 
     return outputs, pullback
 
@@ -119,13 +121,13 @@ def jvp(record: RecordFunction, f: Function, primals: Sequence[Any], tangents: S
     outputs, pull = record(f, primals, range(len(primals)))
     leaves, structure = tree.flatten(outputs)
     floats = [i for i, leaf in enumerate(leaves) if dtype_of(leaf).kind == "f"]
-    directions = paired("jvp: the tangents", tuple(tangents), "the primals", tuple(primals))
+    directions = pair_leaves("jvp: the tangents", tuple(tangents), "the primals", tuple(primals))
 
-    def transposed(*cotangents: Any) -> tuple[Any, ...]:
+    def pull_floats(*cotangents: Any) -> tuple[Any, ...]:
         return pull(dict(zip(floats, cotangents, strict=True)))
 
     anywhere = [zeros_like(leaves[i]) for i in floats]
-    push = record(transposed, anywhere, range(len(floats)))[1]
+    push = record(pull_floats, anywhere, range(len(floats)))[1]
     pushed = dict(zip(floats, push(directions), strict=True))
     return outputs, tree.unflatten(structure, [pushed.get(i, zeros_like(leaf)) for i, leaf in enumerate(leaves)])
 
@@ -135,7 +137,7 @@ def jacobian(record: RecordFunction, f: Function, argnums: Argnums = 0) -> Funct
 
     @functools.wraps(f)
     def derivatives(*args: Any, **named: Any) -> Any:
-        positions, picked = _chosen(argnums, len(args))
+        positions, picked = _select_arguments(argnums, len(args))
         outputs, pull = record(functools.partial(f, **named) if named else f, args, positions)
         leaves, structure = tree.flatten(outputs)
         return tree.unflatten(structure, [picked(_rows(pull, i, spec_of(leaf))) for i, leaf in enumerate(leaves)])
@@ -156,7 +158,7 @@ def hvp(record: RecordFunction, f: Function, primals: Sequence[Any], tangents: S
     """
     gradient = grad(step_of(record), f, range(len(primals)))
     pull = record(gradient, primals, range(len(primals)))[1]
-    return pull(paired("hvp: the tangents", tuple(tangents), "the primals", tuple(primals)))
+    return pull(pair_leaves("hvp: the tangents", tuple(tangents), "the primals", tuple(primals)))
 
 
 def hessian_vector_product(record: RecordFunction, f: Function, argnums: int = 0) -> Function:
@@ -165,65 +167,65 @@ def hessian_vector_product(record: RecordFunction, f: Function, argnums: int = 0
 
     def product(*args: Any) -> Any:
         *primals, vector = args
-        (position,), _ = _chosen(argnums, len(primals))
+        (position,), _ = _select_arguments(argnums, len(primals))
         pull = record(gradient, primals, [position])[1]
-        return pull(paired("hessian_vector_product: the vector", vector, "the argument", primals[position]))[0]
+        return pull(pair_leaves("hessian_vector_product: the vector", vector, "the argument", primals[position]))[0]
 
     return product
 
 
-def paired(what: str, container: Any, other: str, like: Any) -> dict[int, Any]:
+def pair_leaves(what: str, container: Any, other: str, like: Any) -> dict[int, Any]:
     """What was given for each floating point leaf of `like`, by number, in the dtype of the leaf.
 
     Raises ShapeError when the containers or the shapes differ.
     """
     (values, layout), (leaves, structure) = tree.flatten(container), tree.flatten(like)
     if layout != structure:
-        ways = tree.described(layout), tree.described(structure)
-        raise ShapeError(located(f"{what} are laid out as {ways[0]}, {other} as {ways[1]}; give one for each"))
+        ways = tree.describe(layout), tree.describe(structure)
+        raise ShapeError(locate(f"{what} are laid out as {ways[0]}, {other} as {ways[1]}; give one for each"))
     return {
-        i: _typed(what, value, other, spec_of(leaf))
+        i: _cast_leaf(what, value, other, spec_of(leaf))
         for i, (value, leaf) in enumerate(zip(values, leaves, strict=True))
         if dtype_of(leaf).kind == "f"
     }
 
 
-def _typed(what: str, value: Any, other: str, spec: TensorSpec) -> Any:
+def _cast_leaf(what: str, value: Any, other: str, spec: TensorSpec) -> Any:
     if not dims.same_shape(shape_of(value), spec.shape):
-        raise ShapeError(located(f"{what} have the shape {shape_of(value)} where {other} have {spec.shape}"))
+        raise ShapeError(locate(f"{what} have the shape {shape_of(value)} where {other} have {spec.shape}"))
     array = value if hasattr(value, "dtype") else np.asarray(value, spec.dtype)
     return cast(array, spec.dtype)
 
 
-def _chosen(argnums: Argnums, count: int) -> tuple[list[int], Callable[[tuple[Any, ...]], Any]]:
+def _select_arguments(argnums: Argnums, count: int) -> tuple[list[int], Callable[[tuple[Any, ...]], Any]]:
     """The arguments asked for, each once and counted from the front, and what picks results as `argnums` does.
 
     Raises ValueError when there is no such argument.
     """
     asked = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not all(-count <= position < count for position in asked):
-        raise ValueError(located(f"argnums is {argnums}, and the function was called with {count} arguments"))
+        raise ValueError(locate(f"argnums is {argnums}, and the function was called with {count} arguments"))
     wanted = [position % count for position in asked]
     positions = list(dict.fromkeys(wanted))
 
-    def picked(gradients: tuple[Any, ...]) -> Any:
+    def pick(gradients: tuple[Any, ...]) -> Any:
         return gradients[0] if isinstance(argnums, int) else tuple([gradients[positions.index(p)] for p in wanted])
 
-    return positions, picked
+    return positions, pick
 
 
 def _check_value(outputs: Any, has_aux: bool) -> None:
     """Raise NotDifferentiableError unless the function returned one floating point number, and what goes with it."""
     if has_aux and not (isinstance(outputs, tuple) and len(outputs) == 2):
-        raise GraphError(located("with has_aux the function returns a pair: its value, and anything else"))
+        raise GraphError(locate("with has_aux the function returns a pair: its value, and anything else"))
     value = outputs[0] if has_aux else outputs
     if type(value) is np.ndarray and value.shape == () and value.dtype.kind == "f":
         return  # as in every step of a training
     if value is None:
-        raise NotDifferentiableError(located("gradient of None: the function returns nothing; return its value"))
+        raise NotDifferentiableError(locate("gradient of None: the function returns nothing; return its value"))
     if not hasattr(value, "dtype") and not promotion.is_scalar(value):
         raise NotDifferentiableError(
-            located(
+            locate(
                 f"gradient of a {type(value).__name__}: only scalars have one gradient; return one number, or use vjp"
             )
         )
@@ -233,7 +235,7 @@ def _check_value(outputs: Any, has_aux: bool) -> None:
 def _rows(pull: Pull, number: int, spec: TensorSpec) -> tuple[Any, ...]:
     """The derivatives of one output: its elements one after the other, each with a pass of its own."""
     if not spec.is_float:
-        raise NotDifferentiableError(located(f"jacobian of {spec.dtype} values; only floating point outputs have one"))
+        raise NotDifferentiableError(locate(f"jacobian of {spec.dtype} values; only floating point outputs have one"))
     if spec.shape == ():
         return pull({number: None})
     if dims.same(spec.size, 0):

@@ -42,7 +42,7 @@ def _remember(names: tuple[Any, ...], tree: Tree) -> tuple[list[Any], Structure]
 _MOST = 1024
 
 
-def parted(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
+def partition(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
     """The leaves in an order of their own, and the function that puts as many others in their places.
 
     What is left of `flatten` where nobody compares structures: a model's parameters, or one array, take no optree.
@@ -81,7 +81,7 @@ def leaves(tree: Tree) -> list[Any]:
     return optree.tree_leaves(tree)
 
 
-def described(structure: Structure) -> str:
+def describe(structure: Structure) -> str:
     """The containers of a structure with `*` for each leaf: `({'w': *}, *)`."""
     return str(structure).removeprefix("PyTreeSpec(").removesuffix(")")
 

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from graphs.dispatch import described
+from graphs.dispatch import describe_operand
 from graphs.errors import (
     ArgumentError,
     GraphError,
     MissingKeyError,
     OptionError,
     OutOfRangeError,
+    add_context,
     is_internal,
-    placed,
 )
 
 PLAIN: tuple[type[Exception], ...] = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError)
@@ -31,13 +31,13 @@ def raise_named(error: Exception, name: str, operands: str, function: Callable[.
     What the user's own code has raised, which a function may call, is raised as it is.
     """
     if isinstance(error, GraphError):
-        raise placed(error, name, operands) from None
+        raise add_context(error, name, operands) from None
     if _is_of_the_user(error):
         raise error
-    raise placed(explained(error, name, function), name, operands) from error
+    raise add_context(explain_wrong_call(error, name, function), name, operands) from error
 
 
-def explained(error: Exception, name: str, function: Callable[..., Any]) -> GraphError:
+def explain_wrong_call(error: Exception, name: str, function: Callable[..., Any]) -> GraphError:
     """One of `PLAIN` as an error of ours: in the same words, with the right call as the remedy."""
     kind = next(ours for theirs, ours in _KINDS.items() if isinstance(error, theirs))
     return kind(f"{_rule(error)}; call {name}{parameters(function)}")
@@ -45,7 +45,7 @@ def explained(error: Exception, name: str, function: Callable[..., Any]) -> Grap
 
 def _rule(error: Exception) -> str:
     if isinstance(error, AttributeError) and error.name in _OF_TENSORS:
-        return f"takes tensors, not {described(error.obj)}"
+        return f"takes tensors, not {describe_operand(error.obj)}"
     words = error.args[0] if isinstance(error, KeyError) and error.args else error
     return _CALL.sub("", str(words)).replace(";", ",") or type(error).__name__
 

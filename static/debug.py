@@ -22,11 +22,11 @@ from static.codegen.kernels import resolve
 Item = TypeVar("Item")
 
 
-class _Closed(BaseException):
+class _IteratorClosed(BaseException):
     """Nobody wants any more items."""
 
 
-def stepped(run: Callable[..., Any]) -> Generator[Item, None, None]:
+def iterate_visits(run: Callable[..., Any]) -> Generator[Item, None, None]:
     """Each item that `run(visit=...)` calls `visit` with, as an iterator; what it raises comes out of it.
 
     A loop in a graph calls its body from inside a kernel, out of which nothing can be yielded: so the run is in a
@@ -40,7 +40,7 @@ def stepped(run: Callable[..., Any]) -> Generator[Item, None, None]:
     def wait() -> None:
         wanted.acquire()
         if closed:
-            raise _Closed
+            raise _IteratorClosed
 
     def visit(item: Item) -> None:
         items.append(item)
@@ -70,7 +70,7 @@ def stepped(run: Callable[..., Any]) -> Generator[Item, None, None]:
         closed = True
         wanted.release()
         thread.join()
-    if errors and not isinstance(errors[0], _Closed):
+    if errors and not isinstance(errors[0], _IteratorClosed):
         raise errors[0]
 
 
@@ -120,7 +120,7 @@ def steps(executable: Executable, *args: Any, optimised: bool = False) -> Genera
 
 
 def _steps(executable: Executable, args: tuple[Any, ...], optimised: bool) -> Generator[DebugStep, None, None]:
-    return stepped(functools.partial(run, executable, *args, optimised=optimised))
+    return iterate_visits(functools.partial(run, executable, *args, optimised=optimised))
 
 
 def until(
@@ -160,7 +160,7 @@ def stop_at_anomaly(step: DebugStep, *, infinite: bool = True) -> None:
         raise error
 
 
-def traced_before(error: BaseException) -> list[Node]:
+def nodes_before_error(error: BaseException) -> list[Node]:
     """The nodes that a failed trace had made when this error was raised, in order; [] for any other error."""
     builders: dict[Builder, None] = {}
     for frame, _ in traceback.walk_tb(error.__traceback__):
@@ -180,23 +180,23 @@ class _Walk:
         for node in graph.nodes:
             if node not in values:
                 inputs = tuple([values[source] for source in node.inputs])
-                values[node] = self._computed(node, inputs, inside)
+                values[node] = self._compute(node, inputs, inside)
                 if not node.is_source:  # constants compute nothing
                     self._visit(DebugStep(node, inputs, values[node], values, inside))
         return tuple(values[output] for output in graph.outputs)
 
-    def _computed(self, node: Node, inputs: Sequence[Any], inside: tuple[Node, ...]) -> Any:
-        attrs = {key: self._resolved(value, (*inside, node)) for key, value in node.attrs.items()}
+    def _compute(self, node: Node, inputs: Sequence[Any], inside: tuple[Node, ...]) -> Any:
+        attrs = {key: self._resolve(value, (*inside, node)) for key, value in node.attrs.items()}
         try:
             value = node.op.kernel(*inputs, **attrs)
         except dispatch.BROKEN_RULES as error:
-            raise dispatch.failed(node.op, inputs, error, node.source) from None
+            raise dispatch.kernel_error(node.op, inputs, error, node.source) from None
         return value if isinstance(value, (tuple, list)) else np.asarray(value)
 
-    def _resolved(self, value: Any, inside: tuple[Node, ...]) -> Any:
+    def _resolve(self, value: Any, inside: tuple[Node, ...]) -> Any:
         """An attribute with numbers for symbolic sizes; a subgraph becomes a function that is run like the graph."""
         if isinstance(value, Graph):
             return lambda *arrays: self.run(value, arrays, inside)
         if isinstance(value, tuple):
-            return tuple(self._resolved(part, inside) for part in value)
+            return tuple(self._resolve(part, inside) for part in value)
         return resolve(value, self._sizes)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from graphs.ir import Graph, Node, ancestors
 
 
-def rebuilt(node: Node, made: Mapping[Node, Node]) -> Node:
+def rebuild_node(node: Node, made: Mapping[Node, Node]) -> Node:
     """The node on what was made of its inputs; those that are not in `made` stay."""
     if made.keys().isdisjoint(node.inputs):
         return node
@@ -16,7 +16,7 @@ def rebuilt(node: Node, made: Mapping[Node, Node]) -> Node:
     return node if all(map(operator.is_, inputs, node.inputs)) else node.on(inputs)
 
 
-def replaced(graph: Graph, instead: Mapping[Node, Node]) -> Graph:
+def replace_nodes(graph: Graph, instead: Mapping[Node, Node]) -> Graph:
     """The graph with nodes replaced by others, which may be made of any nodes, replaced ones included.
 
     What is new comes right before what first reads it; everything else keeps its order, and what nobody reads goes.
@@ -39,7 +39,7 @@ def is_in_order(nodes: Sequence[Node], order: Iterable[Node]) -> bool:
     return len(wanted) < 2 or [node for node in order if node in wanted] == list(nodes)
 
 
-def collected(name: str, inputs: Sequence[Node], outputs: Sequence[Node], order: Iterable[Node] = ()) -> Graph:
+def collect_graph(name: str, inputs: Sequence[Node], outputs: Sequence[Node], order: Iterable[Node] = ()) -> Graph:
     """The graph of all that these outputs are computed from, nodes of `order` in that order where they can be."""
     live = ancestors(outputs)
     made: dict[Node, Node] = {}
@@ -71,7 +71,7 @@ def _make(node: Node, instead: Mapping[Node, Node], made: dict[Node, Node]) -> N
             continue
         waiting.pop()
         if current not in made:
-            made[current] = made[instead[current]] if current in instead else rebuilt(current, made)
+            made[current] = made[instead[current]] if current in instead else rebuild_node(current, made)
 
 
 def sources(node: Node, instead: Mapping[Node, Node]) -> Iterable[Node]:

@@ -14,7 +14,7 @@ from typing import Any
 from compare.advice import counting
 from compare.advice.prediction import TIE, Advice, predict
 from compare.advice.prices import Prices
-from compare.engines import OWN, named
+from compare.engines import OWN, find_engine
 from compare.run.progress import Reporter
 
 __all__ = ["TIE", "Advice", "Prices", "advise"]
@@ -41,4 +41,6 @@ def advise(
 
 @cache
 def _costs() -> Prices:
-    return counting.priced(counting.question(named(OWN).name, "", "", None), None, Reporter(), lambda _: None)
+    return counting.find_prices(
+        counting.question(find_engine(OWN).name, "", "", None), None, Reporter(), lambda _: None
+    )

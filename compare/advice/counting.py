@@ -17,18 +17,18 @@ import numpy as np
 
 from compare import steps, workloads
 from compare.advice import holdout, prices, probes
-from compare.advice.prices import Prices, Row, Say, fitted
-from compare.engines import OWN, Engine, cases, named
+from compare.advice.prices import Prices, Row, Say, fit_prices
+from compare.engines import OWN, Engine, cases, find_engine
 from compare.engines.step import Step
-from compare.errors import CompareError, InputsError, WorkerError, described
+from compare.errors import CompareError, InputsError, WorkerError, describe_error
 from compare.instruments.time.measure import steady_call
-from compare.instruments.time.rounds import collected, time_block
+from compare.instruments.time.rounds import time_block, without_collection
 from compare.own import origin
 from compare.own.case import calls_in, case_of, converting
-from compare.own.question import Question, asked_of
-from compare.own.workers import answered, checked
+from compare.own.question import Question, question_for
+from compare.own.workers import answer_or_fault, check_answer
 from compare.records.job import Budget, Job
-from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, Timed
+from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, TimedCall
 from compare.records.record import error_of, kind_of
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
@@ -47,23 +47,23 @@ def measure(job: Job) -> CountedPrograms | FunctionFault:
     """
     asked = Question.from_dict(job.asked["question"])
     names, rows, timed = (job.asked[name] for name in ("programs", "rows", "timed"))
-    return answered(asked.function, lambda: _measured(asked, names, rows, job if timed else None))
+    return answer_or_fault(asked.function, lambda: _measure_programs(asked, names, rows, job if timed else None))
 
 
-def _measured(asked: Question, names: Sequence[str], rows: str, timed: Job | None) -> CountedPrograms:
+def _measure_programs(asked: Question, names: Sequence[str], rows: str, timed: Job | None) -> CountedPrograms:
     engine = asked.started()
     programs: list[CountedProgram] = []
     for name in names:
         steps.now(f"counted {name}")
         if name != asked.function:
-            programs += _probed(engine, asked.arms, name, rows, timed)
+            programs += _probe_programs(engine, asked.arms, name, rows, timed)
         elif engine.name == OWN:
-            programs.append(own(*origin.called(asked.function, asked.inputs), asked.gradient, asked.arms))
+            programs.append(own(*origin.load_function(asked.function, asked.inputs), asked.gradient, asked.arms))
         else:
-            function, inputs = origin.called(asked.function, asked.inputs)
+            function, inputs = origin.load_function(asked.function, asked.inputs)
             calls = [engine.arrays(call) for call in calls_in(inputs, function)]
             each = [Case(function, call[0], (tuple(call[1:]),), (1,)) for call in calls]
-            programs.append(counted(engine, asked.arms, name, each))
+            programs.append(count_programs(engine, asked.arms, name, each))
     return CountedPrograms(engine.version, programs)
 
 
@@ -71,22 +71,24 @@ def own(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, arm
     """A function for our engines and its calls: it is traced, and never run. Raises what tracing raises."""
     from compare.engines.graphduel.counting import output_of
 
-    engine = named(OWN)
+    engine = find_engine(OWN)
     try:
         case = converting(case_of(f, inputs, gradient, None, output_of))
     except GraphError as error:
         if not engine.errors.refuses(error, arms[1]):
             raise
-        return CountedProgram("", [], 0, refused=described(error))
-    return counted(engine, arms, "", [case], run=False)
+        return CountedProgram("", [], 0, refused=describe_error(error))
+    return count_programs(engine, arms, "", [case], run=False)
 
 
-def _probed(engine: Engine, arms: Sequence[str], name: str, rows: str, job: Job | None) -> Iterator[CountedProgram]:
+def _probe_programs(
+    engine: Engine, arms: Sequence[str], name: str, rows: str, job: Job | None
+) -> Iterator[CountedProgram]:
     """A program that is timed; a probe without gradients as well, where compiling is not slow.
 
     One that raises an error is refused: the others count.
     """
-    whole = _named(engine, name, rows)
+    whole = _find_program(engine, name, rows)
     some = 1 if engine.compiles_slowly else EXAMPLES
     case = replace(whole, examples=whole.examples[:some], lengths=whole.lengths[:some])
     is_probe = name in probes.ALL
@@ -95,30 +97,30 @@ def _probed(engine: Engine, arms: Sequence[str], name: str, rows: str, job: Job 
     for variant in (case, *plain):
         try:
             taken = (
-                timed(engine, arms, variant, job.budget) if job else None
+                time_case(engine, arms, variant, job.budget) if job else None
             )  # first: nothing of it has been traced yet
-            program = counted(engine, arms, name, [variant], run=run)
+            program = count_programs(engine, arms, name, [variant], run=run)
             program.timed = taken
         except Exception as error:  # noqa: BLE001  (of a program of ours)
-            program = CountedProgram(name, [], 1, refused=described(error))
+            program = CountedProgram(name, [], 1, refused=describe_error(error))
         yield program
 
 
-def _named(engine: Engine, name: str, rows: str) -> Case:
+def _find_program(engine: Engine, name: str, rows: str) -> Case:
     """A program by its name."""
     if name in probes.ALL:
         probe: Case = engine.library.load(probes.__name__).ALL[name]()
         return probe
     if name in holdout.names():
         return holdout.cases()[name]()
-    if rows and name in (table := origin.named(rows)):
+    if rows and name in (table := origin.load_object(rows)):
         loss, params, inputs = table[name]()
         return Case(loss, params, (tuple(inputs),), (1,))
     workload, _, size = name.partition("/")
     return engine.library.workload(workloads.source(workload)).case(size)
 
 
-def counted(
+def count_programs(
     engine: Engine, arms: Sequence[str], name: str, programs: Sequence[Case], *, run: bool = True
 ) -> CountedProgram:
     """The counts of the calls of some cases. Raises what an engine raises that is not a refusal of the second arm."""
@@ -128,17 +130,17 @@ def counted(
     except Exception as error:
         if not engine.errors.refuses(error, arms[1]):
             raise
-        return CountedProgram(name, [], len(shapes), refused=described(error))
+        return CountedProgram(name, [], len(shapes), refused=describe_error(error))
     return CountedProgram(name, counts, len(shapes))
 
 
-def timed(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -> Timed:
+def time_case(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -> TimedCall:
     """The least of some blocks of calls by this process's clock: what disturbs a machine only ever adds.
 
     A compiler that is slow is other processes, and the first calls are then timed by the wall's clock.
     """
     clock = time.perf_counter if engine.compiles_slowly else time.process_time
-    with nullcontext() if engine.compiles_slowly else np.errstate(all="ignore"), collected():
+    with nullcontext() if engine.compiles_slowly else np.errstate(all="ignore"), without_collection():
         start = clock()
         eager = engine.step(arms[0], case)
         built = clock() - start  # what any step takes to build
@@ -150,7 +152,7 @@ def timed(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -> Ti
         compiled.epoch()
         taken = _least({"eager": eager, "compiled": compiled}, budget)
     each = {arm: seconds / len(case.examples) for arm, seconds in taken.items()}
-    return Timed(each["eager"], each["compiled"], max(0.0, first - taken["compiled"]))
+    return TimedCall(each["eager"], each["compiled"], max(0.0, first - taken["compiled"]))
 
 
 def _least(made: Mapping[str, Step], budget: Budget) -> dict[str, float]:
@@ -201,7 +203,7 @@ class Counters:
         self.reporter.start(job.label)
         answer = run_job(job, TIMEOUT, self.reporter.hear)
         self.reporter.finish(error_of(answer))
-        counted: CountedPrograms = checked(answer, names[0])
+        counted: CountedPrograms = check_answer(answer, names[0])
         return counted.programs
 
     def each(self, names: Iterable[str]) -> Iterator[tuple[str, CountedProgram | str]]:
@@ -217,18 +219,18 @@ class Counters:
 
 def question(engine: str, function: str, inputs: str, mode: str | None, gradient: bool | None = None) -> Question:
     """What is asked: the eager arm and one that compiles, that of a mode or the first. Raises InputsError."""
-    asked = asked_of(engine, function, inputs, (mode,) if mode else None, gradient=gradient)
+    asked = question_for(engine, function, inputs, (mode,) if mode else None, gradient=gradient)
     if len(asked.arms) < 2:
         raise InputsError(f"{asked.adapter.title} does not compile; there is nothing to predict")
     return replace(asked, arms=asked.arms[:2])
 
 
-def priced(asked: Question, path: Path | None, reporter: Reporter, say: Say, *, anew: bool = False) -> Prices:
-    """The prices of the two arms, kept or measured now. Raises as `prices.kept` and `calibrated`."""
-    return prices.kept(asked.adapter, asked.arms[1], path, lambda: calibrated(asked, reporter), say, anew=anew)
+def find_prices(asked: Question, path: Path | None, reporter: Reporter, say: Say, *, anew: bool = False) -> Prices:
+    """The prices of the two arms, kept or measured now. Raises as `prices.load_prices` and `calibrate`."""
+    return prices.load_prices(asked.adapter, asked.arms[1], path, lambda: calibrate(asked, reporter), say, anew=anew)
 
 
-def calibrated(asked: Question, reporter: Reporter) -> Prices:
+def calibrate(asked: Question, reporter: Reporter) -> Prices:
     """The prices of the two arms that are asked about, measured now. Raises WorkerError where too few came through.
 
     A process each, where compiling is slow, and else one for all.
@@ -247,7 +249,7 @@ def calibrated(asked: Question, reporter: Reporter) -> Prices:
             f"{len(rows)} of {len(names)} programs gave a result, {LEAST} are needed; try graphduel doctor"
         )
     eager, compiled = asked.arms
-    return fitted((eager, compiled), prices.machine(engine), rows, time.perf_counter() - started)
+    return fit_prices((eager, compiled), prices.machine(engine), rows, time.perf_counter() - started)
 
 
 def row_of(program: CountedProgram) -> Row | None:

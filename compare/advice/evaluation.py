@@ -24,7 +24,7 @@ from compare.advice.prices import Arms, Prices
 from compare.engines import Engine
 from compare.own.question import Question
 from compare.records.own import CountedProgram
-from compare.records.record import grouped
+from compare.records.record import group_by
 from compare.run.progress import Reporter
 from compare.stats import proportion_interval
 
@@ -194,15 +194,15 @@ class Forecast(Protocol):
 def scores(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, Any]:
     """Hits among the rows that have a winner, in all and by regime, of the trivial predictors too; the Brier score."""
     decided = [row for row in rows if max(row.ratio, 1 / row.ratio) > DECIDED]
-    groups = grouped(decided, regime)
+    groups = group_by(decided, regime)
     return {
         "beyond": DECIDED,
-        **_hits(decided, _sided),
+        **_hits(decided, _is_right_side),
         "predictors": _trivial(decided, arms),
-        "regimes": {name: _hits(group, _sided) for name, group in groups.items()},
+        "regimes": {name: _hits(group, _is_right_side) for name, group in groups.items()},
         "brier": fmean((probability(row) - (row.ratio < 1)) ** 2 for row in rows) if rows else None,
         "brier_of_one_half": 0.25,
-        "stated": _stated(rows),
+        "stated": _calibration_rows(rows),
     }
 
 
@@ -216,7 +216,7 @@ def probability(row: Forecast) -> float:
     return row.confidence if row.predicted < 1 else 1 - row.confidence
 
 
-def _sided(row: Forecast) -> bool:
+def _is_right_side(row: Forecast) -> bool:
     return (row.predicted < 1) == (row.ratio < 1)
 
 
@@ -240,12 +240,12 @@ def _trivial(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, int]:
     }
 
 
-def _stated(rows: Sequence[Forecast]) -> list[dict[str, float]]:
+def _calibration_rows(rows: Sequence[Forecast]) -> list[dict[str, float]]:
     """For each group of stated probabilities: how many, their mean, and the share that came true."""
     groups = []
     for low, high in pairwise(STATED):
         group = [row for row in rows if low <= row.confidence and (row.confidence < high or high == 1)]
         if group:
-            stated, happened = fmean(row.confidence for row in group), fmean(map(_sided, group))
+            stated, happened = fmean(row.confidence for row in group), fmean(map(_is_right_side, group))
             groups.append({"rows": len(group), "stated": stated, "happened": happened})
     return groups

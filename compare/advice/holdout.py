@@ -44,12 +44,12 @@ def cases(count: int = COUNT, seed: int = 0) -> dict[str, Callable[[], Case]]:
     regimes = list(product(SIZES, DEPTHS))
     chosen = [regimes[number % len(regimes)] for number in range(count)]
     return {
-        f"held-out {number}/{size}, {depth}": partial(made, size, depth, f"{seed}/{number}")
+        f"held-out {number}/{size}, {depth}": partial(make_program, size, depth, f"{seed}/{number}")
         for number, (size, depth) in enumerate(chosen)
     }
 
 
-def made(size: str, depth: str, seed: str) -> Case:
+def make_program(size: str, depth: str, seed: str) -> Case:
     """The program of a seed: its loss, its weights and its rows."""
     random = Random(seed)
     rng = np.random.default_rng(random.getrandbits(64))
@@ -76,7 +76,7 @@ def layer(random: Random, rng: np.random.Generator, _: int, columns: int) -> tup
     return block, [_normal(rng, columns, inner), _normal(rng, inner), _normal(rng, inner, columns)]
 
 
-def normalised(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
+def normalised_block(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
     """Each row centred and divided by its deviation, then scaled and shifted."""
 
     def block(weights: Weights, h: Array) -> Array:
@@ -95,7 +95,7 @@ def attention(_: Random, rng: np.random.Generator, __: int, columns: int) -> tup
     return block, [_normal(rng, columns)]
 
 
-def gated(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
+def gated_block(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
     """What goes in and the same turned by some columns, mixed by a gate for each column."""
     by = random.randrange(1, columns)
 
@@ -107,7 +107,7 @@ def gated(random: Random, rng: np.random.Generator, _: int, columns: int) -> tup
     return block, [_normal(rng, columns)]
 
 
-def run_of_ops(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
+def elementwise_block(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
     """Elementwise ops in a row, none of which grows without bound."""
     steps = [random.choice(STEPS) for _ in range(random.randint(2, 6))]
 
@@ -117,7 +117,7 @@ def run_of_ops(random: Random, rng: np.random.Generator, _: int, columns: int) -
     return block, [_normal(rng, columns)]
 
 
-def pooled(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
+def pooled_block(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
     """Less the largest of each column, with a weight."""
 
     def block(weights: Weights, h: Array) -> Array:
@@ -134,7 +134,7 @@ STEPS: tuple[Callable[[Array, Array], Array], ...] = (
     lambda h, w: g.maximum(h, w) / 2,
     lambda h, w: h / (1 + g.square(w)),
 )
-BLOCKS = (layer, normalised, attention, gated, run_of_ops, pooled)
+BLOCKS = (layer, normalised_block, attention, gated_block, elementwise_block, pooled_block)
 
 
 def _normal(rng: np.random.Generator, *shape: int) -> Array:

@@ -21,7 +21,7 @@ from compare.claims.crossover import Course
 from compare.records.own import CountedProgram, Terms
 from compare.stats import Interval, student_quantile, student_within
 from compare.words import text
-from graphs.plain import escaped
+from graphs.plain import escape_html
 
 OFF = {"none": 0.23, "in the graph": 0.6, "between graphs": 0.85}
 """How far off predicted ratios were, as a root mean square of logarithms, by where values decide what runs.
@@ -80,15 +80,15 @@ class Advice:
         return {**asdict(self), **listed, "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
 
     def __str__(self) -> str:
-        reasons = [f"- {reason}" for reason in (*self.reasons, self._looked)]
+        reasons = [f"- {reason}" for reason in (*self.reasons, self._inspection_text)]
         return "\n".join(fill(line, 79, subsequent_indent="  ") for line in (self._sentence(), *reasons))
 
     def _repr_html_(self) -> str:
-        reasons = "".join(f"<li>{escaped(reason)}</li>" for reason in (*self.reasons, self._looked))
-        return f"<p><strong>{escaped(self._sentence())}</strong></p><ul>{reasons}</ul>"
+        reasons = "".join(f"<li>{escape_html(reason)}</li>" for reason in (*self.reasons, self._inspection_text))
+        return f"<p><strong>{escape_html(self._sentence())}</strong></p><ul>{reasons}</ul>"
 
     @property
-    def _looked(self) -> str:
+    def _inspection_text(self) -> str:
         """What was done with the function to know this."""
         if self.ran:
             return "this prediction ran your function once for each call, op by op: it compiled and timed nothing"
@@ -102,7 +102,7 @@ class Advice:
             return f"Take {eager}: {compiled} refuses the function. {self.refused}"
         least, other = (compiled, eager) if self.ratio < 1 else (eager, compiled)
         ahead = f"{least} is {faster(self.ratio, self.interval)} than {other} by prediction"
-        sure = f"{least} is faster with probability {told(self.confidence)}"
+        sure = f"{least} is faster with probability {probability_in_words(self.confidence)}"
         if self.winner == TIED:
             return (
                 f"Too close to call: once warm, {ahead}, and {sure}. "
@@ -182,7 +182,7 @@ def _time_reason(arm: str, parts: Terms) -> str:
 def _compile_reasons(seconds: float, shapes: int, winner: str, arms: tuple[str, str], paid: int | None) -> list[str]:
     """What compiling takes, and when that is paid back: a promise only where the arm that compiles is said to win."""
     pays = {
-        arms[1]: f"this has paid for itself after {text.counted(paid or 0, 'call')}",
+        arms[1]: f"this has paid for itself after {text.count_noun(paid or 0, 'call')}",
         arms[0]: "this never pays for itself",
         TIED: "it is too close to call whether this ever pays for itself",
     }[winner]
@@ -220,7 +220,7 @@ def interval(ratio: float, spread: float) -> tuple[float, float]:
     return ratio / factor, ratio * factor
 
 
-def told(share: float) -> str:
+def probability_in_words(share: float) -> str:
     """A probability in words."""
     return "99%" if share >= MOST else f"{share:.0%}"
 

@@ -21,11 +21,11 @@ import numpy as np
 from compare.engines import Engine
 from compare.errors import CompareError
 from compare.records import machines
-from compare.records.own import CallCounts, Terms, Timed
+from compare.records.own import CallCounts, Terms, TimedCall
 from compare.records.results import write_json
 from compare.run import product
 from compare.run.environment import cache_folder, environment
-from compare.words.text import counted
+from compare.words.text import count_noun
 
 VERSION = 3
 LEAST_SPREAD = 0.1
@@ -42,7 +42,7 @@ class Row:
     """A program that was timed: what a call does, and what it took."""
 
     counts: CallCounts
-    timed: Timed
+    timed: TimedCall
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,12 @@ class Prices:
         """The seconds of some terms; those that no program had cost nothing."""
         return sum(amount * self.prices.get(term, 0.0) for term, amount in terms.items())
 
-    def timed(self, counts: CallCounts) -> Timed:
+    def timed(self, counts: CallCounts) -> TimedCall:
         """What a call should take."""
-        return Timed(self.of(counts.eager), self.of(counts.compiled), self.of(counts.compile))
+        return TimedCall(self.of(counts.eager), self.of(counts.compiled), self.of(counts.compile))
 
 
-def fitted(arms: Arms, machine: Mapping[str, Any], rows: Sequence[Row], seconds: float = 0.0) -> Prices:
+def fit_prices(arms: Arms, machine: Mapping[str, Any], rows: Sequence[Row], seconds: float = 0.0) -> Prices:
     """The prices that fit the programs best."""
     off = []
     for part in range(min(PARTS, len(rows))):
@@ -106,11 +106,11 @@ def least_squares(rows: Sequence[tuple[Sequence[float], float]]) -> tuple[float,
         if slope.max() <= 1e-9:
             break
         free[slope.argmax()] = True
-        prices = _stepped(table, target, prices, free)
+        prices = _bounded_least_squares(table, target, prices, free)
     return tuple(float(price) for price in prices / scale)
 
 
-def _stepped(table: Any, target: Any, prices: Any, free: Any) -> Any:
+def _bounded_least_squares(table: Any, target: Any, prices: Any, free: Any) -> Any:
     """The least squares over the free prices; those that would fall below 0 on the way are free no more."""
     while True:
         best = np.zeros(len(prices))
@@ -123,7 +123,7 @@ def _stepped(table: Any, target: Any, prices: Any, free: Any) -> Any:
         free &= prices > 1e-12
 
 
-def _ratio(taken: Timed) -> float:
+def _ratio(taken: TimedCall) -> float:
     return max(taken.compiled, 1e-12) / max(taken.eager, 1e-12)
 
 
@@ -156,7 +156,7 @@ def machine(engine: Engine) -> machines.Fingerprint:
     return {**here, "engine": engine.version, "code": product.code()}
 
 
-def kept(
+def load_prices(
     engine: Engine, arm: str, path: Path | None, measure: Callable[[], Prices], say: Say, *, anew: bool = False
 ) -> Prices:
     """The prices in a file, by default one in the user's cache; measured, and kept there, if there are none or `anew`.
@@ -175,13 +175,13 @@ def kept(
                 raise
             say(f"{error}")
         else:
-            say(f"Prices of this machine: {_shown(place)}, {age(place)} old; --calibrate measures them anew.")
+            say(f"Prices of this machine: {_short_path(place)}, {age(place)} old; --calibrate measures them anew.")
             return prices
     takes = "with a few programs, in minutes" if engine.compiles_slowly else "on made-up programs, in half a minute"
     say(f"Measuring the prices of {arm} on this machine, {takes}, once ...")
     prices = measure()
     save(prices, place)
-    say(f"Kept in {_shown(place)}.")
+    say(f"Kept in {_short_path(place)}.")
     return prices
 
 
@@ -190,8 +190,8 @@ def age(path: Path) -> str:
     minutes = max(0.0, time.time() - path.stat().st_mtime) / 60
     for unit, length in (("day", 24 * 60), ("hour", 60)):
         if minutes >= length:
-            return counted(int(minutes / length), unit)
-    return counted(int(minutes), "minute")
+            return count_noun(int(minutes / length), unit)
+    return count_noun(int(minutes), "minute")
 
 
 def _place(arm: str, here: Mapping[str, Any]) -> Path:
@@ -201,7 +201,7 @@ def _place(arm: str, here: Mapping[str, Any]) -> Path:
     return cache_folder() / "advice" / f"{arm}-{digest}.json"
 
 
-def _shown(path: Path) -> str:
+def _short_path(path: Path) -> str:
     try:
         return f"~/{path.absolute().relative_to(Path.home()).as_posix()}"
     except (ValueError, RuntimeError):

@@ -60,7 +60,7 @@ def branching(params: Params, x: Array) -> Array:
     return graphs.mean(graphs.square(x))
 
 
-def iterated(params: Params, x: Array) -> Array:
+def iterated_layer(params: Params, x: Array) -> Array:
     """A layer, again and again until a value says that it is enough, which Python reads after each turn."""
     turns = params["most"]
     while turns > 0:
@@ -84,14 +84,14 @@ def polynomial(params: Params, x: Array) -> Array:
     return graphs.sum(x)
 
 
-def gated(params: Params, x: Array) -> Array:
+def gated_rows(params: Params, x: Array) -> Array:
     """Rows divided by their own mean, scaled."""
     for scale in params["scales"]:
         x = x / (1 + graphs.mean(x * x, axis=-1, keepdims=True)) * scale
     return graphs.sum(graphs.abs(x))
 
 
-def looked_up(params: Params, index: Array) -> Array:
+def lookup_rows(params: Params, index: Array) -> Array:
     """Rows of a table, put beside each other and classified."""
     h = graphs.concat([graphs.take(params["table"], index, axis=0), params["table"]], axis=1)
     return graphs.cross_entropy(h @ params["w"], index)
@@ -115,7 +115,7 @@ def many(params: Params) -> Array:
     return total
 
 
-def convolved(params: Params, x: Array) -> Array:
+def convolution_net(params: Params, x: Array) -> Array:
     """Convolutions, each with an activation, and a pooling."""
     for w in params["filters"]:
         x = graphs.relu(graphs.conv2d(x, w))
@@ -131,25 +131,25 @@ def _case(loss: Callable[..., Any], params: Params, *inputs: Array) -> Case:
     return Case(loss, params, (inputs,), (1,))
 
 
-def _chained(ops: int, size: int, loss: Callable[..., Any] = chain) -> Case:
+def _chain_case(ops: int, size: int, loss: Callable[..., Any] = chain) -> Case:
     return _case(loss, {"scales": [_array(1) for _ in range(ops)]}, _array(size))
 
 
-def _scaled(ops: int, *shape: int, loss: Callable[..., Any] = polynomial) -> Case:
+def _scale_case(ops: int, *shape: int, loss: Callable[..., Any] = polynomial) -> Case:
     return _case(loss, {"scales": [_array(shape[-1]) for _ in range(ops)]}, _array(*shape))
 
 
-def _layered(count: int, batch: int, width: int) -> Case:
+def _layer_case(count: int, batch: int, width: int) -> Case:
     return _case(
         layers, {"layers": [(_array(width, width), _array(width)) for _ in range(count)]}, _array(batch, width)
     )
 
 
-def _rowed(count: int, *shape: int) -> Case:
+def _row_case(count: int, *shape: int) -> Case:
     return _case(rows, {"gains": [_array(shape[-1]) for _ in range(count)]}, _array(*shape))
 
 
-def _recurred(steps: int, width: int, *batch: int) -> Case:
+def _recurrence_case(steps: int, width: int, *batch: int) -> Case:
     return _case(recurrent, {"u": _array(width, width), "h": _array(*batch, width)}, _array(steps, *batch, width))
 
 
@@ -157,19 +157,19 @@ def _attending(length: int, width: int) -> Case:
     return _case(attention, {name: _array(width, width) for name in "qkv"}, _array(length, width))
 
 
-def _branched(count: int, batch: int, width: int) -> Case:
+def _branch_case(count: int, batch: int, width: int) -> Case:
     case = _case(branching, {"layers": [_array(width, width) for _ in range(count)]}, _array(batch, width))
     return replace(case, branches=True)
 
 
-def _iterated(most: int, batch: int, width: int) -> Case:
+def _iteration_case(most: int, batch: int, width: int) -> Case:
     params = {"w": _array(width, width), "b": _array(width), "most": np.float32(most)}
-    return replace(_case(iterated, params, _array(batch, width)), branches=True)
+    return replace(_case(iterated_layer, params, _array(batch, width)), branches=True)
 
 
-def _tabled(length: int, width: int) -> Case:
+def _table_case(length: int, width: int) -> Case:
     params = {"table": _array(length, width), "w": _array(2 * width, length)}
-    return _case(looked_up, params, np.arange(length))
+    return _case(lookup_rows, params, np.arange(length))
 
 
 def _read(length: int, rows: int, width: int) -> Case:
@@ -181,9 +181,9 @@ def _several(arrays: int, elements: int) -> Case:
     return _case(many, {"arrays": [_array(elements) for _ in range(arrays)]})
 
 
-def _filtered(batch: int, channels: int, side: int) -> Case:
+def _filter_case(batch: int, channels: int, side: int) -> Case:
     params = {"filters": [_array(channels, channels, 3, 3) for _ in range(2)]}
-    return _case(convolved, params, _array(batch, channels, side, side))
+    return _case(convolution_net, params, _array(batch, channels, side, side))
 
 
 def _table(make: Callable[..., Case], name: str, *shapes: tuple[int, ...], **options: Any) -> dict[str, Probe]:
@@ -192,42 +192,42 @@ def _table(make: Callable[..., Case], name: str, *shapes: tuple[int, ...], **opt
 
 Probe = Callable[[], Case]
 FEW: dict[str, Probe] = {
-    "chain of 6, 64 floats": partial(_chained, 6, 64),
-    "chain of 24, 1,024 floats": partial(_chained, 24, 1024),
-    "chain of 12, 65,536 floats": partial(_chained, 12, 1 << 16),
-    "chain of 6, 1,048,576 floats": partial(_chained, 6, 1 << 20),
-    "2 layers of 32": partial(_layered, 2, 16, 32),
-    "6 layers of 64": partial(_layered, 6, 32, 64),
-    "3 layers of 512": partial(_layered, 3, 128, 512),
-    "rows of 64": partial(_rowed, 2, 32, 64),
-    "rows of 1,024": partial(_rowed, 3, 256, 1024),
-    "8 steps of 32": partial(_recurred, 8, 32, 8),
-    "24 steps of 64": partial(_recurred, 24, 64, 16),
-    "2 branches, layers of 32": partial(_branched, 2, 16, 32),
-    "5 branches, layers of 128": partial(_branched, 5, 64, 128),
+    "chain of 6, 64 floats": partial(_chain_case, 6, 64),
+    "chain of 24, 1,024 floats": partial(_chain_case, 24, 1024),
+    "chain of 12, 65,536 floats": partial(_chain_case, 12, 1 << 16),
+    "chain of 6, 1,048,576 floats": partial(_chain_case, 6, 1 << 20),
+    "2 layers of 32": partial(_layer_case, 2, 16, 32),
+    "6 layers of 64": partial(_layer_case, 6, 32, 64),
+    "3 layers of 512": partial(_layer_case, 3, 128, 512),
+    "rows of 64": partial(_row_case, 2, 32, 64),
+    "rows of 1,024": partial(_row_case, 3, 256, 1024),
+    "8 steps of 32": partial(_recurrence_case, 8, 32, 8),
+    "24 steps of 64": partial(_recurrence_case, 24, 64, 16),
+    "2 branches, layers of 32": partial(_branch_case, 2, 16, 32),
+    "5 branches, layers of 128": partial(_branch_case, 5, 64, 128),
     "attention over 64": partial(_attending, 64, 64),
     "attention over 256": partial(_attending, 256, 256),
 }
 """What an engine is asked about whose compiler is slow."""
 # The smallest come first: what a process has freed decides what new memory costs it.
 MORE: dict[str, Probe] = {
-    **_table(_scaled, "polynomial", (1, 4), (6, 4), (20, 4)),
-    **_table(_layered, "layers", (1, 2, 4), (5, 2, 4), (6, 1, 16)),
-    **_table(_recurred, "steps", (6, 4, 4), (9, 4), (12, 32, 4), (30, 64, 16), (40, 16)),
-    **_table(_scaled, "gated", (3, 4, 4), (4, 48, 32), (10, 64, 64), loss=gated),
-    **_table(_tabled, "table", (4, 3), (200, 16), (1000, 64)),
+    **_table(_scale_case, "polynomial", (1, 4), (6, 4), (20, 4)),
+    **_table(_layer_case, "layers", (1, 2, 4), (5, 2, 4), (6, 1, 16)),
+    **_table(_recurrence_case, "steps", (6, 4, 4), (9, 4), (12, 32, 4), (30, 64, 16), (40, 16)),
+    **_table(_scale_case, "gated", (3, 4, 4), (4, 48, 32), (10, 64, 64), loss=gated_rows),
+    **_table(_table_case, "table", (4, 3), (200, 16), (1000, 64)),
     **_table(_read, "reading", (2, 5, 4), (5, 30, 16), (12, 60, 64)),
     **_table(_several, "many", (10, 4), (100, 4), (20, 2000)),
-    **_table(_iterated, "iterated", (4, 2, 4), (20, 8, 16), (12, 32, 64), (40, 4, 8)),
-    **_table(_branched, "branches", (1, 2, 4), (4, 8, 16), (9, 4, 8)),
-    **_table(_filtered, "filters", (2, 4, 10), (8, 8, 14)),
-    **_table(_scaled, "polynomial", (8, 3000), (5, 20_000), (30, 20_000), (4, 100_000), (10, 300_000)),
-    **_table(_layered, "layers", (3, 32, 64), (4, 256, 128), (2, 400, 100)),
-    **_table(_scaled, "gated", (6, 256, 256), loss=gated),
+    **_table(_iteration_case, "iterated", (4, 2, 4), (20, 8, 16), (12, 32, 64), (40, 4, 8)),
+    **_table(_branch_case, "branches", (1, 2, 4), (4, 8, 16), (9, 4, 8)),
+    **_table(_filter_case, "filters", (2, 4, 10), (8, 8, 14)),
+    **_table(_scale_case, "polynomial", (8, 3000), (5, 20_000), (30, 20_000), (4, 100_000), (10, 300_000)),
+    **_table(_layer_case, "layers", (3, 32, 64), (4, 256, 128), (2, 400, 100)),
+    **_table(_scale_case, "gated", (6, 256, 256), loss=gated_rows),
     **_table(_several, "many", (10, 200_000)),
-    **_table(_layered, "layers", (3, 300, 600)),
-    **_table(_scaled, "gated", (4, 2000, 500), loss=gated),
-    **_table(_scaled, "polynomial", (4, 400_000)),
+    **_table(_layer_case, "layers", (3, 300, 600)),
+    **_table(_scale_case, "gated", (4, 2000, 500), loss=gated_rows),
+    **_table(_scale_case, "polynomial", (4, 400_000)),
 }
 """What one is asked about as well that compiles in milliseconds."""
 ALL = {**MORE, **FEW}

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from compare.claims import base
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, Verdict
 from compare.errors import UnknownNameError
-from compare.extensions import added
+from compare.extensions import load_extensions
 from compare.records.record import Record, Records
 from compare.workloads import nearest
 
@@ -36,7 +36,7 @@ def _in_module(name: str) -> Claim:
 
 _OURS = {claim.id: claim for claim in map(_in_module, MODULES)}
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
-    {**_OURS, **{id: extension.value for id, extension in added("claims", Claim, _OURS).items()}}
+    {**_OURS, **{id: extension.value for id, extension in load_extensions("claims", Claim, _OURS).items()}}
 )
 """Every claim by its id, in that order, and then what other distributions add."""
 
@@ -48,14 +48,14 @@ def judge(records: Records, *, python_tape: bool = False, asked: str | None = No
     seconds and bytes of the dynamic engine alone are not settled by a tape in Python, unless with `python_tape`.
     """
     where = base.in_python(records)
-    return [_judged(claim, records, where, python_tape) for claim in CLAIMS.values() if asked in (None, claim.id)]
+    return [_judge_claim(claim, records, where, python_tape) for claim in CLAIMS.values() if asked in (None, claim.id)]
 
 
-def _judged(claim: Claim, records: Records, where: str, python_tape: bool) -> Verdict:
+def _judge_claim(claim: Claim, records: Records, where: str, python_tape: bool) -> Verdict:
     """The verdict on one claim; `where` the tape ran in Python, if it did."""
     verdict = claim.judge(records)
     if where and claim.tape == "alone" and not python_tape:
-        return Verdict(claim, base.unsettled(where, verdict.finding))
+        return Verdict(claim, base.unsettle(where, verdict.finding))
     if where and claim.tape != "not":
         reasons = (*verdict.finding.reasons, base.warning(where))
         return Verdict(claim, replace(verdict.finding, reasons=reasons))

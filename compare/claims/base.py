@@ -60,7 +60,7 @@ class Regime:
 
 
 @dataclass(frozen=True)
-class Cited:
+class Citation:
     """A figure of the literature in words, its source, and the condition that it was measured under.
 
     `ratio` is the figure in the unit of the regime whose name holds `beside`. It agrees in sign where the interval of
@@ -131,7 +131,7 @@ class Verdict:
     def literature(self) -> tuple[str, ...]:
         """Each figure of the literature, and whether the regimes of the finding agree with it."""
         figures, regimes = self.claim.literature, self.finding.regimes
-        return tuple(figure.told(regimes) if isinstance(figure, Cited) else figure for figure in figures)
+        return tuple(figure.told(regimes) if isinstance(figure, Citation) else figure for figure in figures)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON values only; an interval is `[low, high]`."""
@@ -178,7 +178,7 @@ class Claim:
     reads_of_models: tuple[type[Record], ...] = ()
     check: Kind | None = None
     tape: Literal["alone", "partly", "not"] = "not"
-    literature: tuple[Cited | str, ...] = ()
+    literature: tuple[Citation | str, ...] = ()
     not_tested: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -223,7 +223,7 @@ def beyond(interval: Interval | None, side: Side = "above") -> Label:
     return "refuted" if claimed.high < 1 + SMALLEST_EFFECT else "inconclusive"
 
 
-def judged(condition: str, interval: Interval | None, arm: str = "", side: Side = "above") -> Regime:
+def judge_ratio(condition: str, interval: Interval | None, arm: str = "", side: Side = "above") -> Regime:
     """The regime of a claim that a ratio lies on that side of 1; no interval where too few processes measured it."""
     bounded = interval if interval and interval.bounded else None
     return Regime(condition, beyond(interval, side), interval.estimate if interval else None, bounded, arm)
@@ -268,7 +268,7 @@ _RAN = {"compiled": "compiled", "python": "in Python"}
 
 def sentence(records: Records) -> str:
     """`The tape ran compiled.`, in how many records each where they differ, or that the records do not tell."""
-    counts = _counted(records)
+    counts = _count_tapes(records)
     if not counts:
         return "These results do not say which tape ran."
     if len(counts) == 1:
@@ -278,7 +278,7 @@ def sentence(records: Records) -> str:
     return f"The tape ran {' and '.join(parts)}: do not compare these times."
 
 
-def before(*, python_tape: bool) -> str:
+def notice_before_run(*, python_tape: bool) -> str:
     """What is said before a run whose tape is in Python: what will not be judged by it, and how to have the other."""
     if python_tape:
         return f"The tape runs in Python, which takes longer than the compiled one; {OPTION} judges by this tape."
@@ -290,12 +290,12 @@ def before(*, python_tape: bool) -> str:
 
 def in_python(records: Records) -> str:
     """Where and that the tape ran in Python; empty if it did not."""
-    counts = _counted(records)
+    counts = _count_tapes(records)
     share = "" if len(counts) == 1 else f" in {counts['python']:,} of {counts.total():,} records"
     return f"the tape ran in Python{share}" if counts["python"] else ""
 
 
-def unsettled(where: str, finding: Finding) -> Finding:
+def unsettle(where: str, finding: Finding) -> Finding:
     """The finding on a claim that rests on the tape's speed or memory, where it ran in Python: what was measured."""
     if finding.verdict == NOT_MEASURED:
         return finding
@@ -309,7 +309,7 @@ def warning(where: str) -> str:
     return f"{where}: the times of the dynamic engine are those of that tape, not of the compiled one"
 
 
-def _counted(records: Records) -> Counter[str]:
+def _count_tapes(records: Records) -> Counter[str]:
     """How many measurements each tape made; the starts of a run count where no measurement tells."""
     tapes = [(isinstance(r, Run), r.environment.tape) for r in records if r.environment and r.environment.tape]
     measured = Counter(tape for start, tape in tapes if not start)

@@ -20,13 +20,13 @@ import numpy.typing as npt
 from compare import engines, steps
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
 from compare.engines import Engine
-from compare.engines.limit import within
+from compare.engines.limit import limit_seconds
 from compare.engines.step import Function
 from compare.records.cells import Parity, ParityArm
 from compare.records.checks import Gradients
 from compare.records.job import Job
 from compare.records.kinds import KINDS
-from compare.records.record import Records, kind_of, of
+from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, proportion_interval
 from graphs import tree
 from graphs.testing import Sample, check_grads, samples
@@ -79,13 +79,13 @@ def measure(job: Job) -> Gradients:
 
     What a framework refuses is no check: `by_op` counts it beside them.
     """
-    engine, _ = engines.compared(job.arm)
+    engine, _ = engines.engine_of_arm(job.arm)
     engine.start(0, doubles=True)
     sweep = Sweep(job.arm)
     with redirect_stderr(StringIO()):  # compilers warn, and some ops print what they are given
         outcomes = {name: sweep.outcomes(name) for name in steps.each("checked", sweep.ops())}
     failures = [f"{name}: {result}" for of_op in outcomes.values() for name, result in of_op if result not in _FINE]
-    by_op = {name: counted(of_op) for name, of_op in outcomes.items()}
+    by_op = {name: count_outcomes(of_op) for name, of_op in outcomes.items()}
     total = sum(counts["checks"] for counts in by_op.values())
     return Gradients("C2", total, total - len(failures), failures, by_op)
 
@@ -93,12 +93,12 @@ def measure(job: Job) -> Gradients:
 def differentiable() -> list[str]:
     """The names of all ops that have a gradient in some input."""
     import graphs.ops  # noqa: F401  (importing the library fills the registry)
-    from graphs.op import registered
+    from graphs.op import registered_ops
 
-    return sorted(name for name, op in registered().items() if op.differentiable and op.family != "control")
+    return sorted(name for name, op in registered_ops().items() if op.differentiable and op.family != "control")
 
 
-def counted(outcomes: Sequence[GradientOutcome]) -> dict[str, int]:
+def count_outcomes(outcomes: Sequence[GradientOutcome]) -> dict[str, int]:
     """The checks of an op, those that passed, and the calls that the engine refuses."""
     results = [result for _, result in outcomes]
     refused = results.count("refused")
@@ -109,7 +109,7 @@ class Sweep:
     """The checks of ops in an engine, eager and in an arm that compiles; by default in ours."""
 
     def __init__(self, arm: str | None = None) -> None:
-        self.engine, self.arm = engines.compared(arm)
+        self.engine, self.arm = engines.engine_of_arm(arm)
         self.functions = {**OPERATORS, **self.engine.functions()}
 
     def ops(self) -> list[str]:
@@ -207,9 +207,9 @@ class SampledCall:
             step = self.engine.build(self.engine.arms[0], self.loss(self.function), 0)
         else:
             step, _ = self.engine.compiler.whole(arm, self.function, self.loss)
-        with within(LIMIT):
+        with limit_seconds(LIMIT):
             _, gradients = self.run(step, self.point)
-        ours = engines.named(engines.OWN)
+        ours = engines.find_engine(engines.OWN)
         taped = SampledCall(ours, ours.functions(), self.sample, self.inputs)
         _, expected = taped.run(ours.build(ours.arms[0], taped.loss(taped.function), 0), self.point)
         tolerance = SAME_RULES if self.engine.is_reference else OTHER_RULES
@@ -270,7 +270,10 @@ def find(records: Records) -> Finding:
     parts = ("single ops", passed, checks), ("whole workloads", sum(models.values()), len(models))
     return Finding(
         _verdict(good == total, not lacking),
-        (_counts(good, total, [part for part in parts if part[-1]]), *(lacking if good == total else _named(failures))),
+        (
+            _counts(good, total, [part for part in parts if part[-1]]),
+            *(lacking if good == total else _name_failures(failures)),
+        ),
         Effect("gradient checks that pass", rate.estimate, "share"),
         rate,
         tuple(_regime(*part) for part in parts if part[-1]),
@@ -286,13 +289,13 @@ def _counts(good: int, total: int, parts: Sequence[tuple[str, int, int]]) -> str
 def _sweep(records: Records) -> Gradients:
     """The checks of single ops; of several records the worst, since repeating checks is no new evidence."""
     none = Gradients("C2", 0, 0, [], {})
-    return min(of(records, Gradients), key=lambda r: (r.passed - r.checks, r.checks, repr(r)), default=none)
+    return min(records_of(records, Gradients), key=lambda r: (r.passed - r.checks, r.checks, repr(r)), default=none)
 
 
 def _models(records: Records) -> dict[str, bool]:
     """For each workload and size, whether the tape's gradients agree with the float64 reference."""
     agreeing: dict[str, bool] = {}
-    for record in of(records, Parity):
+    for record in records_of(records, Parity):
         arm = record.arms.get(record.base)
         if arm and arm.status in ("ok", "disagree"):
             name = record.cell.title
@@ -321,7 +324,7 @@ def _verdict(all_pass: bool, enough: bool) -> Label:
     return "supported" if enough else "inconclusive"
 
 
-def _named(failures: list[str]) -> tuple[str, ...]:
+def _name_failures(failures: list[str]) -> tuple[str, ...]:
     hidden = len(failures) - NAMED
     more = (f"and {hidden} more failures",) if hidden > 0 else ()
     return (*(f"fails: {failure}" for failure in failures[:NAMED]), *more)

@@ -19,10 +19,10 @@ from compare.engines.debugging import Attempt, Event, ToolReport, Tools, same, s
 from compare.records.checks import EngineName, FaultRow, Faults, Phase
 from compare.records.job import Job
 from compare.records.kinds import KINDS
-from compare.records.record import Records, kind_of, of
+from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, proportion_interval
 from compare.words import text
-from compare.workloads.faults.fault import Fault, Seeded, SourceLine, Training, corpus
+from compare.workloads.faults.fault import Fault, SeededFault, SourceLine, Training, corpus
 
 IMMUNE: Phase = "cannot happen"
 """The phase of a fault in an engine in which the faulty training does what the healthy one does."""
@@ -34,7 +34,7 @@ class UnfitError(Exception):
     """The healthy training does not run in an engine, so that nothing can be said of the faulty one."""
 
 
-class Located(NamedTuple):
+class BisectionResult(NamedTuple):
     """Where a bisection ended: the line, None where there is none to name, and the probes that it took."""
 
     place: SourceLine | None
@@ -43,7 +43,7 @@ class Located(NamedTuple):
 
 def measure(job: Job) -> Faults:
     """The record of claim C3 about an arm, in the role of static, beside the eager one of its engine."""
-    engine, arm = engines.compared(job.arm)
+    engine, arm = engines.engine_of_arm(job.arm)
     engine.start(0)
     roles: dict[EngineName, str] = {"dynamic": engine.arms[0], "static": arm}
     record = Faults("C3", [])
@@ -61,7 +61,7 @@ def measure(job: Job) -> Faults:
     return record
 
 
-def examine(fault: Fault, seeded: Seeded, role: EngineName, tools: Tools) -> FaultRow:
+def examine(fault: Fault, seeded: SeededFault, role: EngineName, tools: Tools) -> FaultRow:
     """What the debugger of an arm makes of one fault, as the rule judges it.
 
     detected    whether a tool that does not know the healthy training reports something
@@ -91,7 +91,7 @@ def examine(fault: Fault, seeded: Seeded, role: EngineName, tools: Tools) -> Fau
     if distance != 0:
         steps += 1
         if healthy.events:
-            located = bisected(healthy.events, faulty, report)
+            located = bisect_runs(healthy.events, faulty, report)
             steps += located.probes + _reading(located, fault, seeded.place, faulty)
     return row(fault, role, report, tool, steps, distance=distance)
 
@@ -116,7 +116,7 @@ def off(place: SourceLine | None, wanted: SourceLine) -> int | None:
     return None if place is None or place.file != wanted.file else abs(place.line - wanted.line)
 
 
-def bisected(healthy: Sequence[Event], faulty: Attempt, report: ToolReport | None) -> Located:
+def bisect_runs(healthy: Sequence[Event], faulty: Attempt, report: ToolReport | None) -> BisectionResult:
     """The first value that differs from the healthy run's, by bisection; each probe compares one more half.
 
     The place is that of the op; of an error, where all values before it agree; and None where the first that differs
@@ -132,11 +132,11 @@ def bisected(healthy: Sequence[Event], faulty: Attempt, report: ToolReport | Non
         else:
             high = middle - 1
     if low < len(faulty.events):
-        return Located(SourceLine.parse(faulty.events[low].line), probes)
-    return Located(report.place if report else None, probes)
+        return BisectionResult(SourceLine.parse(faulty.events[low].line), probes)
+    return BisectionResult(report.place if report else None, probes)
 
 
-def _reading(located: Located, fault: Fault, place: SourceLine, faulty: Attempt) -> int:
+def _reading(located: BisectionResult, fault: Fault, place: SourceLine, faulty: Attempt) -> int:
     """The lines still to be read; a wrong input is known when it is the first value that differs."""
     if located.place is None:
         return 0 if fault.is_in_data else len(faulty.events)
@@ -196,13 +196,13 @@ def find(records: Records) -> Finding:
 
 def _summary(duels: dict[tuple[str, str], int]) -> str:
     dynamic, static, even = ([*duels.values()].count(side) for side in (1, -1, 0))
-    of = text.counted(len(duels), "fault")
+    of = text.count_noun(len(duels), "fault")
     return f"of {of}, dynamic finds {dynamic} better, static finds {static} better, and {even} are equal"
 
 
 def _faults(records: Records) -> list[FaultRow]:
     """Each fault in each engine once, measured last, since repeating one is no new evidence."""
-    rows = (row for record in of(records, Faults) for row in record.faults)
+    rows = (row for record in records_of(records, Faults) for row in record.faults)
     return list({(row.family, row.fault, row.engine): row for row in rows}.values())
 
 
@@ -246,7 +246,7 @@ def _details(faults: list[FaultRow]) -> Iterator[str]:
         named = sum(row.names_line for row in rows)
         before = sum(row.detected and row.ops_before == 0 for row in rows)
         yield (
-            f"{engine}: of {text.counted(len(rows), 'fault')}, no tool finds {silent}, a tool names the line of "
+            f"{engine}: of {text.count_noun(len(rows), 'fault')}, no tool finds {silent}, a tool names the line of "
             f"{named}, {before} end before any op runs or cannot happen; the median search takes {steps:g} steps"
         )
 

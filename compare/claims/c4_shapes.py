@@ -15,7 +15,7 @@ import numpy.typing as npt
 from compare.claims import regimes
 from compare.claims.base import (
     SMALLEST_EFFECT,
-    Cited,
+    Citation,
     Claim,
     Effect,
     Finding,
@@ -23,12 +23,12 @@ from compare.claims.base import (
     Regime,
     beyond,
     combine,
-    judged,
+    judge_ratio,
     not_measured,
 )
-from compare.claims.evidence import Evidence, Read, canonical, cells, first_run, left_out, steady, unsteady
-from compare.records.cells import Lengths, Memory, Parity, StrategyArm, Time, admitted
-from compare.records.record import Cell, Records, grouped, of
+from compare.claims.evidence import Evidence, Read, canonical, cells, exclusion_sentences, first_run, steady, unsteady
+from compare.records.cells import Lengths, Memory, Parity, StrategyArm, Time, admit_arms
+from compare.records.record import Cell, Records, group_by, records_of
 from compare.words import text
 from compare.workloads import models
 
@@ -42,8 +42,8 @@ CONTESTS: tuple[tuple[str, Callable[[str], bool]], ...] = (
 
 def tables(records: Records) -> list[Evidence]:
     """One for each model, distribution of lengths and size, with the strategies that every process found right."""
-    ordered = sorted(of(records, Lengths), key=canonical)
-    groups = grouped(ordered, lambda record: (f"{record.workload} on {record.lengths}", record.size))
+    ordered = sorted(records_of(records, Lengths), key=canonical)
+    groups = group_by(ordered, lambda record: (f"{record.workload} on {record.lengths}", record.size))
     return [Evidence(*place, tuple(_right(group))) for place, group in sorted(groups.items())]
 
 
@@ -58,7 +58,7 @@ def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
             top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
             if top and bottom:
                 name = f"{cell.name}: {phase}, {how}, {top} ÷ {bottom}"
-                contested.append(judged(name, cell.ratio(top, bottom, read, comparisons)))
+                contested.append(judge_ratio(name, cell.ratio(top, bottom, read, comparisons)))
     return contested
 
 
@@ -78,17 +78,17 @@ def reason(cell: Evidence) -> str:
     return (
         f"{cell.name}: {first} is fastest once warm ({text.seconds(means[first])} an example); {lost} pads most "
         f"({padding(cell, lost):.2f} elements computed for each element of the input); {fullest} holds most plans "
-        f"({most(cell, fullest, 'held'):,} bytes after {text.counted(most(cell, fullest, 'compiles'), 'compile')})"
+        f"({most(cell, fullest, 'held'):,} bytes after {text.count_noun(most(cell, fullest, 'compiles'), 'compile')})"
     )
 
 
-def refused(records: Records) -> tuple[str, ...]:
+def refusal_sentences(records: Records) -> tuple[str, ...]:
     """One sentence for each strategy that has no times, with the reason."""
     return tuple(
         sorted(
             {
                 f"{r.workload} on {r.lengths} ({r.size}), {name}: {arm.status}, {arm.reason}"
-                for r in of(records, Lengths)
+                for r in records_of(records, Lengths)
                 for name, arm in r.arms.items()
                 if arm.status != "ok"
             }
@@ -108,7 +108,7 @@ def most(cell: Evidence, arm: str, field: str) -> int:
 
 def _right(processes: Sequence[Lengths]) -> list[Mapping[str, StrategyArm]]:
     """Without the strategies that some process did not find right."""
-    right = admitted(processes).arms
+    right = admit_arms(processes).arms
     return [{name: process.arms[name] for name in process.arms if name in right} for process in processes]
 
 
@@ -141,7 +141,7 @@ def find(records: Records) -> Finding:
     by_lengths = tables(records)
     if not varying and not by_lengths:
         return not_measured("time on a workload of varying length")
-    left = tuple(_left_out(records, varying, by_lengths))
+    left = tuple(_exclusions(records, varying, by_lengths))
     if too_few := [cell.name for cell in varying if _lengths(cell) < MIN_LENGTHS]:
         few = f"{', '.join(too_few)}: the stream has fewer than {MIN_LENGTHS} lengths"
         return Finding("inconclusive", (few, *left))
@@ -151,7 +151,7 @@ def find(records: Records) -> Finding:
     return Finding(
         _verdict(takes, [*fixed, *best, *strategies]),
         (*_best_costs(best), *map(reason, by_lengths), *counts, *left),
-        Effect(_named(shown), shown.value, "ratio") if shown and shown.value is not None else None,
+        Effect(_name_cost(shown), shown.value, "ratio") if shown and shown.value is not None else None,
         shown.interval if shown else None,
         (*takes, *fixed, *best, *strategies, *_real(varying), *(regime for regime in each if regime not in best)),
     )
@@ -169,13 +169,13 @@ def _real(varying: list[Evidence]) -> Iterator[Regime]:
     for phase, read in PHASES if (real := [cell for cell in varying if models.is_model(cell.workload)]) else ():
         costs = (regimes.CellContest(cell, regimes.cost(cell, phase, read, len(real))) for cell in real)
         contests = [contest for contest in costs if contest.regime.value is not None]
-        yield regimes.over(f"{phase}, {regimes.REAL}", contests, lambda _, mean: beyond(mean))
+        yield regimes.overall_regime(f"{phase}, {regimes.REAL}", contests, lambda _, mean: beyond(mean))
 
 
-def _left_out(records: Records, varying: list[Evidence], tables: list[Evidence]) -> Iterator[str]:
+def _exclusions(records: Records, varying: list[Evidence], tables: list[Evidence]) -> Iterator[str]:
     yield from unsteady([*varying, *tables])
-    yield from left_out([r for r in records if regimes.kind_of(r.job.workload or "") == KIND], Time)
-    yield from refused(records)
+    yield from exclusion_sentences([r for r in records if regimes.kind_of(r.job.workload or "") == KIND], Time)
+    yield from refusal_sentences(records)
 
 
 def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell, regimes.StepCounts]) -> LengthCosts:
@@ -187,18 +187,18 @@ def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell,
         list(chain.from_iterable(best.values())),
         strategies,
         [regimes.cost(cell, *phase, count, arm) for cell in varying for arm in cell.static_arms for phase in PHASES],
-        _shown(best, where) if best else next(iter([*strategies][-len(PHASES) :]), None),
+        _largest_step_cost(best, where) if best else next(iter([*strategies][-len(PHASES) :]), None),
     )
 
 
-def _shown(best: Mapping[Cell, list[Regime]], where: Mapping[Cell, regimes.StepCounts]) -> Regime | None:
+def _largest_step_cost(best: Mapping[Cell, list[Regime]], where: Mapping[Cell, regimes.StepCounts]) -> Regime | None:
     """The first epoch of the cell with the largest steps, if they are known to be no smaller than a few KiB."""
     largest = max(reversed([*best]), key=lambda cell: where[cell].bytes if cell in where else 0)  # the last, if unknown
     tiny = largest in where and where[largest].bytes < regimes.TINY
     return None if tiny else best[largest][0]
 
 
-def _named(cost: Regime) -> str:
+def _name_cost(cost: Regime) -> str:
     return cost.name if " ÷ " in cost.name else f"{cost.name} ÷ dynamic"
 
 
@@ -293,26 +293,26 @@ CLAIM = Claim(
     reads=(Time, Memory, Lengths, Parity),
     tape="partly",
     literature=(
-        Cited(
+        Citation(
             "padding is up to 50% of tokens, 89% for GLUE-CoLA at length 128",
             "abstract, arXiv 2107.02027",
             "text for language models, padded to a fixed length",
             apart="lines go one by one here; the reasons show how much each arm pads",
         ),
-        Cited(
+        Citation(
             "compiled dynamic shapes ran 3.54x as fast as PyTorch",
             "abstract, BladeDISC, 10.1145/3617327",
             "models of varying shapes, compared with PyTorch op by op",
             ratio=1 / 3.54,
             beside="steady state, static-symbolic",
         ),
-        Cited(
+        Citation(
             "on-the-fly batching in DyNet took a sentence from 193 to 16.9 ms",
             "arXiv 1705.07860",
             "one CPU, a model over sentences, compared with the same sentences one by one",
             apart="it compares engines within one way of batching; `python -m benchmarks.batched` compares the ways",
         ),
-        Cited(
+        Citation(
             "TensorFlow Fold batches varying structures, more than 10x faster",
             "arXiv 1702.02181",
             "a CPU, trees, compared with the same trees one by one",

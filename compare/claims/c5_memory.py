@@ -9,7 +9,7 @@ from statistics import median
 from compare.claims import crossover, regimes
 from compare.claims.base import (
     SMALLEST_EFFECT,
-    Cited,
+    Citation,
     Claim,
     Finding,
     Label,
@@ -17,7 +17,7 @@ from compare.claims.base import (
     combine,
     not_measured,
 )
-from compare.claims.evidence import Evidence, cells, left_out
+from compare.claims.evidence import Evidence, cells, exclusion_sentences
 from compare.claims.regimes import CellContest
 from compare.records.cells import CrossoverMemory, Memory, MemoryArm, Parity
 from compare.records.record import Records
@@ -34,14 +34,14 @@ def find(records: Records) -> Finding:
     measured = cells(records, Memory)
     if not measured:
         return not_measured("memory")
-    left = left_out(records, Memory)
+    left = exclusion_sentences(records, Memory)
     contests = [contest for cell in measured if (contest := _contest(cell))]
     if few := regimes.too_few(contests):
         return Finding("inconclusive", (few, *left))
     where = regimes.places(records)
     sizes = regimes.by_size(contests, where)
     amounts = {name: _amount(name, group) for name, group in sizes.items() if not regimes.too_few(group)}
-    amount, why_open = regimes.settled(combine(regime.verdict for regime in amounts.values()), amounts)
+    amount, why_open = regimes.settle_label(combine(regime.verdict for regime in amounts.values()), amounts)
     because = _because(contests)
     groups = {**regimes.by_depth(contests, where), **regimes.by_kind(contests)}
     effect, mean = regimes.headline("bytes held", sizes.get(regimes.REALISTIC, []))
@@ -54,7 +54,7 @@ def find(records: Records) -> Finding:
             *(f"{name}: {_counts(group)}" for name, group in sizes.items()),
             *(regime.name for regime in because),
             *_caches(contests),
-            *crossover.size_reasons(crossover.sizes(records, held)),
+            *crossover.size_reasons(crossover.sizes(records, bytes_held)),
             *left,
         ),
         effect,
@@ -63,7 +63,7 @@ def find(records: Records) -> Finding:
     )
 
 
-def held(measured: MemoryArm) -> Sequence[float]:
+def bytes_held(measured: MemoryArm) -> Sequence[float]:
     """Bytes an engine holds for one step: the peak of its data, structure, plan and caches.
 
     Parameters are left out: both engines are handed the same arrays.
@@ -73,7 +73,7 @@ def held(measured: MemoryArm) -> Sequence[float]:
 
 def _contest(cell: Evidence) -> CellContest | None:
     """The static arm that holds least ÷ dynamic; counts are exact, so there is no interval."""
-    arm, dynamic = cell.least(held), cell.of(cell.base)
+    arm, dynamic = cell.least(bytes_held), cell.of(cell.base)
     if not arm or not dynamic:
         return None
     ratio = _most(cell.of(arm)) / _most(dynamic)
@@ -82,7 +82,7 @@ def _contest(cell: Evidence) -> CellContest | None:
 
 def _most(measured: Sequence[MemoryArm]) -> float:
     # the counts of several processes are the same but for their peaks, and a peak is what must fit
-    return max(held(process)[0] for process in measured)
+    return max(bytes_held(process)[0] for process in measured)
 
 
 def _classes(measured: MemoryArm, *names: str) -> float:
@@ -91,7 +91,7 @@ def _classes(measured: MemoryArm, *names: str) -> float:
 
 def _amount(name: str, contests: Sequence[CellContest]) -> Regime:
     """Whether static holds more in one regime."""
-    return regimes.over(f"{name}: bytes held", contests, _more)
+    return regimes.overall_regime(f"{name}: bytes held", contests, _more)
 
 
 def _more(contests: Sequence[CellContest], mean: Interval) -> Label:
@@ -105,7 +105,7 @@ def _more(contests: Sequence[CellContest], mean: Interval) -> Label:
 
 def _because(contests: list[CellContest]) -> list[Regime]:
     """Whether the structure is why; nothing where an engine does not tell how large it is."""
-    if not _classified(contests):
+    if not _has_classes(contests):
         return []
     share = median(_share(contest, "structure") for contest in contests)
     verdict: Label = "supported" if share >= STRUCTURE_SHARE else "refuted"
@@ -113,25 +113,25 @@ def _because(contests: list[CellContest]) -> list[Regime]:
 
 
 def _caches(contests: list[CellContest]) -> list[str]:
-    if not _classified(contests):
+    if not _has_classes(contests):
         return []
     cell, regime = largest = max(contests, key=lambda contest: _share(contest, "caches"))
     share = f"{_share(largest, 'caches'):.1%} of what static holds ({cell.name}, {regime.arm})"
     return [f"caches of other shapes are at most {share}"]
 
 
-def _classified(contests: list[CellContest]) -> bool:
+def _has_classes(contests: list[CellContest]) -> bool:
     return all(measured.classes for cell, regime in contests for measured in cell.of(regime.arm))
 
 
 def _share(contest: CellContest, name: str) -> float:
     cell, regime = contest
-    return max(_classes(measured, name) / held(measured)[0] for measured in cell.of(regime.arm))
+    return max(_classes(measured, name) / bytes_held(measured)[0] for measured in cell.of(regime.arm))
 
 
 def _counts(contests: list[CellContest]) -> str:
     more, less = (sum(beyond(contest.ratio) for contest in contests) for beyond in (MORE.__lt__, LESS.__gt__))
-    of, equal = text.counted(len(contests), "case"), len(contests) - more - less
+    of, equal = text.count_noun(len(contests), "case"), len(contests) - more - less
     return f"static holds more in {more} of {of}, less in {less}, and as much as dynamic in {equal}"
 
 
@@ -160,27 +160,27 @@ CLAIM = Claim(
     reads=(Memory, CrossoverMemory, Parity),
     tape="alone",
     literature=(
-        Cited(
+        Citation(
             "MXNet's memory planning roughly halves training memory",
             "MXNet documentation",
             "training, compared with the same graph without planning",
             ratio=0.5,
             beside=f"{regimes.REALISTIC}: bytes",
         ),
-        Cited(
+        Citation(
             "one shared arena takes up to 10.5 times less memory",
             "abstract, arXiv 2001.03288",
             "inference on small devices, compared with a buffer for each value",
             apart="a step here trains, and keeps the values that backward reads",
         ),
-        Cited(
+        Citation(
             "OLLA plans lifetimes and locations, and takes one third less",
             "abstract, arXiv 2210.12924",
             "training, compared with the order of a framework",
             ratio=2 / 3,
             beside=f"{regimes.REALISTIC}: bytes",
         ),
-        Cited(
+        Citation(
             "online allocators waste up to 43%",
             "abstract, arXiv 2507.16274",
             "training of large models on GPUs",

@@ -10,7 +10,7 @@ from compare.claims import crossover, regimes
 from compare.claims.base import (
     NO_INTERVAL,
     SMALLEST_EFFECT,
-    Cited,
+    Citation,
     Claim,
     Finding,
     Label,
@@ -19,7 +19,7 @@ from compare.claims.base import (
     not_measured,
 )
 from compare.claims.crossover import break_even, course
-from compare.claims.evidence import Evidence, Read, cells, first_run, left_out, steady, unsteady
+from compare.claims.evidence import Evidence, Read, cells, exclusion_sentences, first_run, steady, unsteady
 from compare.claims.regimes import CellContest
 from compare.records.cells import Crossover, Memory, Parity, Time
 from compare.records.record import Cell, Records
@@ -42,14 +42,14 @@ def find(records: Records) -> Finding:
         return not_measured("time")
     tasks = [cell for cell in measured if cell.workload != CONTROL]
     control, tie = _control([cell for cell in measured if cell.workload == CONTROL])
-    left = (*unsteady(measured), *left_out(records, Time))
+    left = (*unsteady(measured), *exclusion_sentences(records, Time))
     often = _contests(tasks, "steady state", steady)
     once = _contests(tasks, "one-off run", first_run)
     if few := regimes.too_few(often, " beside the control"):
         return Finding("inconclusive", (few, tie, *left))
     where = regimes.places(records)
     sizes = regimes.by_size(often, where)
-    label, why_open = regimes.settled(_verdict(often, once), sizes)
+    label, why_open = regimes.settle_label(_verdict(often, once), sizes)
     effect, mean = regimes.headline("seconds in steady state", sizes.get(regimes.REALISTIC, []))
     return Finding(
         "inconclusive" if control == "refuted" else label,
@@ -73,10 +73,10 @@ def find(records: Records) -> Finding:
 
 def _groups(phase: str, contests: list[CellContest], where: Mapping[Cell, regimes.StepCounts]) -> Iterator[Regime]:
     """A phase over all cells, then in each regime of size and depth and for each kind of workload."""
-    yield regimes.over(phase, contests, _somewhere)
+    yield regimes.overall_regime(phase, contests, _somewhere)
     grouping = (regimes.by_size(contests, where), regimes.by_depth(contests, where), regimes.by_kind(contests))
     for name, group in chain.from_iterable(groups.items() for groups in grouping):
-        yield regimes.over(f"{phase}, {name}", group, _somewhere)
+        yield regimes.overall_regime(f"{phase}, {name}", group, _somewhere)
 
 
 def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[CellContest]:
@@ -88,7 +88,7 @@ def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[CellContest
 def _counts(phase: str, contests: list[CellContest]) -> str:
     slower = sum(regime.verdict == "supported" for _, regime in contests)
     faster = sum(_faster(regime) for _, regime in contests)
-    of = text.counted(len(contests), "case")
+    of = text.count_noun(len(contests), "case")
     return f"{phase}: dynamic is slower than static in {slower} of {of}, faster in {faster}"
 
 
@@ -146,7 +146,7 @@ def _break_even(cell: Evidence) -> str:
     even = break_even(course(cell, arm), course(cell, cell.base), ratio) if ratio else None
     if even is None or even.runs is None:
         return f"{cell.name}: no break-even, because {arm} was not shown to be faster in steady state"
-    when = even.verdict if even.verdict == "at once" else f"after {text.counted(ceil(even.runs), 'run')}"
+    when = even.verdict if even.verdict == "at once" else f"after {text.count_noun(ceil(even.runs), 'run')}"
     return f"{cell.name}: compiling {arm} has paid for itself {when}"
 
 
@@ -180,28 +180,28 @@ CLAIM = Claim(
     reads=(Time, Memory, Crossover, Parity),
     tape="alone",
     literature=(
-        Cited(
+        Citation(
             "torch.compile: 2.27x inference and 1.41x training",
             "abstract, PyTorch 2, ASPLOS 2024",
             "an A100 and over 180 real models, with other kernels than eager has",
             ratio=1 / 1.41,
             beside=f"steady state, {regimes.REALISTIC}",
         ),
-        Cited(
+        Citation(
             "NNabla, one library in both modes: 21.1 s static, 28.7 s dynamic",
             "its tutorial",
             "a deep convolutional network over digits of 8 by 8, batches of 16",
             ratio=21.1 / 28.7,
             beside="steady state, networks over batches",
         ),
-        Cited(
+        Citation(
             "TensorFlow rnn_ptb, eager / graph: 938/971 and 2433/2585 examples/s",
             "tensorflow/contrib/eager",
             "its own benchmark of a language model over made-up data, in two settings",
             ratio=2433 / 2585,
             beside="steady state, sequences of varying length",
         ),
-        Cited(
+        Citation(
             "on-the-fly batching in DyNet took a sentence from 193 to 16.9 ms",
             "arXiv 1705.07860",
             "one CPU, a model over sentences, compared with the same sentences one by one",

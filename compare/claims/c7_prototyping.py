@@ -21,15 +21,15 @@ from types import ModuleType
 from typing import Any
 
 from compare import engines, workloads
-from compare.claims.base import Cited, Claim, Effect, Finding, Label, Regime, judged, not_measured
+from compare.claims.base import Citation, Claim, Effect, Finding, Label, Regime, judge_ratio, not_measured
 from compare.engines import Engine
-from compare.engines.session import session, tried
+from compare.engines.session import session, try_block
 from compare.errors import UnsupportedError
-from compare.instruments.time.rounds import collected, orders
+from compare.instruments.time.rounds import orders, without_collection
 from compare.records.checks import FaultRow, Faults, ModelCost, Programs, Prototypes, TaskRow
 from compare.records.job import Job
 from compare.records.kinds import KINDS
-from compare.records.record import Records, kind_of, of
+from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, geometric_mean_interval, proportion_interval
 from compare.words import text
 from compare.workloads import Case
@@ -43,16 +43,16 @@ LIMIT = 60.0
 
 def measure(job: Job) -> Prototypes:
     """The record of claim C7 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
-    engine, arm = engines.compared(job.arm)
+    engine, arm = engines.engine_of_arm(job.arm)
     session(arm)
     gc.freeze()  # what is loaded now is not walked by each collection below
-    return Prototypes("C7", [measured(engine, arm, edit) for edit in EDITS])
+    return Prototypes("C7", [measure_edit(engine, arm, edit) for edit in EDITS])
 
 
-def measured(engine: Engine, arm: str, edit: SourceEdit) -> TaskRow:
+def measure_edit(engine: Engine, arm: str, edit: SourceEdit) -> TaskRow:
     """The seconds from an edit to the first result, and how long the model is as each arm takes it."""
     row = TaskRow(edit.workload, f"{edit.old} -> {edit.new}", {})
-    case, source = before(engine, edit), edit.source()
+    case, source = case_before_edit(engine, edit), edit.source()
     call, arms = arguments(engine, case), {"dynamic": engine.arms[0], "static": arm}
     repeats = 1 if engine.compiles_slowly else 1 + REPEATS
     seconds: dict[str, list[float]] = {role: [] for role in arms}
@@ -63,7 +63,7 @@ def measured(engine: Engine, arm: str, edit: SourceEdit) -> TaskRow:
                 continue
             try:
                 run(engine, engine.arms[0], case.loss, call)
-                with collected():
+                with without_collection():
                     seconds[role].append(edit_to_result(engine, arms[role], edit, source, case, call))
             except UnsupportedError as error:
                 row.refused[role] = str(error)
@@ -78,11 +78,11 @@ def edit_to_result(engine: Engine, arm: str, edit: SourceEdit, source: str, case
     """The seconds until the changed model has given its first loss and gradients. Raises UnsupportedError."""
     start = time.perf_counter()
     with engine.library.edited(edit.module.__name__, source) as module:
-        run(engine, arm, engine.loss(arm, changed(case, module)), call)
+        run(engine, arm, engine.loss(arm, case_with_module(case, module)), call)
         return time.perf_counter() - start
 
 
-def changed(case: Case, module: ModuleType) -> Case:
+def case_with_module(case: Case, module: ModuleType) -> Case:
     """The case with the losses of another module by the same names."""
     losses = {name: getattr(case, name) for name in ("loss", "static_loss", "scanned")}
     return replace(case, **{name: loss and getattr(module, loss.__name__) for name, loss in losses.items()})
@@ -90,11 +90,11 @@ def changed(case: Case, module: ModuleType) -> Case:
 
 def run(engine: Engine, arm: str, loss: Any, call: tuple[Any, ...]) -> None:
     """The loss and its gradients, by an arm. Raises UnsupportedError."""
-    with tried(engine, LIMIT):
+    with try_block(engine, LIMIT):
         engine.wait(engine.build(arm, loss, 0)(*call))
 
 
-def before(engine: Engine, edit: SourceEdit) -> Case:
+def case_before_edit(engine: Engine, edit: SourceEdit) -> Case:
     """The case of a workload as it was before the edit, over the engine."""
     return engine.library.workload(workloads.source(edit.workload)).case("small")
 
@@ -117,14 +117,17 @@ ENGINES = ("static", "dynamic")
 
 def find(records: Records) -> Finding:
     """Never more than "proxy only": no measurement of a machine tells how fast a person prototypes."""
-    rows = sorted((task for r in of(records, Prototypes) for task in r.tasks), key=lambda task: (task.task, repr(task)))
+    rows = sorted(
+        (task for r in records_of(records, Prototypes) for task in r.tasks), key=lambda task: (task.task, repr(task))
+    )
     tasks = [task for task in rows if not task.refused]
     refused = sorted(f"{row.task}, {engine}: not run, {why}" for row in rows for engine, why in row.refused.items())
     if not rows:
         return not_measured("prototyping tasks")
     if len(tasks) < MIN_TASKS:
         return Finding(
-            "inconclusive", (f"only {text.counted(len(tasks), 'task')} measured, and {MIN_TASKS} are needed", *refused)
+            "inconclusive",
+            (f"only {text.count_noun(len(tasks), 'task')} measured, and {MIN_TASKS} are needed", *refused),
         )
     wait = geometric_mean_interval([_waits(task) for task in tasks])
     shares = _shares(_faults(records))
@@ -134,10 +137,10 @@ def find(records: Records) -> Finding:
         Effect("seconds from edit to first result, static ÷ dynamic", wait.estimate, "ratio"),
         wait,
         (
-            judged("from edit to first result", wait),
-            judged("tokens of model code, the tasks", _tokens(tasks)),
+            judge_ratio("from edit to first result", wait),
+            judge_ratio("tokens of model code, the tasks", _tokens(tasks)),
             *_programs(records),
-            *_caught(shares),
+            *_catch_regimes(shares),
         ),
     )
 
@@ -168,15 +171,15 @@ def _wait_reasons(tasks: list[TaskRow], wait: Interval) -> Iterator[str]:
 
 def _programs(records: Records) -> Iterator[Regime]:
     """The code of programs with control flow, of those that a fixed graph can say at all."""
-    programs = sorted((p for r in of(records, Programs) for p in r.programs), key=repr)
+    programs = sorted((p for r in records_of(records, Programs) for p in r.programs), key=repr)
     ratios = [[p.taken_tokens / p.tokens] for p in programs if p.taken_tokens]
     if len(ratios) > 1:
-        yield judged("tokens of model code, programs with control flow", geometric_mean_interval(ratios))
+        yield judge_ratio("tokens of model code, programs with control flow", geometric_mean_interval(ratios))
 
 
 def _faults(records: Records) -> list[FaultRow]:
     """Each fault that can happen in an engine, once."""
-    rows = sorted((row for record in of(records, Faults) for row in record.faults), key=repr)
+    rows = sorted((row for record in records_of(records, Faults) for row in record.faults), key=repr)
     return list({(row.family, row.fault, row.engine): row for row in rows if row.when != "cannot happen"}.values())
 
 
@@ -186,7 +189,7 @@ def _shares(faults: list[FaultRow]) -> dict[str, Interval]:
     return {engine: proportion_interval(sum(rows), len(rows)) for engine, rows in early.items() if all(early.values())}
 
 
-def _caught(shares: dict[str, Interval]) -> Iterator[Regime]:
+def _catch_regimes(shares: dict[str, Interval]) -> Iterator[Regime]:
     """The more static catches and dynamic does not, the less a prototype is hurried by a tape."""
     if shares:
         static, dynamic = (shares[engine] for engine in ENGINES)
@@ -223,19 +226,19 @@ CLAIM = Claim(
     check=KINDS[kind_of(Prototypes)],
     tape="alone",
     literature=(
-        Cited(
+        Citation(
             "a wait of less than 0.1 s feels immediate",
             "Miller, AFIPS Fall Joint Computer Conference 1968",
             "people at terminals",
             apart="it asks no person, and uses this bound as it is",
         ),
-        Cited(
+        Citation(
             "the authors of TensorFlow Eager say that a graph hinders rapid prototyping",
             "abstract, arXiv 1903.01855",
             "users of TensorFlow",
             apart="it asks no user; the wait from edit to first result is above",
         ),
-        Cited(
+        Citation(
             "AutoGraph turns Python control flow into graphs that are as fast as native ones",
             "abstract, arXiv 1810.08061",
             "TensorFlow, programs translated from Python",

@@ -21,16 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compare import engines, steps
-from compare.claims.base import Cited, Claim, Effect, Finding, Label, Regime, combine, not_measured
+from compare.claims.base import Citation, Claim, Effect, Finding, Label, Regime, combine, not_measured
 from compare.claims.evidence import Evidence, cells, steady
 from compare.engines import Engine
-from compare.engines.session import session, tried
+from compare.engines.session import session, try_block
 from compare.errors import UnsupportedError
 from compare.records.cells import Call, Parity, Time
 from compare.records.checks import EditCost, EditRow, Edits, Way
 from compare.records.job import Job
 from compare.records.kinds import KINDS
-from compare.records.record import Records, kind_of, of
+from compare.records.record import Records, kind_of, records_of
 from compare.stats import geometric_mean_interval
 from compare.words import text
 from compare.workloads import models, structures
@@ -60,21 +60,21 @@ class TrainingRun(NamedTuple):
 
 def measure(job: Job) -> Edits:
     """The record of claim C8 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
-    engine, arm = engines.compared(job.arm)
+    engine, arm = engines.engine_of_arm(job.arm)
     session(arm)
     theirs = engine.library.load(structures.__name__).EDITS
     gc.freeze()  # what is loaded now is not walked by each collection during a step
     pairs = zip(steps.each("trained through", structures.EDITS), theirs, strict=True)
-    return Edits("C8", [measured(engine, arm, edit, reference(ours)) for ours, edit in pairs])
+    return Edits("C8", [measure_edit(engine, arm, edit, reference(ours)) for ours, edit in pairs])
 
 
 def reference(edit: Edit) -> tuple[float, ...]:
     """The losses of our tape on an edit of ours."""
-    engine = engines.named(engines.OWN)
-    return trained(engine, engine.arms[0], edit.plain).losses
+    engine = engines.find_engine(engines.OWN)
+    return train(engine, engine.arms[0], edit.plain).losses
 
 
-def measured(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]) -> EditRow:
+def measure_edit(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]) -> EditRow:
     """What an edit costs both arms, each trained several times and in turn; compiled once where that is costly."""
     eager, start = engine.arms[0], time.perf_counter()
     tapes, graphs, refused = list[TrainingRun](), dict[Way, list[TrainingRun]](), dict[str, str]()
@@ -82,20 +82,20 @@ def measured(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]) ->
         if turn and engine.compiles_slowly and time.perf_counter() - start > BUDGET:
             break
         try:
-            tapes.append(trained(engine, eager, edit.plain))
+            tapes.append(train(engine, eager, edit.plain))
         except UnsupportedError as error:
             return EditRow(edit.name, {}, {}, agree=False, refused={"dynamic": str(error)})
         for way, version in ways(edit).items():
             if way in refused or (turn and engine.compiles_slowly):
                 continue
             try:
-                run = trained(engine, arm, version)
+                run = train(engine, arm, version)
             except UnsupportedError as error:
                 refused[way] = str(error)
             else:
                 graphs.setdefault(way, []).append(run)
         start = start if turn else time.perf_counter()
-    row = compared(edit.name, tapes, graphs, expected)
+    row = compare_trainings(edit.name, tapes, graphs, expected)
     row.refused = refused
     return row
 
@@ -105,7 +105,7 @@ def ways(edit: Edit) -> dict[Way, Version]:
     return {"retraced": edit.plain, **({"foreseen": edit.foreseen} if edit.foreseen else {})}
 
 
-def trained(engine: Engine, arm: str, version: Version) -> TrainingRun:
+def train(engine: Engine, arm: str, version: Version) -> TrainingRun:
     """A whole training by an arm, which starts with nothing compiled. Raises UnsupportedError.
 
     What the first step has made is no rebuild.
@@ -113,7 +113,7 @@ def trained(engine: Engine, arm: str, version: Version) -> TrainingRun:
     engine.compiler.forget()
     params, loss, first = version.init(), float("inf"), 0
     losses, times, structures = list[float](), list[float](), list[Hashable]()
-    with tried(engine, LIMIT):
+    with try_block(engine, LIMIT):
         varies = version.dims
         compute = engine.compiler.varying(arm, version.loss, varies) if varies else engine.build(arm, version.loss, 0)
         for number in range(STEPS):
@@ -135,7 +135,7 @@ def trained(engine: Engine, arm: str, version: Version) -> TrainingRun:
     return TrainingRun(tuple(losses), tuple(times), tuple(structures), len(made) - first, seconds)
 
 
-def compared(
+def compare_trainings(
     name: str, tapes: Sequence[TrainingRun], graphs: Mapping[Way, Sequence[TrainingRun]], expected: Sequence[float]
 ) -> EditRow:
     """What trainings tell of an edit, static as it foresees it where it does; whether all have the expected losses.
@@ -208,13 +208,13 @@ EDIT_COST = 5.0
 
 def find(records: Records) -> Finding:
     """Supported where dynamic takes an edit for free and static must rebuild, at a cost that is felt."""
-    rows = [*(row for record in of(records, Edits) for row in record.edits), *_of_models(records)]
+    rows = [*(row for record in records_of(records, Edits) for row in record.edits), *_of_models(records)]
     edits = sorted((row for row in rows if row.agree), key=lambda row: row.edit)
     if not rows:
         return not_measured("structure edits during training")
     if len(edits) < MIN_EDITS:
         return Finding(
-            "inconclusive", (f"only {text.counted(len(edits), 'edit')} measured, and {MIN_EDITS} are needed",)
+            "inconclusive", (f"only {text.count_noun(len(edits), 'edit')} measured, and {MIN_EDITS} are needed",)
         )
     cost = geometric_mean_interval([[_cost(edit)] for edit in edits])
     regimes = tuple(Regime(edit.edit, _verdict(edit), _cost(edit)) for edit in edits)
@@ -228,7 +228,7 @@ def find(records: Records) -> Finding:
         regimes = (over, *regimes)
     return Finding(
         combine(regime.verdict for regime in regimes),
-        (f"static had to rebuild its graph after {rebuilt} of {text.counted(len(edits), 'edit')}", *_details(rows)),
+        (f"static had to rebuild its graph after {rebuilt} of {text.count_noun(len(edits), 'edit')}", *_details(rows)),
         Effect("steady steps that an edit costs, static ÷ dynamic", cost.estimate, "ratio"),
         cost,
         regimes,
@@ -316,13 +316,13 @@ CLAIM = Claim(
     check=KINDS[kind_of(Edits)],
     tape="partly",
     literature=(
-        Cited(
+        Citation(
             "TensorFlow Fold runs a new structure for each example, more than 10 times faster",
             "arXiv 1702.02181",
             "a CPU, trees, compared with the same trees one by one",
             apart="it edits structures between steps, and not between examples",
         ),
-        Cited(
+        Citation(
             "control flow inside the graph can be differentiated",
             "abstract, arXiv 1805.01772",
             "TensorFlow, as a fact without a figure",

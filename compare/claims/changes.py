@@ -19,7 +19,7 @@ from compare.claims.evidence import Evidence, Read, cells, first_run, of_framewo
 from compare.errors import ResultsError
 from compare.records.cells import Memory, Time
 from compare.records.machines import differences, fingerprint
-from compare.records.record import MODELS, OWN, Cell, Environment, OfArms, Records, Run, of
+from compare.records.record import MODELS, OWN, Cell, Environment, OfArms, Records, Run, records_of
 from compare.stats import Interval, geometric_mean, unpaired_ratio_interval
 from compare.words import text
 from compare.workloads.models import FRAMEWORK
@@ -46,7 +46,7 @@ class JudgedRun:
     @property
     def starts(self) -> list[Run]:
         """The line of each start, the first one first."""
-        return of(self.records, Run)
+        return records_of(self.records, Run)
 
     @property
     def began(self) -> str:
@@ -77,7 +77,7 @@ class JudgedRun:
     def function(self) -> str:
         """The function of the user's that was measured, with its framework; for the suites a word for all of them."""
         name, framework = self.settings.get("function"), self.settings.get("framework")
-        titled = f"{name} in {engines.named(str(framework)).title}" if framework else str(name)
+        titled = f"{name} in {engines.find_engine(str(framework)).title}" if framework else str(name)
         return titled if name else "the workloads"
 
     @property
@@ -93,7 +93,7 @@ class JudgedRun:
     def verdicts(self) -> dict[str, Verdict]:
         """Its verdicts by claim: on our engines, or on the framework of real models."""
         if any(run.is_of_models for run in self.starts):
-            judged = frameworks.of_models(of_framework(self.records, engines.named(FRAMEWORK)))
+            judged = frameworks.of_models(of_framework(self.records, engines.find_engine(FRAMEWORK)))
         else:
             judged = judge(of_ours(self.records))
         return {verdict.claim.id: verdict for verdict in judged}
@@ -160,7 +160,9 @@ class Measure:
         """The numbers of an arm in each process of a cell."""
         if self.relative:
             pairs = [process for process in cell.processes if arm in process and cell.base in process]
-            values = [_divided(self.read(pair[arm]), self.read(pair[cell.base])) for pair in pairs if arm != cell.base]
+            values = [
+                _divide_pairwise(self.read(pair[arm]), self.read(pair[cell.base])) for pair in pairs if arm != cell.base
+            ]
         else:
             values = [self.read(measured) for measured in cell.of(arm)]
         return values if all(process and min(process) > 0 for process in values) else []
@@ -175,7 +177,7 @@ class Measure:
             return None
         if self.read is steady:
             return cell.ratio(arm, cell.base, steady)
-        ratio = cell.start.unpaired(arm, cell.base, self.read)
+        ratio = cell.start.unpaired_ratio(arm, cell.base, self.read)
         return self._exact(ratio) if ratio else None
 
     def _exact(self, ratio: Interval) -> Interval:
@@ -183,7 +185,7 @@ class Measure:
         return Interval(*[ratio.estimate] * 3) if self.kind is Memory else ratio
 
 
-def _divided(tops: Sequence[float], bottoms: Sequence[float]) -> Sequence[float]:
+def _divide_pairwise(tops: Sequence[float], bottoms: Sequence[float]) -> Sequence[float]:
     return [top / bottom for top, bottom in zip(tops, bottoms, strict=True)] if len(tops) == len(bottoms) else []
 
 
@@ -200,7 +202,7 @@ MEASURES = (
 )
 
 
-def by_run(
+def values_by_run(
     runs: Iterable[JudgedRun], measure: Measure, of_arm: Callable[[Evidence, str], T | None]
 ) -> dict[tuple[Cell, str], list[T | None]]:
     """For each cell and arm what `of_arm` gives in each run; None in a run that has nothing of it."""
@@ -264,7 +266,7 @@ class Series:
         ratio = self.measure.ratio(second, first)
         return CellChange(self.cell, self.arm, self.measure, _mean(first), _mean(second), ratio)
 
-    def to_first(self, runs: Sequence[JudgedRun]) -> list[Interval | None]:
+    def ratios_to_first(self, runs: Sequence[JudgedRun]) -> list[Interval | None]:
         """Each run ÷ the first on its machine: two machines differ by more than most changes of code do."""
         first: dict[tuple[Any, ...], Values] = {}
         for run, values in zip(runs, self.values, strict=True):
@@ -290,7 +292,7 @@ def series(runs: Sequence[JudgedRun], measures: Iterable[Measure] = MEASURES) ->
     return [
         Series(cell, arm, measure, values)
         for measure in measures
-        for (cell, arm), values in by_run(runs, measure, measure.values).items()
+        for (cell, arm), values in values_by_run(runs, measure, measure.values).items()
     ]
 
 
@@ -315,7 +317,7 @@ class Comparison:
         return {"sentences": list(self.sentences), "changes": [change.to_dict() for change in self.changes]}
 
 
-def compared(before: JudgedRun, after: JudgedRun, *, unlike_machines: bool = False) -> Comparison:
+def compare_runs(before: JudgedRun, after: JudgedRun, *, unlike_machines: bool = False) -> Comparison:
     """A change for each measure that both runs have of an arm in a cell; of unlike machines only bytes, unless told."""
     alike = unlike_machines or before.machine == after.machine
     measures = [measure for measure in MEASURES if alike or measure.kind is Memory]
@@ -335,7 +337,7 @@ def tallies(changes: Sequence[CellChange]) -> Iterator[str]:
         words = [change.word for change in changes if change.measure is measure]
         counts = ", ".join(f"{words.count(word)} {word}" for word in CHANGES.values() if word in words)
         if words:
-            yield f"{measure.title}, in {text.counted(len(words), 'row')}: {counts}."
+            yield f"{measure.title}, in {text.count_noun(len(words), 'row')}: {counts}."
 
 
 def _sentences(before: JudgedRun, after: JudgedRun, changes: Sequence[CellChange], alike: bool) -> Iterator[str]:
@@ -357,7 +359,7 @@ def _headline(changes: Sequence[CellChange]) -> str:
     unclear = sum(change.word == "unclear" for change in changes)
     rest = f", and {unclear} {'is' if unclear == 1 else 'are'} unclear" if unclear else ""
     changed = len(significant(changes)) or "None"
-    return f"{changed} of {text.counted(len(changes), 'value')} changed by more than {SMALLEST_EFFECT:.0%}{rest}."
+    return f"{changed} of {text.count_noun(len(changes), 'value')} changed by more than {SMALLEST_EFFECT:.0%}{rest}."
 
 
 # Several machines -------------------------------------------------------------------------------------------------

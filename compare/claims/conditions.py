@@ -10,7 +10,7 @@ from compare.claims import base
 from compare.claims.c6_speed import CONTROL
 from compare.claims.evidence import Evidence, cells, steady
 from compare.records.cells import Time
-from compare.records.record import Environment, Records, Run, of
+from compare.records.record import Environment, Records, Run, records_of
 from compare.words import text
 
 NOISY = 0.05
@@ -50,8 +50,8 @@ def _control(records: Records) -> Evidence | None:
 
 def sentences(records: Records) -> tuple[str, ...]:
     """What a reader must know before any number: the tape, the load, the threads and power, and the control."""
-    own = [run.settings for run in of(records, Run) if "function" in run.settings]
-    models = any(run.is_of_models for run in of(records, Run))
+    own = [run.settings for run in records_of(records, Run) if "function" in run.settings]
+    models = any(run.is_of_models for run in records_of(records, Run))
     suite = not own and not models  # neither a function of the user's nor real models have a control
     alone = models or any(settings.get("framework") and not settings.get("engines") for settings in own)
     return (
@@ -71,12 +71,12 @@ _CLOCKS = {
 
 def _clock(records: Records) -> Iterator[str]:
     """Which clock steady state is of, and break-even; first calls are always of the wall."""
-    times = of(records, Time)
+    times = records_of(records, Time)
     clocks = {record.clock for record in times}
     if clocks == {"wall"}:
         yield "All seconds are those of the wall."
     elif clocks:
-        listed = text.listed([words for clock, words in _CLOCKS.items() if clock in clocks])
+        listed = text.join_words([words for clock, words in _CLOCKS.items() if clock in clocks])
         yield f"Steady seconds are those {listed}, first calls those of the wall."
     if "cpu" in clocks and any(row.processor for record in times for row in record.arms.values()):
         yield "After how many runs compiling has paid for itself is counted in seconds of the processor."
@@ -137,11 +137,11 @@ def _threads(environments: list[Environment]) -> str:
     pinned = {len(worker.affinity) for worker in environments if worker.affinity is not None}
     loaded = [pool for worker in environments if worker.blas for pool in worker.blas.loaded]
     blas = {pool["num_threads"] for pool in loaded if pool.get("num_threads")}
-    cores = _counted(pinned, "core") or "an unknown number of cores"
-    return f"Each worker had {cores} and {_counted(blas, 'BLAS thread') or 'an unknown number of BLAS threads'}"
+    cores = _count_phrase(pinned, "core") or "an unknown number of cores"
+    return f"Each worker had {cores} and {_count_phrase(blas, 'BLAS thread') or 'an unknown number of BLAS threads'}"
 
 
-def _counted(numbers: set[int] | set[str | int | None], noun: str) -> str:
+def _count_phrase(numbers: set[int] | set[str | int | None], noun: str) -> str:
     listed = sorted(int(number) for number in numbers if number is not None)
     return f"{' or '.join(map(str, listed))} {noun}{'' if listed == [1] else 's'}" if listed else ""
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, Read, steady
 from compare.records.cells import Crossover, CrossoverMemory, GridPlace, TimeArm
-from compare.records.record import DYNAMIC, Records, grouped, of
+from compare.records.record import DYNAMIC, Records, group_by, records_of
 from compare.stats import WIDEST, Interval, geometric_mean
 from compare.words import text
 
@@ -73,9 +73,11 @@ def times(records: Records) -> list[Point]:
 
 def places(records: Records) -> list[CostPlace]:
     """What both engines cost at each place of the map that was timed."""
-    processes = sorted(of(records, Crossover), key=lambda record: (record.process, repr(record)))
+    processes = sorted(records_of(records, Crossover), key=lambda record: (record.process, repr(record)))
     rows = [row for record in processes for row in record.cells]
-    cells = [(place, Evidence(place.ops, "", tuple(row.arms for row in of))) for place, of in _grouped(rows).items()]
+    cells = [
+        (place, Evidence(place.ops, "", tuple(row.arms for row in of))) for place, of in _group_by_place(rows).items()
+    ]
     ratios = ((place, cell, cell.ratio(STATIC, DYNAMIC, steady)) for place, cell in cells)
     return [
         CostPlace(place, course(cell, DYNAMIC), course(cell, STATIC), ratio)
@@ -87,7 +89,9 @@ def places(records: Records) -> list[CostPlace]:
 def sizes(records: Records, held: Read) -> list[Point]:
     """Bytes held for a step: counts, which are exact."""
     points = []
-    for place, rows in _grouped([row for record in of(records, CrossoverMemory) for row in record.cells]).items():
+    for place, rows in _group_by_place(
+        [row for record in records_of(records, CrossoverMemory) for row in record.cells]
+    ).items():
         static, dynamic = (held(rows[-1].arms[arm])[0] for arm in (STATIC, DYNAMIC))
         if static > 0 < dynamic:
             points.append(Point(place, static / dynamic))
@@ -100,7 +104,7 @@ def time_reasons(points: Sequence[Point]) -> Iterator[str]:
         sides = [point.interval.side(SMALLEST_EFFECT) for point in group if point.interval]
         yield (
             f"crossover map, {ops}: dynamic is slower than static in {sides.count('below')} of "
-            f"{text.counted(len(group), 'cell')}, faster in {sides.count('above')}; {_range(group)}; {_line(group)}"
+            f"{text.count_noun(len(group), 'cell')}, faster in {sides.count('above')}; {_range(group)}; {_line(group)}"
         )
 
 
@@ -110,7 +114,7 @@ def size_reasons(points: Sequence[Point]) -> Iterator[str]:
         more = sum(point.ratio > 1 + SMALLEST_EFFECT for point in group)
         less = sum(point.ratio < 1 / (1 + SMALLEST_EFFECT) for point in group)
         yield (
-            f"crossover map, {ops}: static holds more in {more} of {text.counted(len(group), 'cell')}, "
+            f"crossover map, {ops}: static holds more in {more} of {text.count_noun(len(group), 'cell')}, "
             f"less in {less}; {_range(group)}"
         )
 
@@ -127,14 +131,14 @@ def _line(group: Sequence[Point]) -> str:
     return f"static was shown to be faster {', '.join(parts)}"
 
 
-def _grouped(rows: Sequence[G]) -> dict[MapPlace, list[G]]:
+def _group_by_place(rows: Sequence[G]) -> dict[MapPlace, list[G]]:
     """The rows of each place, over the processes, of the places that no process groups different in the engines."""
-    groups = grouped(rows, lambda row: MapPlace(row.ops, row.depth, row.elements))
+    groups = group_by(rows, lambda row: MapPlace(row.ops, row.depth, row.elements))
     return {place: groups[place] for place in sorted(groups) if all(row.status == "ok" for row in groups[place])}
 
 
 def _by_ops(points: Sequence[Point]) -> dict[str, list[Point]]:
-    return grouped(points, lambda point: point.place.ops)
+    return group_by(points, lambda point: point.place.ops)
 
 
 def _range(group: Sequence[Point]) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 
 from compare.engines import Engine
 from compare.engines.framework import PADDED
-from compare.records.cells import Compilations, CompiledArm, Memory, Parity, Time, admitted
-from compare.records.record import DYNAMIC, Cell, Failure, OfArms, OfCell, Record, Records, grouped, of
+from compare.records.cells import Compilations, CompiledArm, Memory, Parity, Time, admit_arms
+from compare.records.record import DYNAMIC, Cell, Failure, OfArms, OfCell, Record, Records, group_by, records_of
 from compare.stats import Interval, geometric_mean, ratio_interval, unpaired_ratio_interval
 
 SIZES = ("small", "medium", "large")
@@ -86,7 +86,7 @@ class Evidence:
         ]
         return ratio_interval(*map(list, zip(*pairs, strict=True)), comparisons=comparisons) if pairs else None
 
-    def unpaired(self, top: str, bottom: str, read: Read) -> Interval | None:
+    def unpaired_ratio(self, top: str, bottom: str, read: Read) -> Interval | None:
         """`top / bottom` of arms that share no process, by the means of processes; None where one has none."""
         sides = [[list(values) for m in self.of(arm) if _usable(values := read(m))] for arm in (top, bottom)]
         return unpaired_ratio_interval(*sides) if all(sides) else None
@@ -114,7 +114,7 @@ def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[
             return {arm: row for arm, row in rows if row.status in ("ok", "disagree") and getattr(row, "blocks", False)}
         return {arm: row for arm, row in rows if row.status == "ok" and (record.cell, arm) in right}
 
-    groups = grouped(sorted(of(records, kind), key=canonical), lambda record: (record.cell, record.base))
+    groups = group_by(sorted(records_of(records, kind), key=canonical), lambda record: (record.cell, record.base))
     evidence = []
     for (cell, _), group in groups.items():
         cold, warm = (
@@ -125,7 +125,7 @@ def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[
     return evidence
 
 
-def joined(evidence: Sequence[Evidence]) -> Evidence:
+def join_evidence(evidence: Sequence[Evidence]) -> Evidence:
     """What several engines measured of one function as one; the base is that of the framework, if there is one."""
     first, *_ = sorted(evidence, key=lambda cell: cell.base == DYNAMIC)
     warm, cold = (
@@ -134,10 +134,10 @@ def joined(evidence: Sequence[Evidence]) -> Evidence:
     return replace(first, processes=tuple(warm), cold=tuple(cold))
 
 
-def left_out(records: Records, kind: type[OfArms]) -> tuple[str, ...]:
+def exclusion_sentences(records: Records, kind: type[OfArms]) -> tuple[str, ...]:
     """One sentence for each arm that was tried and does not count, with the reason."""
     right, sentences = right_arms(records), set[str]()
-    for record in of(records, kind):
+    for record in records_of(records, kind):
         for arm, measured in record.arms.items():
             name = f"{record.cell.title}, {arm}"
             if measured.status != "ok":
@@ -170,9 +170,9 @@ def first_run(measured: Any) -> Sequence[float]:
 
 def right_arms(records: Records) -> set[tuple[Cell, str]]:
     """The cells and arms for which every record that compared them says ok: only these count."""
-    compared = [*of(records, Parity), *(record for record in of(records, Memory) if record.checked)]
-    groups = grouped(compared, lambda record: record.cell).items()
-    return {(cell, arm) for cell, group in groups for arm in admitted(group).arms}
+    compared = [*records_of(records, Parity), *(record for record in records_of(records, Memory) if record.checked)]
+    groups = group_by(compared, lambda record: record.cell).items()
+    return {(cell, arm) for cell, group in groups for arm in admit_arms(group).arms}
 
 
 def canonical(record: OfArms) -> tuple[Any, ...]:
@@ -220,21 +220,21 @@ class ArmOfCell:
 def arms(framework: Engine, records: Records) -> Iterator[ArmOfCell]:
     """Every arm of a framework on every workload; the eager one once, as it was beside the first of the others."""
     own = of_framework(records, framework)
-    for cell, of_cell in grouped(of(own, OfCell), lambda record: record.cell).items():
+    for cell, of_cell in group_by(records_of(own, OfCell), lambda record: record.cell).items():
         seen: set[str] = set()
-        for group in grouped(of_cell, lambda record: record.arm).values():
-            for arm in dict.fromkeys(arm for record in of(group, Time) for arm in record.arms):
+        for group in group_by(of_cell, lambda record: record.arm).values():
+            for arm in dict.fromkeys(arm for record in records_of(group, Time) for arm in record.arms):
                 if arm not in seen:
                     seen.add(arm)
                     yield _arm(cell, arm, framework.arms[0], group)
 
 
 def _arm(cell: Cell, arm: str, eager: str, records: Sequence[Record]) -> ArmOfCell:
-    times = [record for record in of(records, Time) if arm in record.arms]
+    times = [record for record in records_of(records, Time) if arm in record.arms]
     rows = [record.arms[arm] for record in times]
     timed = Evidence(*cell, tuple(record.arms for record in times if record.cache == "warm"))
     bad = next((row for row in rows if row.status != "ok" or row.reason), rows[0])
-    held = [record.arms[arm] for record in of(records, Memory) if arm in record.arms]
+    held = [record.arms[arm] for record in records_of(records, Memory) if arm in record.arms]
     counted = next((row for row in held if row.peak), None)
     return ArmOfCell(
         cell,
@@ -256,7 +256,7 @@ def _first(times: Sequence[Time], arm: str, cache: str) -> float | None:
     return median(calls) if calls else None
 
 
-def told(records: Records, cell: Cell, arm: str) -> CompiledArm | None:
+def compilation_report(records: Records, cell: Cell, arm: str) -> CompiledArm | None:
     """What a framework said of an arm of a cell as it met no compiled code."""
-    said = (record.arms.get(arm) for record in of(records, Compilations) if record.cell == cell)
+    said = (record.arms.get(arm) for record in records_of(records, Compilations) if record.cell == cell)
     return next((row for row in said if row is not None), None)

@@ -13,10 +13,10 @@ from typing import Any, Literal
 from compare.claims import CLAIMS, Verdict
 from compare.claims.base import OPEN, Regime, agreement
 from compare.claims.crossover import BreakEven, break_even, course
-from compare.claims.evidence import ArmOfCell, Evidence, arms, cells, of_framework, of_ours, steady, told
-from compare.engines import Engine, frameworks, named
+from compare.claims.evidence import ArmOfCell, Evidence, arms, cells, compilation_report, of_framework, of_ours, steady
+from compare.engines import Engine, find_engine, frameworks
 from compare.records.cells import Compilations, CompiledArm, Memory, MemoryArm, Parity, Time
-from compare.records.record import Record, Records, of
+from compare.records.record import Record, Records, records_of
 from compare.stats import geometric_mean
 from compare.words import text
 from compare.workloads.models import MODELS, Model, is_model
@@ -61,10 +61,10 @@ class Outside:
 
 def outside(records: Records, ours: Sequence[Verdict]) -> list[Outside]:
     """Every framework of which there are records, judged by the rules of the claims, beside our own verdicts."""
-    return [outside for name in frameworks() if (outside := _of(named(name), records, ours))]
+    return [outside for name in frameworks() if (outside := _judge_framework(find_engine(name), records, ours))]
 
 
-def _of(framework: Engine, records: Records, ours: Sequence[Verdict]) -> Outside | None:
+def _judge_framework(framework: Engine, records: Records, ours: Sequence[Verdict]) -> Outside | None:
     own = of_framework(records, framework)
     if not own:
         return None
@@ -76,7 +76,7 @@ def _of(framework: Engine, records: Records, ours: Sequence[Verdict]) -> Outside
     agreements = (
         _agreement(framework, here[v.claim.id], v, why.get(v.claim.id, ())) for v in verdicts if v.claim.id in here
     )
-    version = next((record.version for record in of(own, Compilations)), "")
+    version = next((record.version for record in records_of(own, Compilations)), "")
     compared = tuple(agreements) if len(framework.arms) > 1 else ()
     return Outside(framework, version, verdicts, compared, tuple(arms(framework, records)))
 
@@ -104,14 +104,14 @@ def _differences(ours: Verdict, theirs: Verdict) -> Iterator[str]:
     pairs = [(here[regime.condition], regime) for regime in theirs.finding.regimes if regime.condition in here]
     parted = [pair for pair in pairs if pair[0].verdict != pair[1].verdict]
     for ours_there, regime in parted[:MOST]:
-        yield f"{regime.condition}: {_said(regime)} there, {_said(ours_there)} here"
+        yield f"{regime.condition}: {_regime_text(regime)} there, {_regime_text(ours_there)} here"
     if len(parted) > MOST:
         yield f"and {len(parted) - MOST} more conditions of {len(pairs)}"
     if not parted:
         yield from theirs.reasons[:2]
 
 
-def _said(regime: Regime) -> str:
+def _regime_text(regime: Regime) -> str:
     return f"{regime.verdict} ({text.number(regime.value)})" if regime.value is not None else regime.verdict
 
 
@@ -127,7 +127,7 @@ def _ladder(framework: Engine, theirs: Records, ours: Records) -> list[str]:
     mode, eager, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
     said = (
         f"in {framework.title} compiled ÷ eager is {text.ratio(mode * eager * compiled)} with the best compiled arm, "
-        f"over {text.counted(len(factors), 'workload')}: {text.ratio(mode)} is graph mode alone (static ÷ dynamic "
+        f"over {text.count_noun(len(factors), 'workload')}: {text.ratio(mode)} is graph mode alone (static ÷ dynamic "
         f"here), times {text.ratio(eager)} (our dynamic engine ÷ its eager arm), times {text.ratio(compiled)} (its "
         "compiled arm ÷ our static engine)"
     )
@@ -146,7 +146,7 @@ def _peaks(ours: Records) -> list[str]:
     said = (
         "in a framework only the peak of a step is counted; our count adds graphs, plans and caches that stay between "
         f"steps. By the peak alone, static ÷ dynamic is {text.ratio(geometric_mean(ratios))} here, over "
-        f"{text.counted(len(ratios), 'cell')}"
+        f"{text.count_noun(len(ratios), 'cell')}"
     )
     return [said]
 
@@ -222,7 +222,7 @@ def model_costs(records: Records, framework: Engine) -> Iterator[ModelCosts]:
         here = evidence.get(name)
         stream = [
             arm.stream or []
-            for record in of(own, Time)
+            for record in records_of(own, Time)
             if record.workload == name and record.cache == "cold" and (arm := record.arms.get(framework.arms[0]))
         ]
         yield ModelCosts(
@@ -232,7 +232,7 @@ def model_costs(records: Records, framework: Engine) -> Iterator[ModelCosts]:
             row,
             _pays(here, row.arm) if here else None,
             _pays(replace(here, cold=()), row.arm) if here else None,
-            told(own, row.cell, row.arm),
+            compilation_report(own, row.cell, row.arm),
             inputs=len(stream[0]) if stream else 1,
             shapes=sum(call.new for call in stream[0]) if stream else 1,
             error=_error(own, row),
@@ -247,7 +247,9 @@ def _pays(cell: Evidence, arm: str) -> BreakEven | None:
 
 def _error(records: list[Record], row: ArmOfCell) -> float | None:
     gates = [
-        record.arms[row.arm] for record in of(records, Parity) if record.cell == row.cell and row.arm in record.arms
+        record.arms[row.arm]
+        for record in records_of(records, Parity)
+        if record.cell == row.cell and row.arm in record.arms
     ]
     errors = [error for gate in gates for error in (gate.output_error, gate.gradient_error) if error is not None]
     return max(errors, default=None)

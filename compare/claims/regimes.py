@@ -14,11 +14,11 @@ from math import inf
 from typing import NamedTuple, Protocol, TypeVar, get_args
 
 from compare import workloads
-from compare.claims.base import Effect, Label, Regime, Side, judged
+from compare.claims.base import Effect, Label, Regime, Side, judge_ratio
 from compare.claims.evidence import Evidence, Read, right_arms
 from compare.errors import UnknownNameError
 from compare.records.cells import Memory
-from compare.records.record import Cell, Records, grouped, of
+from compare.records.record import Cell, Records, group_by, records_of
 from compare.stats import Interval, geometric_mean_interval
 from compare.workloads import models
 from compare.workloads.base import WorkloadKind
@@ -67,7 +67,7 @@ def places(records: Records) -> dict[Cell, StepCounts]:
     """Where each cell belongs whose bytes were counted, by the dynamic engine."""
     right = right_arms(records)
     counts: dict[Cell, StepCounts] = {}
-    for record in of(records, Memory):
+    for record in records_of(records, Memory):
         row = record.arms.get(record.base)
         if row is not None and row.status == "ok" and (record.cell, record.base) in right:
             before = counts.get(record.cell, StepCounts(0, 0))
@@ -77,17 +77,17 @@ def places(records: Records) -> dict[Cell, StepCounts]:
 
 def by_size(items: Iterable[T], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
     """The items in each regime of size that has any, smallest first."""
-    return _within(SIZES, ((item, where[item.cell].bytes) for item in items if item.cell in where))
+    return _values_in_regimes(SIZES, ((item, where[item.cell].bytes) for item in items if item.cell in where))
 
 
 def by_depth(items: Iterable[T], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
     """The items in each regime of depth that has any."""
-    return _within(DEPTHS, ((item, where[item.cell].ops) for item in items if item.cell in where))
+    return _values_in_regimes(DEPTHS, ((item, where[item.cell].ops) for item in items if item.cell in where))
 
 
 def by_kind(items: Iterable[T]) -> dict[str, list[T]]:
     """The items of each kind of workload that has any."""
-    groups = grouped(items, lambda item: kind_of(item.cell.workload))
+    groups = group_by(items, lambda item: kind_of(item.cell.workload))
     return {kind: groups[kind] for kind in KINDS if kind in groups}
 
 
@@ -101,7 +101,7 @@ def kind_of(workload: str) -> WorkloadKind:
         return "own"
 
 
-def settled(label: Label, measured: Iterable[str]) -> tuple[Label, tuple[str, ...]]:
+def settle_label(label: Label, measured: Iterable[str]) -> tuple[Label, tuple[str, ...]]:
     """The label, if each regime of size is among those measured; else what is open, with the reason.
 
     That a claim depends is shown by two cells, wherever they are.
@@ -121,7 +121,7 @@ def cost(
     """
     arm = arm or cell.least(read)
     ratio = cell.ratio(arm, cell.base, read, comparisons) if arm else None
-    return judged(f"{cell.name}: {phase}", ratio, arm or "", side)
+    return judge_ratio(f"{cell.name}: {phase}", ratio, arm or "", side)
 
 
 class CellContest(NamedTuple):
@@ -147,7 +147,7 @@ def too_few(contests: Iterable[CellContest], more: str = "") -> str:
     return "" if enough else f"both engines were measured on fewer than {MIN_WORKLOADS} workloads{more}"
 
 
-def over(
+def overall_regime(
     name: str, contests: Sequence[CellContest], label: Callable[[Sequence[CellContest], Interval], Label]
 ) -> Regime:
     """The regime of several cells: the geometric mean over workloads, then sizes, and the label of all of them."""
@@ -167,11 +167,11 @@ def headline(what: str, contests: Sequence[CellContest]) -> tuple[Effect | None,
 
 
 def _mean(contests: Sequence[CellContest]) -> Interval:
-    groups = grouped(contests, lambda contest: contest.cell.workload).values()
+    groups = group_by(contests, lambda contest: contest.cell.workload).values()
     return geometric_mean_interval([[contest.ratio for contest in group] for group in groups])
 
 
-def _within(named: Mapping[str, tuple[float, float]], valued: Iterable[tuple[T, int]]) -> dict[str, list[T]]:
+def _values_in_regimes(named: Mapping[str, tuple[float, float]], valued: Iterable[tuple[T, int]]) -> dict[str, list[T]]:
     held = list(valued)
     groups = {name: [item for item, n in held if low <= n < high] for name, (low, high) in named.items()}
     return {name: group for name, group in groups.items() if group}

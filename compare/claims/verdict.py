@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, beyond, not_measured
 from compare.claims.base import Side as ClaimSide
-from compare.claims.c5_memory import held
+from compare.claims.c5_memory import bytes_held
 from compare.claims.crossover import BreakEven, break_even, course
-from compare.claims.evidence import Evidence, Read, cells, first_run, joined, left_out, steady
+from compare.claims.evidence import Evidence, Read, cells, exclusion_sentences, first_run, join_evidence, steady
 from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeArm
-from compare.records.record import DYNAMIC, WRITTEN, OfArms, Record, Records, kind_of, of
+from compare.records.record import DYNAMIC, WRITTEN, OfArms, Record, Records, kind_of, records_of
 from compare.stats import LEAST, Interval, Side
 from compare.words import text
 
@@ -63,7 +63,7 @@ class OwnVerdict:
     disagree: bool
     answered: bool = True
     wrong: Mapping[str, tuple[float, Interval | None]] = field(default_factory=dict)
-    glimpsed: Mapping[str, Glimpsed] = field(default_factory=dict)
+    glimpsed: Mapping[str, GlimpsedMode] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.sentence
@@ -74,7 +74,7 @@ class OwnVerdict:
 
 
 @dataclass(frozen=True, repr=False)
-class Measured:
+class MeasuredFunction:
     """What was measured of one function: `records` are those of a run of the suite, `verdict` follows from them."""
 
     name: str
@@ -99,16 +99,16 @@ def _plain(value: Any) -> Any:
 
 def verdict(records: Records) -> OwnVerdict:
     """The verdict that the records of one function give."""
-    times, memories = _of_all(records, Time), _of_all(records, Memory)
-    timed = [_timed(cell) for cell in times]
+    times, memories = _all_evidence(records, Time), _all_evidence(records, Memory)
+    timed = [_timed_evidence(cell) for cell in times]
     warm = contest(timed[0], steady) if times else Contest(base=_base(records))
     first = contest(times[0].start, first_run, once=bool(times[0].cold)) if times else Contest()
     cached = contest(times[0], first_run) if times and times[0].cold else Contest()
-    memory = contest(memories[0], held) if memories else Contest()
-    if len({record.counted for record in of(records, Memory)}) > 1:
+    memory = contest(memories[0], bytes_held) if memories else Contest()
+    if len({record.counted for record in records_of(records, Memory)}) > 1:
         memory = Contest(values=memory.values)  # bytes of NumPy's buffers and of all of malloc are not the same thing
     even = _break_even(timed[0], warm, first) if times else None
-    rows = {arm: row for record in of(records, Parity) for arm, row in record.arms.items()}
+    rows = {arm: row for record in records_of(records, Parity) for arm, row in record.arms.items()}
     refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
     ratios = {arm: ratio_of(timed[0], arm, timed[0].base, steady) for arm in timed[0].static_arms} if times else {}
     of_base = {arm: ratio for arm, ratio in ratios.items() if ratio is not None}
@@ -116,12 +116,12 @@ def verdict(records: Records) -> OwnVerdict:
     compiles = {arm: max(r.compiles for r in start.of(arm)) for arm in first.values} if start else {}
     stream = start is not None and any(r.stream for process in start.processes for r in process.values())
     advice = _advice(warm, first, even, of_base.values())
-    idle = [mode for record in of(records, Compilations) for mode, row in record.arms.items() if row.share == 0]
+    idle = [mode for record in records_of(records, Compilations) for mode, row in record.arms.items() if row.share == 0]
     waiting = _waiting(records)
     wrong = _wrong(records, [arm for arm, row in rows.items() if row.status == "disagree"])
     left = {arm: reason for arm, reason in refused.items() if arm not in wrong}
     warnings = [f"{arm[0].upper()}{arm[1:]} disagrees{refused[arm].removeprefix('disagree')}." for arm in wrong]
-    seen = glimpsed(records, [*rows])
+    seen = glimpse_modes(records, [*rows])
     early = glimpse_sentence(seen, _base(records))
     nothing = early or ("no mode was measured that agrees" if wrong else "nothing was measured")
     sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, nothing, stream=stream)
@@ -135,24 +135,24 @@ def verdict(records: Records) -> OwnVerdict:
 
 def _wrong(records: Records, arms: Sequence[str]) -> dict[str, tuple[float, Interval | None]]:
     """The steady times of arms that disagree, where they were timed all the same."""
-    times = _of_all(records, Time, wrong=True) if arms else []
+    times = _all_evidence(records, Time, wrong=True) if arms else []
     means = times[0].means(steady) if times else {}
     return {arm: (means[arm], ratio_of(times[0], arm, times[0].base, steady)) for arm in arms if arm in means}
 
 
-def _of_all(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[Evidence]:
+def _all_evidence(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[Evidence]:
     """The evidence of all engines as one, if there is any."""
     cells_of_all = cells(records, kind, wrong=wrong)
-    return [joined(cells_of_all)] if cells_of_all else []
+    return [join_evidence(cells_of_all)] if cells_of_all else []
 
 
-def _timed(cell: Evidence) -> Evidence:
+def _timed_evidence(cell: Evidence) -> Evidence:
     """The processes that timed steady state; before one has, what those saw of it that found no compiled code."""
     return cell if cell.processes else replace(cell, processes=cell.cold)
 
 
 def _base(records: Records) -> str:
-    return next((record.base for kind in (Parity, Glimpse) for record in of(records, kind)), DYNAMIC)
+    return next((record.base for kind in (Parity, Glimpse) for record in records_of(records, kind)), DYNAMIC)
 
 
 def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
@@ -226,17 +226,17 @@ def _sentence(
         parts.append(early)
     if refused:
         left = [f"{arm} ({reason.partition(':')[0]})" for arm, reason in refused.items()]
-        parts.append(f"not timed: {text.listed(left)}")
+        parts.append(f"not timed: {text.join_words(left)}")
     parts += waiting
     if idle:
-        parts.insert(0, f"nothing of the step ran compiled in {text.listed(idle)}")
+        parts.insert(0, f"nothing of the step ran compiled in {text.join_words(idle)}")
     return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
 
 
 def _waiting(records: Records) -> list[str]:
     """`a call of eager takes 2.2 ms, and 123 µs of the processor: it waits`, of modes that wait in each process."""
     rows: dict[str, list[TimeArm]] = {}
-    for record in of(records, Time):
+    for record in records_of(records, Time):
         for mode, row in record.arms.items():
             if row.status == "ok" and row.blocks and row.wall is not None:
                 rows.setdefault(mode, []).append(row)
@@ -261,7 +261,7 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
     if base not in warm.leaders:
         started = first.leaders[:1] in ((base,), (DYNAMIC,))
         how = "leave it as it is written" if warm.leaders[0] == written else f"compile it with {warm.leaders[0]}"
-        return f"{how}{_from(even) if started else ''}"
+        return f"{how}{_break_even_text(even) if started else ''}"
     if warm.outcome == "wins":
         return f"leave out what the file compiles, and stay {base}" if written else f"stay {base}"
     if warm.processes < LEAST:
@@ -275,8 +275,8 @@ def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more
     """`once warm, static-exact is 4.35× faster than dynamic`: `less` says so of the leader, `more` of the other one."""
     if contest.outcome in ("alone", "not measured"):
         return ""
-    leaders = text.listed(contest.leaders)
-    compared = _compared(contest, less, more)
+    leaders = text.join_words(contest.leaders)
+    compared = _compare_leader(contest, less, more)
     if contest.outcome == "wins" and compared:
         return f"{where}, {compared}"
     outcome = {
@@ -297,7 +297,7 @@ def _without_interval(contest: Contest, less: str) -> str:
         return ""
     seen = f"{leader} {less.format(text.ratio(ratios[other].estimate))} {other}"
     if contest.processes < LEAST:
-        return f"{seen} in {text.counted(contest.processes, 'process')} (an interval needs {LEAST})"
+        return f"{seen} in {text.count_noun(contest.processes, 'process')} (an interval needs {LEAST})"
     return f"{seen} in what was measured, but processes differ too much for an interval"
 
 
@@ -311,7 +311,7 @@ def _about_the_limit(contest: Contest, less: str) -> str:
     return f"{leader} {less.format(spread)} {other}, about the {SMALLEST_EFFECT:.0%} that count"
 
 
-def _compared(contest: Contest, less: str, more: str) -> str:
+def _compare_leader(contest: Contest, less: str, more: str) -> str:
     """The leader beside the base; where the base leads or is not there, beside the nearest mode that is not level."""
     leader, ratios = contest.leaders[0], contest.ratios
     other = _beside(contest, [mode for mode in ratios if mode not in contest.leaders])
@@ -328,20 +328,20 @@ def _beside(contest: Contest, others: Sequence[str]) -> str | None:
     return contest.base if contest.base in contest.ratios else next(iter(others), None)
 
 
-def _from(even: BreakEven | None) -> str:
+def _break_even_text(even: BreakEven | None) -> str:
     """From how many runs on that pays."""
     if even is None or even.runs is None or even.verdict != "after":
         return ""
     low, high = (ceil(end) if end and isfinite(end) else None for end in (even.low, even.high))
     spread = f" {text.interval(low, high)}" if low and high and low < high else ""
-    return f" if it runs more than {text.counted(ceil(even.runs), 'time')}{spread}"
+    return f" if it runs more than {text.count_noun(ceil(even.runs), 'time')}{spread}"
 
 
 # What a process told that came to no answer --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Glimpsed:
+class GlimpsedMode:
     """The seconds of the first calls of a mode that nothing has compared, how many of all ended, and of a call then."""
 
     first: float
@@ -350,13 +350,18 @@ class Glimpsed:
     call: float | None
 
 
-def glimpsed(records: Records, compared: Sequence[str]) -> dict[str, Glimpsed]:
+def glimpse_modes(records: Records, compared: Sequence[str]) -> dict[str, GlimpsedMode]:
     """The modes of which there is nothing but a glimpse, the last there is."""
-    rows = {mode: row for glimpse in of(records, Glimpse) for mode, row in glimpse.arms.items() if mode not in compared}
-    return {mode: Glimpsed(fsum(row.first), len(row.first), row.calls, row.call) for mode, row in rows.items()}
+    rows = {
+        mode: row
+        for glimpse in records_of(records, Glimpse)
+        for mode, row in glimpse.arms.items()
+        if mode not in compared
+    }
+    return {mode: GlimpsedMode(fsum(row.first), len(row.first), row.calls, row.call) for mode, row in rows.items()}
 
 
-def glimpse_sentence(modes: Mapping[str, Glimpsed], base: str) -> str:
+def glimpse_sentence(modes: Mapping[str, GlimpsedMode], base: str) -> str:
     """`before anything was compared, the first call of eager took 9 ms and that of compile 8 s`; "" of no modes."""
     if not modes:
         return ""
@@ -364,19 +369,19 @@ def glimpse_sentence(modes: Mapping[str, Glimpsed], base: str) -> str:
     of_base = [
         f"a call of {mode} {ratio} that of {base}" for mode in modes if (ratio := glimpse_ratio(modes, mode, base))
     ]
-    then = f"; then {text.listed(of_base)} in one process, with no interval" if of_base else ""
+    then = f"; then {text.join_words(of_base)} in one process, with no interval" if of_base else ""
     right = [mode for mode in modes if mode != base]
-    unknown = f"; whether {text.listed(right)} gives what {base} gives is not known" if right else ""
-    return f"before anything was compared, {text.listed(took)}{then}{unknown}"
+    unknown = f"; whether {text.join_words(right)} gives what {base} gives is not known" if right else ""
+    return f"before anything was compared, {text.join_words(took)}{then}{unknown}"
 
 
-def glimpse_ratio(modes: Mapping[str, Glimpsed], mode: str, base: str) -> str:
+def glimpse_ratio(modes: Mapping[str, GlimpsedMode], mode: str, base: str) -> str:
     """`0.959×` that of the base; "" where a call of either was not timed."""
     top, bottom = (modes[name].call if name in modes else None for name in (mode, base))
     return text.ratio(top / bottom) if mode != base and top and bottom else ""
 
 
-def _calls(each: Glimpsed) -> str:
+def _calls(each: GlimpsedMode) -> str:
     if each.calls == 1:
         return "the first call"
     return (
@@ -397,7 +402,7 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: ClaimSide) -> Call
         measured = sorted(cells(records, kind), key=lambda cell: cell.base != DYNAMIC)  # ours, beside a framework
         if not measured:
             return not_measured(kind_of(kind))
-        cell, left = measured[0].start if read is first_run else measured[0], left_out(records, kind)
+        cell, left = measured[0].start if read is first_run else measured[0], exclusion_sentences(records, kind)
         best = cell.least(read)
         if best is None or not cell.of(cell.base):
             return Finding("inconclusive", ("only one engine was measured", *left))
@@ -414,8 +419,8 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: ClaimSide) -> Call
 
 def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | None:
     """`top / bottom` with its interval, paired where a process has both; of counts, which are exact, the ratio."""
-    if read is not held:
-        return cell.ratio(top, bottom, read) or cell.unpaired(top, bottom, read)
+    if read is not bytes_held:
+        return cell.ratio(top, bottom, read) or cell.unpaired_ratio(top, bottom, read)
     over, under = cell.mean(top, read), cell.mean(bottom, read)
     return Interval(over / under, over / under, over / under) if over and under else None
 
@@ -427,7 +432,7 @@ def _regime(arm: str, ratio: Interval | None, side: ClaimSide) -> Regime:
 def _cost(cell: Evidence, arm: str, read: Read) -> str:
     """`static-exact 15.4 µs`."""
     mean = cell.mean(arm, read) or 0.0
-    return f"{arm} {text.size(mean) if read is held else text.seconds(mean)}"
+    return f"{arm} {text.size(mean) if read is bytes_held else text.seconds(mean)}"
 
 
 def _spread(interval: Interval) -> Interval | None:
@@ -473,7 +478,7 @@ OWN: Mapping[str, Claim] = {
             opposite="A plan shares buffers between values, which the tape keeps until backward.",
             measured="The peak of a steady call above the baseline, with structure, plan and caches, static ÷ dynamic.",
             rule=_rule("above"),
-            find=_contest(Memory, held, "bytes held", "above"),
+            find=_contest(Memory, bytes_held, "bytes held", "above"),
             reads=(Memory, Parity),
         ),
     )

@@ -89,15 +89,17 @@ def advise(
     if mode and not framework:
         raise click.UsageError("--mode needs a --framework")
     asked = counting.question(engine, function or "", inputs or "", mode, gradient)
-    prices = counting.priced(asked, calibration, progress.reporter(), partial(options.say, err=True), anew=calibrate)
+    prices = counting.find_prices(
+        asked, calibration, progress.reporter(), partial(options.say, err=True), anew=calibrate
+    )
     if function is None:
-        chosen = _evaluated(asked, prices, rows, only, held_out=held_out)
+        chosen = _evaluate(asked, prices, rows, only, held_out=held_out)
     else:
-        chosen = _advised(asked, prices)
-    options.written(path, chosen)
+        chosen = _advise(asked, prices)
+    options.write_json(path, chosen)
 
 
-def _advised(asked: Question, prices: Prices) -> dict[str, Any]:
+def _advise(asked: Question, prices: Prices) -> dict[str, Any]:
     from compare import engines
     from compare.advice import counting
     from compare.advice.prediction import predict
@@ -113,23 +115,21 @@ def _advised(asked: Question, prices: Prices) -> dict[str, Any]:
     return advice.to_dict()
 
 
-def _evaluated(
-    asked: Question, prices: Prices, rows: str | None, only: str | None, *, held_out: bool
-) -> dict[str, Any]:
+def _evaluate(asked: Question, prices: Prices, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
     from compare.advice import evaluation, holdout
     from compare.own import origin
     from compare.run import progress
 
     chosen = holdout.names() if held_out else evaluation.names(asked.adapter, only)
-    more = list(origin.named(rows)) if rows else []
+    more = list(origin.load_object(rows)) if rows else []
     judged = evaluation.evaluate(asked, prices, [*chosen, *more], progress.reporter(), rows or "")
-    return _judged(judged, prices.arms)
+    return _show_evaluation(judged, prices.arms)
 
 
-def _judged(evaluation: dict[str, Any], arms: tuple[str, str]) -> dict[str, Any]:
+def _show_evaluation(evaluation: dict[str, Any], arms: tuple[str, str]) -> dict[str, Any]:
     """Show predictions beside what was measured, and how often they were right."""
     from compare.page import tables
-    from compare.words.text import counted
+    from compare.words.text import count_noun
 
     eager, compiled = arms
     columns = ("row", "said", "predicted", "measured", "right")
@@ -139,7 +139,7 @@ def _judged(evaluation: dict[str, Any], arms: tuple[str, str]) -> dict[str, Any]
         options.say(f"left out: {name}: {why}", err=True)
     _say_rate("once warm", evaluation, arms)
     for calls, rate in evaluation["over_calls"].items():
-        _say_rate(f"over {counted(int(calls), 'call')} with the compilation", rate, arms)
+        _say_rate(f"over {count_noun(int(calls), 'call')} with the compilation", rate, arms)
     _say_scores(evaluation["scores"])
     options.say(
         f"Measured ratios in the predicted interval of 95%: {evaluation['covered']} of {len(evaluation['rows'])}."

@@ -25,7 +25,7 @@ from compare.errors import CompareError
 from compare.records.machines import DEVICES
 from compare.records.record import MODELS, options_of
 from compare.run import signals
-from compare.words.text import echo, wrapped
+from compare.words.text import echo, wrap
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
@@ -58,7 +58,7 @@ class Group(click.Group):
             with signals.by_signals():
                 return super().invoke(ctx)
         except CompareError as error:
-            echo(wrapped(f"Error: {error}"), err=True)
+            echo(wrap(f"Error: {error}"), err=True)
             ctx.exit(error.exit_code)
         except KeyboardInterrupt as stop:
             echo("\nStopped.", err=True)
@@ -66,11 +66,11 @@ class Group(click.Group):
         except OSError as error:
             if error.errno == EPIPE:  # nobody reads on, which Click knows how to end with
                 raise
-            echo(f"Error: {_described(error)}", err=True)
+            echo(f"Error: {_describe_os_error(error)}", err=True)
             ctx.exit(CompareError.exit_code)
 
 
-def _described(error: OSError) -> str:
+def _describe_os_error(error: OSError) -> str:
     """The file, what the system says, and a remedy where the file is none that the user named."""
     what = error.strerror or str(error)
     if error.filename:
@@ -122,7 +122,7 @@ DEVICE = options.default(
 )
 @click.option(
     "--modes",
-    type=options.listed,
+    type=options.split_names,
     default=(),
     metavar="NAMES",
     help="With --suite models, measure these modes beside eager, by default compile.",
@@ -164,11 +164,11 @@ def run(
     earlier = options.reading(directory) if resume else nullcontext()
     if resume:
         with options.reading(directory):
-            settings = Settings(**options.resumed(ctx, directory, settings.to_dict(), CHOSEN))
+            settings = Settings(**options.resume_settings(ctx, directory, settings.to_dict(), CHOSEN))
     reporter = progress.reporter()
     if not tapes.is_compiled():
-        reporter.notice(base.before(python_tape=settings.python_tape))
-    opened = executors.opened(where.executor, where.at_once, where.scheduler, reporter.notice)
+        reporter.notice(base.notice_before_run(python_tape=settings.python_tape))
+    opened = executors.open_executor(where.executor, where.at_once, where.scheduler, reporter.notice)
     kept_jobs = f"every finished job is in {directory}"
     with earlier, options.stoppable(ctx, kept_jobs, [*_again(settings, directory), *where.words()]), opened as pool:
         executor, at_once = pool
@@ -252,18 +252,18 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Compare outputs, gradients and graphs of all arms; time nothing."""
     from compare.page import assemble, tables
     from compare.records.cells import Parity
-    from compare.records.record import Failure, of
+    from compare.records.record import Failure, records_of
     from compare.run import progress
     from compare.suite.settings import Settings
     from compare.suite.stages import check as gate
 
     records = gate(Settings("quick" if quick else "full", only=only), progress.reporter())
-    parity = of(records, Parity)
+    parity = records_of(records, Parity)
     if table := assemble.parity_table(parity):
         tables.show(table.headers, table.rows)
     different = [str(record.cell) for record in parity if record.same_graph is False]
     _list_problems("no isomorphic graphs", different)
-    _list_problems("failed", [f"{failure.job}: {failure.error}" for failure in of(records, Failure)])
+    _list_problems("failed", [f"{failure.job}: {failure.error}" for failure in records_of(records, Failure)])
     statuses = {row.status for record in parity for row in record.arms.values()}
     broken = different or "failed" in statuses or len(parity) < len(records)
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
@@ -341,18 +341,18 @@ def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -
     from compare.claims import conditions
     from compare.claims.base import OPEN
     from compare.page import tables
-    from compare.records.record import Run, of
+    from compare.records.record import Run, records_of
 
     echo(conditions.summary(records) + "\n")
-    settings = [run.settings for run in of(records, Run)]
+    settings = [run.settings for run in records_of(records, Run)]
     if any(asked.get("only") for asked in settings):  # too little for most claims: the times come first
-        tables.narrowed(records)
+        tables.narrow_table(records)
         if not any(asked.get("claim") for asked in settings):
             verdicts, every = [v for v in verdicts if v.finding.verdict not in OPEN], len(verdicts)
             if len(verdicts) < every:
                 echo(f"\nToo little was measured for {every - len(verdicts)} of {every} claims.")
     if verdicts:
-        tables.judged(verdicts)
+        tables.verdict_table(verdicts)
     echo("\n" + "\n".join(conditions.sentences(records)))
     echo(f"\nReport: {directory / 'report.html'}")
 

@@ -59,12 +59,12 @@ def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     from compare import workloads
     from compare.records import results
     from compare.records.cells import Time
-    from compare.records.record import of
+    from compare.records.record import records_of
 
-    path = results.found_in(Path(ctx.params.get("directory") or ""))
+    path = results.find_results(Path(ctx.params.get("directory") or ""))
     if path:
         with suppress(CompareError):
-            return _starting(typed, {arm for record in of(results.read(path), Time) for arm in record.arms})
+            return _starting(typed, {arm for record in records_of(results.read(path), Time) for arm in record.arms})
     return _starting(typed, {arm for name in workloads.names() for arm in workloads.get(name).arms})
 
 
@@ -73,8 +73,8 @@ def modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     from compare import engines
 
     with suppress(CompareError):
-        engine = engines.named(ctx.params.get("framework") or engines.OWN)
-        return _listed(typed, (*(mode.name for mode in engine.modes if mode.name), *engine.aliases))
+        engine = engines.find_engine(ctx.params.get("framework") or engines.OWN)
+        return _complete_list(typed, (*(mode.name for mode in engine.modes if mode.name), *engine.aliases))
     return []
 
 
@@ -82,10 +82,10 @@ def frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list
     """The frameworks that have an adapter, after the last comma."""
     from compare import engines
 
-    return _listed(typed, engines.frameworks())
+    return _complete_list(typed, engines.frameworks())
 
 
-def _listed(typed: str, names: Iterable[str]) -> list[str]:
+def _complete_list(typed: str, names: Iterable[str]) -> list[str]:
     """Names with commas between them: those before the last comma stay, and none comes twice."""
     before, comma, last = typed.rpartition(",")
     return [f"{before}{comma}{name}" for name in _starting(last, set(names) - set(before.split(",")))]

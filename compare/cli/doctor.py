@@ -76,7 +76,7 @@ def _native() -> str:
     from static.call import backend
 
     try:
-        backend.chosen("native")
+        backend.choose_backend("native")
     except GraphError as error:
         return f"none here: {error}"
     from static.native.target import host

@@ -56,19 +56,19 @@ def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool,
         raise click.UsageError("--passes shows the passes of static one by one: leave out --engine and --optimised")
     if asked["passes"] and (view or (out is not None and out.suffix != ".html")):
         raise click.UsageError("--passes is printed, or written as an .html page with a slider: --out FILE.html")
-    text, drawing = _drawn(function, **asked)
+    text, drawing = _draw_function(function, **asked)
     if out is not None:
         try:
-            echo(f"{drawing.save(out)}: {_said(drawing, out)}")
+            echo(f"{drawing.save(out)}: {_drawing_summary(drawing, out)}")
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if view:
-        _opened(drawing)
+        _open_viewer(drawing)
     if out is None and not view:
         echo(text)
 
 
-def _drawn(function: str, **asked: object) -> tuple[str, GraphDrawing]:
+def _draw_function(function: str, **asked: object) -> tuple[str, GraphDrawing]:
     """The graph as text, and drawn."""
     from compare.own import workers
     from compare.records.own import FunctionGraph
@@ -79,14 +79,14 @@ def _drawn(function: str, **asked: object) -> tuple[str, GraphDrawing]:
     return answer.text, GraphDrawing.of_stages(answer.stages, bool(asked["unfold"]))
 
 
-def _said(drawing: GraphDrawing, out: Path) -> str:
+def _drawing_summary(drawing: GraphDrawing, out: Path) -> str:
     """`loss, 18 nodes`, and in how many items they are drawn; the page has all."""
     nodes, items = len(drawing.whole.items), len(drawing.shown.items)
     folded = f" in {items:,} items" if items < nodes and out.suffix != ".html" else ""
     return f"{drawing.whole.title}, {nodes:,} nodes{folded}"
 
 
-def _opened(drawing: GraphDrawing) -> None:
+def _open_viewer(drawing: GraphDrawing) -> None:
     """Show a drawing in Model Explorer, until that is closed."""
     import tempfile
 
@@ -183,7 +183,7 @@ def read_buffers(lines: Iterable[str], name: str) -> list[BufferRow]:
         missing = [column for column in COLUMNS if column not in (reader.fieldnames or ())]
         if missing:
             raise InputsError(f"{name}:1: no column {', '.join(missing)}; the first line is {','.join(COLUMNS)}")
-        return list(_checked(reader, name))
+        return list(_check_rows(reader, name))
     except csv.Error as error:
         raise InputsError(f"{name}:{reader.line_num + 1}: {error}") from None
 
@@ -205,7 +205,7 @@ def write_offsets(rows: Sequence[BufferRow], offsets: Sequence[int], path: Path 
         raise InputsError(f"cannot write to {path}: {error.strerror}; choose another --out") from error
 
 
-def _checked(reader: csv.DictReader[str], name: str) -> Iterator[BufferRow]:
+def _check_rows(reader: csv.DictReader[str], name: str) -> Iterator[BufferRow]:
     total, seen = 0, dict[str, int]()
     for fields in reader:
         place = f"{name}:{reader.line_num}"

@@ -58,13 +58,13 @@ def framework_names(value: str | Sequence[str]) -> list[str]:
     chosen = list(dict.fromkeys(filter(None, (name.strip() for name in asked))))
     for name in chosen:
         try:
-            frameworks.named(name)
+            frameworks.find_engine(name)
         except UnknownNameError as error:
             raise click.BadParameter(str(error)) from error
     return chosen
 
 
-def listed(value: str | Sequence[str]) -> list[str]:
+def split_names(value: str | Sequence[str]) -> list[str]:
     """Names with commas between them."""
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else list(value)
 
@@ -166,7 +166,7 @@ def folder(out: Path | None, resume: bool, kind: str, name: str) -> Path:
     return out or Path("reports") / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
 
 
-def resumed(
+def resume_settings(
     ctx: click.Context, directory: Path, asked: Mapping[str, Any], options: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
     """What was asked for, with the settings that the run in a directory began with in their place.
@@ -191,7 +191,7 @@ def resumed(
     return {**asked, **earlier}
 
 
-def written(path: Path | None, values: Mapping[str, Any]) -> None:
+def write_json(path: Path | None, values: Mapping[str, Any]) -> None:
     """Write what was found to the file that --json names, if it names one, or to stdout."""
     from compare.records.results import write_json
 
@@ -239,7 +239,7 @@ def reading(*directories: Path | None) -> Iterator[None]:
 
     Those that nobody has altered fit, so that this may be a fault of ours as well: the error names the place.
     """
-    from compare.errors import CompareError, ResultsError, described
+    from compare.errors import CompareError, ResultsError, describe_error
 
     try:
         yield
@@ -248,7 +248,7 @@ def reading(*directories: Path | None) -> Iterator[None]:
     except _UNFIT as error:
         named = ", ".join(map(str, directories))
         remedy = "take them as a run has left them, and report this if they are"
-        raise ResultsError(f"{named}: the records do not fit together, {described(error)}; {remedy}") from error
+        raise ResultsError(f"{named}: the records do not fit together, {describe_error(error)}; {remedy}") from error
 
 
 def of_results(command: Command) -> Command:
@@ -266,7 +266,7 @@ def results_in(directory: Path) -> list[Any]:
     """The records of a run. Raises UsageError for a folder that holds none."""
     from compare.records import results
 
-    path = results.found_in(directory)
+    path = results.find_results(directory)
     if path is None:
         raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
     return results.read(path, lambda text: echo(text, err=True))

@@ -109,30 +109,30 @@ def compare(
     questions = _questions(function, apart=out is not None, **asked)
     gate = _gate(rules, junit, summary, questions) if rules or junit or summary else None
     notice = partial(echo, err=True)
-    with _failing(gate, function), journal.opened(questions, notice, resume=resume) as folder:
-        result, stop = _measured(questions, folder)
+    with _failing(gate, function), journal.open_folder(questions, notice, resume=resume) as folder:
+        result, stop = _measure(questions, folder)
         is_silent = str(path) == "-"
         echo(str(result), err=is_silent)
         if out is not None:
             echo(f"\nReport: {result.save(out, overwrite=overwrite)}", err=is_silent)
-        options.written(path, result.to_dict())
+        options.write_json(path, result.to_dict())
         if stop:
             raise stop
         if any(kept):
             changed_since(result.records, *kept)
-        code = result.exit_code if gate is None else _gated(gate, result)
+        code = result.exit_code if gate is None else _apply_gate(gate, result)
     ctx.exit(code)
 
 
-def _measured(questions: Sequence[Question], folder: Path) -> tuple[Result, KeyboardInterrupt | None]:
+def _measure(questions: Sequence[Question], folder: Path) -> tuple[Result, KeyboardInterrupt | None]:
     """The result, and what stopped it. Raises Stopped where no process has ended."""
     from compare.own import comparison
-    from compare.own.result import Stopped
+    from compare.own.result import ComparisonStopped
     from compare.run import progress
 
     try:
-        return comparison.compared(questions, progress.reporter, folder), None
-    except Stopped as stop:
+        return comparison.compare_questions(questions, progress.reporter, folder), None
+    except ComparisonStopped as stop:
         if stop.result is None:
             echo("\nno process has ended, so that nothing was written", err=True)
             raise
@@ -158,7 +158,7 @@ def _failing(gate: Gate | None, function: str) -> Iterator[None]:
         raise
 
 
-def _gated(gate: Gate, result: Result) -> int:
+def _apply_gate(gate: Gate, result: Result) -> int:
     """The exit code, after the rules were judged and the files written."""
     from compare.gate.rules import exit_code
 
@@ -196,13 +196,13 @@ def _engine(function: str, framework: str | None) -> str:
     from compare.own import origin
 
     if framework:
-        return engines.named(framework).name
+        return engines.find_engine(framework).name
     text = origin.source(function)
     imported = engines.of_imports(text)
     if imported:
-        title = engines.named(imported).title
+        title = engines.find_engine(imported).title
         echo(
-            f"{function.rpartition(':')[0]} {engines.said_of_imports(text)}: its step runs in {title} "
+            f"{function.rpartition(':')[0]} {engines.framework_of_imports(text)}: its step runs in {title} "
             f"(--framework {imported})",
             err=True,
         )
@@ -213,5 +213,5 @@ def warn(function: str) -> None:
     """Say which packages beside the user's file no import finds."""
     from compare.own import origin
 
-    for entry in origin.hidden(Path(function.rpartition(":")[0])):
+    for entry in origin.hidden_packages(Path(function.rpartition(":")[0])):
         echo(f"{entry} has the name of a package of graphduel, so `import` does not find it; rename it", err=True)

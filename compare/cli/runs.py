@@ -61,11 +61,11 @@ def diff(
     from compare.page import runs as pages
 
     runs = _runs(directories)
-    compared = changes.compared(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
+    compared = changes.compare_runs(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
     if str(path) != "-":
         _print(runs, compared, whole=whole)
     changed = compared.to_dict() if compared else {}
-    options.written(path, {"schema": 1, "runs": [run.to_dict() for run in runs], **changed})
+    options.write_json(path, {"schema": 1, "runs": [run.to_dict() for run in runs], **changed})
     if out:
         options.write_page(out, pages.beside(runs, compared))
     ctx.exit(int(bool(changes.differing(runs))))
@@ -156,7 +156,7 @@ def _folder(_ctx: click.Context, param: click.Parameter, name: str | None) -> Pa
     return FOLDER / name if name else None
 
 
-def _known(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
+def _baseline_folder(ctx: click.Context, param: click.Parameter, name: str | None) -> Path | None:
     folder = _folder(ctx, param, name)
     if folder and not folder.is_dir():
         names = ", ".join(sorted(path.name for path in FOLDER.iterdir())) if FOLDER.is_dir() else ""
@@ -169,7 +169,10 @@ def baselines(command: Callable[..., Any]) -> Callable[..., Any]:
     """The two options."""
     save = click.option("--save-baseline", metavar="NAME", callback=_folder, help="Keep the results under this name.")
     against = click.option(
-        "--baseline", metavar="NAME", callback=_known, help="Show what changed since the results of this name."
+        "--baseline",
+        metavar="NAME",
+        callback=_baseline_folder,
+        help="Show what changed since the results of this name.",
     )
     return save(against(command))
 
@@ -179,11 +182,11 @@ def changed_since(records: Records, save: Path | None, against: Path | None) -> 
     from compare.records import results
 
     if against:
-        from compare.claims.changes import JudgedRun, compared
+        from compare.claims.changes import JudgedRun, compare_runs
 
         echo(f"\nChanges since the baseline {against.name}:")
         with options.reading(against):
-            show(compared(JudgedRun(against.name, options.results_in(against)), JudgedRun("", records)))
+            show(compare_runs(JudgedRun(against.name, options.results_in(against)), JudgedRun("", records)))
     if save:
         results.replace(save / results.RESULTS, records)
         echo(f"\nBaseline: {save}")
@@ -213,7 +216,7 @@ def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> 
     from compare.page import formats
 
     made = {"pyperf": formats.pyperf, "speedscope": formats.speedscope, "perfetto": formats.perfetto}[kind]
-    options.written(out or STDOUT, made(options.results_in(directory), arm))
+    options.write_json(out or STDOUT, made(options.results_in(directory), arm))
 
 
 @click.command()
@@ -222,4 +225,4 @@ def schema(*, out: Path | None) -> None:
     """Write the JSON Schema of a line of results.jsonl."""
     from compare.page import formats
 
-    options.written(out or STDOUT, formats.json_schema())
+    options.write_json(out or STDOUT, formats.json_schema())

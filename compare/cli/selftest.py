@@ -51,13 +51,13 @@ def selftest(
     directory = options.folder(out, resume, "selftest", "selftest")
     wanted = comparisons or (QUICK if quick else Trials.comparisons)
     asked = {"comparisons": wanted, "own": max(1, wanted // 5), "leaks": max(2, wanted // 4), "seed": seed}
-    trials = Trials(**(options.resumed(ctx, directory, asked, CHOSEN) if resume else asked))
+    trials = Trials(**(options.resume_settings(ctx, directory, asked, CHOSEN) if resume else asked))
     reporter = progress.reporter()
-    opened = executors.opened("thread", trials.at_once, None, reporter.notice)
+    opened = executors.open_executor("thread", trials.at_once, None, reporter.notice)
     again = ["graphduel", "selftest", "--out", str(directory), "--resume"]
     with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, _):
         rates = run(directory, trials, reporter, resume=resume, executor=executor)
-    options.written(path, results.to_json(rates))
+    options.write_json(path, results.to_json(rates))
     _show(rates)
     echo(f"\nRecords and rates: {directory}")
     ctx.exit(EXIT[rates.outcome])

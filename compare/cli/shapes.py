@@ -63,57 +63,59 @@ def shapes(
     settings = Settings("quick" if quick else "full", seed, processes)
     trace = _trace(lengths, column, seed)
     name = Path(lengths).name
-    say(screen.described(name, trace))
+    say(screen.describe_trace(name, trace))
     laid = screen.layouts(trace, SIZES[settings.limits.tables.size].batch)
     say("Counted on the whole trace in its order; `hits` where every graph is kept:")
-    tables.show(screen.COUNTED, screen.counted(laid, screen.useful(trace)))
+    tables.show(screen.COUNTED, screen.count_rows(laid, screen.useful(trace)))
     if len(trace.columns) > 1:
         say("Not timed: the models take inputs of one varying axis; name one column to time it.")
         return
-    ctx.exit(_timed(settings, model, name, trace, laid))
+    ctx.exit(_time_sample(settings, model, name, trace, laid))
 
 
 def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
     """The user's trace, or one of a known distribution. Raises CompareError for a file without lengths."""
     from compare.instruments.lengths import trace
-    from compare.workloads.lengths import drawn
+    from compare.workloads.lengths import draw_lengths
 
     if lengths in DISTRIBUTIONS:
-        return trace.LengthTrace(("length",), (drawn(lengths, DRAWN, seed, LONGEST),))
+        return trace.LengthTrace(("length",), (draw_lengths(lengths, DRAWN, seed, LONGEST),))
     return trace.read(Path(lengths), tuple(filter(None, column.split(","))))
 
 
-def _timed(settings: Settings, model: str, name: str, trace: LengthTrace, laid: Any) -> int:
+def _time_sample(settings: Settings, model: str, name: str, trace: LengthTrace, laid: Any) -> int:
     """Time a sample and show it. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
     from compare.claims import c4_shapes
     from compare.errors import NothingMeasuredError
     from compare.page import lengths as screen
     from compare.page import tables
     from compare.records.cells import Lengths
-    from compare.records.record import Failure, of
+    from compare.records.record import Failure, records_of
 
-    records, sample = _measured(settings, model, name, trace)
-    good = of(records, Lengths)
+    records, sample = _measure_processes(settings, model, name, trace)
+    good = records_of(records, Lengths)
     echo()
-    say(screen.chosen(sample, trace, settings.seed))
-    say(screen.answered([failure.error for failure in of(records, Failure)], len(records)))
+    say(screen.sample_note(sample, trace, settings.seed))
+    say(screen.answer_note([failure.error for failure in records_of(records, Failure)], len(records)))
     cells = c4_shapes.tables(good)
     if not any(process for table in cells for process in table.processes):
         raise NothingMeasuredError("no worker measured a strategy; see `graphduel doctor`")
     (cell,) = cells
     say(screen.fastest(cell))
-    tables.show(screen.TIMED, screen.timed(cell, laid))
+    tables.show(screen.TIMED, screen.time_rows(cell, laid))
     say("epoch 1: all of the sample from nothing. plans: bytes for the whole trace, ~ about, > at least.")
     echo()
     rows = screen.contests(cell, len(c4_shapes.CONTESTS) * len(c4_shapes.PHASES))
     tables.show(screen.CONTEST, rows, whole=screen.CONTEST[1:])
     if any(row[-1] == screen.UNCLEAR for row in rows):
         say(f"{screen.UNCLEAR.capitalize()}: more --processes, or --full, would narrow the intervals.")
-    say("\n".join(c4_shapes.refused(good)))
+    say("\n".join(c4_shapes.refusal_sentences(good)))
     return 4 if any(arm.status == "disagree" for record in good for arm in record.arms.values()) else 0
 
 
-def _measured(settings: Settings, model: str, name: str, trace: LengthTrace) -> tuple[list[Record], TraceSample]:
+def _measure_processes(
+    settings: Settings, model: str, name: str, trace: LengthTrace
+) -> tuple[list[Record], TraceSample]:
     """The record of each process, of failures too, and the sample that they timed."""
     from compare.run import progress
     from compare.run.runner import Runner
@@ -134,7 +136,7 @@ def _measured(settings: Settings, model: str, name: str, trace: LengthTrace) -> 
 
 def _sample(settings: Settings, model: str, trace: LengthTrace) -> tuple[TraceSample, Budget]:
     """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
-    from compare.instruments.lengths.trace import fitted, paces, quantiles
+    from compare.instruments.lengths.trace import fit_sample, paces, quantiles
     from compare.run.processes import run_job
     from compare.suite.jobs import lengths_job
 
@@ -142,7 +144,7 @@ def _sample(settings: Settings, model: str, trace: LengthTrace) -> tuple[TraceSa
     job = lengths_job(model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))
     asked = replace(job, kind="lengths probe", budget=replace(job.budget, seconds=limit / 4))
     probed = paces(run_job(asked, limit))
-    sample = fitted(trace.lengths, probed, job.budget.least, limit / 2, wanted, settings.seed)
+    sample = fit_sample(trace.lengths, probed, job.budget.least, limit / 2, wanted, settings.seed)
     left = limit / 2 - probed.seconds(sample.lengths, job.budget.least)
     seconds = max(job.budget.seconds, min(left, MORE * job.budget.seconds))
     return sample, replace(job.budget, seconds=seconds)

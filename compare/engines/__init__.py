@@ -20,24 +20,24 @@ from pathlib import Path
 from compare.engines.base import Engine
 from compare.engines.step import Step
 from compare.errors import UnknownNameError
-from compare.extensions import Extension, added
+from compare.extensions import Extension, load_extensions
 from compare.workloads import nearest
 from compare.workloads.base import Case
 
 __all__ = [
     "OWN",
     "Engine",
-    "compared",
+    "engine_of_arm",
+    "find_engine",
+    "framework_of_imports",
     "frameworks",
     "groups",
-    "named",
     "names",
     "of_arm",
     "of_imports",
     "of_values",
     "ours",
     "refuses",
-    "said_of_imports",
     "step",
 ]  # fmt: skip
 
@@ -63,35 +63,35 @@ def names() -> tuple[str, ...]:
 
 def frameworks() -> tuple[str, ...]:
     """The name of every engine but our own: those of this folder, then what other distributions add."""
-    return (*_FRAMEWORKS, *_added())
+    return (*_FRAMEWORKS, *_extensions())
 
 
 @cache
-def _added() -> Mapping[str, Extension[Engine]]:
-    return added("engines", Engine, (OWN, *_FRAMEWORKS))  # type: ignore[type-abstract]
+def _extensions() -> Mapping[str, Extension[Engine]]:
+    return load_extensions("engines", Engine, (OWN, *_FRAMEWORKS))  # type: ignore[type-abstract]
 
 
 def of_arm(arm: str) -> Engine:
     """The adapter of the engine that has that arm, ours first. Raises UnknownNameError."""
-    own = map(named, (OWN, *_FRAMEWORKS))
+    own = map(find_engine, (OWN, *_FRAMEWORKS))
     engine = next((engine for engine in own if arm in engine.arms), None)  # others are looked for where none has it
     if engine is None:
-        arms = {arm: name for name in reversed(names()) for arm in named(name).arms}
+        arms = {arm: name for name in reversed(names()) for arm in find_engine(name).arms}
         if arm not in arms:
             raise UnknownNameError(f"no engine has an arm {arm!r}; {nearest(arm, tuple(arms))}")
-        engine = named(arms[arm])
+        engine = find_engine(arms[arm])
     return engine
 
 
-def compared(arm: str | None) -> tuple[Engine, str]:
+def engine_of_arm(arm: str | None) -> tuple[Engine, str]:
     """The engine of an arm that a check compares with the eager one; where none is named, ours and its first graph."""
-    engine = of_arm(arm) if arm else named(OWN)
+    engine = of_arm(arm) if arm else find_engine(OWN)
     return engine, arm or engine.arms[1]
 
 
 def ours() -> tuple[str, str]:
     """Our arm that records a graph on every run, and the first that compiles one."""
-    eager, compiled, *_ = named(OWN).arms
+    eager, compiled, *_ = find_engine(OWN).arms
     return eager, compiled
 
 
@@ -106,12 +106,12 @@ def refuses(arm: str, error: BaseException) -> bool:
 
 
 @cache
-def named(name: str) -> Engine:
+def find_engine(name: str) -> Engine:
     """The adapter of that name, which loads its engine when it is used. Raises UnknownNameError."""
     own = {OWN: _OURS, **_FRAMEWORKS}
     if name not in own:
-        if name in _added():
-            return _added()[name].value
+        if name in _extensions():
+            return _extensions()[name].value
         raise UnknownNameError(f"no engine is named {name!r}; {nearest(name, names())}")
     module, _, attribute = own[name].partition(":")
     engine: Engine = getattr(import_module(module), attribute)()
@@ -120,20 +120,20 @@ def named(name: str) -> Engine:
 
 def of_imports(text: str) -> str | None:
     """The one framework that a program imports; None where there are none or several, or where it imports ours."""
-    packages = {name.partition(".")[0] for name in _imported(text)} - {COMMON}
+    packages = {name.partition(".")[0] for name in _imported_modules(text)} - {COMMON}
     if not packages.isdisjoint(PACKAGES):
         return None
-    imported = [name for name in frameworks() if named(name).module in packages]
+    imported = [name for name in frameworks() if find_engine(name).module in packages]
     if not imported and KERAS in packages:
         imported = [name for name in frameworks() if name == _keras_backend(text)]
     return imported[0] if len(imported) == 1 else None
 
 
-def said_of_imports(text: str) -> str:
+def framework_of_imports(text: str) -> str:
     """`imports jax`, or that the one framework is what Keras runs in."""
     name = of_imports(text)
-    packages = {each.partition(".")[0] for each in _imported(text)}
-    by_itself = name is not None and named(name).module in packages
+    packages = {each.partition(".")[0] for each in _imported_modules(text)}
+    by_itself = name is not None and find_engine(name).module in packages
     return f"imports {name}" if by_itself else f"imports keras, whose backend is {name}"
 
 
@@ -154,7 +154,7 @@ _BACKEND = re.compile(r"""^\s*[^#\n]*KERAS_BACKEND["']\]?\s*[=,]\s*["'](\w+)["']
 """Where a program sets the variable that Keras reads."""
 
 
-def _imported(text: str) -> Iterator[str]:
+def _imported_modules(text: str) -> Iterator[str]:
     """The modules that a program names in its imports; none of what is no program, which says so when it is run."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
@@ -170,5 +170,7 @@ def _imported(text: str) -> Iterator[str]:
 def of_values(leaves: Iterable[object]) -> str | None:
     """The framework whose arrays or modules are among these values; nothing is imported to find it."""
     kinds = {base.__module__.partition(".")[0] for leaf in leaves for base in type(leaf).__mro__} - {COMMON}
-    owners = (name for name in frameworks() if not kinds.isdisjoint({named(name).module, named(name).arrays_of}))
+    owners = (
+        name for name in frameworks() if not kinds.isdisjoint({find_engine(name).module, find_engine(name).arrays_of})
+    )
     return next(owners, None)

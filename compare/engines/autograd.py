@@ -9,7 +9,7 @@ import numpy as np
 import optree
 
 from compare.engines.base import Mode
-from compare.engines.composites import composed, looped
+from compare.engines.composites import compose, loop_scan
 from compare.engines.framework import Framework
 from compare.engines.step import Bindable, BoundCall, Function, Rerun, loss_in
 from compare.errors import NoGradientsError
@@ -24,7 +24,7 @@ class Autograd(Framework):
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
-        return composed(_functions())
+        return compose(_functions())
 
     def arrays(self, tree: Any) -> Any:
         """NumPy's own."""
@@ -123,5 +123,5 @@ def _functions() -> dict[str, Function]:
         "zeros": np.zeros,
         "unstack": lambda x, axis=0: tuple(anp.moveaxis(x, axis, 0)),
         "stop_gradient": getval,
-        "scan": looped(anp.stack),
+        "scan": loop_scan(anp.stack),
     }

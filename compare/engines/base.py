@@ -25,11 +25,11 @@ from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange, nudges_of
 from compare.engines.source import Loader, namespace
 from compare.engines.state import Piece, Snapshot
-from compare.engines.step import BoundCall, Function, LineOp, Observed, StateReader, Step, TrainingFunction
-from compare.engines.switches import PROCESS, Switch, kept
+from compare.engines.step import BoundCall, Function, LineOp, Observations, StateReader, Step, TrainingFunction
+from compare.engines.switches import PROCESS, Switch, keep_switches
 from compare.errors import CompareError, InputsError, UnsupportedError, without_folders
 from compare.records.machines import Device, note_gpu
-from compare.records.own import CallCounts, RanOp, counted
+from compare.records.own import CallCounts, RanOp, count_calls
 from compare.workloads.base import Case, Workload
 
 DRAWS = "it draws random numbers, which in float64 are others"
@@ -222,9 +222,9 @@ class Engine(ABC):
         if waits := self.devices.waits:
             waits(result)
 
-    def observed(self, step: Function) -> Observed:
+    def observed(self, step: Function) -> Observations:
         """What compiling a step has meant so far."""
-        return Observed()
+        return Observations()
 
 
 # The roles ------------------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Process(Role):
     @contextmanager
     def visit(self, seed: int) -> Iterator[None]:
         """Inside, as after `start`, but in a process of somebody else's: what is set there holds, and stays."""
-        with kept(PROCESS), kept(self.switches()):
+        with keep_switches(PROCESS), keep_switches(self.switches()):
             self.listen()
             self.reset(seed)
             yield
@@ -475,7 +475,7 @@ class Ops(Role):
         for example in case.examples:
             call = self.engine.arrays((case.params, *example))
             before = self.engine.state.snapshot(case.loss, [call])
-            counts.append(counted(self.ran(step, call)))
+            counts.append(count_calls(self.ran(step, call)))
             before.restore()
         return counts
 

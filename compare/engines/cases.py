@@ -31,12 +31,12 @@ def median_length(lengths: Sequence[int]) -> int:
     return sorted(range(len(lengths)), key=lengths.__getitem__)[len(lengths) // 2]
 
 
-def traced(case: Case) -> Callable[..., Any]:
+def traceable_loss(case: Case) -> Callable[..., Any]:
     """The loss as a fixed graph takes it: rewritten without branches on values, or else with its own ones converted."""
-    return case.static_loss or converted(case.loss, case)
+    return case.static_loss or convert_loss(case.loss, case)
 
 
-def converted(loss: Callable[..., Any], case: Case) -> Callable[..., Any]:
+def convert_loss(loss: Callable[..., Any], case: Case) -> Callable[..., Any]:
     """A loss of the case with its control flow converted, where it has any on values."""
     return static.converted(loss) if case.branches else loss
 
@@ -67,10 +67,10 @@ def longest(case: Case) -> tuple[Example, ...]:
     sizes = [named_sizes(tree.leaves(example), axes) for example in masked]
     largest = {name: max(size[name] for size in sizes) for name in sizes[0]}
 
-    def padded(example: Example) -> Example:
+    def pad(example: Example) -> Example:
         leaves, structure = tree.flatten(example)
         wide = [pad_axes(leaf, named, largest) for leaf, named in zip(leaves, axes, strict=True)]
         result: Example = tree.unflatten(structure, wide)
         return result
 
-    return tuple(map(padded, masked))
+    return tuple(map(pad, masked))

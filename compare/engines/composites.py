@@ -10,7 +10,7 @@ Array = Any
 Functions = dict[str, Callable[..., Any]]
 
 
-def composed(of: Functions) -> Functions:
+def compose(of: Functions) -> Functions:
     """What `of` lacks and can be made of what it has. A framework's own function goes before one from here."""
     all_: Functions = {**_PYTHON, **of}
     for name, make in _MAKERS.items():
@@ -90,7 +90,7 @@ def _fori_loop(low: int, high: int, body: Any, state: Any) -> Any:
 _PYTHON: Functions = {"cond": _cond, "switch": _switch, "while_loop": _while_loop, "fori_loop": _fori_loop}
 
 
-def looped(stack: Callable[[Any], Any]) -> Callable[..., Any]:
+def loop_scan(stack: Callable[[Any], Any]) -> Callable[..., Any]:
     """`scan` as a loop in Python, for a framework that has none: states carried, outputs stacked by `stack`."""
 
     def scan(step: Any, state: Any, xs: Any) -> Any:

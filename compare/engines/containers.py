@@ -18,16 +18,16 @@ import optree
 _PLAIN = (bool, int, float, complex, str, bytes, np.generic, np.ndarray)
 
 
-def opened(value: Any, numbers: Callable[[Any], Any]) -> Any:
+def to_containers(value: Any, numbers: Callable[[Any], Any]) -> Any:
     """The value in dicts, lists and tuples; `numbers` gives an array of the framework's as NumPy's, else None."""
     array = numbers(value)
     if array is not None:
         return array
     inside = named_parts(value)
     if inside is not None:
-        return {key: opened(part, numbers) for key, part in inside.items()}
+        return {key: to_containers(part, numbers) for key, part in inside.items()}
     if isinstance(value, (list, tuple)):
-        return (list if isinstance(value, list) else tuple)(opened(part, numbers) for part in value)
+        return (list if isinstance(value, list) else tuple)(to_containers(part, numbers) for part in value)
     if isinstance(value, Enum):
         return str(value)
     return value if isinstance(value, _PLAIN) else None

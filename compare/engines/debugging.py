@@ -86,7 +86,7 @@ class Tools(ABC):
             loss, params = step(params, *example)
             losses.append(float(loss))
         count = len(training.examples)
-        message = risen(losses, count)
+        message = rise_message(losses, count)
         return ToolReport("step", message, max(1, faulty.ops * TRAINING // count)) if message else None
 
 
@@ -96,7 +96,7 @@ def zero_gradient(gradients: Mapping[str, Any], ops: int) -> ToolReport | None:
     return ToolReport("backward", f"the gradient of {zero[0]} is zero", ops) if zero else None
 
 
-def risen(losses: Sequence[float], count: int) -> str:
+def rise_message(losses: Sequence[float], count: int) -> str:
     """What to say of losses that have not fallen, from the first `count` of them to the last; empty if they have."""
     first, last = np.mean(losses[:count]), np.mean(losses[-count:])
     if last < first:  # false for NaN as well

@@ -8,7 +8,7 @@ from typing import Any
 from weakref import WeakSet
 
 from compare.engines.state import Piece
-from compare.engines.step import Bindable, BoundCall, bound
+from compare.engines.step import Bindable, BoundCall, bind_call
 
 
 class Donations:
@@ -45,8 +45,8 @@ class _OwnCall:
 
     def renew(self) -> None:
         """Take other copies."""
-        args = copied(self.args)
-        self.copies, self.now = _arrays(args), bound(self.built, args)
+        args = copy_arguments(self.args)
+        self.copies, self.now = _arrays(args), bind_call(self.built, args)
 
     def run(self) -> Any:
         """What the call with the copies of now runs."""
@@ -73,7 +73,7 @@ class DonatingStep(Bindable):
         return self.donations.bind(self.run, args)
 
 
-def copied(args: Any) -> Any:
+def copy_arguments(args: Any) -> Any:
     """The arguments with copies of their arrays."""
     import jax
 

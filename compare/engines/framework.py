@@ -15,9 +15,9 @@ import numpy as np
 from compare.engines.base import Engine
 from compare.engines.cases import longest
 from compare.engines.debugging import Attempt, ToolReport, Tools, TrainingUpdate, zero_gradient
-from compare.engines.limit import within
+from compare.engines.limit import limit_seconds
 from compare.engines.step import Function, Step
-from compare.errors import UnsupportedError, described, without_folders
+from compare.errors import UnsupportedError, describe_error, without_folders
 from compare.records.checks import Phase
 from compare.workloads.base import Case
 from compare.workloads.faults.fault import SourceLine, Training
@@ -82,7 +82,7 @@ class FrameworkTools(Tools):
         # a framework may say in a warning which line it was
         with warnings.catch_warnings(record=True, action="always") as said, watch:
             try:
-                with within(LIMIT):
+                with limit_seconds(LIMIT):
                     return self._ran(training)
             except Exception as error:  # noqa: BLE001  (whatever a training raises is what is looked for)
                 words = "\n".join(str(warning.message) for warning in said)
@@ -144,7 +144,7 @@ class FrameworkTools(Tools):
         words = [(file, int(line)) for file, line in _FILE.findall(f"{error}\n{said}")]
         named = [place for place in [*words, *frames] if self.users(place[0])]
         place = SourceLine(Path(named[-1][0]).name, named[-1][1]) if named else None
-        message = without_folders(" ".join(described(error).split()))
+        message = without_folders(" ".join(describe_error(error).split()))
         return ToolReport(when, message, int(when != "trace"), place)
 
     def reach(self, training: Training, faulty: Attempt) -> ToolReport | None:

@@ -17,24 +17,31 @@ import optree
 
 from compare.engines import nnx, pytrees
 from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Mode, Numbers, Ops, Process
-from compare.engines.composites import composed
-from compare.engines.donation import DonatingStep, Donations, copied
+from compare.engines.composites import compose
+from compare.engines.donation import DonatingStep, Donations, copy_arguments
 from compare.engines.framework import Framework
-from compare.engines.leaves import Specialised
+from compare.engines.leaves import SpecialisedFunction
 from compare.engines.nudge import FloatChange
 from compare.engines.pytrees import Pytrees
 from compare.engines.state import Piece
 from compare.engines.step import (
     Compilation,
     Function,
-    Observed,
+    Observations,
     StateReader,
     TrainingFunction,
     ValueStep,
     WholeStep,
 )
 from compare.engines.switches import Switch
-from compare.engines.uncompiled import Maker, UncompiledFunction, UncompiledStep, WrittenStep, asked, training_step
+from compare.engines.uncompiled import (
+    Maker,
+    UncompiledFunction,
+    UncompiledStep,
+    WrittenStep,
+    training_step,
+    watch_makers,
+)
 from compare.records.machines import Device
 from compare.records.own import RanOp
 from compare.records.record import WRITTEN
@@ -93,19 +100,19 @@ class Jax(Framework):
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
-        return composed(_functions())
+        return compose(_functions())
 
     def arrays(self, tree: Any) -> Any:
         """Arrays of JAX, copied; on the GPU those that were made elsewhere as well."""
         import jax
         import jax.numpy as jnp
 
-        def placed(leaf: Any) -> Any:
+        def place(leaf: Any) -> Any:
             if self.device == "cuda" and isinstance(leaf, (np.ndarray, jax.Array)):
                 return jax.device_put(leaf, jax.devices("cuda")[0])
             return jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf
 
-        return pytrees.mapped(placed, tree)
+        return pytrees.map_arrays(place, tree)
 
     def numpy(self, tree: Any) -> Any:
         """Arrays of NumPy."""
@@ -115,22 +122,22 @@ class Jax(Framework):
         """The whole step, compiled for each structure of arguments and each value in them that is no array."""
         import jax
 
-        around = uncompiled(self, loss)
+        around = without_compilation(self, loss)
         run = around.function if self.mode(arm) is EAGER else loss
         step = ValueStep(run) if argnum is None else pytrees.DifferentiatedStep(run, argnum)
         if self.mode(arm) is JIT:
-            return Specialised(step, jax.jit, Pytrees(), loss)
+            return SpecialisedFunction(step, jax.jit, Pytrees(), loss)
         if self.mode(arm) is EAGER:
             return UncompiledStep(step, partial(_compiled_anew, around))
         return written_step(step, around)
 
-    def observed(self, step: Function) -> Observed:
+    def observed(self, step: Function) -> Observations:
         """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
         step = step.run if isinstance(step, DonatingStep) else step
         step = step.run if isinstance(step, WholeStep) else step
         if isinstance(step, WrittenStep):
-            return Observed(list(_compiled))
-        return step.observed() if isinstance(step, Specialised) else Observed()
+            return Observations(list(_compiled))
+        return step.observed() if isinstance(step, SpecialisedFunction) else Observations()
 
 
 @contextmanager
@@ -151,9 +158,9 @@ def _compiled_anew(around: UncompiledFunction, args: Sequence[Any]) -> Iterator[
             jax.config.update(least, before)
 
 
-def uncompiled(engine: Engine, function: Function) -> UncompiledFunction:
+def without_compilation(engine: Engine, function: Function) -> UncompiledFunction:
     """A function whose own compiled parts run as written; the engine `compiles` where there are any."""
-    return UncompiledFunction(function, jitted, partial(setattr, engine, "compiles", True), makers())
+    return UncompiledFunction(function, find_jitted, partial(setattr, engine, "compiles", True), makers())
 
 
 def written_step(step: Function, around: UncompiledFunction) -> WrittenStep:
@@ -184,7 +191,7 @@ class JaxProcess(Process):
         import jax
 
         if not _listening:
-            jax.monitoring.register_event_duration_secs_listener(_heard)
+            jax.monitoring.register_event_duration_secs_listener(_record_event)
             _listening.append(True)
 
 
@@ -214,7 +221,7 @@ class JaxNumbers(Numbers):
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """See the base; objects of nnx stay, which `meanwhile` has changed."""
-        return pytrees.mapped(_function(change), tree)
+        return pytrees.map_arrays(_function(change), tree)
 
     @contextmanager
     def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
@@ -228,15 +235,15 @@ class JaxNumbers(Numbers):
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
         """Those of what the equations of the step's jaxpr give, in calls inside it as well."""
         try:
-            jaxprs = [*_nested(jaxpr_of(step, call))]
+            jaxprs = [*_nested_jaxprs(jaxpr_of(step, call))]
         except Exception:  # noqa: BLE001  (the mode that compiles it says why)
             return super().dtypes(step, call)
-        return {str(var.aval.dtype) for jaxpr in jaxprs for var in _made(jaxpr)}
+        return {str(var.aval.dtype) for jaxpr in jaxprs for var in _typed_values(jaxpr)}
 
     def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
         """As the jaxpr of the function says; one that cannot be traced tells nothing."""
         try:
-            return pytrees.draws(_nested(jaxpr_of(function, call)))
+            return pytrees.draws(_nested_jaxprs(jaxpr_of(function, call)))
         except Exception:  # noqa: BLE001  (the mode that compiles it says why)
             return False
 
@@ -250,7 +257,7 @@ class JaxCompiler(Compiler):
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By what the user's own compiled functions compile."""
-        return uncompiled(self.engine, function).within()
+        return without_compilation(self.engine, function).within()
 
     def owning(self, built: Function) -> Function:
         """With copies: a function may donate its arguments."""
@@ -260,7 +267,7 @@ class JaxCompiler(Compiler):
         """See the base."""
         import jax
 
-        return Specialised(function, jax.jit, Pytrees())
+        return SpecialisedFunction(function, jax.jit, Pytrees())
 
     def forget(self) -> None:
         """Every cache in memory, that of primitives as well."""
@@ -274,7 +281,7 @@ class JaxOps(Ops):
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """See the base."""
-        return function(*copied(call))
+        return function(*copy_arguments(call))
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """The primitives that tracing the step finds: each is a call of compiled code."""
@@ -292,9 +299,9 @@ class JaxState(CallState):
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """What a call of it shows to change parameters of nnx; other arrays of JAX never change."""
-        if not nnx.loaded():
+        if not nnx.loaded_package():
             return None
-        around = uncompiled(self.engine, function)
+        around = without_compilation(self.engine, function)
         around(*calls[0])
         if not nnx.is_trained(changed()):
             return None
@@ -304,7 +311,7 @@ class JaxState(CallState):
             around,
             calls[0],
             lambda: written_step(function, around),
-            lambda _: Specialised(function, nnx.loaded().jit, Pytrees(), function),
+            lambda _: SpecialisedFunction(function, nnx.loaded_package().jit, Pytrees(), function),
         )
 
     def reader(
@@ -317,7 +324,7 @@ class JaxState(CallState):
         """Arrays, which a function may donate, and variables of nnx."""
         import jax
 
-        return self._donations.kept(value) if isinstance(value, jax.Array) else nnx.kept(value)
+        return self._donations.kept(value) if isinstance(value, jax.Array) else nnx.snapshot(value)
 
 
 class JaxErrors(Errors):
@@ -408,7 +415,7 @@ def _kind(module: str, name: str) -> type:
     return type(getattr(sys.modules[module], name)(len))
 
 
-def jitted(value: Any) -> Function | None:
+def find_jitted(value: Any) -> Function | None:
     """What any of these was given, of what it gives."""
     kinds = tuple(_kind(module.__name__, name) for module, name in makers())
     inner: Function | None = getattr(value, "__wrapped__", None) if isinstance(value, kinds) else None
@@ -419,7 +426,7 @@ def _noting(around: UncompiledFunction, args: Sequence[Any]) -> AbstractContextM
     """Where what the user's code compiles, and what these arguments have compiled, is noted by its name."""
     for entry in around.of_objects(args):
         _write(entry.read())
-    return asked(makers(), lambda function, maker: _write(maker(function)))
+    return watch_makers(makers(), lambda function, maker: _write(maker(function)))
 
 
 def _write(function: Any) -> Any:
@@ -435,10 +442,10 @@ _STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile
 _STEP = ("jit(run)", "run")  # what JAX calls a step; older versions give no name
 
 
-def _heard(event: str, seconds: float, fun_name: str = _STEP[0], **_: Any) -> None:
+def _record_event(event: str, seconds: float, fun_name: str = _STEP[0], **_: Any) -> None:
     """Add what followed a trace to it: primitives that compile alone have other names."""
-    if event in _STAGES and fun_name in _STEP and Specialised.latest is not None:
-        Specialised.latest.seconds += seconds
+    if event in _STAGES and fun_name in _STEP and SpecialisedFunction.latest is not None:
+        SpecialisedFunction.latest.seconds += seconds
     if event == _STAGES[-1] and fun_name in _written:
         _compiled.append(Compilation(f"{fun_name} met arguments that were new to it", seconds))
 
@@ -495,7 +502,7 @@ def jaxpr_of(step: Function, call: tuple[Any, ...]) -> Any:
     return jax.make_jaxpr(run)(*(leaves[i] for i in at)).jaxpr
 
 
-def _nested(jaxpr: Any) -> Iterator[Any]:
+def _nested_jaxprs(jaxpr: Any) -> Iterator[Any]:
     """A jaxpr, and those of the calls, branches and loops in it."""
     yield jaxpr
     for equation in jaxpr.eqns:
@@ -503,10 +510,10 @@ def _nested(jaxpr: Any) -> Iterator[Any]:
         for value in optree.tree_leaves(params):
             inner = getattr(value, "jaxpr", value)
             if hasattr(inner, "eqns"):
-                yield from _nested(inner)
+                yield from _nested_jaxprs(inner)
 
 
-def _made(jaxpr: Any) -> list[Any]:
+def _typed_values(jaxpr: Any) -> list[Any]:
     """What its equations give that has a dtype, and what it is given."""
     made = [*jaxpr.invars, *jaxpr.constvars, *(var for equation in jaxpr.eqns for var in equation.outvars)]
     return [var for var in made if hasattr(var.aval, "dtype")]

@@ -16,7 +16,7 @@ import numpy as np
 import optree
 
 from compare.engines.containers import named_parts
-from compare.engines.step import Bindable, BoundCall, Compilation, Function, Observed, as_it_is
+from compare.engines.step import Bindable, BoundCall, Compilation, Function, Observations, as_it_is
 from compare.errors import UnsupportedError
 from graphs import tree
 
@@ -106,7 +106,7 @@ class Trace:
     structure: Any = None
 
 
-class Specialised(Bindable):
+class SpecialisedFunction(Bindable):
     """A function compiled once for each structure of its arguments and each value in them that is not traced.
 
     Where all is traced the framework's own function is given the arguments as the user gives them. `latest` is what was
@@ -139,7 +139,7 @@ class Specialised(Bindable):
             placed = {**constants, **dict(zip(at, arrays, strict=True))}
             return self.function(*self.leaves.unflatten(structure, [placed[i] for i in range(len(placed))]))
 
-        described = {path: _described(leaf) for path, leaf in zip(paths, leaves, strict=True)}
+        described = {path: _describe_leaf(leaf) for path, leaf in zip(paths, leaves, strict=True)}
         traced = [paths[i] for i in at]
         return self._call(key, partial(self._compiled(key, whole, described, traced), *(leaves[i] for i in at)))
 
@@ -165,15 +165,15 @@ class Specialised(Bindable):
                 structure = key and key[0]
                 if constants is None:
                     leaves, structure = self.leaves.flatten(args)
-                    now = dict(zip(self.leaves.paths(args), map(_described, leaves), strict=True))
+                    now = dict(zip(self.leaves.paths(args), map(_describe_leaf, leaves), strict=True))
                 else:
-                    now = constants | dict(zip(traced, map(_described, args), strict=True))
+                    now = constants | dict(zip(traced, map(_describe_leaf, args), strict=True))
                 try:
                     value, self.whole[key] = self.leaves.parted(whole(*args))
                     return value
                 finally:
-                    Specialised.latest = Trace([*now], [*now.values()], time.perf_counter() - start, structure)
-                    self.traces.append(Specialised.latest)
+                    SpecialisedFunction.latest = Trace([*now], [*now.values()], time.perf_counter() - start, structure)
+                    self.traces.append(SpecialisedFunction.latest)
 
             if constants is None and self.leaves.unwraps:
                 vars(run)["__wrapped__"] = self.written
@@ -193,9 +193,9 @@ class Specialised(Bindable):
             )
         return key
 
-    def observed(self) -> Observed:
+    def observed(self) -> Observations:
         """A compilation for each trace, with its reason and seconds."""
-        return Observed(
+        return Observations(
             [Compilation(reason, trace.seconds) for reason, trace in zip(self.reasons(), self.traces, strict=True)]
         )
 
@@ -208,7 +208,7 @@ class Specialised(Bindable):
             if alike and not differences and all(before.structure != trace.structure for before in alike):
                 yield STATIC
             else:
-                yield _listed(differences) if alike else OTHER if earlier else FIRST
+                yield _list_differences(differences) if alike else OTHER if earlier else FIRST
 
 
 def constant(leaf: Any) -> Any:
@@ -244,7 +244,7 @@ class _Same:
         return id(self.value)
 
 
-def _described(leaf: Any) -> str:
+def _describe_leaf(leaf: Any) -> str:
     """`float32[2, 3]` of an array, a plain value itself, and the class of what is neither."""
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if dtype is not None and shape is not None:
@@ -260,6 +260,6 @@ def _differences(before: Trace, now: Trace) -> list[str]:
     return [f"argument {path}: {was} before, {is_} now" for path, was, is_ in rows if was != is_]
 
 
-def _listed(differences: list[str]) -> str:
+def _list_differences(differences: list[str]) -> str:
     more = f", and {len(differences) - MOST} more" if len(differences) > MOST else ""
     return ", ".join(differences[:MOST]) + more if differences else AGAIN

@@ -30,7 +30,7 @@ class LimitError(UnsupportedError):
 # What counts ----------------------------------------------------------------------------------------------------------
 
 
-class Spent:
+class SpentSeconds:
     """The seconds that a process has spent, itself and by what it has started; `look` must be called often.
 
     A second counts in which one of them had a core, and one in which none waited for a core: a process that hangs
@@ -81,7 +81,7 @@ class _AlarmError(BaseException):
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def limit_seconds(seconds: float) -> Iterator[None]:
     """A block that may take so many seconds, and then ends where it is. Raises LimitError.
 
     A block ends when Python runs its next instruction: a call into native code that does not come back is left to the
@@ -114,7 +114,7 @@ def _ring(_signal: int, frame: FrameType | None) -> None:
     raise _AlarmError
 
 
-_WITHIN = within.__wrapped__.__code__  # type: ignore[attr-defined]
+_WITHIN = limit_seconds.__wrapped__.__code__  # type: ignore[attr-defined]
 """The code that enters and leaves a block: its frame is on the stack then, and not while the block runs."""
 
 
@@ -125,12 +125,12 @@ class _Alarm:
     """
 
     def __init__(self, seconds: float) -> None:
-        self._seconds, self._spent = seconds, Spent(os.getpid())
+        self._seconds, self._spent = seconds, SpentSeconds(os.getpid())
         self._lock, self._stopped = threading.Lock(), threading.Event()
 
     def start(self) -> None:
         self._set(self._seconds)
-        threading.Thread(target=self._put_off, name="limit", daemon=True).start()
+        threading.Thread(target=self._postpone, name="limit", daemon=True).start()
 
     def stop(self) -> None:
         """There is no alarm from now on."""
@@ -138,7 +138,7 @@ class _Alarm:
         with self._lock:
             signal.setitimer(signal.ITIMER_REAL, 0)
 
-    def _put_off(self) -> None:
+    def _postpone(self) -> None:
         while not self._stopped.wait(looks_every(self._seconds)):
             left = self._seconds - self._spent.look()
             if left <= 0:

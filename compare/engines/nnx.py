@@ -12,19 +12,19 @@ from compare.engines.state import Piece
 from compare.engines.step import Function, StateReader
 
 
-def loaded() -> Any:
+def loaded_package() -> Any:
     """The package, where the user's file has loaded it; else None."""
     return sys.modules.get("flax.nnx")
 
 
 def is_object(value: Any) -> bool:
     """Whether a value is a variable, a module or an optimizer, which is the same object in every call."""
-    return loaded() is not None and isinstance(value, (loaded().Variable, loaded().Pytree))
+    return loaded_package() is not None and isinstance(value, (loaded_package().Variable, loaded_package().Pytree))
 
 
-def kept(value: Any) -> Piece | None:
+def snapshot(value: Any) -> Piece | None:
     """What brings back a variable."""
-    if loaded() is None or not isinstance(value, loaded().Variable):
+    if loaded_package() is None or not isinstance(value, loaded_package().Variable):
         return None
     before = value.get_raw_value()
     return Piece(lambda: value.get_raw_value() is before, partial(value.set_raw_value, before), of=value)
@@ -32,18 +32,18 @@ def kept(value: Any) -> Piece | None:
 
 def is_trained(changed: Iterable[Piece]) -> bool:
     """Whether a parameter is among what a call has changed."""
-    return loaded() is not None and any(isinstance(piece.of, loaded().Param) for piece in changed)
+    return loaded_package() is not None and any(isinstance(piece.of, loaded_package().Param) for piece in changed)
 
 
 def state_reader(calls: Sequence[tuple[Any, ...]], changed: Sequence[Piece], plain: Function) -> StateReader:
     """What reads the variables that a call has changed, by their places in the arguments; `plain` makes arrays."""
     import jax
 
-    variables = [piece.of for piece in changed if loaded() and isinstance(piece.of, loaded().Variable)]
+    variables = [piece.of for piece in changed if loaded_package() and isinstance(piece.of, loaded_package().Variable)]
     if not variables:
         return StateReader()
     rows, _ = jax.tree_util.tree_flatten_with_path(
-        list(calls), is_leaf=lambda leaf: isinstance(leaf, loaded().Variable)
+        list(calls), is_leaf=lambda leaf: isinstance(leaf, loaded_package().Variable)
     )
     paths = {id(leaf): jax.tree_util.keystr(path[2:]).lstrip(".") for path, leaf in reversed(rows)}
     names = {f"the variable `{paths.get(id(each), number)}`": each for number, each in enumerate(variables)}
@@ -57,7 +57,7 @@ def state_reader(calls: Sequence[tuple[Any, ...]], changed: Sequence[Piece], pla
 @contextmanager
 def meanwhile(held: Sequence[Any], change: Callable[[Any], Any]) -> Iterator[None]:
     """Inside, variables among what is held have changed arrays."""
-    variables = [value for value in held if loaded() and isinstance(value, loaded().Variable)]
+    variables = [value for value in held if loaded_package() and isinstance(value, loaded_package().Variable)]
     before = [(variable, variable.get_raw_value()) for variable in variables]
     try:
         for variable, value in before:

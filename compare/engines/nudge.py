@@ -47,7 +47,7 @@ def nudging(seed: int, unit: float = 0.0) -> Callable[[Any], Any]:
     """
     rng = np.random.default_rng(seed)
 
-    def nudged(array: Any) -> Any:
+    def nudge_array(array: Any) -> Any:
         if not _has_floats(array):
             return array
         wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
@@ -55,7 +55,7 @@ def nudging(seed: int, unit: float = 0.0) -> Callable[[Any], Any]:
         moved = (wide * (1 + signs * ULPS * max(unit, unit_of(array.dtype)))).astype(array.dtype)
         return np.where(wide == np.rint(wide), array, moved)
 
-    return nudged
+    return nudge_array
 
 
 @contextmanager

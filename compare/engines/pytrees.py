@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from compare.engines import nnx
-from compare.engines.containers import named_parts, opened
+from compare.engines.containers import named_parts, to_containers
 from compare.engines.step import Bindable, BoundCall, Function, Rerun, as_it_is, loss_in
 from compare.errors import NoGradientsError
 
@@ -108,7 +108,7 @@ class DifferentiatedStep(Bindable):
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
         alone = False  # whether the last run has given the loss and nothing else
 
-        def of(argument: Any) -> tuple[Any, Any]:
+        def loss_of(argument: Any) -> tuple[Any, Any]:
             nonlocal alone
             value = loss(*before, argument, *after)
             scalar = value if alone else _scalar(value, structure)
@@ -117,16 +117,16 @@ class DifferentiatedStep(Bindable):
 
         def of_floats(floats: Sequence[Any]) -> tuple[Any, Any]:
             placed = dict(zip(at, floats, strict=True))
-            return of(structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
+            return loss_of(structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
 
         if len(at) < len(leaves):
             differentiated = partial(jax.value_and_grad(of_floats, has_aux=True), [leaves[i] for i in at])
             paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(argument)[0]]
             names = [paths[i] for i in at]
             result = lambda returned: (returned[0][1], dict(zip(names, returned[1], strict=True)))  # noqa: E731
-            return BoundCall(differentiated, result, _told)
+            return BoundCall(differentiated, result, _translate_errors)
 
-        differentiated = partial(jax.value_and_grad(of, has_aux=True), argument)
+        differentiated = partial(jax.value_and_grad(loss_of, has_aux=True), argument)
 
         def looking() -> tuple[Any, Any]:
             (_, value), gradients = differentiated()
@@ -135,11 +135,11 @@ class DifferentiatedStep(Bindable):
             return value, gradients
 
         run = Rerun(looking)
-        return BoundCall(run, within=_told)
+        return BoundCall(run, within=_translate_errors)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """Inside, JAX's error where it has no gradient is a NoGradientsError."""
     try:
         yield
@@ -201,10 +201,10 @@ def plain(tree: Any) -> Any:
             return None
         return {str(i): plain(leaf) for i, leaf in enumerate(leaves)}
 
-    return opened(tree, numbers)
+    return to_containers(tree, numbers)
 
 
-def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
+def map_arrays(change: Callable[[Any], Any], tree: Any) -> Any:
     """The arguments with every array changed, whatever they lie in but objects of nnx, which change in place."""
     import jax
 

@@ -93,7 +93,7 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
 # Objects are read by these alone, and by the methods of Python's own classes: those of a subclass may import, or raise.
 
 
-def held_in(container: Any) -> list[Any]:
+def values_in(container: Any) -> list[Any]:
     """The values in one of Python's containers."""
     kind = _kind(container)
     return list(dict.values(container) if kind is dict else kind.__iter__(container))
@@ -147,7 +147,7 @@ class ReachedCode:
             return
         self._seen.add(id(value))
         if isinstance(value, _CONTAINERS):
-            for part in held_in(value):
+            for part in values_in(value):
                 self._enter(part)
             return
         self.values.append(value)  # which also keeps its id
@@ -180,14 +180,14 @@ def outermost(modules: Sequence[Any]) -> list[Any]:
 
 def names_of(function: FunctionType) -> set[str]:
     """The names that its code reads or writes anywhere but in its own variables, functions inside it included."""
-    return {name for code in _nested(function.__code__) for name in code.co_names}
+    return {name for code in _nested_code(function.__code__) for name in code.co_names}
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
+def _nested_code(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _nested(constant)
+            yield from _nested_code(constant)
 
 
 def places_of(function: FunctionType, *, globals_too: bool = True) -> Iterator[Place]:
@@ -196,11 +196,11 @@ def places_of(function: FunctionType, *, globals_too: bool = True) -> Iterator[P
     # the same order in every process, so that values may be told apart by their place
     ordered = sorted(names_of(function)) if globals_too else []
     for name in ordered:
-        yield _in(space, name)
+        yield _global_place(space, name)
         module = space.get(name)
         if isinstance(module, ModuleType) and is_users(getattr(module, "__file__", None) or "<frozen"):
             for attribute in ordered:
-                yield _in(vars(module), attribute, f"{name}.")
+                yield _global_place(vars(module), attribute, f"{name}.")
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         yield Place(cell, name, f"the outer variable `{name}`", partial(_inside, cell))
     for name in _defaults(function):
@@ -209,7 +209,7 @@ def places_of(function: FunctionType, *, globals_too: bool = True) -> Iterator[P
         )
 
 
-def _in(space: Mapping[str, Any], name: str, before: str = "") -> Place:
+def _global_place(space: Mapping[str, Any], name: str, before: str = "") -> Place:
     return Place(space, name, f"the global `{before}{name}`", lambda: space.get(name, MISSING))
 
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 
 from compare import workloads
 from compare.engines import Engine, of_arm
-from compare.engines.limit import LimitError, within
+from compare.engines.limit import LimitError, limit_seconds
 from compare.errors import UnsupportedError
 
 FIRST = "tiny_mlp"
@@ -21,20 +21,20 @@ def session(arm: str) -> Engine:
     engine = of_arm(arm)
     engine.start(0)
     case = engine.library.workload(workloads.source(FIRST)).case("small")
-    with suppress(UnsupportedError), tried(engine, PATIENCE):
+    with suppress(UnsupportedError), try_block(engine, PATIENCE):
         step = engine.build(arm, engine.loss(arm, case), 0)
         engine.wait(step(*engine.arrays((case.params, *case.examples[0]))))
     return engine
 
 
 @contextmanager
-def tried(engine: Engine, seconds: float) -> Iterator[None]:
+def try_block(engine: Engine, seconds: float) -> Iterator[None]:
     """A block that an engine may refuse, fail in, or not end in so many seconds.
 
     Raises UnsupportedError, which says why.
     """
     try:
-        with within(seconds):
+        with limit_seconds(seconds):
             yield
     except LimitError:
         raise

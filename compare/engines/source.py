@@ -34,7 +34,7 @@ class Loader:
         if name not in self.loaded:
             path = _file(name)
             tree = ast.parse(path.read_text("utf-8"), str(path))
-            again = {other: self.load(other) for other in imports(tree) if related(other, name) and computes(other)}
+            again = {other: self.load(other) for other in imports(tree) if are_related(other, name) and computes(other)}
             self.loaded[name] = self._execute(name, tree, str(path), again)
         return self.loaded[name]
 
@@ -87,10 +87,10 @@ def imports(tree: ast.Module) -> Iterator[str]:
 def computes(name: str) -> bool:
     """Whether a module computes with `graphs`, itself or through another of its package."""
     imported = list(imports(ast.parse(_file(name).read_text("utf-8"))))
-    return "graphs" in imported or any(computes(other) for other in imported if related(other, name))
+    return "graphs" in imported or any(computes(other) for other in imported if are_related(other, name))
 
 
-def related(module: str, other: str) -> bool:
+def are_related(module: str, other: str) -> bool:
     """Whether two modules are of one package that is none of the engines."""
     package = module.partition(".")[0]
     return package == other.partition(".")[0] and package not in OURS

@@ -33,7 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.engines.reach import MISSING, behind, held_in, is_users_class, places_of, size_of
+from compare.engines.reach import MISSING, behind, is_users_class, places_of, size_of, values_in
 from compare.engines.step import Turns
 from compare.errors import is_users
 
@@ -171,7 +171,7 @@ class Snapshot:
         if not built:
             self.pieces.append(_items(value, self._iterators))
         keys = dict.keys(value) if isinstance(value, dict) else ()
-        self._next([*keys, *held_in(value)], label, is_argument, built)
+        self._next([*keys, *values_in(value)], label, is_argument, built)
         self._attributes(value, label, built)
 
     def _function(self, function: FunctionType, label: str) -> None:
@@ -237,7 +237,7 @@ class Snapshot:
 def _inside(value: Any) -> Iterable[Any] | None:
     """What lies in a value that never changes itself; None of others."""
     if isinstance(value, (tuple, frozenset)):
-        return held_in(value)
+        return values_in(value)
     if isinstance(value, MappingProxyType):
         return value.values()
     if isinstance(value, MethodType):
@@ -315,13 +315,13 @@ def _numbers(value: Any) -> Piece | None:
         parts = list(value.flat) if value.dtype.hasobject else ()
         return Piece(lambda: _equal(value, before), partial(_fill, value, before), parts)
     if isinstance(value, random.Random):
-        return _stored(value.getstate, value.setstate)
+        return _stored_piece(value.getstate, value.setstate)
     if isinstance(value, np.random.Generator):
         value = value.bit_generator
     if isinstance(value, np.random.BitGenerator):
-        return _stored(lambda: copy.deepcopy(value.state), partial(setattr, value, "state"), repr)
+        return _stored_piece(lambda: copy.deepcopy(value.state), partial(setattr, value, "state"), repr)
     if isinstance(value, np.random.RandomState):
-        return _stored(value.get_state, value.set_state, repr)
+        return _stored_piece(value.get_state, value.set_state, repr)
     return None
 
 
@@ -334,7 +334,7 @@ def _fill(value: np.ndarray, before: np.ndarray) -> None:
         np.copyto(value, before)
 
 
-def _stored(
+def _stored_piece(
     read: Callable[[], Any], write: Callable[[Any], None], told: Callable[[Any], Any] = lambda state: state
 ) -> Piece:
     before = read()
@@ -346,10 +346,10 @@ def _items(value: Any, iterators: _Iterators, removed: Callable[[Any], bool] = l
     if isinstance(value, dict):
         return _entries(value, iterators, removed)
     kind: Any = next(kind for kind in (list, set, deque) if isinstance(value, kind))
-    before = held_in(value)
+    before = values_in(value)
 
     def same() -> bool:
-        return size_of(value) == len(before) and all(map(iterators.same, held_in(value), before))
+        return size_of(value) == len(before) and all(map(iterators.same, values_in(value), before))
 
     def back() -> None:
         if not same():
@@ -455,7 +455,7 @@ class _Iterators:
 
     def keep(self, iterator: Any) -> None:
         """Note where it is. Raises TypeError where it has no copy."""
-        self._before[id(iterator)] = _copied(iterator)
+        self._before[id(iterator)] = _copy_iterator(iterator)
 
     def begin(self) -> None:
         """What is brought back next are other copies."""
@@ -477,14 +477,14 @@ class _Iterators:
         pristine = self._before.get(id(before))
         if pristine is None:
             return before
-        return self._made.setdefault(id(before), _copied(pristine))
+        return self._made.setdefault(id(before), _copy_iterator(pristine))
 
 
 def _is_plain(value: Any) -> bool:
     return all(map(_is_plain, value)) if isinstance(value, tuple) else isinstance(value, _PLAIN)
 
 
-def _reduced(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:
+def _reduce_iterator(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:
     """What an iterator of Python's is made of. Raises TypeError where it cannot be told."""
     if isinstance(iterator, _RUNNING):
         raise TypeError("a generator has no copy")
@@ -495,21 +495,21 @@ def _reduced(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:
     return function, arguments, state[0] if state else None
 
 
-def _copied(iterator: Any) -> Any:
+def _copy_iterator(iterator: Any) -> Any:
     """A copy, which goes through the same list and has one of its own of what it has saved."""
-    function, arguments, state = _reduced(iterator)
-    fresh = function(*(_copied_within(part) for part in arguments))
+    function, arguments, state = _reduce_iterator(iterator)
+    fresh = function(*(_copy_within(part) for part in arguments))
     if isinstance(state, tuple):
-        state = tuple(list(part) if isinstance(part, list) else _copied_within(part) for part in state)
+        state = tuple(list(part) if isinstance(part, list) else _copy_within(part) for part in state)
     if state is not None:
         fresh.__setstate__(state)
     return fresh
 
 
-def _copied_within(part: Any) -> Any:
+def _copy_within(part: Any) -> Any:
     if isinstance(part, tuple):
-        return tuple(map(_copied_within, part))
-    return _copied(part) if hasattr(type(part), "__next__") else part
+        return tuple(map(_copy_within, part))
+    return _copy_iterator(part) if hasattr(type(part), "__next__") else part
 
 
 def _position(part: Any) -> Any:
@@ -523,7 +523,7 @@ def _position(part: Any) -> Any:
         return len(part), *map(id, (*part[:1], *part[-1:]))
     if hasattr(type(part), "__next__"):
         try:
-            return _position(_reduced(part))
+            return _position(_reduce_iterator(part))
         except TypeError:
             return id(part)
     return part if isinstance(part, _PLAIN) else id(part)
@@ -531,6 +531,6 @@ def _position(part: Any) -> Any:
 
 def _sources(iterator: Any) -> Sequence[Any]:
     try:
-        return _reduced(iterator)[1]
+        return _reduce_iterator(iterator)[1]
     except TypeError:
         return ()

@@ -42,7 +42,7 @@ class Compilation:
 
 
 @dataclass(frozen=True)
-class Observed:
+class Observations:
     """What an engine tells of the step it ran: compilations in their order, and graph breaks by reason.
 
     `limits` says what has been compiled so often that it runs eager where it is new again.
@@ -52,11 +52,11 @@ class Observed:
     breaks: Mapping[str, int] = field(default_factory=dict)
     limits: Sequence[str] = ()
 
-    def since(self, before: Observed) -> Observed:
+    def since(self, before: Observations) -> Observations:
         """What came after an earlier look."""
         added = {reason: count - before.breaks.get(reason, 0) for reason, count in self.breaks.items()}
         breaks = {reason: count for reason, count in added.items() if count}
-        return Observed(self.compilations[len(before.compilations) :], breaks, self.limits[len(before.limits) :])
+        return Observations(self.compilations[len(before.compilations) :], breaks, self.limits[len(before.limits) :])
 
 
 @dataclass
@@ -167,7 +167,7 @@ def inside(*contexts: Context) -> Context:
     return together
 
 
-def bound(built: Function, args: tuple[Any, ...]) -> BoundCall:
+def bind_call(built: Function, args: tuple[Any, ...]) -> BoundCall:
     """The call of whatever an engine has built, ready."""
     return built.bind(*args) if isinstance(built, Bindable) else BoundCall(partial(built, *args))
 
@@ -191,7 +191,7 @@ class StepEngine(Protocol):
     def devices(self) -> StepDevices:
         """Where its arrays lie."""
 
-    def observed(self, step: Function) -> Observed:
+    def observed(self, step: Function) -> Observations:
         """What compiling a step has meant so far."""
 
     def numpy(self, tree: Any) -> Any:
@@ -215,9 +215,9 @@ class Step:
 
     def ready(self, *example: Any) -> BoundCall:
         """The call of an example, ready; it waits for what it computes."""
-        call = bound(self.built, (*self.params, *example))
+        call = bind_call(self.built, (*self.params, *example))
         waits = self.engine.devices.waits
-        return replace(call, run=_waited(call.run, waits)) if waits else call
+        return replace(call, run=_wait_for(call.run, waits)) if waits else call
 
     def bind(self, index: int) -> BoundCall:
         """The call of the example of that number, made ready once."""
@@ -252,7 +252,7 @@ class Step:
         return self.built.turns(self) if isinstance(self.built, Bindable) else ALIKE
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> Observations:
         """What the engine tells of this step."""
         return self.engine.observed(self.built).since(self.before)
 
@@ -280,13 +280,13 @@ class Step:
         del self.built
 
 
-def _waited(run: Callable[[], Any], waits: Function) -> Callable[[], Any]:
-    def waited() -> Any:
+def _wait_for(run: Callable[[], Any], waits: Function) -> Callable[[], Any]:
+    def wrapper() -> Any:
         returned = run()
         waits(returned)
         return returned
 
-    return waited
+    return wrapper
 
 
 @dataclass(frozen=True)

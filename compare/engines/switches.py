@@ -37,7 +37,7 @@ PROCESS = (
 
 
 @contextmanager
-def kept(switches: Iterable[Switch]) -> Iterator[None]:
+def keep_switches(switches: Iterable[Switch]) -> Iterator[None]:
     """Inside, anything may turn these, and filters of warnings; each is turned back, whatever is raised."""
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from compare.engines.base import Engine
 from compare.engines.reach import MISSING, Place, ReachedCode, is_users_class
-from compare.engines.step import Bindable, BoundCall, Context, Function, TrainingFunction, bound, inside
+from compare.engines.step import Bindable, BoundCall, Context, Function, TrainingFunction, bind_call, inside
 from compare.errors import is_users
 
 MOST = 1000
@@ -84,18 +84,18 @@ class UncompiledFunction:
         entries = [*self.entries, *self.of_objects(args)]
         if self.written or any(entry.always for entry in entries):
             self.met()
-        with put(entries), asked(self.makers, self._uncompiled):
+        with put(entries), watch_makers(self.makers, self._without_compilation):
             yield
             if any(entry.read() is not entry.instead for entry in entries):
                 self.met()
 
-    def _uncompiled(self, function: Function, _: Function) -> Function:
+    def _without_compilation(self, function: Function, _: Function) -> Function:
         self.met()
         return function
 
     def _at(self, places: Sequence[Place]) -> Iterator[Substitution]:
         for place in places:
-            yield from self._within(place.space, place.name, place.read())
+            yield from self._switches_in(place.space, place.name, place.read())
 
     def of_objects(self, values: Sequence[Any]) -> Iterator[Substitution]:
         """What gives way in attributes of objects and of their classes."""
@@ -103,20 +103,20 @@ class UncompiledFunction:
             yield from self.others(value)
             for kind in filter(is_users_class, (value if isinstance(value, type) else type(value)).__mro__):
                 for name, held in vars(kind).items():
-                    yield from self._within(kind, name, held)
+                    yield from self._switches_in(kind, name, held)
             space = getattr(value, "__dict__", None)
             if type(space) is dict and is_users_class(type(value)):
                 for name, held in space.items():
-                    yield from self._within(space, name, held)
+                    yield from self._switches_in(space, name, held)
 
-    def _within(self, space: Any, name: Any, held: Any, around: tuple[int, ...] = ()) -> Iterator[Substitution]:
+    def _switches_in(self, space: Any, name: Any, held: Any, around: tuple[int, ...] = ()) -> Iterator[Substitution]:
         """Of a place, and of the containers there; one of very many things holds data."""
         instead = self._instead(held)
         if instead is not held:
             yield Substitution(space, name, instead)
         elif type(held) in (dict, list) and len(held) <= MOST and id(held) not in around:
             for key, part in held.items() if isinstance(held, dict) else enumerate(held):
-                yield from self._within(held, key, part, (*around, id(held)))
+                yield from self._switches_in(held, key, part, (*around, id(held)))
 
     def _instead(self, value: Any) -> Any:
         if type(value) is tuple and len(value) <= MOST:
@@ -128,7 +128,7 @@ class UncompiledFunction:
             return MethodType(function, value.__self__)
         for module, name in self.makers:
             if value is getattr(module, name):
-                return _Asked(value, self._uncompiled)
+                return _WatchedMaker(value, self._without_compilation)
         return _of_users(value, self.inner) or value
 
 
@@ -145,7 +145,7 @@ class UncompiledStep(Bindable):
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
-        call = bound(self.step, args)
+        call = bind_call(self.step, args)
         return BoundCall(call.run, call.result, inside(partial(self.within, args), call.within))
 
 
@@ -192,19 +192,19 @@ def put(entries: Sequence[Substitution]) -> Iterator[None]:
 
 
 @contextmanager
-def asked(makers: Sequence[Maker], made: Made) -> Iterator[None]:
+def watch_makers(makers: Sequence[Maker], made: Made) -> Iterator[None]:
     """Inside, where the user's code asks a maker, by the name of its module, it is given what `made` makes."""
     before = [(module, name, getattr(module, name)) for module, name in makers]
     try:
         for module, name, maker in before:
-            setattr(module, name, _Asked(maker, made))
+            setattr(module, name, _WatchedMaker(maker, made))
         yield
     finally:
         for module, name, maker in before:
             setattr(module, name, maker)
 
 
-class _Asked:
+class _WatchedMaker:
     """A maker that knows who asks."""
 
     def __init__(self, maker: Function, made: Made) -> None:
@@ -230,10 +230,10 @@ def _of_users(value: Any, inner: Inner) -> Function | None:
     written = function.func if isinstance(function, partial) else function
     code = getattr(written, "__code__", None)
     is_own = code is not None and is_users(code.co_filename)
-    return function if is_own or _named(value) is not value else None
+    return function if is_own or _find_by_name(value) is not value else None
 
 
-def _named(value: Any) -> Any:
+def _find_by_name(value: Any) -> Any:
     """What its module has by the name of a function."""
     module: Any = sys.modules.get(getattr(value, "__module__", None) or "")
     path = str(getattr(value, "__qualname__", "?")).split(".")

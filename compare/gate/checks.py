@@ -13,17 +13,17 @@ from random import Random
 from typing import Any, ParamSpec, TypeVar
 
 import static
-from compare.engines import OWN, Engine, named, of_values
-from compare.errors import InputsError, refused
+from compare.engines import OWN, Engine, find_engine, of_values
+from compare.errors import InputsError, refuse_exit
 from compare.instruments import parity as measure
 from compare.instruments.time.rounds import own_rounds
 from compare.own import compare
-from compare.own.case import case_of, checked
-from compare.own.measure import pinned
+from compare.own.case import case_of, check_inputs
+from compare.own.measure import pin_process
 from compare.own.question import SIZE, arms_of
 from compare.records.cells import Compilations, Parity
 from compare.records.job import Budget, Job
-from compare.records.record import Failure, Records, of
+from compare.records.record import Failure, Records, records_of
 from compare.stats import Interval, ratio_interval
 from compare.words import text
 from graphs import tree
@@ -48,20 +48,20 @@ def alive(check: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(check)
     def checked_alive(*args: P.args, **options: P.kwargs) -> T:
         __tracebackhide__ = True
-        with refused(name_of(args[0])):
+        with refuse_exit(name_of(args[0])):
             return check(*args, **options)
 
     return checked_alive
 
 
-def jitted(step: Any, **options: Any) -> static.Jitted:
+def jit_step(step: Any, **options: Any) -> static.Jitted:
     """The step as `static.jit` compiles it; one that is jitted already, as it is.
 
     Raises InputsError for options beside a jitted step, for an executable, and for what cannot be called.
     """
     if isinstance(step, static.Jitted):
         if options:
-            raise InputsError(f"{name_of(step)} is jitted already; give {text.listed(list(options))} to static.jit")
+            raise InputsError(f"{name_of(step)} is jitted already; give {text.join_words(list(options))} to static.jit")
         return step
     if isinstance(step, static.Executable):
         raise InputsError(f"{name_of(step)} is compiled already and never compiles again; give the function")
@@ -82,19 +82,19 @@ def compiles_once(step: Any, inputs: Sequence[tuple[Any, ...]], **options: Any) 
     if framework := _framework_of(step, inputs):
         if options:
             raise InputsError(
-                f"{text.listed(list(options))}: options of static.jit, which compiles no {framework.title}"
+                f"{text.join_words(list(options))}: options of static.jit, which compiles no {framework.title}"
             )
-        calls, stats = inputs, _compiled_by(framework, step, inputs)
+        calls, stats = inputs, _compile_stats(framework, step, inputs)
     else:
-        calls, run = checked(inputs, step), jitted(step, **options)
+        calls, run = check_inputs(inputs, step), jit_step(step, **options)
         for call in calls:
             run(*call)
         stats = run.stats
     if stats.compiles != 1:
         reasons = "".join(f"\n  {place}: {reason}" for place, reason in enumerate(stats.reasons, 1))
         raise AssertionError(
-            f"{name_of(step)}: compiled {text.counted(stats.compiles, 'time')} for "
-            f"{text.counted(len(calls), 'input')}, expected once; the reason of each:{reasons}"
+            f"{name_of(step)}: compiled {text.count_noun(stats.compiles, 'time')} for "
+            f"{text.count_noun(len(calls), 'input')}, expected once; the reason of each:{reasons}"
         )
     return stats
 
@@ -122,7 +122,7 @@ def parity(
         record = _parity_in(framework, step, inputs, modes, gradient)
     else:
         f = step.f if isinstance(step, static.Jitted) else step
-        arms = arms_of(named(OWN), modes)
+        arms = arms_of(find_engine(OWN), modes)
         converts = isinstance(step, static.Jitted) and step.convert
         case = replace(case_of(f, inputs, gradient, dims), branches=converts)
         record = measure.check(Job("parity", name_of(step), SIZE, arms=arms), case, arms, most=len(case.examples))
@@ -137,14 +137,14 @@ def parity(
 def _framework_of(step: Any, inputs: Any) -> Engine | None:
     """The framework that a function is written in; None where that is ours."""
     name = None if isinstance(step, (static.Jitted, static.Executable)) else of_values(tree.leaves(inputs))
-    return named(name) if name else None
+    return find_engine(name) if name else None
 
 
-def _compiled_by(framework: Engine, step: Any, inputs: Any) -> Stats:
+def _compile_stats(framework: Engine, step: Any, inputs: Any) -> Stats:
     """What the framework has compiled, in its first mode that does, for a pass over the inputs."""
     made = [
         made
-        for record in of(_compared(framework, step, inputs), Compilations)
+        for record in records_of(_compare_briefly(framework, step, inputs), Compilations)
         for row in list(record.arms.values())[1:]
         for made in row.made
     ]
@@ -153,19 +153,19 @@ def _compiled_by(framework: Engine, step: Any, inputs: Any) -> Stats:
 
 def _parity_in(framework: Engine, step: Any, inputs: Any, modes: Sequence[str] | None, gradient: bool | None) -> Parity:
     """One record of all modes, of which each had the eager one beside it."""
-    first, *others = of(_compared(framework, step, inputs, modes=modes, gradient=gradient), Parity)
+    first, *others = records_of(_compare_briefly(framework, step, inputs, modes=modes, gradient=gradient), Parity)
     for other in others:
         first.arms |= other.arms
     return first
 
 
-def _compared(framework: Engine, step: Any, inputs: Any, **options: Any) -> Records:
+def _compare_briefly(framework: Engine, step: Any, inputs: Any, **options: Any) -> Records:
     """The records of a comparison that spends little on the clock. Raises AssertionError for what has no answer."""
     records = compare(
         step, inputs, framework=framework.name, name=name_of(step), processes=0, seconds=SECONDS, allow_effects=True,
         **options,
     ).records  # fmt: skip
-    if lost := of(records, Failure):
+    if lost := records_of(records, Failure):
         raise AssertionError(f"{name_of(step)}: {lost[0].error}")
     return records
 
@@ -207,14 +207,14 @@ def not_slower(
         raise InputsError(f"by is a ratio above 0, such as 1.05, not {by}")
     if time and inputs is None:
         raise InputsError("time=True runs both steps; give inputs=[(x,), ...]")
-    calls = () if inputs is None else checked(inputs)
+    calls = () if inputs is None else check_inputs(inputs)
     _compare_counts(f"{name_of(a)} against {name_of(b)}", counts_of(a, calls), counts_of(b, calls), by)
     return _compare_times(a, b, calls, by, seconds) if time else None
 
 
 def counts_of(step: Any, calls: Calls) -> Counts:
     """The counts of a step, after these calls. Raises InputsError where there is nothing compiled to count."""
-    run = _built(step)
+    run = _build_step(step)
     for call in calls:
         run(*call)
     if isinstance(run, static.Executable):
@@ -229,15 +229,15 @@ def counts_of(step: Any, calls: Calls) -> Counts:
     return Counts(kernels, compiles, sum(executable.plan.peak for executable in executables))
 
 
-def timed(a: Any, b: Any, calls: Calls, seconds: float, seed: int) -> Interval:
+def time_ratio(a: Any, b: Any, calls: Calls, seconds: float, seed: int) -> Interval:
     """The time of a pass over the calls, a / b, in groups of paired rounds for about so many seconds.
 
     It is the time of this thread, on one core: what other processes take counts for neither.
     """
     tops, bottoms = [], []
     for group in range(GROUPS):
-        passes = {"a": _pass(_built(a), calls), "b": _pass(_built(b), calls)}
-        with pinned():
+        passes = {"a": _pass(_build_step(a), calls), "b": _pass(_build_step(b), calls)}
+        with pin_process():
             rounds, _ = own_rounds(passes, Budget(seconds=seconds / GROUPS), Random(seed + group))
         blocks = rounds.steady()
         tops.append(blocks["a"])
@@ -245,9 +245,9 @@ def timed(a: Any, b: Any, calls: Calls, seconds: float, seed: int) -> Interval:
     return ratio_interval(tops, bottoms, seed=seed)
 
 
-def _built(step: Any) -> Any:
+def _build_step(step: Any) -> Any:
     """What runs: an executable or a jitted function as it is, a function compiled anew."""
-    return step if isinstance(step, static.Executable) else jitted(step)
+    return step if isinstance(step, static.Executable) else jit_step(step)
 
 
 def _pass(run: Callable[..., Any], calls: Calls) -> Callable[[], None]:
@@ -276,7 +276,7 @@ def _compare_times(a: Any, b: Any, calls: Calls, by: float, seconds: float) -> I
     """The interval. Raises AssertionError where two measurements, one after the other, both lie above `by`."""
     __tracebackhide__ = True
     for seed in range(2):
-        ratio = timed(a, b, calls, seconds, seed * GROUPS)
+        ratio = time_ratio(a, b, calls, seconds, seed * GROUPS)
         if ratio.low <= by:
             return ratio
     raise AssertionError(

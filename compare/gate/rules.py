@@ -19,14 +19,14 @@ from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree as ET
 
-from compare.claims.evidence import cells, joined, steady
+from compare.claims.evidence import cells, join_evidence, steady
 from compare.claims.verdict import ratio_of
 from compare.errors import InputsError, NothingMeasuredError
 from compare.own.question import Question
 from compare.own.result import Result
 from compare.page import show
 from compare.records.cells import Parity, ParityArm, Time
-from compare.records.record import Failure, Records, of
+from compare.records.record import Failure, Records, records_of
 from compare.stats import LEAST, Interval
 from compare.words import text
 from graphs.files import write_file
@@ -55,7 +55,7 @@ class FailRule:
     def judge(self, records: Records) -> Judgement:
         """What the records of one function say about the rule."""
         timed = cells(records, Time)
-        ratio = ratio_of(joined(timed), self.top, self.bottom, steady) if timed else None
+        ratio = ratio_of(join_evidence(timed), self.top, self.bottom, steady) if timed else None
         return Judgement(self, self._outcome(ratio), ratio)
 
     def _outcome(self, ratio: Interval | None) -> Outcome:
@@ -86,7 +86,7 @@ class Judgement:
         return f"--fail-if '{self.rule.written}': {self.outcome}: {self.measured}"
 
 
-def parsed(written: str, modes: Sequence[str], aliases: Mapping[str, str]) -> FailRule:
+def parse_rule(written: str, modes: Sequence[str], aliases: Mapping[str, str]) -> FailRule:
     """The rule as written, over modes that are measured, beside the first of them if it names one alone.
 
     Raises InputsError saying what is allowed.
@@ -144,7 +144,7 @@ def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, questio
     modes = tuple(mode for question in questions for mode in question.modes)
     aliases = {alias: mode for question in questions for alias, mode in question.adapter.aliases.items()}
     processes = questions[0].processes
-    read = tuple(parsed(rule, modes, aliases) for rule in rules)
+    read = tuple(parse_rule(rule, modes, aliases) for rule in rules)
     if rules and 0 < processes < LEAST:
         asked = f"--processes 0 or at least {LEAST}, not {processes}"
         raise InputsError(f"--fail-if needs an interval, and so {asked}")
@@ -175,12 +175,12 @@ Entry = tuple[str, str, str]
 
 def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
     """A test for the parity of each mode, for each failed measurement and for each rule."""
-    compared = [item for record in of(result.records, Parity) for item in record.arms.items()]
+    compared = [item for record in records_of(result.records, Parity) for item in record.arms.items()]
     return _suite(
         result.name,
         [
-            *((f"parity of {mode}", _KINDS.get(row.status, ""), _said(row)) for mode, row in compared),
-            *(("measurement", "error", str(failure.error)) for failure in of(result.records, Failure)),
+            *((f"parity of {mode}", _KINDS.get(row.status, ""), _parity_text(row)) for mode, row in compared),
+            *(("measurement", "error", str(failure.error)) for failure in records_of(result.records, Failure)),
             *(
                 (f"--fail-if {each.rule.written}", _RULES.get(each.outcome, ""), f"{each.outcome}: {each.measured}")
                 for each in judgements
@@ -225,7 +225,7 @@ def markdown_of_error(name: str, error: str) -> str:
     return f"## {_text(name)}\n\nNo result: {_text(error)}\n"
 
 
-def _said(row: ParityArm) -> str:
+def _parity_text(row: ParityArm) -> str:
     if row.reason is not None:
         return row.reason
     return f"output error {row.output_error:.1e}, gradient error {row.gradient_error:.1e}, allowed {row.tolerance:g}"

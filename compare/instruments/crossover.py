@@ -17,8 +17,8 @@ from compare.instruments import memory
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.parity import exact
 from compare.instruments.rounding import tree_error
-from compare.instruments.time.measure import steady_rounds, timed
-from compare.instruments.time.rounds import collected
+from compare.instruments.time.measure import steady_rounds, time_call
+from compare.instruments.time.rounds import without_collection
 from compare.records.cells import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
 from compare.records.job import Budget, Job
 from compare.workloads.base import Case
@@ -69,9 +69,9 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
     case = CHAINS[ops](elements, depth)
     steps, first, results = {}, {}, {}
     for arm in rng.sample(ARMS, len(ARMS)):
-        with collected():
+        with without_collection():
             steps[arm] = engines.step(arm, case)
-            first[arm], results[arm] = timed(steps[arm].bind(0))
+            first[arm], results[arm] = time_call(steps[arm].bind(0))
     wanted = exact(case)
     error = max(tree_error(result, wanted) for result in results.values())
     if error > TOLERANCES["float32"]:

@@ -20,7 +20,7 @@ import static
 from compare.engines import cases
 from compare.engines.cases import signature
 from compare.engines.graphduel import functions
-from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.functions import transform_step
 from compare.errors import is_users
 from compare.instruments.watch.lines import texts
 from compare.records.job import Job
@@ -28,8 +28,8 @@ from compare.records.own import EngineGraphs, PolicyCompile, PolicyCount, Rewrit
 from compare.words import text
 from compare.workloads.base import Case
 from graphs import tree
-from graphs.drawing import marked, of_graph
-from graphs.drawing.groups import folded
+from graphs.drawing import mark_changes, of_graph
+from graphs.drawing.groups import fold
 from graphs.errors import ControlFlowError, GraphError
 from graphs.ir import Graph, Node
 from graphs.ops.slicing import getitem
@@ -52,13 +52,13 @@ def shape_policies(what: Job, case: Case) -> ShapePolicies | None:
     if len(first) == 1:
         return None
     calls = list(first.values())[:LIMIT]
-    counts = {options["shapes"]: policy_count(case, calls, options) for options in _asked(case)}
+    counts = {options["shapes"]: policy_count(case, calls, options) for options in _policy_options(case)}
     usual = counts[DEFAULT]
     rows = {EXACT: structs.replace(usual, options=usual.options.replace(DEFAULT, EXACT)), **counts}
     return ShapePolicies(**what.head, shapes=len(calls), left_out=len(first) - len(calls), policies=rows)
 
 
-def _asked(case: Case) -> Iterator[dict[str, Any]]:
+def _policy_options(case: Case) -> Iterator[dict[str, Any]]:
     """The options of `static.jit` for each policy; those that pad need the names of the axes that vary.
 
     Where one axis varies, its largest size is what `pad` pads to.
@@ -84,8 +84,8 @@ def policy_count(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -
 
 
 def _run(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -> PolicyCount:
-    jitted = static.jit(transformed(static, case.loss, case.argnum), **options)
-    row = PolicyCount("ok", None, _written(case, options), [])
+    jitted = static.jit(transform_step(static, case.loss, case.argnum), **options)
+    row = PolicyCount("ok", None, _options_text(case, options), [])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what the limit of executables says, the count says as well
@@ -98,7 +98,7 @@ def _run(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -> Policy
     return structs.replace(row, padding=computed / useful if useful else 1.0)
 
 
-def _written(case: Case, options: Mapping[str, Any]) -> str:
+def _options_text(case: Case, options: Mapping[str, Any]) -> str:
     """The options as the user writes them: `dims` without an entry for the parameters that the function has not.
 
     A function made of a module has other arguments than the user's, so its `dims` are left out.
@@ -130,10 +130,10 @@ def rewrite_hints(what: Job, case: Case, *, scans: bool = True) -> RewriteHints 
     nodes are alike may as well be layers, or an optimizer's parameters.
     """
     alone = cases.alone(case)
-    graph, error = _traced(alone.loss, alone)
+    graph, error = _try_trace(alone.loss, alone)
     hints = list(static_values(case))
     if isinstance(error, ControlFlowError):
-        graph, still = _traced(static.converted(alone.loss), alone)
+        graph, still = _try_trace(static.converted(alone.loss), alone)
         hints.insert(0, branch_hint(error, graph, still))
     hints += loop_hints(graph) if graph and scans else ()
     if not hints:
@@ -143,10 +143,10 @@ def rewrite_hints(what: Job, case: Case, *, scans: bool = True) -> RewriteHints 
     )
 
 
-def _traced(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Exception | None]:
+def _try_trace(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Exception | None]:
     """The graph of the function alone, or what the trace raises."""
     try:
-        return static.trace(transformed(static, f, None), case.params, *case.examples[0]), None
+        return static.trace(transform_step(static, f, None), case.params, *case.examples[0]), None
     except Exception as error:  # noqa: BLE001  (one that is not of control flow is said by the gate)
         return None, error
 
@@ -164,7 +164,7 @@ def loop_hints(graph: Graph) -> Iterator[RewriteHint]:
     of_line = Counter(node.source for node in nodes)
     lines = {line: of_line[line] for line in unrolled}
     what = f"a Python loop over the {read} rows of an array" if read >= ROWS else "a Python loop"
-    yield RewriteHint(f"{what} was unrolled into {text.counted(sum(lines.values()), 'node')}", lines, SCAN)
+    yield RewriteHint(f"{what} was unrolled into {text.count_noun(sum(lines.values()), 'node')}", lines, SCAN)
 
 
 def _spec(node: Node) -> Any:
@@ -188,7 +188,7 @@ def branch_hint(refusal: ControlFlowError, converted: Graph | None, still: Excep
         return RewriteHint(what, lines, f"convert=True does not help: {why}")
     decided = Counter(node.source for node in converted.nodes if node.subgraphs and node.source)
     lines = dict(decided) or lines
-    what = f"Python decides on a value in {text.counted(sum(lines.values()), 'place')}, which blocks a plain trace"
+    what = f"Python decides on a value in {text.count_noun(sum(lines.values()), 'place')}, which blocks a plain trace"
     remedy = "compile with convert=True, as was done here, or write graphs.where, graphs.cond or graphs.while_loop"
     return RewriteHint(what, lines, remedy)
 
@@ -198,7 +198,7 @@ def static_values(case: Case) -> Iterator[RewriteHint]:
     for place, name in enumerate(_arguments(case)):
         values = {_values(example[place]) for example in case.examples}
         if len(values) > 1:
-            what = f"{name} is not an array and takes {text.counted(len(values), 'value')}, and each compiles again"
+            what = f"{name} is not an array and takes {text.count_noun(len(values), 'value')}, and each compiles again"
             remedy = f"pass {name} as an array, or take a size from the shape of one"
             yield RewriteHint(what, dict.fromkeys(_definition(case), len(values)), remedy)
 
@@ -237,12 +237,12 @@ def engine_graphs(what: Job, case: Case) -> EngineGraphs | None:
     median = cases.alone(case)
     arguments = (median.params, *median.examples[0])
     try:
-        step = functions.transformed(static, median.loss, median.argnum)
+        step = functions.transform_step(static, median.loss, median.argnum)
         optimised = static.compile(step, *arguments, convert=True).graph
-        tape = dynamic.record(functions.transformed(dynamic, median.loss, median.argnum), *arguments)
+        tape = dynamic.record(functions.transform_step(dynamic, median.loss, median.argnum), *arguments)
     except Exception:  # noqa: BLE001  (the gate says what an engine refuses; here it has no graph)
         return None
-    diagrams = dict(zip(TITLES, marked(of_graph(tape), of_graph(optimised)), strict=True))
+    diagrams = dict(zip(TITLES, mark_changes(of_graph(tape), of_graph(optimised)), strict=True))
     nodes = {engine: len(diagram.items) for engine, diagram in diagrams.items()}
-    graphs = {engine: folded(diagram, MOST) for engine, diagram in diagrams.items()}
+    graphs = {engine: fold(diagram, MOST) for engine, diagram in diagrams.items()}
     return EngineGraphs(**what.head, graphs=graphs, nodes=nodes)

@@ -283,19 +283,19 @@ class Standard:
 
     def _errors(self, actual: Sequence[Any], exact: Sequence[ResultLeaf], scales: Sequence[float]) -> list[float]:
         plain = self._arrays(self.leaves)
-        expected = [_expected(*each) for each in zip(actual, plain, self._arrays(exact), strict=True)]
+        expected = [_expected_array(*each) for each in zip(actual, plain, self._arrays(exact), strict=True)]
         return [error_of(*each) for each in zip(actual, expected, scales, strict=True)]
 
     def _less(self, result: Result, exact: list[ResultLeaf] | None, *, always: bool = False) -> Difference:
         """Leaf by leaf; with arrays where some leaf is off, or `always`."""
         if self.blind:
-            return self._seen(result)
+            return self._visible_difference(result)
         leaves, plain = leaves_of(result), self._arrays(self.leaves)
         if _shape(result) != _shape(self.plain) or (exact is not None and len(exact) != len(plain)):
             return self._other_structure(result)
         actual = self._arrays(leaves)
         wider = self._arrays(exact) if exact is not None else [None] * len(plain)
-        expected = [_expected(*each) for each in zip(actual, plain, wider, strict=True)]
+        expected = [_expected_array(*each) for each in zip(actual, plain, wider, strict=True)]
         errors = [error_of(*each) for each in zip(actual, expected, self._scales, strict=True)]
         if not always and all(error <= limit for error, limit in zip(errors, self.limits, strict=True)):
             return Difference(errors)
@@ -313,7 +313,7 @@ class Standard:
         errors = errors if self.leaves else [math.inf]
         return Difference(errors, [np.empty(0, np.float32)] * len(self.leaves), dict.fromkeys(wrong, ANOTHER))
 
-    def _seen(self, result: Result) -> Difference:
+    def _visible_difference(self, result: Result) -> Difference:
         """What can be seen of a result that is no other's: structure, shapes, and NaN or infinity for numbers."""
         leaves = leaves_of(result)
         if _shape(result) != _shape(self.plain):
@@ -342,7 +342,7 @@ def _shape(result: Result) -> list[Any]:
     return [optree.tree_structure(part) for part in result]
 
 
-def _expected(actual: Any, plain: Any, exact: Any) -> Any:
+def _expected_array(actual: Any, plain: Any, exact: Any) -> Any:
     """What an array must be, element by element: as exact as there is, and as the plain mode where that is not finite.
 
     There anything may stand where the exact one is finite, and for an integer the exact one may.
@@ -374,7 +374,7 @@ def _words(actual: Any, plain: Any) -> str:
     return "has NaN or infinity in other places" if np.any(~np.isfinite(wide(plain))) else "is not 0"
 
 
-class Judged(NamedTuple):
+class CallJudgement(NamedTuple):
     """How far results are off at most, how far they may be, and what to say of it: a `fault`, or else a `warning`.
 
     An error is null where there is nothing that could be compared. Below `unseen` none is seen at all; up to what is
@@ -394,12 +394,12 @@ Again = Callable[[int], bool]
 """Whether a call that is off is right from numbers nearby."""
 
 
-def judged(
+def judge_calls(
     calls: Mapping[int, Sequence[Difference]],
     references: Mapping[int, Standard],
     moves: Measure = lambda *_: Moves(),
     nearby: Again = lambda _: False,
-) -> Judged:
+) -> CallJudgement:
     """Calls by what they are off by. Where one is off, `moves` is asked what so many nudges do to it.
 
     An array that rounding moves by more than its own size has no more than the tolerance. Where nudges do not explain
@@ -409,7 +409,7 @@ def judged(
         _call(index, call, references[index], partial(moves, index), partial(nearby, index))
         for index, call in calls.items()
     ]
-    return Judged(
+    return CallJudgement(
         tuple(max((e for row in rows if (e := row.errors[k]) is not None), default=None) for k in range(3)),  # type: ignore[arg-type]
         max((row.allowed for row in rows), default=0.0),
         next((row.fault for row in rows if row.fault), None),
@@ -424,12 +424,12 @@ def _call(
     reference: Standard,
     moves: Callable[[int], Moves],
     nearby: Callable[[], bool],
-) -> Judged:
+) -> CallJudgement:
     errors, leaves = worst(difference.errors for difference in call), reference.leaves
     near = call[0].allowed if len(call) == 1 else {}
     limits = [max(limit, near.get(k, 0.0)) for k, limit in enumerate(reference.limits)]
-    own, most = _reported(errors, limits, reference)
-    row = Judged(own, most, None, _joined(_nothing(reference.lost, index), _near(near, reference)), most)
+    own, most = _report_errors(errors, limits, reference)
+    row = CallJudgement(own, most, None, _join_sentences(_nothing(reference.lost, index), _near(near, reference)), most)
 
     def fault(errors: Sequence[float], limits: Sequence[float], where: str = "") -> str | None:
         over = [
@@ -457,23 +457,25 @@ def _call(
     multiple = FACTOR if reference.own and not reference.judged else 1.0 if reference.dtype in UNITS else MULTIPLE
     allowed = _limits(rounding.sizes, limits, multiple)
     noise = _limits(rounding.noise(reference.tolerance), limits, multiple)
-    sized = [_excused(k, error, call, reference, rounding) for k, error in enumerate(errors)]
+    sized = [_excuse_rounding(k, error, call, reference, rounding) for k, error in enumerate(errors)]
 
     def beside(nudges: int) -> str | None:
         rest = worst(moves(nudges).beside(each, reference.tolerance) for each in call if len(each.arrays))
         return fault(rest, noise, " in directions in which rounding does not move it")
 
     warning = _warning(rounding.sizes, max(noise), reference.tolerance, multiple)
-    reported, most = _reported(errors, allowed, reference, rounding.sizes)
-    unseen = _reported(errors, noise, reference, rounding.sizes)[1]
+    reported, most = _report_errors(errors, allowed, reference, rounding.sizes)
+    unseen = _report_errors(errors, noise, reference, rounding.sizes)[1]
     row = row._replace(errors=reported, allowed=max(row.allowed, most), unseen=max(row.unseen, unseen))
-    ill = row._replace(warning=_joined(row.warning, warning, _unseen(reference, rounding.sizes, index)))
+    ill = row._replace(
+        warning=_join_sentences(row.warning, warning, _unseen_sentence(reference, rounding.sizes, index))
+    )
     said = fault(sized, allowed) or beside(NUDGES)
     if said is None:
         return ill
     if nearby():
         jump = f"{said}; from numbers nearby it is right, so that the step jumps here, and each mode may be on its side"
-        return row._replace(warning=_joined(row.warning, jump))
+        return row._replace(warning=_join_sentences(row.warning, jump))
     said = fault(sized, allowed) or beside(MOST)
     return row._replace(fault=said) if said else ill
 
@@ -486,7 +488,7 @@ def right_nearby(is_right: Callable[[int], bool]) -> bool:
     return not is_right(0) and 2 * sum(map(is_right, range(1, NEARBY + 1))) >= NEARBY
 
 
-def _reported(
+def _report_errors(
     errors: Sequence[float], limits: Sequence[float], reference: Standard, moved: Sequence[float] = ()
 ) -> tuple[tuple[float | None, float | None, float | None], float]:
     """The largest error of each part of a result, and the largest limit, as parts of each array's own size.
@@ -509,7 +511,7 @@ def _zero(reference: Standard, moved: Sequence[float]) -> set[int]:
     return set() if reference.judged else reference.zero(moved)
 
 
-def _unseen(reference: Standard, moved: Sequence[float], call: int) -> str | None:
+def _unseen_sentence(reference: Standard, moved: Sequence[float], call: int) -> str | None:
     """What is said of arrays that are zero but for rounding, which may be as far off as rounding puts them."""
     zero = sorted(_zero(reference, moved))
     if not zero:
@@ -518,7 +520,7 @@ def _unseen(reference: Standard, moved: Sequence[float], call: int) -> str | Non
     return f"{reference.leaves[zero[0]].named(call)} is zero but for rounding{others}: errors there are not seen"
 
 
-def _excused(place: int, error: float, call: Sequence[Difference], reference: Standard, moves: Moves) -> float:
+def _excuse_rounding(place: int, error: float, call: Sequence[Difference], reference: Standard, moves: Moves) -> float:
     """The error; 0 of integers that rounding alone gives."""
     actual = [difference.whole[place] for difference in call if place in difference.whole]
     plain = np.asarray(reference.leaves[place].array)
@@ -530,7 +532,7 @@ def _limits(moved: Sequence[float], least: Sequence[float], multiple: float) -> 
     return [max(low, min(multiple * by, 1.0)) if by <= 1 else low for by, low in zip(several, least, strict=True)]
 
 
-def _joined(*said: str | None) -> str | None:
+def _join_sentences(*said: str | None) -> str | None:
     return "; ".join(filter(None, said)) or None
 
 

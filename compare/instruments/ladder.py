@@ -26,11 +26,11 @@ from compare import engines, workloads
 from compare.engines import cases
 from compare.engines.graphduel import steps
 from compare.engines.graphduel.steps import CompiledStep, GraphStep
-from compare.errors import described
+from compare.errors import describe_error
 from compare.instruments import parity
-from compare.instruments.judge import Standard, judged, lowest
+from compare.instruments.judge import Standard, judge_calls, lowest
 from compare.instruments.memory import numpy_memory, warm_peak
-from compare.instruments.parity import Expected
+from compare.instruments.parity import ExpectedResult
 from compare.instruments.rounding import Moves
 from compare.instruments.time.measure import steady_call
 from compare.instruments.time.rounds import own_rounds, paired_rounds
@@ -63,30 +63,38 @@ def _tape(case: Case) -> GraphStep:
     return steps.build("dynamic", case)
 
 
-def _compiled(passes: Sequence[pipeline.Pass], arena: bool) -> Callable[[Case], GraphStep]:
+def _compiled_builder(passes: Sequence[pipeline.Pass], arena: bool) -> Callable[[Case], GraphStep]:
     return lambda case: CompiledStep(case, passes=passes, arena=arena)
 
 
 RUNGS: Mapping[str, RungDefinition] = {
     TAPE: RungDefinition(None, "the dynamic engine as it is", _tape),
     "pool": RungDefinition(TAPE, "memory of earlier results reused", _tape, dynamic.pool),
-    REPLAY: RungDefinition(TAPE, "the same kernels, but nothing is recorded", _compiled(pipeline.REPLAY, False)),
-    "simplify": RungDefinition(REPLAY, "folding, common subexpressions, algebra", _compiled(pipeline.SIMPLIFY, False)),
-    "plan": RungDefinition("simplify", "an arena that results are written into", _compiled(pipeline.SIMPLIFY, True)),
+    REPLAY: RungDefinition(
+        TAPE, "the same kernels, but nothing is recorded", _compiled_builder(pipeline.REPLAY, False)
+    ),
+    "simplify": RungDefinition(
+        REPLAY, "folding, common subexpressions, algebra", _compiled_builder(pipeline.SIMPLIFY, False)
+    ),
+    "plan": RungDefinition(
+        "simplify", "an arena that results are written into", _compiled_builder(pipeline.SIMPLIFY, True)
+    ),
     "restructure": RungDefinition(
-        "plan", "products and sums in another order, steps batched", _compiled(_RESTRUCTURED, True)
+        "plan", "products and sums in another order, steps batched", _compiled_builder(_RESTRUCTURED, True)
     ),
     "fuse": RungDefinition(
         "restructure",
         "elementwise groups in blocks",
-        _compiled(_RESTRUCTURED + pipeline.FUSE + pipeline.CLEAN, True),
+        _compiled_builder(_RESTRUCTURED + pipeline.FUSE + pipeline.CLEAN, True),
     ),
-    "contract": RungDefinition("fuse", "sums of products as products: all passes", _compiled(pipeline.DEFAULT, True)),
+    "contract": RungDefinition(
+        "fuse", "sums of products as products: all passes", _compiled_builder(pipeline.DEFAULT, True)
+    ),
     NATIVE: RungDefinition("contract", "machine code for this graph: other kernels too", steps.native),
 }
 ON_CORES: Mapping[str, RungDefinition] = {
     NATIVE: RUNGS[NATIVE],
-    THREADS: RungDefinition(NATIVE, "long kernels shared by all cores, by the clock on the wall", steps.threaded),
+    THREADS: RungDefinition(NATIVE, "long kernels shared by all cores, by the clock on the wall", steps.threaded_step),
 }
 LADDER: Mapping[str, RungDefinition] = {**RUNGS, **ON_CORES}
 """All rungs, from the tape to the last, in whichever job they are timed."""
@@ -116,7 +124,7 @@ def _case(job: Job) -> Case:
 
 def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RUNGS) -> schema.Ladder:
     """Every rung that the case can be built on and that gives what the tape gives, timed side by side."""
-    rows, climbed = _climbed_all(rungs, case)
+    rows, climbed = _climb_all(rungs, case)
     within = {name: partial(_inside, rungs[name], step) for name, step in climbed.items()}
     calls = {name: steady_call(step) for name, step in climbed.items()}
     rounds, off_core = own_rounds(calls, job.budget, job.random(), within=within, warm=WARM_CALLS)
@@ -135,7 +143,7 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RU
 
 def measure_on_cores(job: Job, case: Case) -> schema.Threads:
     """Native code on one core and on all of them, where both can be, timed side by side."""
-    rows, climbed = _climbed_all(ON_CORES, case)
+    rows, climbed = _climb_all(ON_CORES, case)
     if len(climbed) == len(rows):
         calls = {name: steady_call(step) for name, step in climbed.items()}
         rounds = paired_rounds(calls, job.budget, job.random(), time.perf_counter_ns, warm=WARM_CALLS)
@@ -154,17 +162,15 @@ def is_possible(shared: Sequence[float], alone: Sequence[float], cores: int) -> 
     return ratio * cores > CACHES
 
 
-def _climbed_all(
-    rungs: Mapping[str, RungDefinition], case: Case
-) -> tuple[dict[str, schema.Rung], dict[str, GraphStep]]:
+def _climb_all(rungs: Mapping[str, RungDefinition], case: Case) -> tuple[dict[str, schema.Rung], dict[str, GraphStep]]:
     """The rows of all rungs but for their times, and the steps of those that give what the first gives."""
     rows: dict[str, schema.Rung] = {}
     climbed: dict[str, GraphStep] = {}
     expected: Any = None
     for name, rung in rungs.items():
-        rows[name], step, result = _climbed(rung, case)
+        rows[name], step, result = _climb(rung, case)
         expected = result if expected is None else expected
-        if step is not None and (off := difference(result, expected, Expected(case, 0, expected, expected))):
+        if step is not None and (off := difference(result, expected, ExpectedResult(case, 0, expected, expected))):
             rows[name].status, rows[name].reason = "disagree", off
         elif step is not None:
             climbed[name] = step
@@ -178,7 +184,7 @@ def _inside(rung: RungDefinition, step: GraphStep) -> Iterator[None]:
         yield
 
 
-def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep | None, Any]:
+def _climb(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep | None, Any]:
     """The row of a rung but for its times, its step, and what that gives."""
     try:
         with numpy_memory(), rung.within():
@@ -187,9 +193,9 @@ def _climbed(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep |
         with rung.within():
             kernels = _kernels(step, case)
     except Exception as error:  # noqa: BLE001  (whatever a rung raises is what its row says)
-        refused = engines.named(engines.OWN).errors.refuses(error)
-        return schema.Rung("unsupported" if refused else "failed", described(error), rung.base), None, None
-    row = schema.Rung("ok", None, rung.base, step.compile_seconds, peak, kernels, *_planned(step))
+        refused = engines.find_engine(engines.OWN).errors.refuses(error)
+        return schema.Rung("unsupported" if refused else "failed", describe_error(error), rung.base), None, None
+    row = schema.Rung("ok", None, rung.base, step.compile_seconds, peak, kernels, *_arena_bytes(step))
     return row, step, result
 
 
@@ -200,21 +206,23 @@ def _kernels(step: GraphStep, case: Case) -> dict[str, int]:
     return dict(sorted(graph.op_counts().items()))
 
 
-def _planned(step: GraphStep) -> tuple[int, int]:
+def _arena_bytes(step: GraphStep) -> tuple[int, int]:
     """The bytes of the arena, and the most that are live in it at once; of a rung without one, none."""
     plans = [executable.plan for executable in step.executables()]
     return (plans[0].peak, plans[0].lower_bound) if plans and plans[0].peak else (0, 0)
 
 
-def difference(result: Any, expected: Any, example: Expected | None = None) -> str | None:
+def difference(result: Any, expected: Any, example: ExpectedResult | None = None) -> str | None:
     """In words, how far a rung that gave `result` is off where the tape gave `expected`; None if it agrees.
 
     What rounding alone moves in the `example` may be further off.
     """
     if example:
-        result, expected = (parity.parted(example.case, each) for each in (result, expected))
+        result, expected = (parity.split_state(example.case, each) for each in (result, expected))
     tape = Standard(expected, None, lowest(np.asarray(leaf).dtype for leaf in optree.tree_leaves(expected)))
-    row = judged({0: tape.less(result)}, {0: tape}, lambda _, nudges: example.moves(nudges) if example else Moves())
+    row = judge_calls(
+        {0: tape.less(result)}, {0: tape}, lambda _, nudges: example.moves(nudges) if example else Moves()
+    )
     return row.fault and f"off from the tape's result: {row.fault}"
 
 

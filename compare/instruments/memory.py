@@ -35,7 +35,7 @@ import dynamic
 from compare import engines, workloads
 from compare.engines.graphduel import functions
 from compare.engines.step import Step
-from compare.errors import described
+from compare.errors import describe_error
 from compare.instruments import parity, sample
 from compare.records.cells import Memory, MemoryArm
 from compare.records.job import Job
@@ -61,7 +61,7 @@ def measure_together(job: Job) -> Memory:
     case = workload.case(str(job.size))
     expected = parity.expectations(case)
     for each in expected:  # a standard keeps what it compares with, which must be there before bytes are counted
-        each.reference.less(parity.parted(case, each.dynamic))
+        each.reference.less(parity.split_state(case, each.dynamic))
 
     def build(arm: str, case: Case) -> Step:
         step = engines.step(arm, case)
@@ -84,7 +84,7 @@ def _row(arm: str, case: Case, build: Build) -> MemoryArm:
     except WrongError as error:
         return MemoryArm("disagree", str(error))
     except Exception as error:  # noqa: BLE001  (as at the gate: whatever an arm raises is its result)
-        return MemoryArm(parity.status_of(arm, error), described(error))
+        return MemoryArm(parity.status_of(arm, error), describe_error(error))
     row.resident_growth = 0  # of a process that has held all this before, it says nothing
     return row
 
@@ -92,7 +92,7 @@ def _row(arm: str, case: Case, build: Build) -> MemoryArm:
 def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
     """What one arm of a case holds and reaches; `build` makes its step, `engines.step` if not given."""
     with numpy_memory():
-        step, growth = _warmed(arm, case, build or engines.step)
+        step, growth = _warm_step(arm, case, build or engines.step)
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
@@ -101,7 +101,7 @@ def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
     longest = max(range(len(case.lengths)), key=case.lengths.__getitem__)
     _, gradients = step(*step.examples[longest])
     classes, nodes = _classes(step, case, longest, peak, held, nbytes_of(gradients))
-    kept = kept_by_epoch(step)
+    kept = bytes_left_by_epoch(step)
     step.close()
     return MemoryArm("ok", None, peak, held, growth, kept, classes, nodes)
 
@@ -119,7 +119,7 @@ def warm_peak(step: Step) -> tuple[Any, int]:
     return result, tracemalloc.get_traced_memory()[1]
 
 
-def kept_by_epoch(step: Step) -> int:
+def bytes_left_by_epoch(step: Step) -> int:
     """The median of the bytes, Python's and NumPy's, that an epoch leaves behind."""
     readings = []
     tracemalloc.start()
@@ -135,12 +135,12 @@ def kept_by_epoch(step: Step) -> int:
 
 def resident_growth(arm: str, case: Case) -> int:
     """How far building an arm and running steady steps raises the process's resident peak, in bytes."""
-    step, growth = _warmed(arm, case, engines.step)
+    step, growth = _warm_step(arm, case, engines.step)
     step.close()
     return growth
 
 
-def _warmed(arm: str, case: Case, build: Build) -> tuple[Step, int]:
+def _warm_step(arm: str, case: Case, build: Build) -> tuple[Step, int]:
     """The step of an arm in steady state, and how far that raised the process's resident peak."""
     gc.collect()
     before = restart_resident_peak()
@@ -174,7 +174,7 @@ def resident_peak() -> int:
 def _classes(step: Step, case: Case, index: int, peak: int, held: int, gradients: int) -> tuple[dict[str, int], int]:
     executables = step.executables()
     if executables:
-        nodes, structure, plan, others = _compiled(executables, held)
+        nodes, structure, plan, others = _compiled_sizes(executables, held)
         gradients = min(peak, max(0, gradients - max(e.result_bytes for e in executables)))
         saved, caches = 0, held - plan + others
     else:
@@ -192,7 +192,7 @@ def _classes(step: Step, case: Case, index: int, peak: int, held: int, gradients
     return classes, nodes
 
 
-def _compiled(executables: list[Any], held: int) -> tuple[int, int, int, int]:
+def _compiled_sizes(executables: list[Any], held: int) -> tuple[int, int, int, int]:
     """Nodes, structure and plan bytes of the largest executable; structure bytes of all the others."""
     reports = sorted((e.report() for e in executables), key=lambda r: int(r.structure_bytes))
     largest = reports[-1]

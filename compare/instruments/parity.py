@@ -24,19 +24,19 @@ import static
 from compare import engines, steps, workloads
 from compare.engines import cases
 from compare.engines.graphduel import functions
-from compare.engines.limit import within
+from compare.engines.limit import limit_seconds
 from compare.engines.nudge import DOUBLE, FloatChange
 from compare.engines.step import Step
-from compare.errors import described
+from compare.errors import describe_error
 from compare.instruments import sample
 from compare.instruments.judge import (
     AWAY,
     TOLERANCES,
     Again,
-    Judged,
+    CallJudgement,
     Result,
     Standard,
-    judged,
+    judge_calls,
     lowest,
     right_nearby,
     unit_of,
@@ -51,7 +51,7 @@ MOST_EXAMPLES = 8
 
 
 @dataclass(frozen=True)
-class Expected:
+class ExpectedResult:
     """What an example of a case must give: `exact` is what the reference gives, `dynamic` what the dynamic engine.
 
     A reference that is `foreign` was computed by another engine, elsewhere.
@@ -70,7 +70,9 @@ class Expected:
         return self._standard(self.dynamic, self.exact)
 
     def _standard(self, dynamic: Result, exact: Result) -> Standard:
-        return Standard(parted(self.case, dynamic), parted(self.case, exact), lowest_of(self.case), judged=True)
+        return Standard(
+            split_state(self.case, dynamic), split_state(self.case, exact), lowest_of(self.case), judged=True
+        )
 
     def moves(self, nudges: int) -> Moves:
         """What rounding alone does to what the dynamic engine gives, by so many nudges.
@@ -82,11 +84,11 @@ class Expected:
         return self._moves[nudges]
 
     def _nudged(self, seed: int) -> Result:
-        return parted(self.case, _given(DYNAMIC, self.case, self.example, *self._arguments(seed)))
+        return split_state(self.case, _arm_result(DYNAMIC, self.case, self.example, *self._arguments(seed)))
 
     def _arguments(self, seed: int, unit: float = 0.0) -> tuple[Any, Any]:
         arguments = self.case.params, self.case.examples[self.example]
-        params, example = engines.named(engines.OWN).numbers.changed(arguments, FloatChange(seed, unit))
+        params, example = engines.find_engine(engines.OWN).numbers.changed(arguments, FloatChange(seed, unit))
         return params, example
 
     def is_right_nearby(self, arm: str) -> bool:
@@ -97,10 +99,10 @@ class Expected:
         """From its own numbers, of seed 0, or others."""
         unit = AWAY * unit_of(lowest_of(self.case))
         numbers = self._arguments(seed, unit) if seed else (self.case.params, self.case.examples[self.example])
-        wide, own = exact(self.case, self.example, *numbers), _given(DYNAMIC, self.case, self.example, *numbers)
+        wide, own = exact(self.case, self.example, *numbers), _arm_result(DYNAMIC, self.case, self.example, *numbers)
         reference = self._standard(own, wide)
-        result = parted(self.case, _given(arm, self.case, self.example, *numbers))
-        return judged({0: reference.less(result)}, {0: reference}).fault is None
+        result = split_state(self.case, _arm_result(arm, self.case, self.example, *numbers))
+        return judge_calls({0: reference.less(result)}, {0: reference}).fault is None
 
 
 def measure(job: Job) -> Parity:
@@ -115,7 +117,7 @@ def check(
     names: Sequence[str],
     most: int = MOST_EXAMPLES,
     limit: float | None = None,
-    references: Sequence[Expected] | None = None,
+    references: Sequence[ExpectedResult] | None = None,
 ) -> Parity:
     """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same.
 
@@ -128,15 +130,15 @@ def check(
     return Parity(**job.head, agree=agree, arms=rows, same_graph=same, kernel_calls=calls)
 
 
-def check_arm(arm: str, case: Case, expected: Sequence[Expected], limit: float | None = None) -> ParityArm:
+def check_arm(arm: str, case: Case, expected: Sequence[ExpectedResult], limit: float | None = None) -> ParityArm:
     """One arm against both references, over the examples expected. A refusal is a result, with its reason."""
     try:
-        with within(limit) if limit else nullcontext():
+        with limit_seconds(limit) if limit else nullcontext():
             step = engines.step(arm, case)
             row = check_step(step, expected, lambda place: expected[place].is_right_nearby(arm))
             step.close()
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
-        return ParityArm(status_of(arm, error), described(error), None, None, TOLERANCES[lowest_of(case)])
+        return ParityArm(status_of(arm, error), describe_error(error), None, None, TOLERANCES[lowest_of(case)])
     return row
 
 
@@ -145,43 +147,43 @@ def status_of(arm: str, error: Exception) -> Status:
     return "unsupported" if engines.refuses(arm, error) else "failed"
 
 
-def check_step(step: Step, expected: Sequence[Expected], nearby: Again = lambda _: False) -> ParityArm:
+def check_step(step: Step, expected: Sequence[ExpectedResult], nearby: Again = lambda _: False) -> ParityArm:
     """A step against both references, over the examples expected."""
     references = {place: each.reference for place, each in enumerate(expected)}
-    results = {k: parted(each.case, step(*step.examples[each.example])) for k, each in enumerate(expected)}
+    results = {k: split_state(each.case, step(*step.examples[each.example])) for k, each in enumerate(expected)}
     calls = {k: each.less(results.pop(k)) for k, each in references.items()}
-    return parity_arm(judged(calls, references, lambda place, nudges: expected[place].moves(nudges), nearby))
+    return parity_arm(judge_calls(calls, references, lambda place, nudges: expected[place].moves(nudges), nearby))
 
 
-def parity_arm(row: Judged) -> ParityArm:
+def parity_arm(row: CallJudgement) -> ParityArm:
     """The row of what was judged; JSON has no infinity, and an error without a size is null."""
     output, gradient, state = (error if error is not None and isfinite(error) else None for error in row.errors)
     status: Status = "disagree" if row.fault else "ok"
     return ParityArm(status, row.fault or row.warning, output, gradient, row.allowed, state, row.unseen)
 
 
-def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[Expected]:
+def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[ExpectedResult]:
     """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
     eager = engines.step(DYNAMIC, case)
     chosen = sample.sample(case.lengths, most)
-    return [Expected(case, index, exact(case, index), eager(*case.examples[index])) for index in chosen]
+    return [ExpectedResult(case, index, exact(case, index), eager(*case.examples[index])) for index in chosen]
 
 
 def exact(case: Case, index: int = 0, params: Any = None, example: Any = None) -> Result:
     """The loss and the gradients of an example in float64, by the dynamic engine; also from other numbers."""
-    own = engines.named(engines.OWN)
+    own = engines.find_engine(engines.OWN)
     numbers = (case.params, case.examples[index]) if example is None else (params, example)
     with own.numbers.meanwhile((), DOUBLE):
-        return _given(DYNAMIC, case, index, *own.numbers.changed(numbers, DOUBLE))
+        return _arm_result(DYNAMIC, case, index, *own.numbers.changed(numbers, DOUBLE))
 
 
-def _given(arm: str, case: Case, index: int, params: Any, example: Any) -> Result:
+def _arm_result(arm: str, case: Case, index: int, params: Any, example: Any) -> Result:
     """What an arm gives for an example of a case in other numbers."""
     other = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
     return engines.step(arm, other)(*example)
 
 
-def parted(case: Case, result: Result) -> Result:
+def split_state(case: Case, result: Result) -> Result:
     """A result with the state as a part of its own, by what messages call it, where a training step gives it."""
     parts = getattr(case.loss, functions.PARTS, None)
     return parts(result) if parts else result
@@ -195,12 +197,14 @@ def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
     """
     rewritten, example = case.static_loss or case.loss, case.examples[0]
     try:
-        tape = dynamic.record(functions.transformed(dynamic, rewritten, case.argnum), case.params, *example)
+        tape = dynamic.record(functions.transform_step(dynamic, rewritten, case.argnum), case.params, *example)
     except graphs.DTypeError:
         return None, {}
     calls = {"dynamic": _counts(tape)}
     try:
-        traced = static.trace(functions.transformed(static, cases.traced(case), case.argnum), case.params, *example)
+        traced = static.trace(
+            functions.transform_step(static, cases.traceable_loss(case), case.argnum), case.params, *example
+        )
     except Exception:  # noqa: BLE001  (the row of the arm that is traced says why)
         return None, calls
     calls["static"] = _counts(traced)

@@ -41,9 +41,9 @@ import graphs
 import static
 from compare import workloads
 from compare.engines import cases
-from compare.engines.cases import traced
+from compare.engines.cases import traceable_loss
 from compare.engines.graphduel import functions
-from compare.engines.graphduel.functions import tensor_of, transformed
+from compare.engines.graphduel.functions import tensor_of, transform_step
 from compare.errors import UnsupportedError
 from compare.instruments.time.rounds import TimedCall, own_rounds
 from compare.records.cells import Parts
@@ -98,27 +98,27 @@ def dynamic_programs(case: Case) -> dict[str, TimedCall]:
     arguments = (case.params, *case.examples[0])
     plain = [tree.tree_map(tensor_of, argument) for argument in arguments]
 
-    def made() -> list[Any]:
+    def make_leaves() -> list[Any]:
         leaves = [*plain]
-        leaves[_wanted(case)] = tree.tree_map(_needing, arguments[_wanted(case)])
+        leaves[_gradient_argument(case)] = tree.tree_map(_needing, arguments[_gradient_argument(case)])
         return leaves
 
-    needing = made()
-    step = dynamic.value_and_grad(case.loss, _wanted(case))
-    trivial = partial(_sum_of_one, _wanted(case))
-    wrapped = dynamic.value_and_grad(trivial, _wanted(case))
+    needing = make_leaves()
+    step = dynamic.value_and_grad(case.loss, _gradient_argument(case))
+    trivial = partial(_sum_of_one, _gradient_argument(case))
+    wrapped = dynamic.value_and_grad(trivial, _gradient_argument(case))
     whole = dynamic.record(step, *arguments)
     kept = _up_to(whole, sum(dynamic.record(case.loss, *arguments).op_counts().values()))
     arrays = [leaf for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)]
     return {
         "step": lambda: step(*arguments),
-        "passes": _passes(case.loss, needing, _wanted(case)),
+        "passes": _passes(case.loss, needing, _gradient_argument(case)),
         "recorded": lambda: case.loss(*needing),
         "plain": lambda: case.loss(*plain),
         "wrapped": lambda: wrapped(*arguments),
-        "bare": lambda: trivial(*made()).backward(),
-        "anew": lambda: case.loss(*made()).backward(),
-        "made": made,
+        "bare": lambda: trivial(*make_leaves()).backward(),
+        "anew": lambda: case.loss(*make_leaves()).backward(),
+        "made": make_leaves,
         "forward": straight(Graph("forward", kept.inputs, kept.nodes, kept.outputs[-1:]), arrays, arena=False),
         "kept": straight(kept, arrays, arena=False),
         "whole": straight(whole, arrays, arena=False),
@@ -165,13 +165,13 @@ def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> TimedCall:
 def static_programs(case: Case) -> dict[str, TimedCall]:
     """The programs of the static engine, over the first example of a case. Raises what compilation raises."""
     arguments = (case.params, *case.examples[0])
-    jitted = static.jit(transformed(static, traced(case), case.argnum))
+    jitted = static.jit(transform_step(static, traceable_loss(case), case.argnum))
     jitted(*arguments)
     (executable,) = jitted.executables.values()
     run, arrays = executable.binding.run, executable.inputs(arguments)
     nothing, outputs = _without_kernels(run), run(*arrays)
     guard = executable.with_run(lambda *_: outputs)  # checks its arguments, finds its binding, and has nothing to run
-    specs = _allocated(executable)
+    specs = _allocated_arrays(executable)
     there = [np.empty(shape, dtype) for shape, dtype in specs]
     return {
         "step": lambda: jitted(*arguments),
@@ -197,7 +197,7 @@ def _fill(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
         array.fill(0)
 
 
-def _allocated(executable: Executable) -> list[tuple[Any, Any]]:
+def _allocated_arrays(executable: Executable) -> list[tuple[Any, Any]]:
     """Shape and dtype of the arrays that each call allocates: what is handed out, or has no place in the arena."""
     order = executable.program.schedule
     nodes = [node for node in order.order if order.owner[node] is node and node not in order.place]
@@ -205,7 +205,7 @@ def _allocated(executable: Executable) -> list[tuple[Any, Any]]:
     return [(node.spec.shape, node.spec.dtype) for node in computed]
 
 
-def _wanted(case: Case) -> int:
+def _gradient_argument(case: Case) -> int:
     if case.argnum is None:
         raise UnsupportedError("time part by part is that of a training step, and this case takes no gradients")
     return case.argnum
@@ -241,24 +241,24 @@ def measure_parts(job: Job, case: Case) -> Parts:
         for engine in _PROGRAMS
     }
     return Parts(
-        **job.head, engines=engines, off_core=off_core, once=[compiled_by_stages(case) for _ in range(COMPILES)]
+        **job.head, engines=engines, off_core=off_core, once=[compile_stage_seconds(case) for _ in range(COMPILES)]
     )
 
 
-def compiled_by_stages(case: Case) -> dict[str, float]:
+def compile_stage_seconds(case: Case) -> dict[str, float]:
     """The seconds that each stage of compiling a step takes, and those of a compilation as a whole."""
-    step = functions.transformed(static, cases.traced(case), case.argnum)
+    step = functions.transform_step(static, cases.traceable_loss(case), case.argnum)
     arguments = (case.params, *case.examples[0])
     stages: dict[str, float] = {}
 
-    def timed(name: str, stage: Any, *args: Any) -> Any:
+    def time_stage(name: str, stage: Any, *args: Any) -> Any:
         start = time.perf_counter()
         result = stage(*args)
         stages[name] = time.perf_counter() - start
         return result
 
-    timed("whole", static.compile, step, *arguments)
-    traced = timed("tracing", trace_function, step, arguments)
-    graph, steps = timed("passes", pipeline.run, traced.graph)
-    timed("planning", Executable, traced, graph, steps)
+    time_stage("whole", static.compile, step, *arguments)
+    traced = time_stage("tracing", trace_function, step, arguments)
+    graph, steps = time_stage("passes", pipeline.run, traced.graph)
+    time_stage("planning", Executable, traced, graph, steps)
     return stages

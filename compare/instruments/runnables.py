@@ -21,7 +21,7 @@ from compare.engines.cases import signature
 from compare.engines.nudge import DOUBLE, FloatChange
 from compare.engines.state import turns_of
 from compare.engines.step import Context, StateReader, Step, TrainingFunction, Turns
-from compare.errors import EffectsError, NoGradientsError, UnsupportedError, described, place_of
+from compare.errors import EffectsError, NoGradientsError, UnsupportedError, describe_error, place_of
 from compare.instruments import judge
 from compare.instruments.judge import MULTIPLE, Result, ResultLeaf, Standard, leaves_of, lowest
 from compare.instruments.rounding import Moves, is_exact
@@ -131,11 +131,11 @@ class Runnable(ABC):
     def taken(self, result: tuple[Any, Any]) -> Result:
         """What a call has just given, and its state, as arrays that nothing changes any more."""
         arrays: Any = self.engine.numpy((*result, *self.after()))
-        return tuple(optree.tree_map(_copied, arrays))
+        return tuple(optree.tree_map(_copy_leaf, arrays))
 
     def reason(self, error: Exception) -> str:
         """What an error of an arm says."""
-        return described(error)
+        return describe_error(error)
 
     def blames(self, arm: str) -> bool:
         """Whether an error in this arm is of what is run, and not of the arm."""
@@ -210,10 +210,10 @@ class FunctionRunnable(Runnable):
     @cached_property
     def training(self) -> TrainingFunction | None:
         """The function as a whole training step, where a call shows that it is one."""
-        return self._looked[0]
+        return self._training_and_state[0]
 
     @cached_property
-    def _looked(self) -> tuple[TrainingFunction | None, StateReader]:
+    def _training_and_state(self) -> tuple[TrainingFunction | None, StateReader]:
         """The step where it trains, and what reads its state."""
         engine, function, calls = self.engine, self.function, self.calls
         now(f"made call 1 in {self.eager}")
@@ -227,7 +227,7 @@ class FunctionRunnable(Runnable):
     @property
     def state(self) -> StateReader:
         """What reads the state after a call."""
-        return self._looked[1]
+        return self._training_and_state[1]
 
     def after(self) -> tuple[Any, ...]:
         """See the base."""
@@ -262,7 +262,7 @@ class FunctionRunnable(Runnable):
     @property
     def notes(self) -> dict[str, Any]:
         """Whether the function is random or trains, what float64 refuses, and how ill-conditioned it is."""
-        told = self._told if self.checks else {}
+        told = self._facts if self.checks else {}
         return {**told, "trains": self.training is not None, "conditioning": self._conditioning}
 
     @property
@@ -275,7 +275,7 @@ class FunctionRunnable(Runnable):
         return max((off for off in (*own, *moved) if off <= 1), default=0.0)
 
     @property
-    def _told(self) -> dict[str, Any]:
+    def _facts(self) -> dict[str, Any]:
         dtype = next((each.dtype for each in self.expected.values()), "")
         told = {"random": self.random, "undoubled": self.undoubled, "uncompared": self.uncompared, "dtype": dtype}
         return {**told, "gradients": getattr(self._run, "gradients_in", ""), "undifferentiated": self.undifferentiated}
@@ -310,7 +310,7 @@ class FunctionRunnable(Runnable):
         Off it is from float64, where there is that. What nudges alone do to its result has no part in it then.
         """
         if nudges not in self._moves:
-            self._moves[nudges] = self._moved(list(self.expected.values()), nudges)
+            self._moves[nudges] = self._move_references(list(self.expected.values()), nudges)
         return self._moves[nudges][index]
 
     def is_right_nearby(self, step: Step, arm: str, index: int) -> bool:
@@ -329,16 +329,16 @@ class FunctionRunnable(Runnable):
         """In which calls a mode is right from its own numbers, of seed 0, or from others."""
         unit = judge.AWAY * judge.unit_of(self._dtype) if seed else None
         try:
-            results, plain = self._from(seed, unit, built), self._from(seed, unit)
+            results, plain = self._results_from(seed, unit, built), self._results_from(seed, unit)
             wider = any(each.wider for each in self.expected.values())
-            exact = self._from(seed, unit, exact=True) if wider else [None] * len(plain)
+            exact = self._results_from(seed, unit, exact=True) if wider else [None] * len(plain)
         except Exception:  # noqa: BLE001  (what does not run nearby tells nothing)
             return [False] * len(self.calls)
         references = [Standard(*pair, self._dtype) for pair in zip(plain, exact, strict=True)]
         pairs = enumerate(zip(references, results, strict=True))
-        return [judge.judged({k: each.less(result)}, {k: each}).fault is None for k, (each, result) in pairs]
+        return [judge.judge_calls({k: each.less(result)}, {k: each}).fault is None for k, (each, result) in pairs]
 
-    def _moved(self, references: Sequence[Standard], nudges: int) -> list[Moves]:
+    def _move_references(self, references: Sequence[Standard], nudges: int) -> list[Moves]:
         off = [[each.less_exact(each.plain, each.exact)] if each.wider and each.exact else [] for each in references]
         for seed in range(1, nudges + 1):
             plain = self._nudged(seed)
@@ -492,7 +492,7 @@ class FunctionRunnable(Runnable):
         if not self.random:
             return None
         for index, (reference, again) in enumerate(zip(references, self._results(), strict=True)):
-            row = judge.judged({index: reference.less(again)}, {index: reference}, lambda *_: Moves())
+            row = judge.judge_calls({index: reference.less(again)}, {index: reference}, lambda *_: Moves())
             if row.fault:
                 return f"{UNLIKE}: {row.fault}"
         return self.engine.draws_otherwise
@@ -500,7 +500,7 @@ class FunctionRunnable(Runnable):
     def _rounds(self, alone: Sequence[Standard], references: Sequence[Standard]) -> bool:
         """Whether rounding puts eager as far from float64 as it is: then nudges of its numbers move it about as far."""
         for nudges in (1, judge.NUDGES, judge.MOST):
-            moved = self._moved(alone, nudges)
+            moved = self._move_references(alone, nudges)
             if all(
                 off <= max(each.tolerance, MULTIPLE * by)
                 for each, moves in zip(references, moved, strict=True)
@@ -529,8 +529,8 @@ class FunctionRunnable(Runnable):
                 self.undoubled = DRAWS
                 return nothing
         try:
-            contexts = self._given
-            with self._otherwise(self.engine.numbers.meanwhile(self._held, DOUBLE)):
+            contexts = self._draw_contexts
+            with self._otherwise(self.engine.numbers.meanwhile(self._held_objects, DOUBLE)):
                 doubled = partial(self.engine.numbers.changed, change=DOUBLE)
                 exact = self._results(doubled, within=contexts)
                 if self._dtype in judge.UNITS and self._lowest(exact[0], doubled) in judge.UNITS:
@@ -549,7 +549,7 @@ class FunctionRunnable(Runnable):
             return nothing
 
     @cached_property
-    def _given(self) -> Sequence[Context]:
+    def _draw_contexts(self) -> Sequence[Context]:
         """For each call where it draws what eager draws. Raises UnsupportedError where nothing can give that again."""
         if not self.random:
             return [nullcontext] * len(self.calls)
@@ -561,22 +561,22 @@ class FunctionRunnable(Runnable):
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
         """What eager gives from nudged numbers, call by call; nothing comparable where it raises."""
         try:
-            return self._from(seed, judge.UNITS.get(self._dtype, 0.0), exact=exact)
+            return self._results_from(seed, judge.UNITS.get(self._dtype, 0.0), exact=exact)
         except Exception:  # noqa: BLE001  (from its own numbers eager has run, so that the function is fine)
             return [NOTHING] * len(self.calls)
 
-    def _from(
+    def _results_from(
         self, seed: int, unit: float | None, built: Callable[..., Any] | None = None, *, exact: bool = False
     ) -> list[Result]:
         """What eager or another mode gives from numbers nudged by a unit, None for its own; in float64 if `exact`."""
-        engine, held = self.engine, self._held
+        engine, held = self.engine, self._held_objects
         changes = [*([] if unit is None else [FloatChange(seed, unit)]), *([DOUBLE] if exact else [])]
 
-        def made(call: Any) -> Any:
+        def apply_changes(call: Any) -> Any:
             return reduce(engine.numbers.changed, changes, call)
 
         with self._otherwise(*(engine.numbers.meanwhile(held, change) for change in changes)):
-            return self._results(made, built, self._given if exact else ())
+            return self._results(apply_changes, built, self._draw_contexts if exact else ())
 
     @contextmanager
     def _otherwise(self, *changes: AbstractContextManager[None]) -> Iterator[None]:
@@ -589,7 +589,7 @@ class FunctionRunnable(Runnable):
             yield
 
     @property
-    def _held(self) -> list[Any]:
+    def _held_objects(self) -> list[Any]:
         """All that function and calls hold."""
         return [piece.of for piece in self._begin.pieces if piece.of is not None]
 
@@ -631,7 +631,7 @@ class FunctionRunnable(Runnable):
         np.random.seed(seed)  # noqa: NPY002  (the generator that a user's function may use)
 
 
-def _copied(leaf: Any) -> Any:
+def _copy_leaf(leaf: Any) -> Any:
     return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 

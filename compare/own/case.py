@@ -22,7 +22,7 @@ import numpy as np
 import static
 from compare import engines
 from compare.engines.containers import CallContainers, apart, is_container
-from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.functions import transform_step
 from compare.engines.reach import Place, ReachedCode, outermost
 from compare.errors import InputsError
 from compare.words import text
@@ -52,7 +52,7 @@ class OwnCase(Case):
 
 def _run(f: Callable[..., Any], example: Example) -> Any:
     """What `f` returns in the dynamic engine."""
-    return engines.named(engines.OWN).ops.called(f, example)
+    return engines.find_engine(engines.OWN).ops.called(f, example)
 
 
 def case_of(
@@ -70,11 +70,11 @@ def case_of(
     """
     calls = calls_in(inputs, f)
     f, brought = over_dicts(*functional(f, calls))
-    examples = checked(Inputs.like(calls, brought), f)
+    examples = check_inputs(Inputs.like(calls, brought), f)
     argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
     sizes = lengths(examples, axes)
-    if _shared([example[0] for example in examples]):
+    if _is_shared([example[0] for example in examples]):
         streams = tuple(example[1:] for example in examples)
         return OwnCase(f, examples[0][0], streams, sizes, masked=f, dims=axes, argnum=argnum)
     loss = _after_params(f)
@@ -89,10 +89,10 @@ def converting(case: Case) -> Case:
     """
     arguments = (case.params, *case.examples[0])
     try:
-        static.trace(transformed(static, case.loss, None), *arguments)
+        static.trace(transform_step(static, case.loss, None), *arguments)
     except ControlFlowError:
         try:
-            static.trace(transformed(static, static.converted(case.loss), None), *arguments)
+            static.trace(transform_step(static, static.converted(case.loss), None), *arguments)
         except Exception:  # noqa: BLE001  (the gate says why static refuses the function as it is)
             return case
         return replace(case, branches=True)
@@ -132,7 +132,7 @@ def varying_axes(examples: Examples) -> Dims | None:
         vary = {axes for axes in leaves if axes is None or any(len(set(sizes)) > 1 for sizes in axes)}
         if None in vary or (vary and len(leaves) > 1):
             return None
-        names_by_argument.append(_named(vary.pop() or (), names) if vary else None)
+        names_by_argument.append(_name_axes(vary.pop() or (), names) if vary else None)
     return tuple(names_by_argument) if names else None
 
 
@@ -144,20 +144,20 @@ def lengths(examples: Examples, dims: Dims | None) -> tuple[int, ...]:
     return tuple(sum(leaf.size for leaf in _arrays(example)) for example in examples)
 
 
-def checked(inputs: Any, function: Any = None) -> Examples:
+def check_inputs(inputs: Any, function: Any = None) -> Examples:
     """The inputs of a function as tuples of containers of arrays. Raises InputsError saying what an input is."""
     calls = calls_in(inputs, function)
     for i, example in enumerate(calls):
         if len(example) != len(calls[0]):
             raise InputsError(
-                f"{calls.name}[{i}] has {text.counted(len(example), 'argument')} and {calls.name}[0] has "
+                f"{calls.name}[{i}] has {text.count_noun(len(example), 'argument')} and {calls.name}[0] has "
                 f"{len(calls[0])}"
             )
         leaves = tree.leaves(apart(example))
         if not any(isinstance(leaf, (np.ndarray, np.generic)) for leaf in leaves):
             owner = engines.of_values(leaves)
             if owner:
-                title = engines.named(owner).title
+                title = engines.find_engine(owner).title
                 raise InputsError(
                     f"{calls.name}[{i}] holds values of {title}: compare its modes with --framework {owner} "
                     f"(framework={owner!r})"
@@ -173,7 +173,7 @@ def _as_array(leaf: Any) -> Any:
     return np.asarray(leaf) if isinstance(leaf, np.generic) else leaf
 
 
-def _shared(arguments: Sequence[Any]) -> bool:
+def _is_shared(arguments: Sequence[Any]) -> bool:
     """Whether every call gets the same arrays, and so one argument."""
     first, structure = tree.flatten(arguments[0])
     return all(
@@ -215,7 +215,7 @@ def _sizes_over_calls(argument: Sequence[Any]) -> Iterator[tuple[tuple[int, ...]
             yield tuple(zip(*(array.shape for array in leaf), strict=True))
 
 
-def _named(axes: tuple[tuple[int, ...], ...], names: dict[tuple[int, ...], str]) -> tuple[str | None, ...]:
+def _name_axes(axes: tuple[tuple[int, ...], ...], names: dict[tuple[int, ...], str]) -> tuple[str | None, ...]:
     return tuple(names.setdefault(axis, f"d{len(names)}") if len(set(axis)) > 1 else None for axis in axes)
 
 
@@ -241,14 +241,14 @@ def over_dicts(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
     brought = CallContainers(calls)
 
     @static.plain  # not converted: it writes into what it makes
-    def restored(args: Sequence[Any]) -> Sequence[Any]:
+    def restore(args: Sequence[Any]) -> Sequence[Any]:
         return brought(args)
 
     @functools.wraps(f)
-    def over(*args: Any) -> Any:
-        return f(*restored(args))
+    def wrapper(*args: Any) -> Any:
+        return f(*restore(args))
 
-    return over, brought.plain
+    return wrapper, brought.plain
 
 
 # Calls ---------------------------------------------------------------------------------------------------------------
@@ -446,12 +446,12 @@ class _Functional:
     def made(self) -> Function:
         """As a plain function of the same name."""
 
-        def called(params: Any, *args: Any) -> Any:
+        def call(params: Any, *args: Any) -> Any:
             return self(params, *args)
 
-        called.__name__ = getattr(self.f, "__name__", "f")
-        vars(called).update(vars(self.f) if hasattr(self.f, "__dict__") else {})
-        return called
+        call.__name__ = getattr(self.f, "__name__", "f")
+        vars(call).update(vars(self.f) if hasattr(self.f, "__dict__") else {})
+        return call
 
 
 def _put(values: Sequence[tuple[Any, Any, Any]]) -> None:

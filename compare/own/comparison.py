@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from compare.engines import OWN, named, of_imports
+from compare.engines import OWN, find_engine, of_imports
 from compare.engines.graphduel.standin import FRAMEWORK, as_named
 from compare.errors import CompareError, InputsError
 from compare.instruments.judge import TOLERANCES
 from compare.own import origin, run
-from compare.own.question import SIZE, Question, arms_by_name, asked_of
-from compare.own.result import Result, Stopped
+from compare.own.question import SIZE, Question, arms_by_name, question_for
+from compare.own.result import ComparisonStopped, Result
 from compare.records.cells import Parity, ParityArm
-from compare.records.record import Record, Run, Setting, of
+from compare.records.record import Record, Run, Setting, records_of
 from compare.run.progress import Reporter
 
 OURS = ("dynamic", "static", "static-converted", "static-native")
@@ -45,7 +45,7 @@ def questions(
         stands_in = name == OWN and imported == FRAMEWORK
         names = chosen[name] if modes is not None else list(OURS) if stands_in and beside else None
         asked.append(
-            replace(asked_of(name, function, inputs, names or None, **options), beside=beside, stands_in=stands_in)
+            replace(question_for(name, function, inputs, names or None, **options), beside=beside, stands_in=stands_in)
         )
     return asked
 
@@ -55,9 +55,10 @@ def _check(engines: Sequence[str], imported: str | None, function: str) -> None:
         stands_in = name == OWN and imported == FRAMEWORK
         if name != (imported or OWN) and not stands_in:
             file = function.rpartition(":")[0]
-            title = named(imported).title if imported else named(OWN).title
+            title = find_engine(imported).title if imported else find_engine(OWN).title
             raise InputsError(
-                f"--engines {','.join(engines)}: {file} is written for {title}, which {named(name).title} cannot run; "
+                f"--engines {','.join(engines)}: {file} is written for {title}, which {find_engine(name).title} "
+                "cannot run; "
                 f"our engine runs files of PyTorch's beside their own: --engines {FRAMEWORK},{OWN}"
             )
 
@@ -66,11 +67,11 @@ def _modes(name: str, modes: Sequence[str] | None) -> list[str] | None:
     """Those of these modes that an engine has, by whichever of their names."""
     if modes is None:
         return None
-    names = arms_by_name(named(name))
+    names = arms_by_name(find_engine(name))
     return [mode for mode in modes if mode in names]
 
 
-def compared(
+def compare_questions(
     asked: Sequence[Question],
     reporter: Callable[[], Reporter],
     folder: Path,
@@ -85,45 +86,45 @@ def compared(
         return _alone(first, reporter(), folder)
     numbers = folder / "numbers"
     numbers.mkdir(exist_ok=True)
-    leading = run.compared(replace(first, numbers=str(numbers)), reporter(), folder)
+    leading = run.run_question(replace(first, numbers=str(numbers)), reporter(), folder)
     records = list(leading.records[1:])
     for question in others:
         try:
             records += _beside(replace(question, numbers=str(numbers)), reporter(), folder)
-        except Stopped as stop:
+        except ComparisonStopped as stop:
             so_far = stop.result.records[1:] if stop.result else ()
             settings = {"stopped": _settings(stop.result)["stopped"] if stop.result else "in the second engine"}
-            raise Stopped(_joined(asked, leading, [*records, *so_far], **settings)) from stop.__cause__
-    return _joined(asked, leading, records)
+            raise ComparisonStopped(_join_results(asked, leading, [*records, *so_far], **settings)) from stop.__cause__
+    return _join_results(asked, leading, records)
 
 
-def _joined(asked: Sequence[Question], leading: Result, records: Sequence[Record], **more: Setting) -> Result:
+def _join_results(asked: Sequence[Question], leading: Result, records: Sequence[Record], **more: Setting) -> Result:
     settings: dict[str, Setting] = {**_settings(leading), "engines": [question.engine for question in asked], **more}
     modes = (*leading.modes, *(mode for question in asked[1:] for mode in question.modes))
-    start = msgspec.structs.replace(of(leading.records, Run)[0], settings=settings)
+    start = msgspec.structs.replace(records_of(leading.records, Run)[0], settings=settings)
     return Result(leading.name, modes, (start, *records))
 
 
 def _alone(question: Question, reporter: Reporter, folder: Path) -> Result:
     try:
-        return run.compared(question, reporter, folder)
+        return run.run_question(question, reporter, folder)
     except CompareError as error:
         error.args = (as_named(str(error)),) if question.stands_in else error.args
         raise
 
 
 def _settings(result: Result) -> dict[str, Setting]:
-    return of(result.records, Run)[0].settings
+    return records_of(result.records, Run)[0].settings
 
 
 def _beside(question: Question, reporter: Reporter, folder: Path) -> list[Record]:
     try:
-        return list(run.compared(question, reporter, folder).records[1:])
+        return list(run.run_question(question, reporter, folder).records[1:])
     except CompareError as error:
-        return [refused(question, as_named(str(error)))]
+        return [refusal_record(question, as_named(str(error)))]
 
 
-def refused(question: Question, reason: str) -> Parity:
+def refusal_record(question: Question, reason: str) -> Parity:
     """The record of an engine none of whose modes can run the file."""
     rows = {mode: ParityArm("unsupported", reason, None, None, TOLERANCES["float32"]) for mode in question.modes}
     return Parity(workload=question.name, size=SIZE, agree=True, arms=rows, same_graph=None, kernel_calls={})

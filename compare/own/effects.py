@@ -34,7 +34,7 @@ import numpy as np
 
 import dynamic
 from compare.engines import Engine
-from compare.engines.reach import ReachedCode, entries_of, held_in, is_users_class, size_of
+from compare.engines.reach import ReachedCode, entries_of, is_users_class, size_of, values_in
 from compare.errors import EffectsError, is_users
 from compare.own import traffic
 from graphs import tree
@@ -104,7 +104,7 @@ def effects_of(
             lines = look.lines(changed)
             effects += [SideEffect(f"changes {what}", lines.get(what, "")) for what in changed]
     if output is None and not trains:
-        effects.append(SideEffect(NO_RESULT, _defined(f)))
+        effects.append(SideEffect(NO_RESULT, _definition_line(f)))
     return effects
 
 
@@ -120,17 +120,17 @@ class _Look:
         """What one call wrote, the names of what it changed, and its output."""
         places, changed = list[Changeable](), list[str]()
 
-        def watched(*args: Any) -> Any:
+        def wrapper(*args: Any) -> Any:
             places.extend(_places(self.f, copies, args))
             before = [place.read() for place in places]
             output = self.f(*args)
             changed.extend(place.name for place, old in zip(places, before, strict=True) if place.read() != old)
             return output
 
-        copies, heard = _copied(self.example), list[SideEffect]()
+        copies, heard = _copy_example(self.example), list[SideEffect]()
         with _listening(heard, self.engine):
             try:
-                output = self.engine.ops.called(watched, copies)
+                output = self.engine.ops.called(wrapper, copies)
             except Exception:
                 if INPUT not in (effect.what for effect in heard):
                     raise
@@ -142,7 +142,7 @@ class _Look:
         heard = list[SideEffect]()
         with _listening(heard, self.engine):
             try:
-                self.engine.ops.called(self.f, _copied(self.example))
+                self.engine.ops.called(self.f, _copy_example(self.example))
             except Exception:  # noqa: BLE001  (a file that it removes is gone, for one)
                 return list(effects)
         later = {effect.what for effect in heard}
@@ -150,15 +150,15 @@ class _Look:
 
     def lines(self, changed: Sequence[str]) -> dict[str, str]:
         """The line of the user's that first changed each of these, as another call shows it."""
-        lines, copies = dict[str, str](), _copied(self.example)
+        lines, copies = dict[str, str](), _copy_example(self.example)
 
-        def watched(*args: Any) -> Any:
+        def wrapper(*args: Any) -> Any:
             places = [place for place in _places(self.f, copies, args) if place.name in changed]
             with _stepping(places, lines):
                 return self.f(*args)
 
         with _listening([], self.engine):
-            self.engine.ops.called(watched, copies)
+            self.engine.ops.called(wrapper, copies)
         return lines
 
 
@@ -234,7 +234,12 @@ def _listening(heard: list[SideEffect], engine: Engine) -> Iterator[None]:
     stdin = sys.stdin
     sys.stdin = _Nobody(heard)
     try:
-        with redirect_stdout(out), redirect_stderr(err), traffic.overheard(note, engine.caches), traffic.asked(note):
+        with (
+            redirect_stdout(out),
+            redirect_stderr(err),
+            traffic.overheard(note, engine.caches),
+            traffic.watch_traffic(note),
+        ):
             yield
     finally:
         sys.stdin = stdin
@@ -273,23 +278,23 @@ def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) 
     return [
         Changeable("the state of Python's random", random.getstate),
         Changeable("the state of np.random", lambda: str(np.random.get_state(legacy=False))),  # noqa: NPY002
-        Changeable("the state of dynamic's generator", _drawn),
+        Changeable("the state of dynamic's generator", _generator_state),
         *arguments,
         *places(f),
     ]
 
 
-def _drawn() -> str:
+def _generator_state() -> str:
     """The state of the dynamic engine's generator, where it is loaded."""
     random = sys.modules.get("dynamic.random")
     return "" if random is None else str(random.get_rng_state())
 
 
-def _copied(example: Sequence[Any]) -> tuple[Any, ...]:
+def _copy_example(example: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(tree.tree_map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, tuple(example)))
 
 
-def _defined(f: Callable[..., Any]) -> str:
+def _definition_line(f: Callable[..., Any]) -> str:
     code = getattr(f, "__code__", None)
     return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
 
@@ -373,13 +378,13 @@ def _items(value: Any, depth: int) -> Any:
     if isinstance(value, (list, tuple, deque, dict, set, frozenset)) and size_of(value) > MOST:
         return size_of(value)
     if isinstance(value, (list, tuple, deque)):
-        return [fingerprint(item, depth) for item in held_in(value)]
+        return [fingerprint(item, depth) for item in values_in(value)]
     if isinstance(value, dict):
         return [(fingerprint(key, depth), fingerprint(item, depth)) for key, item in entries_of(value)]
     if isinstance(value, bytearray):
         return bytes(value)
     if isinstance(value, (set, frozenset)):
-        return frozenset(map(id, held_in(value))) if size_of(value) else 0
+        return frozenset(map(id, values_in(value))) if size_of(value) else 0
     return _items(vars(value), depth) if hasattr(value, "__dict__") and is_users_class(type(value)) else None
 
 

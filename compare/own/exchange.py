@@ -21,19 +21,19 @@ import numpy as np
 import optree
 
 from compare import engines
-from compare.engines import OWN, Engine, named
+from compare.engines import OWN, Engine, find_engine
 from compare.engines.containers import named_parts, of_class
 from compare.engines.graphduel import standin
 from compare.engines.graphduel.losses import LossProgram
 from compare.engines.graphduel.programs import StandingProgram
-from compare.engines.graphduel.replay import Repeated, Replay
+from compare.engines.graphduel.replay import RepeatedDraws, Replay
 from compare.engines.graphduel.training import TrainingProgram
 from compare.engines.kinds import Kinds
 from compare.engines.step import loss_in
-from compare.engines.switches import kept
+from compare.engines.switches import keep_switches
 from compare.errors import InputsError, count_as_users
 from compare.instruments import sample
-from compare.instruments.parity import MOST_EXAMPLES, Expected
+from compare.instruments.parity import MOST_EXAMPLES, ExpectedResult
 from compare.instruments.runnables import FunctionRunnable
 from compare.own import origin
 from compare.own.case import Inputs, calls_in, case_of
@@ -81,12 +81,12 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
     arrays: dict[str, Any] = {}
     if runnable.training:
         value, _, after = runnable.expected[0].plain
-        arrays |= {"trains": np.array(True), **_numbered("value:0", [value])}
+        arrays |= {"trains": np.array(True), **_number_arrays("value:0", [value])}
         arrays |= {f"after:{name}": array for name, array in _by_name(runnable, after).items()}
     for index, reference in () if runnable.training else runnable.expected.items():
         value, gradients, *_ = reference.best
-        arrays |= _numbered(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
-        arrays |= _numbered(f"gradient:{index}", gradients)
+        arrays |= _number_arrays(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
+        arrays |= _number_arrays(f"gradient:{index}", gradients)
     for index, drawn in enumerate(runnable.draws):
         arrays |= {f"drawn:{index}:{i}": numbers for i, numbers in enumerate(drawn)}
     np.savez(Path(folder, _EXPECTED), **arrays)
@@ -101,7 +101,7 @@ def _by_name(runnable: FunctionRunnable, after: Mapping[str, Any]) -> dict[str, 
     return {name: array for name, array in state if name}
 
 
-def _numbered(before: str, tree: Any) -> dict[str, np.ndarray]:
+def _number_arrays(before: str, tree: Any) -> dict[str, np.ndarray]:
     leaves: list[Any] = optree.tree_leaves(tree)
     arrays = [np.asarray(leaf) for leaf in leaves if not isinstance(leaf, (str, bytes))]
     return {f"{before}:{i}": array for i, array in enumerate(arrays)}
@@ -118,8 +118,8 @@ def take_numbers(folder: str, kinds: Kinds, function: Any, calls: Sequence[tuple
     tensors = kinds.held(function, calls)
     stored = _read(folder, _HELD)
     if stored:
-        _check("a parameter or a buffer", tensors, _named(stored, "held:"))
-        _check("an input", dict(enumerate(kinds.arguments(calls))), _named(stored, "given:"))
+        _check("a parameter or a buffer", tensors, _select_named(stored, "held:"))
+        _check("an input", dict(enumerate(kinds.arguments(calls))), _select_named(stored, "given:"))
         for name, tensor in tensors.items():
             tensor.data.copy_(stored[f"held:{name}"])
     arrays = iter(
@@ -145,7 +145,7 @@ def stored_references(folder: str) -> dict[int, Reference]:
     """For calls by their number what they must give."""
     stored = _read(folder, _EXPECTED)
     values, gradients = _by_call(stored, "value:"), _by_call(stored, "gradient:")
-    after = _named(stored, "after:") if "trains" in stored else None
+    after = _select_named(stored, "after:") if "trains" in stored else None
     calls = range(1) if after is not None else values
     return {index: Reference(values.get(index, []), gradients.get(index, []), after) for index in calls}
 
@@ -163,10 +163,10 @@ def has_training(folder: str, function: Any, calls: Sequence[tuple[Any, ...]]) -
     """
     if stored := _read(folder, _EXPECTED):
         return "trains" in stored
-    engine = named(OWN)
+    engine = find_engine(OWN)
     before = engine.state.snapshot(function, calls)
     try:
-        with kept(engine.process.switches()):
+        with keep_switches(engine.process.switches()):
             function(*calls[0])
         return any(getattr(piece.of, "requires_grad", False) for piece in before.changed())
     finally:
@@ -180,12 +180,12 @@ def stored_draws(folder: str) -> list[list[np.ndarray]]:
 
 def _by_call(stored: Mapping[str, np.ndarray], before: str) -> dict[int, list[np.ndarray]]:
     calls: dict[int, list[np.ndarray]] = {}
-    for name, array in _named(stored, before).items():
+    for name, array in _select_named(stored, before).items():
         calls.setdefault(int(name.partition(":")[0]), []).append(array)
     return calls
 
 
-def _named(stored: Mapping[str, np.ndarray], before: str) -> dict[str, np.ndarray]:
+def _select_named(stored: Mapping[str, np.ndarray], before: str) -> dict[str, np.ndarray]:
     return {name.removeprefix(before): array for name, array in stored.items() if name.startswith(before)}
 
 
@@ -206,22 +206,22 @@ def program_of(question: Question) -> tuple[Function, Calls]:
     Raises InputsError, and whatever the file raises.
     """
     standin.stand_in()
-    function, inputs = origin.called(question.function, question.inputs)
+    function, inputs = origin.load_function(question.function, question.inputs)
     count_as_users(function)
     brought = calls_in(inputs, function)
-    engine = engines.named(engines.OWN)
+    engine = engines.find_engine(engines.OWN)
     kinds = engine.state.kinds()
     assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
     taken = take_numbers(question.numbers, kinds, function, brought)
     draws = stored_draws(question.numbers)
-    replay = Repeated(question.seed) if not question.numbers else Replay(draws)
+    replay = RepeatedDraws(question.seed) if not question.numbers else Replay(draws)
     kind: type[StandingProgram] = TrainingProgram if has_training(question.numbers, function, brought) else LossProgram
     wanted = question.gradient is not False and has_gradients(question.numbers)
     program = kind(function, brought, taken, kinds, engine.state.snapshot, replay, wanted=wanted)
     return program.made(), Inputs.like(brought, program.calls_of())
 
 
-def references(case: Case, question: Question) -> list[Expected]:
+def references(case: Case, question: Question) -> list[ExpectedResult]:
     """What calls must give, from the shortest to the longest: what PyTorch gave.
 
     Without its numbers it is what our dynamic engine gives. Raises InputsError where gradients are not of the same
@@ -233,7 +233,7 @@ def references(case: Case, question: Question) -> list[Expected]:
     for index in sample.sample(case.lengths, MOST_EXAMPLES):
         ours = eager(*case.examples[index])
         reference = _like(ours, theirs[index], question.name) if index in theirs else ours
-        expected.append(Expected(case, index, reference, ours, foreign=index in theirs))
+        expected.append(ExpectedResult(case, index, reference, ours, foreign=index in theirs))
     return expected
 
 
@@ -246,12 +246,14 @@ def _like(ours: Any, theirs: Reference, name: str) -> Any:
     if theirs.after is not None:
         (value, state), _ = ours
         after = {name: theirs.after.get(name, own) for name, own in state["tensors"].items()}
-        return (_filled("values", value, theirs.value, name), {**state, "tensors": after}), ()
+        return (_fill_structure("values", value, theirs.value, name), {**state, "tensors": after}), ()
     value, gradients = ours
-    return _filled("values", value, theirs.value, name), _filled("gradients", gradients, theirs.gradients, name)
+    return _fill_structure("values", value, theirs.value, name), _fill_structure(
+        "gradients", gradients, theirs.gradients, name
+    )
 
 
-def _filled(what: str, ours: Any, leaves: list[Any], name: str) -> Any:
+def _fill_structure(what: str, ours: Any, leaves: list[Any], name: str) -> Any:
     structure = optree.tree_structure(ours)
     if structure.num_leaves != len(leaves):
         counts = f"{len(leaves)} in PyTorch and {structure.num_leaves} in our engine"
@@ -275,14 +277,14 @@ def __getattr__(folder: str) -> Workload:
     sys.path[:] = [*document["path"], *(entry for entry in sys.path if entry not in document["path"])]
     with np.load(Path(folder, _ARRAYS), allow_pickle=False) as stored:
         arrays = [stored[f"a{i}"] for i in range(len(stored.files))]
-    dims = _decoded(document["dims"], [])
+    dims = _decode(document["dims"], [])
     if "question" in document:
         question = Question.from_dict(document["question"])
         name, (f, inputs) = question.name, program_of(question)
     else:
         origin = Origin(**document["origin"])
         name, f = origin.name, origin.load()
-        inputs = _decoded(document["inputs"], arrays, origin.space())
+        inputs = _decode(document["inputs"], arrays, origin.space())
     return workload_of(
         name, lambda: replace(case_of(f, inputs, document["gradient"], dims), branches=document["branches"])
     )
@@ -305,34 +307,34 @@ def write_bundle(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case
     }
     document = {
         "origin": asdict(origin),
-        "inputs": _encoded(list(inputs), arrays, modules),
-        "dims": _encoded(dims, []),
+        "inputs": _encode(list(inputs), arrays, modules),
+        "dims": _encode(dims, []),
         "gradient": case.argnum is not None,
         "branches": case.branches,
         "path": [str(Path(entry).resolve()) for entry in sys.path],
     }
-    return _written(folder, document, arrays)
+    return _write_bundle(folder, document, arrays)
 
 
 def write_question(folder: Path, question: Question, case: Case, dims: Any) -> str:
     """As `write_bundle`, where each worker reads the file of PyTorch's again, with the numbers that lie in a folder."""
     document = {
         "question": question.to_dict(),
-        "dims": _encoded(dims, []),
+        "dims": _encode(dims, []),
         "gradient": case.argnum is not None,
         "branches": case.branches,
         "path": [str(Path(entry).resolve()) for entry in sys.path],
     }
-    return _written(folder, document, [])
+    return _write_bundle(folder, document, [])
 
 
-def _written(folder: Path, document: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> str:
+def _write_bundle(folder: Path, document: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> str:
     np.savez(folder / _ARRAYS, **{f"a{i}": array for i, array in enumerate(arrays)})  # type: ignore[arg-type]
     (folder / _TREE).write_text(json.dumps(document), encoding="utf-8")
     return f"{__name__}:{folder}"
 
 
-def _encoded(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EMPTY) -> Any:
+def _encode(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EMPTY) -> Any:
     """JSON that says which container it was; the same array twice is one array, and a known object is its name."""
     if id(value) in names:
         return {"global": names[id(value)]}
@@ -345,34 +347,34 @@ def _encoded(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EM
     if value is None or type(value) in (bool, int, float, str):
         return {"value": value}
     if type(value) is dict:
-        return {"dict": [[_encoded(k, arrays), _encoded(v, arrays, names)] for k, v in value.items()]}
+        return {"dict": [[_encode(k, arrays), _encode(v, arrays, names)] for k, v in value.items()]}
     parts = named_parts(value)
     if id(type(value)) in names and parts is not None:
-        return {"container": [names[id(type(value))], _encoded(parts, arrays, names)]}
+        return {"container": [names[id(type(value))], _encode(parts, arrays, names)]}
     if type(value) is slice:
-        return {"slice": [_encoded(part, arrays) for part in (value.start, value.stop, value.step)]}
+        return {"slice": [_encode(part, arrays) for part in (value.start, value.stop, value.step)]}
     if type(value) in (list, tuple):
-        return {type(value).__name__: [_encoded(entry, arrays, names) for entry in value]}
+        return {type(value).__name__: [_encode(entry, arrays, names) for entry in value]}
     raise InputsError(
         f"a {type(value).__name__} among the inputs cannot be sent to a worker; use processes=0, or make it a "
         "global of the function's file if it is a module"
     )
 
 
-def _decoded(document: Any, arrays: Sequence[np.ndarray], space: Mapping[str, Any] = EMPTY) -> Any:
+def _decode(document: Any, arrays: Sequence[np.ndarray], space: Mapping[str, Any] = EMPTY) -> Any:
     ((kind, value),) = document.items()
     if kind == "global":
         return space[value]
     if kind == "array":
         return arrays[value]
     if kind == "dict":
-        return {_decoded(key, arrays): _decoded(entry, arrays, space) for key, entry in value}
+        return {_decode(key, arrays): _decode(entry, arrays, space) for key, entry in value}
     if kind == "container":
         name, parts = value
-        return of_class(space[name], _decoded(parts, arrays, space))
+        return of_class(space[name], _decode(parts, arrays, space))
     if kind == "slice":
-        return slice(*(_decoded(part, arrays) for part in value))
+        return slice(*(_decode(part, arrays) for part in value))
     if kind in ("list", "tuple"):
-        entries = [_decoded(entry, arrays, space) for entry in value]
+        entries = [_decode(entry, arrays, space) for entry in value]
         return entries if kind == "list" else tuple(entries)
     return value

@@ -12,18 +12,18 @@ from typing import Any
 import dynamic
 import static
 from compare import steps
-from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.functions import transform_step
 from compare.own import origin
 from compare.own.case import case_of
-from compare.own.workers import answered
+from compare.own.workers import answer_or_fault
 from compare.page.show import WIDTH
 from compare.records.job import Job
 from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
 from compare.words import text
 from compare.workloads.base import Case
-from graphs.drawing import beside, difference, marked, of_graph
+from graphs.drawing import beside, difference, mark_changes, of_graph
 from graphs.drawing.diagram import Change
-from graphs.drawing.difference import numbered_as
+from graphs.drawing.difference import renumber_like
 from graphs.drawing.drawing import Stage
 from graphs.drawing.text import CHANGES, changes_of, outline
 from graphs.ir import Graph, format_rows
@@ -32,18 +32,18 @@ from static.passes import pipeline
 
 def measure(job: Job) -> FunctionGraph | FunctionFault:
     """What a worker answers: `asked` are the arguments of `graph_of`."""
-    return answered(str(job.size), lambda: graph_of(**job.asked))
+    return answer_or_fault(str(job.size), lambda: graph_of(**job.asked))
 
 
 def measure_memory(job: Job) -> FunctionMemory | FunctionFault:
     """What a worker answers: `asked` are the arguments of `memory_of`."""
-    return answered(str(job.size), lambda: memory_of(**job.asked))
+    return answer_or_fault(str(job.size), lambda: memory_of(**job.asked))
 
 
 def memory_of(function: str, *, inputs: str | None, gradient: bool | None) -> FunctionMemory:
     """The memory plan of the step over the first call, compiled."""
     case = _case(function, inputs, gradient)
-    step = transformed(static, case.loss, case.argnum)
+    step = transform_step(static, case.loss, case.argnum)
     executable = static.compile(step, case.params, *case.examples[0], convert=True)
     drawn, plan = executable.draw_memory(), executable.plan
     return FunctionMemory(function.rpartition(":")[2], plan.peak, plan.lower_bound, list(drawn.buffers))
@@ -51,7 +51,7 @@ def memory_of(function: str, *, inputs: str | None, gradient: bool | None) -> Fu
 
 def _case(function: str, inputs: str | None, gradient: bool | None) -> Case:
     steps.now(f"imported {function.rpartition(':')[0]}")
-    f, calls = origin.called(function, inputs)
+    f, calls = origin.load_function(function, inputs)
     steps.now(f"called {function}")
     return case_of(f, calls, gradient, None)
 
@@ -75,35 +75,35 @@ def graph_of(
     if passes:
         return _after_passes(static.trace(static.converted(_step(static, case)), *args), unfold)
     if engine == "both":
-        return _beside(_recorded(case, args), _optimised(case, args), unfold)
+        return _beside(_record_graph(case, args), _optimise_graph(case, args), unfold)
     if engine == "dynamic":
-        graph = _recorded(case, args)
+        graph = _record_graph(case, args)
     else:
-        graph = _optimised(case, args) if optimised else static.trace(static.converted(_step(static, case)), *args)
+        graph = _optimise_graph(case, args) if optimised else static.trace(static.converted(_step(static, case)), *args)
     written = str(graph) if unfold else outline(graph, *format_rows(graph))
     return FunctionGraph(written, [Stage(graph.name, "", of_graph(graph))])
 
 
 def _step(engine: Any, case: Case) -> Callable[..., Any]:
-    return transformed(engine, case.loss, case.argnum)
+    return transform_step(engine, case.loss, case.argnum)
 
 
-def _recorded(case: Case, args: tuple[Any, ...]) -> Graph:
+def _record_graph(case: Case, args: tuple[Any, ...]) -> Graph:
     return dynamic.record(_step(dynamic, case), *args)
 
 
-def _optimised(case: Case, args: tuple[Any, ...]) -> Graph:
+def _optimise_graph(case: Case, args: tuple[Any, ...]) -> Graph:
     return static.compile(_step(static, case), *args, convert=True).graph
 
 
 def _after_passes(graph: Graph, unfold: bool) -> FunctionGraph:
     """The graph as it was traced, and after each pass that changed it; a node keeps its number."""
     before, fresh = of_graph(graph), count(len(graph))
-    stages = [Stage("traced", text.counted(len(graph), "node"), before)]
+    stages = [Stage("traced", text.count_noun(len(graph), "node"), before)]
     idle = []
     for step, after in pipeline.stages(graph):
         if step.changed:
-            diagram = numbered_as(before, of_graph(after), fresh)
+            diagram = renumber_like(before, of_graph(after), fresh)
             stages.append(
                 Stage(step.name, str(step).partition(": ")[2].replace("->", "→"), difference(before, diagram))
             )
@@ -123,11 +123,13 @@ def _beside(tape: Graph, optimised: Graph, unfold: bool) -> FunctionGraph:
     """The tape beside the optimised graph: removed is what the passes left out, added what they made."""
     before, after = of_graph(tape), of_graph(optimised)
     changed = difference(before, after)
-    left, right = marked(before, after)
+    left, right = mark_changes(before, after)
     titled = replace(left, title="dynamic: the tape of one run"), replace(right, title="static: the optimised graph")
     counts = Counter(item.change for item in changed.items if item.change)
     said = ", ".join(f"{counts[change]:,} {word}" for change, word in _CHANGES.items() if counts[change])
-    sizes = f"dynamic records {text.counted(len(tape), 'node')}, static runs {text.counted(len(optimised), 'node')}"
+    sizes = (
+        f"dynamic records {text.count_noun(len(tape), 'node')}, static runs {text.count_noun(len(optimised), 'node')}"
+    )
     rows = [f"{tape.name}: {sizes}: {said or 'the same'}", *changes_of(changed, None if unfold else 3 * CHANGES)]
     return FunctionGraph("\n".join(rows), [Stage(tape.name, said, beside(*titled))])
 

@@ -28,8 +28,8 @@ from compare.records.cells import Glimpse
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.own import FunctionLook
-from compare.records.record import Failure, Record, of
-from compare.records.results import unfolded
+from compare.records.record import Failure, Record, records_of
+from compare.records.results import unfold
 from compare.run import product
 from compare.run.environment import cache_folder
 
@@ -46,7 +46,7 @@ def unkept(_: str) -> None:
 
 
 @contextmanager
-def opened(questions: Sequence[Question], notice: Notice = unkept, *, resume: bool = False) -> Iterator[Path]:
+def open_folder(questions: Sequence[Question], notice: Notice = unkept, *, resume: bool = False) -> Iterator[Path]:
     """The folder of a comparison, which is gone when the block ends well; what has ended is kept from any other end.
 
     So results are saved inside the block. `notice` says that something is kept.
@@ -58,7 +58,7 @@ def opened(questions: Sequence[Question], notice: Notice = unkept, *, resume: bo
         try:
             folder = _place(questions)
             folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(journal.locked(folder, unkept))
+            stack.enter_context(journal.hold_lock(folder, unkept))
         except (OSError, CompareError) as error:
             if resume:
                 said = str(error).partition(";")[0]
@@ -111,7 +111,7 @@ class Answers(Journal):
                 results.append(self.path, record)
             except (OSError, ResultsError) as error:
                 self.notice(f"not kept, so that --resume asks again: {error}")
-        self.records += unfolded(record)
+        self.records += unfold(record)
 
     def has(self, job: Job) -> bool:
         """Whether an earlier start had an answer to a job, which is then among those at hand."""
@@ -121,7 +121,7 @@ class Answers(Journal):
 
     def take_glimpse(self, job: Job) -> None:
         """What the process of a job had told in an earlier start is among those at hand."""
-        self.records += [glimpse for glimpse in of(self.earlier, Glimpse) if glimpse.label == job.title][-1:]
+        self.records += [glimpse for glimpse in records_of(self.earlier, Glimpse) if glimpse.label == job.title][-1:]
 
 
 def files() -> dict[str, str]:
@@ -161,7 +161,7 @@ def _reason(folder: Path) -> str:
         kept = [record for path in folder.glob(JOURNALS) for record in results.read(path)]
     except ResultsError as error:
         return str(error)
-    looks = of(kept, FunctionLook)
+    looks = records_of(kept, FunctionLook)
     changed = [
         Path(file).name for look in looks for file, digest in look.files.items() if _digest(Path(file)) != digest
     ]

@@ -20,19 +20,19 @@ from weakref import WeakValueDictionary
 from compare import engines, steps
 from compare.engines import Engine
 from compare.engines.graphduel.standin import as_named
-from compare.engines.limit import within
-from compare.errors import CompareError, EffectsError, FunctionError, InputsError, count_as_users, described
+from compare.engines.limit import limit_seconds
+from compare.errors import CompareError, EffectsError, FunctionError, InputsError, count_as_users, describe_error
 from compare.instruments import inspection, parity, rounding
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time import measure as timing
 from compare.instruments.time.measure import Limited
 from compare.own import effects, exchange, journal, origin, plan, traffic
-from compare.own.case import calls_in, case_of, checked, converting
+from compare.own.case import calls_in, case_of, check_inputs, converting
 from compare.own.effects import SideEffect
 from compare.own.journal import Answers
 from compare.own.plan import ComparisonPlan
 from compare.own.question import Calls, Function, Question
-from compare.own.workers import Account, answered
+from compare.own.workers import Account, answer_or_fault
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
 from compare.records.journal import Journal
@@ -97,7 +97,7 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
         return subject
     steps.now(f"called {question.name}")
     if not question.stands_in:  # what a step of PyTorch's does besides its result, PyTorch's own worker tells
-        look_for_effects(subject, checked(calls, function)[0])
+        look_for_effects(subject, check_inputs(calls, function)[0])
     case = case_of(function, calls, question.gradient, dims)
     subject.case = converting(case) if question.arms[1:] else case
     return subject
@@ -118,29 +118,29 @@ def look_for_effects(subject: Subject, call: tuple[Any, ...], *, trains: bool = 
 def measure(job: Job) -> Record:
     """What a worker answers; what is wrong with the user's file is an answer too."""
     question = Question.from_dict(job.asked)
-    return answered(question.function, lambda: _answer(question, job))
+    return answer_or_fault(question.function, lambda: _answer(question, job))
 
 
 def _answer(question: Question, job: Job) -> Record:
     steps.now(f"started {question.adapter.title}")
     question.started()
     steps.now(f"imported {question.function.rpartition(':')[0]}")
-    called = exchange.program_of if question.stands_in else _called
+    called = exchange.program_of if question.stands_in else _function_and_calls
     subject = subject_of(question, *called(question))
     if not subject.engine.is_reference:
         gc.freeze()  # what is loaded now is not walked by each collection below
         return times(subject, job)
     assert subject.case is not None  # noqa: S101  (made above)
-    source = bundled(Path(question.folder), subject) if question.processes else ""
-    answers = Answers(records=untimed(subject))
+    source = write_subject(Path(question.folder), subject) if question.processes else ""
+    answers = Answers(records=untimed_records(subject))
     if not source:
         here = Pool(Serial(raises=True), Here(subject, answers))
         plan.follow(ComparisonPlan(question), Runner(answers, _Steps(), here, question.limit, strict=True))
     return subject.look(source, answers.records)
 
 
-def _called(question: Question) -> tuple[Function, Calls]:
-    return origin.called(question.function, question.inputs)
+def _function_and_calls(question: Question) -> tuple[Function, Calls]:
+    return origin.load_function(question.function, question.inputs)
 
 
 class _Steps(Reporter):
@@ -152,7 +152,7 @@ class _Steps(Reporter):
         steps.now(f"measured {label}")
 
 
-def bundled(folder: Path, subject: Subject, dims: Any = None) -> str:
+def write_subject(folder: Path, subject: Subject, dims: Any = None) -> str:
     """The source of a bundle in the folder. Raises InputsError where function or inputs cannot reach a worker."""
     assert subject.case is not None  # noqa: S101  (only what has a case is sent)
     if subject.question.stands_in:
@@ -180,7 +180,7 @@ def times(subject: Subject, job: Job) -> Time:
         checks=is_first or question.checks, needed=question.gradient is True,
     )  # fmt: skip
     names = {arm: question.mode(arm) for arm in job.arms}
-    with silenced():
+    with silence_output():
         if is_first:
             exchange.leave_numbers(question.numbers, engine, subject.function, subject.calls)
         try:
@@ -191,7 +191,7 @@ def times(subject: Subject, job: Job) -> Time:
         except CompareError:
             raise
         except Exception as error:
-            if (explained := _effects_of(runnable, subject) or _explained(subject, error)) is error:
+            if (explained := _effects_of(runnable, subject) or _explain_error(subject, error)) is error:
                 raise
             raise explained from error
         subject.differentiates = runnable.argnum is not None
@@ -220,7 +220,7 @@ def _effects_of(runnable: FunctionRunnable, subject: Subject) -> Exception | Non
     return None
 
 
-def _explained(subject: Subject, error: Exception) -> Exception:
+def _explain_error(subject: Subject, error: Exception) -> Exception:
     """The error as the framework tells it in a sentence, where it does."""
     said = subject.engine.errors.said(error)
     return FunctionError(f"{subject.question.function}: {said}") if said else error
@@ -233,25 +233,25 @@ def _as_written(subject: Subject) -> None:
     try:
         subject.function(*subject.calls[0])
     except Exception as error:
-        if (explained := _explained(subject, error)) is not error:
+        if (explained := _explain_error(subject, error)) is not error:
             raise explained from error
 
 
 def _limits(question: Question) -> Limited:
     """The limit of each mode but the base, at which a worker is ended: a compiler may be in native code."""
 
-    def limited(arm: str) -> AbstractContextManager[None]:
+    def limit_arm(arm: str) -> AbstractContextManager[None]:
         if arm == question.base:
             return traffic.one_process(question.function)
-        return steps.bounded(question.limit) if steps.is_asked() else within(question.limit)
+        return steps.bound_seconds(question.limit) if steps.is_asked() else limit_seconds(question.limit)
 
-    return limited
+    return limit_arm
 
 
 # Where each has a job of its own --------------------------------------------------------------------------------------
 
 
-def untimed(subject: Subject) -> list[Record]:
+def untimed_records(subject: Subject) -> list[Record]:
     """The gate's record, and those that need no clock where the gate admits an arm.
 
     These are shape policies where calls differ, hints where there are any, and for the report the graphs of the step.
@@ -259,9 +259,9 @@ def untimed(subject: Subject) -> list[Record]:
     question, case = subject.question, subject.case
     assert case is not None  # noqa: S101  (only a case has a gate of its own)
     job = ComparisonPlan(question).job(kind_of(Parity), question.arms)
-    with silenced():
+    with silence_output():
         record = _gate(job, case, question)
-        if len(plan.admitted(question, [record])) < 2:
+        if len(plan.admitted_arms(question, [record])) < 2:
             return [record]
         looks: list[Callable[..., Record | None]] = [
             inspection.shape_policies,
@@ -279,7 +279,7 @@ def _alone(job: Job, look: Callable[[], Record | None]) -> Record | None:
     except CompareError:
         raise
     except Exception as error:  # noqa: BLE001  (the function has run, so that the fault is of this look)
-        return failure(job, described(error))
+        return failure(job, describe_error(error))
 
 
 def _gate(job: Job, case: Case, question: Question) -> Parity:
@@ -331,13 +331,13 @@ class Here:
         if case is None:
             return self._anew(job)
         if job.kind == kind_of(FunctionLook):
-            return self.subject.look(records=untimed(self.subject))
+            return self.subject.look(records=untimed_records(self.subject))
         try:
-            environment.moved(job)
-            with pinned(), silenced():
+            environment.shift_memory(job)
+            with pin_process(), silence_output():
                 record = valid(handler(replace(job, source=_live(case)))())
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
-            return failure(job, described(error))
+            return failure(job, describe_error(error))
         if isinstance(record, Memory):
             for row in record.arms.values():
                 row.resident_growth = 0  # of a process that has held all this before, it says nothing
@@ -373,7 +373,7 @@ def __getattr__(name: str) -> Workload:
 
 
 @contextmanager
-def restored(subject: Subject) -> Iterator[None]:
+def restore_arguments(subject: Subject) -> Iterator[None]:
     """Inside, a framework's function may change what its arguments hold; that is as before then."""
     before = None if subject.case is not None else subject.engine.state.snapshot(subject.function, subject.calls)
     try:
@@ -394,14 +394,14 @@ class _Nowhere(io.TextIOBase):
 
 
 @contextmanager
-def silenced() -> Iterator[None]:
+def silence_output() -> Iterator[None]:
     """Inside, nothing is shown of what Python prints: a function that is measured prints its line many times."""
     with redirect_stdout(_Nowhere()), redirect_stderr(_Nowhere()):
         yield
 
 
 @contextmanager
-def pinned() -> Iterator[None]:
+def pin_process() -> Iterator[None]:
     """One core and one BLAS thread inside, as a worker has; as before outside."""
     from threadpoolctl import threadpool_limits
 

@@ -46,13 +46,13 @@ class Origin:
 
     def load(self) -> Any:
         """The object, its module imported now if need be."""
-        return reduce(getattr, self.name.split("."), self._imported())
+        return reduce(getattr, self.name.split("."), self._import())
 
     def space(self) -> dict[str, Any]:
         """The globals of its module."""
-        return vars(self._imported())
+        return vars(self._import())
 
-    def _imported(self) -> ModuleType:
+    def _import(self) -> ModuleType:
         return importlib.import_module(self.module) if self.file is None else import_file(Path(self.file))
 
 
@@ -127,7 +127,7 @@ def _file_of_module(name: str) -> Path | None:
     return None
 
 
-def named(written: str) -> Any:
+def load_object(written: str) -> Any:
     """The object at `FILE.py:name`. Raises InputsError where there is no such file or name, and what the file does."""
     return PlaceInFile.of(written).load()
 
@@ -140,7 +140,7 @@ def source(written: str) -> str:
         return ""
 
 
-def called(function: str, inputs: str | None) -> tuple[Any, Inputs]:
+def load_function(function: str, inputs: str | None) -> tuple[Any, Inputs]:
     """The function at `FILE.py:name` and its calls, at another such place or under one of INPUTS in the same file.
 
     Calls are a list, or what a function makes. `inputs` alone, without a file, is a name in the same file. A function
@@ -167,7 +167,7 @@ def _beside(function: str, place: PlaceInFile) -> tuple[str, Any]:
     raise InputsError(f"{function} needs inputs to be called with: write {how}")
 
 
-def hidden(path: Path) -> list[str]:
+def hidden_packages(path: Path) -> list[str]:
     """The files and folders beside a file that are named as packages of ours: `import graphs` there is still ours.
 
     Our packages themselves hide nothing: a checkout that was installed from has the same ones.
@@ -208,7 +208,7 @@ def import_file(path: Path) -> ModuleType:
 
     try:
         with traffic.one_process(path.name):
-            module = _executed(spec, name, inside=bool(inside))
+            module = _execute_module(spec, name, inside=bool(inside))
     except BaseException as error:
         sys.modules.pop(name, None)
         if isinstance(error, SystemExit):
@@ -218,7 +218,7 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
-def _executed(spec: ModuleSpec, name: str, *, inside: bool) -> ModuleType:
+def _execute_module(spec: ModuleSpec, name: str, *, inside: bool) -> ModuleType:
     """The module, run; that of a package may have been run by the package."""
     if inside:
         importlib.import_module(name.rpartition(".")[0])
@@ -269,12 +269,12 @@ def onnx_module(path: Path, name: str) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(path)
     rng = np.random.default_rng(0)
-    call = tuple(_made(rng, label, spec) for label, spec in model.inputs.items())
+    call = tuple(_make_argument(rng, label, spec) for label, spec in model.inputs.items())
     vars(module).update({MODEL: model, "inputs": [call]})
     return module
 
 
-def _made(rng: np.random.Generator, label: str, spec: TensorSpec | None) -> Any:
+def _make_argument(rng: np.random.Generator, label: str, spec: TensorSpec | None) -> Any:
     """Normal numbers, zeros and ones, or bools: small integers are places that most tables have."""
     if spec is None:
         raise InputsError(f"the input {label} of the model is no tensor; write a function in Python that calls it")

@@ -13,12 +13,12 @@ from compare.claims.verdict import verdict
 from compare.instruments.time.measure import COLD
 from compare.instruments.watch import ARMS as LEDGERS
 from compare.own.question import REPEATS, SIZE, Arms, Question
-from compare.own.result import merged
+from compare.own.result import merge_records
 from compare.records import cells
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.own import FunctionLook
-from compare.records.record import Failure, Records, kind_of, of
+from compare.records.record import Failure, Records, kind_of, records_of
 from compare.run.executors import groups
 from compare.run.runner import Runner, Wanted
 from compare.words import text
@@ -85,7 +85,7 @@ class ComparisonPlan:
             return []
         both = set(question.adapter.arms[:2]) <= set(arms)
         climbs, taken_apart = both and (question.apart or question.beside), both and question.apart
-        gradient = any(look.settings.get("gradient") for look in of(first, FunctionLook))
+        gradient = any(look.settings.get("gradient") for look in records_of(first, FunctionLook))
         ledgers = [arm for arm in arms if question.apart and arm in LEDGERS]
         clocked = [*(["ladder", "threads"] if climbs else []), *(["parts"] if taken_apart and gradient else [])]
         memories = [arm for arm in arms if not question.adapter.mode(arm).uncounted]
@@ -106,7 +106,7 @@ class ComparisonPlan:
 
     def whole(self, answers: Records) -> list[Job]:
         """All jobs in their order, as far as answers say."""
-        right, with_source = admitted(self.question, answers), replace(self, source=source_of(answers))
+        right, with_source = admitted_arms(self.question, answers), replace(self, source=source_of(answers))
         later = [*with_source.times(right), *with_source.further(answers, tuple(right))]
         return [*self.first(), *(later if self.question.processes else [])]
 
@@ -114,9 +114,9 @@ class ComparisonPlan:
 def _title(question: Question, kind: str, arms: Arms, process: int | None) -> str:
     """What the user calls a job: `times of compile, process 2`, `memory of compile`."""
     if kind != kind_of(Time):
-        return f"{kind} of {text.listed([question.mode(arm) for arm in arms])}"
+        return f"{kind} of {text.join_words([question.mode(arm) for arm in arms])}"
     others = [arm for arm in arms if arm != question.base] or [question.base]
-    modes = text.listed(list(map(question.mode, others)))
+    modes = text.join_words(list(map(question.mode, others)))
     if process == COLD:
         return f"first calls of {modes}"
     return f"times of {modes}" + (f", process {process}" if process else "")
@@ -124,13 +124,13 @@ def _title(question: Question, kind: str, arms: Arms, process: int | None) -> st
 
 def source_of(answers: Records) -> str:
     """Where other workers find function and calls, if the first has put them there."""
-    return next((look.source for look in of(answers, FunctionLook) if look.source), "")
+    return next((look.source for look in records_of(answers, FunctionLook) if look.source), "")
 
 
-def admitted(question: Question, answers: Records) -> list[str]:
+def admitted_arms(question: Question, answers: Records) -> list[str]:
     """The arms that the gate lets through, and those whose process has told nothing of them."""
-    compared = [*of(answers, Parity), *of(answers, Time)]
-    gate = cells.admitted(compared, question.mode(question.base), wrong=not question.adapter.is_reference)
+    compared = [*records_of(answers, Parity), *records_of(answers, Time)]
+    gate = cells.admit_arms(compared, question.mode(question.base), wrong=not question.adapter.is_reference)
     return [arm for arm in question.arms if gate.arms and question.mode(arm) not in {*gate.refused, *gate.ended}]
 
 
@@ -143,8 +143,8 @@ def look(question: Question, runner: Runner) -> Question:
     If all modes that compile were ended at their limit, the base has a process alone.
     """
     records = runner.journal.records
-    runner.jobs(_told(question, runner, ComparisonPlan(question).first()))
-    bases = [time for time in of(records, Time) if question.mode(question.base) in time.arms]
+    runner.jobs(_stop_slow_modes(question, runner, ComparisonPlan(question).first()))
+    bases = [time for time in records_of(records, Time) if question.mode(question.base) in time.arms]
     if not (question.adapter.is_reference or bases):
         _one_more(question, runner, (question.base,))
     wider = question.with_written(records)
@@ -156,7 +156,7 @@ def look(question: Question, runner: Runner) -> Question:
 def _one_more(question: Question, runner: Runner, arms: Arms) -> None:
     job = ComparisonPlan(question).time(arms, COLD if question.processes else None)
     runner.reporter.pace.expect([job])
-    runner.jobs(_told(question, runner, [job]))
+    runner.jobs(_stop_slow_modes(question, runner, [job]))
 
 
 def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
@@ -168,25 +168,25 @@ def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
     question, reporter, first = plan.question, runner.reporter, list(runner.journal.records)
     for words in _first_calls(question, first):
         reporter.notice(words)
-    right = admitted(question, first)
+    right = admitted_arms(question, first)
     jobs, further = plan.times(right), plan.further(first, tuple(right))
     reporter.pace.expect([*jobs[expected:], *further])
     for _ in range(len(jobs), expected):
         reporter.skip()
-    runner.jobs(_told(question, runner, _times(plan, runner, len(jobs))))
+    runner.jobs(_stop_slow_modes(question, runner, _times(plan, runner, len(jobs))))
     runner.jobs((job, {}) for job in further)
 
 
 def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]:
     """The times of the arms that are still right, process after process; what drops out of so many jobs is skipped."""
     question, records, lost = plan.question, runner.journal.records, set[str]()
-    right, count = admitted(question, records), 0
+    right, count = admitted_arms(question, records), 0
     for process in plan.processes:
         for arms in plan.groups(right):
             before = len(records)
             yield plan.time(arms, process)
-            lost |= _lost(records[before:], arms)
-            right = [arm for arm in admitted(question, records) if not lost & {arm, question.base}]
+            lost |= _lost_arms(records[before:], arms)
+            right = [arm for arm in admitted_arms(question, records) if not lost & {arm, question.base}]
             count += 1
         for words in _so_far(question, records, process - COLD):
             runner.reporter.notice(words)
@@ -194,21 +194,23 @@ def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]
         runner.reporter.skip()
 
 
-def _told(question: Question, runner: Runner, jobs: Iterable[Job]) -> Iterator[Wanted]:
+def _stop_slow_modes(question: Question, runner: Runner, jobs: Iterable[Job]) -> Iterator[Wanted]:
     """The jobs; after each what is done about a mode that was ended at its limit."""
     for job in jobs:
         before = len(runner.journal.records)
         yield job, {}
-        if not all(row.whole for time in of(runner.journal.records[before:], Time) for row in time.arms.values()):
+        if not all(
+            row.whole for time in records_of(runner.journal.records[before:], Time) for row in time.arms.values()
+        ):
             mode, limit = question.mode(job.arms[-1]), question.limit
             then = "tried once more, with the code that it has left" if job.process == COLD else "not timed"
             said = f"{mode} had not come through its first calls in {limit:.0f} s (--limit): it is {then}"
             runner.reporter.notice(said)
 
 
-def _lost(answer: Records, arms: Sequence[str]) -> set[str]:
+def _lost_arms(answer: Records, arms: Sequence[str]) -> set[str]:
     """Of a process that was lost, the arm that it names, or the last."""
-    failures = of(answer, Failure) if not of(answer, Time) else []
+    failures = records_of(answer, Failure) if not records_of(answer, Time) else []
     named = {arm for arm in arms if any(f" in {arm}" in failure.error for failure in failures)}
     return named or set((arms[1:][-1:] or arms) if failures else ())
 
@@ -217,7 +219,7 @@ def _first_calls(question: Question, first: Records) -> Iterator[str]:
     """`first pass over the calls, with nothing compiled before: compile 32 s, eager 21 ms`, where that is known."""
     if question.adapter.is_reference or not question.processes:
         return
-    took = verdict(list(merged(first))).first.values
+    took = verdict(list(merge_records(first))).first.values
     if len(took) > 1:
         each = ", ".join(f"{mode} {text.seconds(seconds)}" for mode, seconds in took.items())
         yield f"first pass over the calls, with nothing compiled before: {each}"
@@ -227,7 +229,7 @@ def _so_far(question: Question, answers: Records, done: int) -> Iterator[str]:
     """What is known after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
     if not 0 < done < question.processes or question.adapter.is_reference:
         return
-    so_far = verdict(list(merged(answers)))
+    so_far = verdict(list(merge_records(answers)))
     for mode, ratio in so_far.of_base.items():
         bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio.bounded else ""
         yield (

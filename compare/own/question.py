@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from compare.engines import Engine, named
+from compare.engines import Engine, find_engine
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
 from compare.instruments.time.rounds import ClockName, clock_name
 from compare.records.machines import Device
 from compare.records.own import FunctionLook
-from compare.records.record import Records, of
+from compare.records.record import Records, records_of
 from compare.workloads import nearest
 
 Function = Callable[..., Any]
@@ -31,7 +31,7 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class Question:
-    """`function` and `inputs` are places, `FILE.py:name`; the second may be empty, as in `origin.called`.
+    """`function` and `inputs` are places, `FILE.py:name`; the second may be empty, as in `origin.load_function`.
 
     `arms` are those of the `engine`, the one first that compiles nothing. `processes` workers measure, 0 for the one
     that looks. A step is the value with the gradients in argument 0, unless `gradient` is False; None lets our engines
@@ -78,7 +78,7 @@ class Question:
     @property
     def adapter(self) -> Engine:
         """The adapter of the engine."""
-        return named(self.engine)
+        return find_engine(self.engine)
 
     @property
     def name(self) -> str:
@@ -128,13 +128,13 @@ class Question:
         """The question with the mode in which the file is as written, where the first look has seen it compile."""
         written = self.adapter.written
         arm = self.adapter.arms[self.adapter.modes.index(written)] if written else self.base
-        compiles = any(look.settings.get("compiles") for look in of(first, FunctionLook))
+        compiles = any(look.settings.get("compiles") for look in records_of(first, FunctionLook))
         return replace(self, arms=(*self.arms, arm)) if compiles and arm not in self.arms else self
 
 
-def asked_of(engine: str, function: str, inputs: str, modes: Sequence[str] | None, **options: Any) -> Question:
+def question_for(engine: str, function: str, inputs: str, modes: Sequence[str] | None, **options: Any) -> Question:
     """The question. Raises InputsError for a mode that is none, and where the engine is not installed."""
-    adapter = named(engine)
+    adapter = find_engine(engine)
     if adapter.missing:
         raise InputsError(adapter.missing)
     return Question(adapter.name, function, inputs, arms_of(adapter, modes), **options)

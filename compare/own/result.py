@@ -10,13 +10,13 @@ from typing import Any
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from compare.claims.verdict import Measured
+from compare.claims.verdict import MeasuredFunction
 from compare.errors import CompareError, NothingMeasuredError
 from compare.page import show
 from compare.records import cells, journal, results
 from compare.records.cells import Compilations, Ledger, Memory, MemoryArm, Parity, SourceLines, Time
 from compare.records.own import FunctionLook
-from compare.records.record import Arm, Failure, OfArms, Record, Records, of
+from compare.records.record import Arm, Failure, OfArms, Record, Records, records_of
 
 TOGETHER: tuple[type[OfArms], ...] = (Parity, Compilations, Memory, Ledger, SourceLines)
 """Kinds that become one record of a run."""
@@ -24,7 +24,7 @@ SCHEMA = 1
 """The version of `Result.to_dict`; a field may be added without a new one."""
 
 
-class Stopped(KeyboardInterrupt):
+class ComparisonStopped(KeyboardInterrupt):
     """A comparison was stopped: `result` is what its finished processes say, shown too; None where there is none."""
 
     def __init__(self, result: Result | None) -> None:
@@ -33,7 +33,7 @@ class Stopped(KeyboardInterrupt):
 
 
 @dataclass(frozen=True, repr=False)
-class Result(Measured):
+class Result(MeasuredFunction):
     """What comparing one function gave: `records` are those of a run of the suite, `verdict` follows from them."""
 
     @property
@@ -74,7 +74,7 @@ class Result(Measured):
         from compare.page.function import finish
 
         folder = empty(Path(directory), overwrite=overwrite)
-        with journal.locked(folder, results.silent):
+        with journal.hold_lock(folder, results.silent):
             empty(folder, overwrite=overwrite)
             results.replace(folder / results.RESULTS, self.records)
             finish(folder, list(self.records))
@@ -103,12 +103,14 @@ def empty(folder: Path, *, overwrite: bool = False) -> Path:
     return folder
 
 
-def merged(records: Records) -> Iterator[Record]:
+def merge_records(records: Records) -> Iterator[Record]:
     """The records, those of a kind as one but for times. What a process refused stands, else what the first found.
 
     A mode that was ended at its limit and came through later, with compiled code in its cache, came through.
     """
-    together = {kind: replace(some[0], arms=cells.together(some)) for kind in TOGETHER if (some := of(records, kind))}
+    together = {
+        kind: replace(some[0], arms=cells.together(some)) for kind in TOGETHER if (some := records_of(records, kind))
+    }
     gate = together.get(Parity)
     rows = {} if gate is None else {mode: row for mode, row in gate.arms.items() if row.status != "ok"}
     bad = {mode: Arm(row.status, row.reason) for mode, row in rows.items()}

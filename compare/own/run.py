@@ -11,27 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from compare import engines
-from compare.errors import FunctionError, InputsError, refused
+from compare.errors import FunctionError, InputsError, refuse_exit
 from compare.own import measure, plan
 from compare.own.journal import Answers
 from compare.own.plan import ComparisonPlan
-from compare.own.question import LIMIT, REPEATS, SECONDS, Question, asked_of
-from compare.own.result import Result, Stopped, merged
+from compare.own.question import LIMIT, REPEATS, SECONDS, Question, question_for
+from compare.own.result import ComparisonStopped, Result, merge_records
 from compare.own.workers import Workers
 from compare.page.show import ALONE, HERE, WORKERS
 from compare.records.cells import Compilations, Glimpse, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
-from compare.records.record import OWN, Bare, Failure, Record, Records, Setting, of
+from compare.records.record import OWN, Bare, Failure, Record, Records, Setting, records_of
 from compare.run.executors import Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
-from compare.run.runner import Runner, started
+from compare.run.runner import Runner, start_record
 from compare.words import text
 from graphs import tree
 
 
-def compared(question: Question, reporter: Reporter, folder: Path | None = None) -> Result:
+def run_question(question: Question, reporter: Reporter, folder: Path | None = None) -> Result:
     """The result of fresh processes: the first look at the function, those that meet an empty cache, and the others.
 
     In a framework a mode has a first process of its own. If all of these are ended at their limit, the base
@@ -44,14 +44,14 @@ def compared(question: Question, reporter: Reporter, folder: Path | None = None)
     with _workers(question, reporter, folder) as (question, workers):
         answers = workers.journal.records
         try:
-            question = _asked(question, workers)
+            question = _next_question(question, workers)
             environment = run_job(Job("environment"), question.limit)
         except KeyboardInterrupt as stop:
-            raise Stopped(_so_far(question, answers, where)) from stop
+            raise ComparisonStopped(_so_far(question, answers, where)) from stop
     return result(question, answers, where, environment)
 
 
-def _asked(question: Question, workers: Runner) -> Question:
+def _next_question(question: Question, workers: Runner) -> Question:
     """The question, all of whose jobs are done."""
     ahead = [] if question.adapter.is_reference else ComparisonPlan(question).times(question.arms)
     workers.reporter.pace.expect([*ComparisonPlan(question).first(), *ahead])
@@ -71,14 +71,14 @@ def _so_far(question: Question, answers: Records, where: str) -> Result | None:
     done = {record.label for record in answers if not isinstance(record, Glimpse)}
     titles = [job.title for job in ComparisonPlan(question).whole(answers)]
     missing = [title for title in titles if title not in done]
-    of_all = f"after {len(titles) - len(missing)} of {text.counted(len(titles), 'process')}"
+    of_all = f"after {len(titles) - len(missing)} of {text.count_noun(len(titles), 'process')}"
     said = f"{_where(answers)}{of_all}; {_missing(titles, missing)}"
     return result(question, answers, where, Bare(environment=there), stopped=said)
 
 
 def _where(answers: Records) -> str:
     """`in the first calls of compile, `, where that is what was stopped."""
-    stopped = of(answers, Glimpse)
+    stopped = records_of(answers, Glimpse)
     return f"in {stopped[-1].label}, " if stopped else ""
 
 
@@ -88,7 +88,9 @@ def _missing(labels: Sequence[str], missing: Sequence[str]) -> str:
     many = {
         name: f" in {count} of {of_all[name]} processes" if of_all[name] > 1 else "" for name, count in left.items()
     }
-    return f"missing: {text.listed([name + words for name, words in many.items()])}" if left else "nothing is missing"
+    return (
+        f"missing: {text.join_words([name + words for name, words in many.items()])}" if left else "nothing is missing"
+    )
 
 
 def here(
@@ -112,20 +114,22 @@ def here(
         source = ""
         if processes != 0 and subject.case is not None:
             with suppress(*([] if processes else [InputsError])):
-                source = measure.bundled(Path(question.folder), subject, dims)
+                source = measure.write_subject(Path(question.folder), subject, dims)
         question = replace(question, processes=(processes or REPEATS) if source else 0)
         where = WORKERS if source else HERE if question.adapter.is_reference else ALONE
         here = replace(workers, pool=Pool(Serial(raises=True), measure.Here(subject, workers.journal)))
         answers = workers.journal.records
         try:
-            with measure.restored(subject):
+            with measure.restore_arguments(subject):
                 question = plan.look(question, replace(here, reporter=Reporter()))
             plan.follow(ComparisonPlan(question, source), workers if source else here)
             environment = run_job(Job("environment"), question.limit) if source else measure.here()
         except KeyboardInterrupt as stop:
-            said = _where(answers) + f"after {text.counted(len({record.job for record in answers}), 'look')}"
+            said = _where(answers) + f"after {text.count_noun(len({record.job for record in answers}), 'look')}"
             question = question.with_written(answers)
-            raise Stopped(result(question, answers, where, measure.here(), said) if answers else None) from stop
+            raise ComparisonStopped(
+                result(question, answers, where, measure.here(), said) if answers else None
+            ) from stop
     return result(question, answers, where, environment)
 
 
@@ -146,8 +150,12 @@ def result(question: Question, answers: Records, where: str, environment: Record
 
     Raises FunctionError where none has an answer.
     """
-    looks, lost, told = of(answers, FunctionLook), of(answers, Failure), of(answers, Compilations)
-    times, glimpses = of(answers, Time), of(answers, Glimpse)
+    looks, lost, told = (
+        records_of(answers, FunctionLook),
+        records_of(answers, Failure),
+        records_of(answers, Compilations),
+    )
+    times, glimpses = records_of(answers, Time), records_of(answers, Glimpse)
     if lost and not (looks or times or glimpses):
         raise FunctionError(f"{question.function}: {lost[0].error}")
     repeats = question.processes or (REPEATS if question.adapter.is_reference else 1)
@@ -174,7 +182,7 @@ def result(question: Question, answers: Records, where: str, environment: Record
         "command": question.command or None,
         **({"stopped": stopped} if stopped else {}),
     }
-    return Result(question.name, question.modes, (started(settings, environment), *merged(answers)))
+    return Result(question.name, question.modes, (start_record(settings, environment), *merge_records(answers)))
 
 
 # In Python ------------------------------------------------------------------------------------------------------------
@@ -232,5 +240,5 @@ def compare(
     title = str(name or getattr(f, "__name__", type(f).__name__))
     options = {"seed": seed, "seconds": seconds, "limit": limit, "gradient": gradient, "title": title}
     options |= {"allow_effects": allow_effects, "apart": apart, "command": command or ""}
-    with refused(title):
-        return here(asked_of(engine, "", "", modes, **options), f, inputs, dims, processes, reporter)
+    with refuse_exit(title):
+        return here(question_for(engine, "", "", modes, **options), f, inputs, dims, processes, reporter)

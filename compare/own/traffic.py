@@ -126,13 +126,13 @@ def one_process(name: str) -> Iterator[None]:
 
 @cache
 def _hook() -> None:
-    sys.addaudithook(_told)
+    sys.addaudithook(_hear_event)
 
 
-def _told(event: str, args: tuple[Any, ...]) -> None:
+def _hear_event(event: str, args: tuple[Any, ...]) -> None:
     if not _listeners:
         return
-    what = _opened(*args) if event == "open" else WHAT.get(event)
+    what = _open_phrase(*args) if event == "open" else WHAT.get(event)
     if what is None:
         return
     caller = sys._getframe(1)  # an event too, of which nothing may come
@@ -155,7 +155,7 @@ def _passes(caller: FrameType | None, users: FrameType, files: tuple[str, ...]) 
     return False
 
 
-def _opened(_: Any, mode: str | None, flags: int) -> str:
+def _open_phrase(_: Any, mode: str | None, flags: int) -> str:
     writes = set(mode or "") & set("wax+") if mode else flags & _WRITING
     return "writes to a file" if writes else "reads a file"
 
@@ -186,12 +186,12 @@ def _users(frame: FrameType | None) -> FrameType | None:
 
 
 @contextmanager
-def asked(heard: Heard) -> Iterator[None]:
+def watch_traffic(heard: Heard) -> Iterator[None]:
     """Inside, what a line of the user's asks of clocks, environment, open files and connections is told to `heard`."""
     environment = os._Environ.__getitem__.__code__
     before = sys.getprofile()
 
-    def told(frame: FrameType, event: str, called: Any) -> None:
+    def trace_calls(frame: FrameType, event: str, called: Any) -> None:
         if event == "c_call":
             what = _asks(called)
         elif event == "call" and frame.f_code is environment:
@@ -202,7 +202,7 @@ def asked(heard: Heard) -> Iterator[None]:
         if what and users:
             heard(what, line(users))
 
-    sys.setprofile(told)
+    sys.setprofile(trace_calls)
     try:
         yield
     finally:

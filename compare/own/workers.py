@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from compare.engines import heap
-from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explained
+from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explain_user_error
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
@@ -18,7 +18,7 @@ from compare.own.question import LIMIT, Question
 from compare.records.cells import Call, Glimpse, GlimpseArm, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Job
 from compare.records.own import FunctionFault
-from compare.records.record import Failure, Record, error_of, kind_of, of
+from compare.records.record import Failure, Record, error_of, kind_of, records_of
 from compare.records.results import to_json
 from compare.run.environment import environment
 from compare.run.processes import ask
@@ -33,16 +33,16 @@ R = TypeVar("R", bound=Record)
 # What is wrong with a user's file or function, on its way from the worker that has met it ---------------------------
 
 
-def answered(function: str, find: Callable[[], R]) -> R | FunctionFault:
+def answer_or_fault(function: str, find: Callable[[], R]) -> R | FunctionFault:
     """What a worker finds of the function, or what is wrong with it: that is an answer too."""
     try:
-        with explained(function):
+        with explain_user_error(function):
             return find()
     except CompareError as error:
         return FunctionFault(str(error), error.exit_code)
 
 
-def checked(answer: Record, function: str) -> Any:
+def check_answer(answer: Record, function: str) -> Any:
     """The answer of a worker about a user's function. Raises CompareError, with its exit code, where it is none."""
     if isinstance(answer, FunctionFault):
         raise (InputsError if answer.code == InputsError.exit_code else FunctionError)(answer.error)
@@ -61,7 +61,7 @@ def answer(kind: type[R], function: str, arguments: Mapping[str, Any], limit: fl
         record = ask(job, limit)
     except WorkerError as error:
         raise FunctionError(f"{function}: {error}") from None
-    reply: R = checked(record, function)
+    reply: R = check_answer(record, function)
     return reply
 
 
@@ -139,7 +139,7 @@ class Workers:
         Raises FunctionError where the first one gave no answer, and no compiled mode has a part in it, and CompareError
         for what is wrong with the user's file or function.
         """
-        job, account, arrived = self._equipped(job), Account(self.question), list[Record]()
+        job, account, arrived = self._equip(job), Account(self.question), list[Record]()
 
         def hear(told: Told | Record) -> None:
             """An answer is one as soon as it is there: its process may take seconds to end."""
@@ -148,7 +148,7 @@ class Workers:
         try:
             return self._checked(ask(job, limit, hear), job)
         except WorkerError as error:
-            answer = self._lost(job, account, error)
+            answer = self._loss_record(job, account, error)
             self._keep_glimpse(job, account)
             return self._checked(answer, job)
         except KeyboardInterrupt:
@@ -161,7 +161,7 @@ class Workers:
     def _checked(self, answer: Record, job: Job) -> Record:
         """The answer under the title of its job."""
         if not isinstance(answer, Failure):
-            checked(answer, self.question.function).label = job.title
+            check_answer(answer, self.question.function).label = job.title
         return answer
 
     def _keep_glimpse(self, job: Job, account: Account) -> None:
@@ -181,7 +181,7 @@ class Workers:
             for words in said:
                 self.reporter.notice(words)
 
-    def _equipped(self, job: Job) -> Job:
+    def _equip(self, job: Job) -> Job:
         """The job with what its worker must know: whether it compares, and its variables.
 
         Arms that may not meet code which another has compiled have a cache each, and a first process that of none,
@@ -201,10 +201,10 @@ class Workers:
     def _has_compared(self, job: Job) -> bool:
         """Whether an earlier process has compared what the job measures: the first may have come to no answer."""
         modes = [self.question.mode(arm) for arm in job.arms[-1:]]
-        rows = [parity.arms.get(mode) for parity in of(self.journal.records, Parity) for mode in modes]
+        rows = [parity.arms.get(mode) for parity in records_of(self.journal.records, Parity) for mode in modes]
         return any(row is not None and row.status in ("ok", "disagree") for row in rows)
 
-    def _lost(self, job: Job, account: Account, error: WorkerError) -> Record:
+    def _loss_record(self, job: Job, account: Account, error: WorkerError) -> Record:
         """What stands for the answer of a worker that gave none.
 
         The user's function first runs eager: one that ends its process there is at fault.
@@ -215,9 +215,9 @@ class Workers:
             raise FunctionError(f"{self.question.function}: {error}") from None
         first, overran = account.first(job.arms[-1]), isinstance(error, OverrunError)
         cut = overran and not at_first
-        return self._overrun(job, first) if cut and first else failure(job, str(error), overran=overran)
+        return self._overrun_record(job, first) if cut and first else failure(job, str(error), overran=overran)
 
-    def _overrun(self, job: Job, first: GlimpseArm) -> Time:
+    def _overrun_record(self, job: Job, first: GlimpseArm) -> Time:
         """What a mode came to whose process was ended at its limit: `3 of 8 calls in 300 s`."""
         question = self.question
         reason, status = f"{len(first.first)} of {first.calls} calls in {question.limit:.0f} s", FunctionRunnable.cut

@@ -10,19 +10,19 @@ import msgspec
 
 from compare.claims import conditions
 from compare.page import terms, verdicts
-from compare.page.blocks import Block, Bullets, Code, Folded, Page, Section, Table, section
+from compare.page.blocks import Block, Bullets, Code, FoldedBlock, Page, Section, Table, section
 from compare.page.summary import Summary
 from compare.records.cells import Memory, Parity, Time
 from compare.records.checks import Gradients
-from compare.records.record import Failure, OfArms, Records, Run, of, options_of
-from compare.records.results import lost
+from compare.records.record import Failure, OfArms, Records, Run, options_of, records_of
+from compare.records.results import lost_jobs
 from compare.words import text
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
     from compare.claims.evidence import ArmOfCell
     from compare.claims.frameworks import Outside
-    from compare.page.figures import Drawn
+    from compare.page.figures import DrawnPlots
 
 _TITLE = "graphduel: static against dynamic computation graphs"
 _MODELS = "graphduel: real models, eager and compiled"
@@ -40,15 +40,15 @@ def page(
     name: str,
     summary: Summary,
     judged: Sequence[Verdict],
-    drawn: Drawn,
+    drawn: DrawnPlots,
     outside: Sequence[Outside] = (),
     answer: Section | None = None,
     sections: Sequence[Section] = (),
 ) -> Page:
     """The page of the run directory `name`, in reading order; `answer` and `sections` as for `compare.page.write`."""
     records = summary.records
-    run = next(reversed(of(records, Run)), None)
-    settled = [verdict for verdict in judged if verdicts.measured(verdict)]
+    run = next(reversed(records_of(records, Run)), None)
+    settled = [verdict for verdict in judged if verdicts.is_measured(verdict)]
     shown = {verdict.claim.id for verdict in settled}
     beside = {*shown, verdicts.NAME, _PARITY}
     shown_beside = {picture.name for claim in beside for picture in drawn.pictures.get(claim, ())}
@@ -59,16 +59,19 @@ def page(
         *sections,
         *(verdicts.claim_section(verdict, drawn.pictures.get(verdict.claim.id, ())) for verdict in settled),
         frameworks_section(outside),
-        section("More figures", *verdicts.folded(bare)),
+        section("More figures", *verdicts.fold_pictures(bare)),
         verdicts.calculator(summary),
         section(
-            "Parity gate", *_parity_notes(records), *drawn.pictures.get(_PARITY, ()), parity_table(of(records, Parity))
+            "Parity gate",
+            *_parity_notes(records),
+            *drawn.pictures.get(_PARITY, ()),
+            parity_table(records_of(records, Parity)),
         ),
         section("Environment", _environment(run) or "The results hold no record of the environment."),
         section("How to reproduce", _AGAIN, Code(_commands(name, run))),
-        section("Limits", *_limits(records, judged, drawn.missing), _failures(lost(records))),
+        section("Limits", *_limits(records, judged, drawn.missing), _failures(lost_jobs(records))),
     )
-    machine = Folded(conditions.summary(records), (Bullets(conditions.sentences(records)),))
+    machine = FoldedBlock(conditions.summary(records), (Bullets(conditions.sentences(records)),))
     held = [part for part in parts if part]
     body = tuple(part for part in (*held, terms.section(held)) if part)
     return Page(_title(run), _subtitle(name, run), body, machine)
@@ -91,10 +94,11 @@ def _subtitle(name: str, run: Run | None) -> str:
 
 
 def _parity_notes(records: Records) -> tuple[str, ...]:
-    parity, checks = of(records, Parity), of(records, Gradients)
+    parity, checks = records_of(records, Parity), records_of(records, Gradients)
     bad = sum(row.status in {"disagree", "failed"} for record in parity for row in record.arms.values())
     gate = (
-        f"Before anything was timed, the arms of {text.counted(len({r.cell for r in parity}), 'cell')} were compared "
+        f"Before anything was timed, the arms of {text.count_noun(len({r.cell for r in parity}), 'cell')} were "
+        "compared "
         f"with a float64 reference: {bad or 'none'} disagreed or failed."
     )
     none = "No parity record: nothing in this run was shown to agree, so no time of it is shown."
@@ -165,28 +169,28 @@ def _commands(name: str, run: Run | None) -> tuple[str, ...]:
 
 
 def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str]) -> list[Block]:
-    runs, failed = of(records, Run), len(lost(records))
+    runs, failed = records_of(records, Run), len(lost_jobs(records))
     only, claim = (
         next((run.settings[name] for run in runs if run.settings.get(name)), None) for name in ("only", "claim")
     )
     own = (
         (claim, f"Only what claim {claim} reads was measured."),
         (only, f"Only part of the suite was run: {only}."),
-        (failed, f"Ended in an error: {text.counted(failed, 'job')}, listed below."),
+        (failed, f"Ended in an error: {text.count_noun(failed, 'job')}, listed below."),
         (len(runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),
     )
     of_models = any(run.is_of_models for run in runs)
     general = _GENERAL_LIMITS if of_models else (*_GENERAL_LIMITS, _OURS)
-    limits = (*(said for happened, said in own if happened), *_left_out(records), *general)
-    open_ = (verdict for verdict in judged if not verdicts.measured(verdict))
+    limits = (*(said for happened, said in own if happened), *_exclusions(records), *general)
+    open_ = (verdict for verdict in judged if not verdicts.is_measured(verdict))
     unjudged = (f"{verdict.claim.id} {verdict.claim.title}: {'; '.join(verdict.reasons)}" for verdict in open_)
     absent = (*unjudged, *(() if of_models else missing))  # further figures are of our workloads
     return [Bullets(limits), *([Bullets(absent, "What this run did not measure")] if absent else [])]
 
 
-def _left_out(records: Records) -> tuple[str, ...]:
+def _exclusions(records: Records) -> tuple[str, ...]:
     """A sentence for each arm of a workload that has no numbers, with the reason that was recorded."""
-    tried: list[OfArms] = [*of(records, Parity), *of(records, Time), *of(records, Memory)]
+    tried: list[OfArms] = [*records_of(records, Parity), *records_of(records, Time), *records_of(records, Memory)]
     arms = ((record.cell, arm, row) for record in tried for arm, row in record.arms.items())
     missing = {(*cell, arm, row.status, row.reason or "") for cell, arm, row in arms if row.status != "ok"}
     return tuple(
@@ -196,11 +200,11 @@ def _left_out(records: Records) -> tuple[str, ...]:
 
 
 def _failures(failures: Sequence[Failure]) -> Table | None:
-    rows = tuple((_named(failure), failure.error) for failure in failures)
+    rows = tuple((_name_failure(failure), failure.error) for failure in failures)
     return Table(("job", "error"), rows, "ll", "Jobs that ended in an error") if rows else None
 
 
-def _named(failure: Failure) -> str:
+def _name_failure(failure: Failure) -> str:
     job = {"kind": failure.job.kind, **failure.job.fields}
     return ", ".join(f"{key} {value}" for key, value in job.items())
 
@@ -285,7 +289,7 @@ def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
 
 def _verdicts(outside: Outside) -> Table:
     rows = tuple(
-        (f"{v.claim.id} {v.claim.title}", verdicts.marked(v), verdicts.effect(v.finding), "; ".join(v.reasons[:3]))
+        (f"{v.claim.id} {v.claim.title}", verdicts.mark_label(v), verdicts.effect(v.finding), "; ".join(v.reasons[:3]))
         for v in outside.verdicts
     )
     title = f"Verdicts on {outside.framework.title} {outside.version}"

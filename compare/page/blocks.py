@@ -130,7 +130,7 @@ class Calculator:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedBlock:
     """What most readers do not need at once, under a line that says what it is: closed on a screen, open in print."""
 
     title: str
@@ -168,7 +168,7 @@ Block = (
     | VerdictMark
     | Claims
     | Calculator
-    | Folded
+    | FoldedBlock
     | Section
 )
 """What a section holds; a str is a paragraph."""
@@ -181,7 +181,7 @@ class Page:
     title: str
     subtitle: str
     sections: tuple[Section, ...]
-    conditions: Folded | None = None
+    conditions: FoldedBlock | None = None
 
 
 def section(title: str, *blocks: Block | None, name: str = "") -> Section | None:

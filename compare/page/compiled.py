@@ -15,7 +15,7 @@ from compare.instruments.judge import TOLERANCES
 from compare.page.blocks import Section, Table, section
 from compare.records.cells import Compilations, Parity, ParityArm, Time
 from compare.records.own import PolicyCount, RewriteHint, RewriteHints, ShapePolicies
-from compare.records.record import Records, of
+from compare.records.record import Records, records_of
 from compare.stats import Interval
 from compare.words import text
 
@@ -32,36 +32,36 @@ _PLACES = re.compile(r" \([^():]+:\d+(, [^():]+:\d+)+\)$")
 
 def sentences(records: Records) -> list[str]:
     """How far the modes agree, and the reasons, the modes that share one in a line; nothing of our own engines."""
-    return [said for record in of(records, Compilations) for said in _sentences(record, records)]
+    return [said for record in records_of(records, Compilations) for said in _sentences(record, records)]
 
 
 def agreement(records: Records) -> list[str]:
     """How far the modes agree, and what was compared; nothing of our own engines."""
-    return [said for record in of(records, Compilations) for said in _compared(record, records)]
+    return [said for record in records_of(records, Compilations) for said in _compare_outputs(record, records)]
 
 
 def reasons(records: Records) -> Section | None:
     """All reasons, each with the modes that met it, how often."""
     rows = [
-        (what, reason, _by(by), _seconds(record, reason) if what == COMPILED else "")
-        for record in of(records, Compilations)
+        (what, reason, _mode_counts(by), _seconds(record, reason) if what == COMPILED else "")
+        for record in records_of(records, Compilations)
         for what, counts in (*_counts(record), ("ran eager what was new after", _limits(record)))
-        for reason, by in grouped(counts).items()
+        for reason, by in group_reasons(counts).items()
     ]
     table = Table(("what", "why", "in", "took, with no code on the disk"), tuple(rows), "lllr")
     return section("Compilations and graph breaks", table) if rows else None
 
 
 def _sentences(record: Compilations, records: Records) -> Iterator[str]:
-    yield from _compared(record, records)
+    yield from _compare_outputs(record, records)
     yield from _coverage(record)
-    for limit, by in grouped(_limits(record)).items():
-        yield f"{_by(by)} ran eager what was new after {limit}"
+    for limit, by in group_reasons(_limits(record)).items():
+        yield f"{_mode_counts(by)} ran eager what was new after {limit}"
     for what, counts in _counts(record):
         yield from _each(what, counts)
 
 
-def _compared(record: Compilations, records: Records) -> Iterator[str]:
+def _compare_outputs(record: Compilations, records: Records) -> Iterator[str]:
     yield from _agreement(record, records)
     if record.gradients:
         yield f"Gradients are of {record.gradients}."
@@ -78,7 +78,7 @@ def _coverage(record: Compilations) -> Iterator[str]:
         if row.share is not None:
             shares.setdefault(_share(row.share), []).append(mode)
     for share, modes in shares.items():
-        yield f"{text.listed(modes)} ran {share} of the ops of a forward pass compiled."
+        yield f"{text.join_words(modes)} ran {share} of the ops of a forward pass compiled."
 
 
 def _share(share: float) -> str:
@@ -93,8 +93,8 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
     if record.uncompared:
         yield f"Shapes alone were compared: {record.uncompared}."
         return
-    gate = {mode: row for parity in of(records, Parity) for mode, row in parity.arms.items()}
-    base = next((parity.base for parity in of(records, Parity)), "")
+    gate = {mode: row for parity in records_of(records, Parity) for mode, row in parity.arms.items()}
+    base = next((parity.base for parity in records_of(records, Parity)), "")
     wrong = any(row.status == "disagree" for row in gate.values())
     right = {mode: row for mode, row in gate.items() if row.status == "ok" and _errors(row)}
     same = " with the same random numbers" if record.random else ""
@@ -109,8 +109,8 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
     parts = [part for part in _PARTS if any(part in each for each in errors)]
     if parts and against:
         off = max(error for each in errors for error in each.values())
-        whose = f" of {text.listed(list(right))}" if wrong or against == alone else ""
-        said, verb = text.listed(parts), "agrees" if parts == [_PARTS[-1]] else "agree"
+        whose = f" of {text.join_words(list(right))}" if wrong or against == alone else ""
+        said, verb = text.join_words(parts), "agrees" if parts == [_PARTS[-1]] else "agree"
         yield f"{said[0].upper()}{said[1:]}{whose} {verb} with {against} to {_error(off, record.dtype)}."
     allowed = max((row.tolerance for row in gate.values()), default=0.0)
     unseen = max((row.tolerance if row.unseen is None else row.unseen for row in gate.values()), default=0.0)
@@ -160,16 +160,16 @@ def _tally(reasons: list[str]) -> dict[str, int]:
 
 
 def _each(what: str, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    most = sorted(grouped(counts).items(), key=lambda item: -max(item[1].values()))
+    most = sorted(group_reasons(counts).items(), key=lambda item: -max(item[1].values()))
     below = {_alike(reason): reason.partition("\n")[2] for each in counts.values() for reason in each}
     for reason, by in most[:MOST_REASONS]:
         advice = below[_alike(_PLACES.sub("", reason))].splitlines()
-        yield ". ".join([f"{_by(by)} {what}: {reason}", *(line.rstrip(".") for line in advice)])
+        yield ". ".join([f"{_mode_counts(by)} {what}: {reason}", *(line.rstrip(".") for line in advice)])
     if len(most) > MOST_REASONS:
-        yield f"... {what} for {text.counted(len(most) - MOST_REASONS, 'further reason')}; --out keeps all"
+        yield f"... {what} for {text.count_noun(len(most) - MOST_REASONS, 'further reason')}; --out keeps all"
 
 
-def grouped(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
+def group_reasons(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
     """How often each mode met a reason; those that differ in lines or numbers alone are one, with all of its lines."""
     met = [(mode, _line(reason), count) for mode, reasons in counts.items() for reason, count in reasons.items()]
     alike: dict[str, list[str]] = {}
@@ -200,7 +200,7 @@ def _alike(reason: str) -> str:
     return re.sub(r"\d+", "#", _PLACE.sub("", _line(reason)))
 
 
-def _by(by: Mapping[str, int]) -> str:
+def _mode_counts(by: Mapping[str, int]) -> str:
     """`compile, compile-dynamic (2 ×)`."""
     return ", ".join(mode + (f" ({count} ×)" if count > 1 else "") for mode, count in by.items())
 
@@ -222,7 +222,7 @@ def cheapest_policy(record: ShapePolicies) -> str | None:
 
 def policy_sentence(records: Records) -> str:
     """Which policy compiles least over these inputs; "" where all calls are alike or no graph holds the function."""
-    for record in of(records, ShapePolicies):
+    for record in records_of(records, ShapePolicies):
         best = cheapest_policy(record)
         if best is not None:
             return _advice(records, record, best)
@@ -231,14 +231,14 @@ def policy_sentence(records: Records) -> str:
 
 def _advice(records: Records, record: ShapePolicies, best: str) -> str:
     row, usual = record.policies[best], record.policies[DEFAULT]
-    shapes = f"{'the first ' if record.left_out else ''}{text.counted(record.shapes, 'shape')}"
-    needs = text.counted(len(row.compiles), "compile")
+    shapes = f"{'the first ' if record.left_out else ''}{text.count_noun(record.shapes, 'shape')}"
+    needs = text.count_noun(len(row.compiles), "compile")
     if usual.status == "ok" and len(row.compiles) == len(usual.compiles):
         kinds = shapes if "pad" in record.policies else shapes.replace("shape", "kind")
         return f"No shape policy saves a compile: {kinds} of calls need {needs}."
     instead = f" instead of {len(usual.compiles):,}" if usual.status == "ok" else ""
     padding = f"; padding computes {text.ratio(row.padding)} the elements" if row.padding > 1 else ""
-    side, timed = _timed(records, best)
+    side, timed = _compare_time(records, best)
     use = f"{row.options} compiles least" if side == "above" else f"Use {row.options}"
     return f"{use}: {needs}{instead} for {shapes}{padding}{timed}."
 
@@ -259,7 +259,7 @@ def _few(values: Sequence[str]) -> str:
     return ", ".join([*values[:MOST_SIZES], *(["…"] if len(values) > MOST_SIZES else [])])
 
 
-def _timed(records: Records, best: str) -> tuple[str, str]:
+def _compare_time(records: Records, best: str) -> tuple[str, str]:
     """How a call compares with one of static-exact, and that in words; both empty where one of them was not timed."""
     ratio_to_exact = beside_exact(records, best)
     if ratio_to_exact is None:

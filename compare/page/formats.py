@@ -21,7 +21,7 @@ from compare.errors import NothingMeasuredError
 from compare.records import results
 from compare.records.cells import LineCost, SourceLines, SourceLinesArm, Time, TimeArm
 from compare.records.kinds import KINDS
-from compare.records.record import Environment, Records, Run, of
+from compare.records.record import Environment, Records, Run, records_of
 
 PYPERF = "1.0"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
@@ -40,8 +40,8 @@ def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
     """
     admitted = {(cell.cell, name) for cell in cells(records, Time) for name in cell.arms if arm in (None, name)}
     runs: dict[str, list[dict[str, Any]]] = {}
-    asked = max((int(str(run.settings.get("processes", 0))) for run in of(records, Run)), default=0)
-    for record in (r for r in of(records, Time) if not asked or r.process < asked):
+    asked = max((int(str(run.settings.get("processes", 0))) for run in records_of(records, Run)), default=0)
+    for record in (r for r in records_of(records, Time) if not asked or r.process < asked):
         for name, row in record.arms.items():
             if row.blocks and (record.cell, name) in admitted:
                 runs.setdefault(str(record.cell) if arm else f"{record.cell}, {name}", []).append(_run(record, row))
@@ -159,7 +159,7 @@ def perfetto(records: Records, arm: str | None = None) -> dict[str, Any]:
 def _read(records: Records, arm: str | None) -> list[tuple[str, SourceLinesArm, dict[str, str]]]:
     read = [
         (name, row, record.code)
-        for record in of(records, SourceLines)
+        for record in records_of(records, SourceLines)
         for name, row in record.arms.items()
         if row.status == "ok" and arm in (None, name)
     ]

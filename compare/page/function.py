@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from compare import engines, page
 from compare.claims import verdict
-from compare.claims.verdict import Measured
+from compare.claims.verdict import MeasuredFunction
 from compare.instruments import inspection
 from compare.instruments.inspection import MOST, TITLES
 from compare.page import compiled, show
@@ -18,10 +18,10 @@ from compare.page import verdicts as suite
 from compare.page.blocks import Bullets, Inline, Section, Table, section
 from compare.records.cells import Parity
 from compare.records.own import EngineGraphs, PolicyCount, RewriteHints, ShapePolicies
-from compare.records.record import Record, Records, Run, of
+from compare.records.record import Record, Records, Run, records_of
 from compare.words import text
 from graphs.drawing import Diagram, beside
-from graphs.drawing.groups import folded
+from graphs.drawing.groups import fold
 from graphs.drawing.pictures import svg
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def finish(directory: Path, records: list[Record]) -> list[Verdict]:
 
 def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     """What to do, a row for each mode, and the claims."""
-    measured = _measured(records)
+    measured = _measured_function(records)
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
     notes = (*compiled.agreement(records), *show.notes_of(measured))
@@ -52,24 +52,29 @@ def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     return Section("The answer", tuple(filter(None, (*first, *further))), suite.NAME)
 
 
-def _roles(measured: Measured) -> str | None:
+def _roles(measured: MeasuredFunction) -> str | None:
     """What the words of the claims stand for in a framework."""
     settings = show.settings_of(measured.records)
     name = settings.get("framework")
     if settings.get("engines"):
         return (
-            f"A file ran in {engines.named(name).title}, and in our engine, which stood for it, on the same numbers. "
+            f"A file ran in {engines.find_engine(name).title}, and in our engine, which stood for it, on the same "
+            "numbers. "
             "Ratios between engines are taken between processes. Claims are about our engine alone. "
             f"{show.rung_sentence(measured.records)}"
         ).strip()
     base = measured.verdict.steady.base
-    return f"In {engines.named(name).title}, dynamic is {base} here, and static is a compiled mode." if name else None
+    return (
+        f"In {engines.find_engine(name).title}, dynamic is {base} here, and static is a compiled mode."
+        if name
+        else None
+    )
 
 
-def _measured(records: Records) -> Measured:
-    name = str(next((run.settings.get("function") for run in of(records, Run)), ""))
-    modes = dict.fromkeys(arm for record in of(records, Parity) for arm in record.arms)
-    return Measured(name, tuple(modes), tuple(records))
+def _measured_function(records: Records) -> MeasuredFunction:
+    name = str(next((run.settings.get("function") for run in records_of(records, Run)), ""))
+    modes = dict.fromkeys(arm for record in records_of(records, Parity) for arm in record.arms)
+    return MeasuredFunction(name, tuple(modes), tuple(records))
 
 
 def sections(records: Records) -> tuple[Section, ...]:
@@ -86,7 +91,7 @@ def sections(records: Records) -> tuple[Section, ...]:
 
 def ladder(records: Records) -> Section | None:
     """What each part of compiling adds, beside a framework."""
-    rows = show.rung_table(records) if any(run.settings.get("engines") for run in of(records, Run)) else []
+    rows = show.rung_table(records) if any(run.settings.get("engines") for run in records_of(records, Run)) else []
     if not rows:
         return None
     return section("The step rung by rung", Table(rows[0], tuple(rows[1:]), "lrrl"), show.rung_sentence(records))
@@ -96,7 +101,7 @@ def rewrites(records: Records) -> Section | None:
     """The lines that keep a fixed graph from helping, and what to write instead."""
     rows = tuple(
         (line, record.code.get(line, ""), f"{count:,}", *(("", "") if place else (hint.what, hint.remedy)))
-        for record in of(records, RewriteHints)
+        for record in records_of(records, RewriteHints)
         for hint in record.hints
         for place, (line, count) in enumerate((hint.lines or {"": 0}).items())
     )
@@ -106,7 +111,7 @@ def rewrites(records: Records) -> Section | None:
 
 def recompiles(records: Records) -> Section | None:
     """How often each shape policy compiles, and why."""
-    for record in of(records, ShapePolicies):
+    for record in records_of(records, ShapePolicies):
         usual = record.policies[inspection.DEFAULT]
         calls = tuple((f"{compilation.call:,}", compilation.reason) for compilation in usual.compiles)
         each = Table(("call", "why"), calls, "rl", f"Each compile with {usual.options}") if calls else None
@@ -151,8 +156,8 @@ _CAPTION = (
 
 def graph_section(records: Records) -> Section | None:
     """The section with both graphs in one picture, below each other on a phone; None where there is no record."""
-    for record in of(records, EngineGraphs):
-        dynamic_nodes, static_nodes = (text.counted(record.nodes[engine], "node") for engine in TITLES)
+    for record in records_of(records, EngineGraphs):
+        dynamic_nodes, static_nodes = (text.count_noun(record.nodes[engine], "node") for engine in TITLES)
         said = f"dynamic records {dynamic_nodes} on every run, static runs a graph of {static_nodes}"
         titled = [replace(diagram, title=f"{engine}: {TITLES[engine]}") for engine, diagram in record.graphs.items()]
         sheets = [sheet for which in FOLDS for sheet in _sheets(which, titled)]
@@ -165,7 +170,7 @@ def _sheets(which: str, diagrams: Sequence[Diagram]) -> Iterator[str]:
     """The diagrams beside each other if the page has room for that, else below each other, folded until they fit."""
     room, folds = FOLDS[which]
     for most in folds:
-        less = [folded(diagram, most) for diagram in diagrams]
+        less = [fold(diagram, most) for diagram in diagrams]
         together = [svg(beside(*less))] if which == "wide" else []
         for pictures in filter(None, (together, [svg(beside(diagram)) for diagram in less])):
             if max(map(_width, pictures)) * LEGIBLE <= room or most == folds[-1]:

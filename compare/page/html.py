@@ -9,7 +9,7 @@ from markupsafe import Markup
 from msgspec import to_builtins
 
 from compare.page import terms
-from compare.page.blocks import Folded, Page, Picture, Section, Terms
+from compare.page.blocks import FoldedBlock, Page, Picture, Section, Terms
 from compare.page.figures import style
 from compare.page.figures.style import with_classes
 from graphs.plain import plain
@@ -38,13 +38,13 @@ _NAME = re.compile(r'(\bid="|\bhref="#|url\(#)')
 
 def render(page: Page) -> str:
     """The HTML of `page`; every text of it is escaped."""
-    defined = {word for section in page.sections for word in _defined(section)}
+    defined = {word for section in page.sections for word in _defined_terms(section)}
     return plain(_environment(defined).get_template("report.html.j2").render(page=page, long=_LONG))
 
 
-def _defined(section: Section) -> Iterator[str]:
+def _defined_terms(section: Section) -> Iterator[str]:
     for block in section.blocks:
-        for inner in block.blocks if isinstance(block, Folded) else (block,):
+        for inner in block.blocks if isinstance(block, FoldedBlock) else (block,):
             if isinstance(inner, Terms) and inner.defines:
                 yield from (name for name, _ in inner.rows)
 
@@ -61,14 +61,14 @@ def _environment(unused: set[str]) -> Environment:
     environment.filters |= {
         "kind": lambda block: type(block).__name__,
         "plain": to_builtins,
-        "inlined": _inlined,
+        "inlined": _inline_svg,
         "trusted": Markup,
     }
-    environment.filters |= {"anchor": terms.anchor, "linked": partial(_linked, unused)}
+    environment.filters |= {"anchor": terms.anchor, "linked": partial(_link_terms, unused)}
     return environment
 
 
-def _linked(unused: set[str], said: str) -> Markup:
+def _link_terms(unused: set[str], said: str) -> Markup:
     """The text, in which the first use of each word on the page links to its meaning; `unused` are those to come."""
     pieces = []
     for piece, word in terms.words_in(said):
@@ -84,7 +84,7 @@ def _linked(unused: set[str], said: str) -> Markup:
     return Markup("").join(pieces)
 
 
-def _inlined(picture: Picture, svg: str, which: str) -> Markup:
+def _inline_svg(picture: Picture, svg: str, which: str) -> Markup:
     """A figure as part of the page, so that it follows its theme: every name in it gets that of the picture before."""
     head, opening, body = _STYLE.sub("", _METADATA.sub("", _PROLOG.sub("", svg))).partition(">")
     points = float(_WIDE.findall(head)[0])

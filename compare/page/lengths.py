@@ -12,7 +12,7 @@ import numpy as np
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c4_shapes import CONTESTS, PHASES, best
 from compare.claims.evidence import Evidence, first_run, steady
-from compare.instruments.lengths.strategies import KEPT, MOST_SIZES, STRATEGIES, CallLayout, Strategy, combined
+from compare.instruments.lengths.strategies import KEPT, MOST_SIZES, STRATEGIES, CallLayout, Strategy, combine_layouts
 from compare.instruments.lengths.trace import LengthTrace, TraceSample
 from compare.page.blocks import Table
 from compare.records.cells import StrategyArm
@@ -23,7 +23,7 @@ from compare.words import text
 _SHARES = (0.5, 0.95, 0.99)
 
 
-def ordered(tables: Sequence[Evidence]) -> list[str]:
+def order_strategies(tables: Sequence[Evidence]) -> list[str]:
     """Every strategy that any table has: dynamic first, then one example at a time before batches."""
     batched = {name: m.batching != "one by one" for cell in tables for p in cell.processes for name, m in p.items()}
     return sorted(batched, key=lambda name: (not name.startswith(DYNAMIC), batched[name], name))
@@ -40,10 +40,10 @@ def rows(cell: Evidence) -> Iterator[dict[str, str]]:
     Hits are the calls of the first epoch that found their graph, computed the elements for each one asked for, useful
     its inverse. Percentiles are of how long an example waits for its call once warm.
     """
-    return (_row(cell, name, cell.of(name)) for name in ordered([cell]))
+    return (_row(cell, name, cell.of(name)) for name in order_strategies([cell]))
 
 
-def computed(measured: Sequence[StrategyArm]) -> float:
+def computed_per_element(measured: Sequence[StrategyArm]) -> float:
     """Elements computed for each one asked for: more than 1 where a strategy pads."""
     return measured[0].computed / measured[0].useful
 
@@ -73,8 +73,8 @@ def _row(cell: Evidence, name: str, measured: Sequence[StrategyArm]) -> dict[str
         "batching": first.batching,
         "compiles": f"{first.compiles:,}",
         "hits": text.quantity(hits, "share") if first.compiles else "",
-        "computed": f"{computed(measured):.2f}",
-        "useful": text.quantity(1 / computed(measured), "share"),
+        "computed": f"{computed_per_element(measured):.2f}",
+        "useful": text.quantity(1 / computed_per_element(measured), "share"),
         "first call": text.seconds(geometric_mean(m.stream[0].seconds for m in measured)),
         "first epoch": text.seconds(cell.mean(name, first_run) or 0.0),
         "p50": text.seconds(p50),
@@ -93,7 +93,7 @@ CONTEST = ("contest", "static ÷ dynamic", "verdict")
 Rows = list[tuple[str, ...]]
 
 
-def described(name: str, trace: LengthTrace) -> str:
+def describe_trace(name: str, trace: LengthTrace) -> str:
     """A line for each axis: how many lengths, their spread, and how many differ."""
     return "\n".join(
         f"{name}, {axis}: {len(column):,} lengths, {min(column):,} to {max(column):,}, median {median(column):,g}; "
@@ -116,10 +116,10 @@ def _layout(strategy: Strategy, trace: LengthTrace, batch: int) -> CallLayout | 
     if strategy.padding == "optimal buckets" and max(len(set(column)) for column in trace.columns) > MOST_SIZES:
         return None
     parts = [strategy.layout(column, batch) for column in trace.columns]
-    return parts[0] if len(parts) == 1 else combined(parts, trace.columns, strategy.padding != "none")
+    return parts[0] if len(parts) == 1 else combine_layouts(parts, trace.columns, strategy.padding != "none")
 
 
-def counted(laid: Mapping[str, CallLayout | None], useful: int) -> Rows:
+def count_rows(laid: Mapping[str, CallLayout | None], useful: int) -> Rows:
     """A row for each strategy: graphs compiled with all kept and with few, calls that found theirs, and padding."""
     return [_counts(name, layout, useful) for name, layout in laid.items() if layout is not None]
 
@@ -136,7 +136,7 @@ def _share(value: float) -> str:
     return f"{100 * value:.1f}%"
 
 
-def chosen(sample: TraceSample, trace: LengthTrace, seed: int) -> str:
+def sample_note(sample: TraceSample, trace: LengthTrace, seed: int) -> str:
     """How the lengths were chosen that are timed, and how far they are like the whole."""
     again = 1 - len(set(trace.lengths)) / len(trace.lengths)
     said = (
@@ -152,7 +152,7 @@ def chosen(sample: TraceSample, trace: LengthTrace, seed: int) -> str:
     return f"{said}\nNot timed: {left}, for which the workers' time is too short; --full gives more."
 
 
-def timed(cell: Evidence, laid: Mapping[str, CallLayout | None]) -> Rows:
+def time_rows(cell: Evidence, laid: Mapping[str, CallLayout | None]) -> Rows:
     """A row for each strategy that was right: seconds once warm, and the bytes of its plans on the whole trace."""
     return [
         (
@@ -212,7 +212,7 @@ def _verdict(ratio: Interval | None) -> str:
     }[side]
 
 
-def answered(errors: Sequence[str], total: int) -> str:
+def answer_note(errors: Sequence[str], total: int) -> str:
     """How many workers answered, and why others did not."""
     reasons = "; ".join(dict.fromkeys(errors))
     return f"{total - len(errors)} of {total} workers answered; the others: {reasons}" if errors else ""

@@ -26,7 +26,7 @@ def _blocks(page: Page) -> Iterator[str]:
     yield f"# {_text(page.title)}"
     yield _text(page.subtitle)
     if page.conditions:
-        yield from _printed(page.conditions, 2)
+        yield from _print_block(page.conditions, 2)
     for section in page.sections:
         yield from _section(section, 2)
 
@@ -34,18 +34,18 @@ def _blocks(page: Page) -> Iterator[str]:
 def _section(section: Section, level: int) -> Iterator[str]:
     yield f"{'#' * min(level, _DEEPEST)} {_text(section.title)}"
     for block in section.blocks:
-        yield from _printed(block, level + 1)
+        yield from _print_block(block, level + 1)
 
 
-def _printed(block: Block, level: int) -> Iterator[str]:
+def _print_block(block: Block, level: int) -> Iterator[str]:
     """The pieces of Markdown that a block is."""
     match block:
         case blocks.Section():
             yield from _section(block, level)
-        case blocks.Folded():
+        case blocks.FoldedBlock():
             yield f"**{_text(block.title)}**"
             for inner in block.blocks:
-                yield from _printed(inner, level)
+                yield from _print_block(inner, level)
         case blocks.Picture():
             yield f"{'#' * min(level, _DEEPEST)} {_text(block.title)}"
             yield f"![{_text(block.title)}](plots/{block.name}.png)"
@@ -53,7 +53,7 @@ def _printed(block: Block, level: int) -> Iterator[str]:
             yield table(block.table)
         case blocks.PicturedTable():
             rows = tuple((*row, picture.words) for row, picture in zip(block.table.rows, block.pictures, strict=True))
-            yield from _printed(replace(block.table, rows=rows), level)
+            yield from _print_block(replace(block.table, rows=rows), level)
         case blocks.Table():
             yield f"**{_text(block.title)}**" if block.title else ""
             yield table(block)

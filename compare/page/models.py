@@ -70,7 +70,7 @@ def _sentences(rows: Sequence[ModelCosts]) -> Iterator[str]:
     slower = sum(row.arm.ratio.side(0.05) == "above" for row in timed if row.arm.ratio)
     yield (
         f"Once warm, a compiled step takes {text.ratio(geometric_mean(ratios))} the time of an eager one, the "
-        f"geometric mean of {text.counted(len(timed), 'model')}, from {text.ratio(ratios[0])} to "
+        f"geometric mean of {text.count_noun(len(timed), 'model')}, from {text.ratio(ratios[0])} to "
         f"{text.ratio(ratios[-1])}: it is faster in {faster}, slower in {slower}, and neither is shown in "
         f"{len(timed) - faster - slower}."
     )
@@ -156,13 +156,13 @@ def beside(judged: Sequence[Verdict], small: Sequence[Verdict]) -> Section | Non
         for regime in verdict.finding.regimes if other else ():
             if other and regimes.REAL in regime.name and (near := _counterpart(regime, other)):
                 agree = agreement((regime.verdict, near.verdict))
-                rows.append((verdict.claim.id, regime.name, agree, _said(regime), _said(near)))
+                rows.append((verdict.claim.id, regime.name, agree, _regime_text(regime), _regime_text(near)))
         if other:
             words = verdict.finding.verdict, other.finding.verdict
             rows.append((verdict.claim.id, "the verdict", agreement(words), *words))
     apart = [f"{id}: {name}" for id, name, said, *_ in rows if said == "differ"]
     sentence = (
-        f"Real models contradict the workloads in {text.listed(apart)}."
+        f"Real models contradict the workloads in {text.join_words(apart)}."
         if apart
         else "Real models contradict the workloads in no regime where both are settled."
     )
@@ -178,6 +178,6 @@ def _counterpart(regime: Regime, other: Verdict) -> Regime | None:
     return next((each for each in other.finding.regimes if each.condition == phase), None)
 
 
-def _said(regime: Regime) -> str:
+def _regime_text(regime: Regime) -> str:
     value = "" if regime.value is None else f" ({text.ratio(regime.value)})"
     return f"{regime.verdict}{value}"

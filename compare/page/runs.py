@@ -34,7 +34,10 @@ def verdict_table(runs: Sequence[JudgedRun]) -> Table:
     rows = tuple(
         (
             f"{id} {CLAIMS[id].title}",
-            *(_joined(verdicts.marked(run.verdicts[id]), verdicts.effect(run.verdicts[id].finding)) for run in runs),
+            *(
+                _join_words(verdicts.mark_label(run.verdicts[id]), verdicts.effect(run.verdicts[id].finding))
+                for run in runs
+            ),
             agreement(changes.labels_of(runs, id)),
         )
         for id in changes.shared_claims(runs)
@@ -44,10 +47,10 @@ def verdict_table(runs: Sequence[JudgedRun]) -> Table:
 
 def change_table(shown: Sequence[CellChange]) -> Table:
     """A row for each change: where, before, after and their ratio."""
-    return Table(CHANGED, tuple(map(_changed, shown)), "lllrrrl")
+    return Table(CHANGED, tuple(map(_change_row, shown)), "lllrrrl")
 
 
-def _changed(change: CellChange) -> tuple[str, ...]:
+def _change_row(change: CellChange) -> tuple[str, ...]:
     ends = (change.measure.written(change.before), change.measure.written(change.after))
     return (change.cell.title, change.arm, change.measure.name, *ends, _ratio(change.ratio), change.word)
 
@@ -60,7 +63,7 @@ def _ratio(ratio: Interval | None) -> str:
     return text.ratio(ratio.estimate) if exact else text.estimate(ratio, unknown=False)
 
 
-def _joined(*words: str) -> str:
+def _join_words(*words: str) -> str:
     return " ".join(filter(None, words))
 
 
@@ -88,7 +91,7 @@ def beside(runs: Sequence[JudgedRun], comparison: Comparison | None) -> Page:
 
 def over_time(runs: Sequence[JudgedRun], rows: Sequence[Series]) -> Page:
     """What the last run changed, the runs, their verdicts, and for each measure a row of dots, a dot for each run."""
-    title = f"{text.counted(len(runs), 'run')} over time"
+    title = f"{text.count_noun(len(runs), 'run')} over time"
     span = f"From {runs[0].began or 'an unknown time'} to {runs[-1].began or 'an unknown time'}."
     settled = changes.is_settled(runs)
     shown = (changes.verdict_sentence(runs), verdict_table(runs)) if settled else ()
@@ -101,7 +104,9 @@ def _last(runs: Sequence[JudgedRun], rows: Sequence[Series]) -> Section | None:
     last = last_changes(runs, rows)
     shown = changes.significant(last)
     number = f"{len(shown):,}" if shown else "none"
-    said = f"The last run changed {number} of {text.counted(len(rows), 'value')} by more than 5%, with 95% confidence."
+    said = (
+        f"The last run changed {number} of {text.count_noun(len(rows), 'value')} by more than 5%, with 95% confidence."
+    )
     table = change_table(shown) if shown else None
     return section("What the last run changed", said, *changes.tallies(last), table)
 
@@ -123,9 +128,9 @@ def _run(run: JudgedRun) -> dict[str, str]:
 
 def _measure(runs: Sequence[JudgedRun], measure: Measure, rows: Sequence[Series]) -> Section | None:
     """The series of a measure, the largest change over all runs first."""
-    drawn = [(row, sparkline.points(runs, row.to_first(runs))) for row in rows]
+    drawn = [(row, sparkline.points(runs, row.ratios_to_first(runs))) for row in rows]
     drawn.sort(key=lambda pair: -max((point.far for point in pair[1] if point), default=0.0))
-    title = f"{measure.title}, {text.counted(len(rows), 'row')}"
+    title = f"{measure.title}, {text.count_noun(len(rows), 'row')}"
     table = Table(OVER_TIME, tuple(_times(runs, row) for row, _ in drawn), "llrrrll", title)
     dots = (
         sparkline.over(f"{row.cell.title}, {row.arm}, each run divided by the first", points) for row, points in drawn
@@ -144,8 +149,8 @@ def _times(runs: Sequence[JudgedRun], row: Series) -> tuple[str, ...]:
 
 def machines(runs: Sequence[JudgedRun]) -> Page:
     """Verdicts, regimes and cells with the machine as an axis, and what the machines are."""
-    tables = {measure: changes.by_run(runs, measure, measure.to_base) for measure in MEASURES}
-    names = text.listed([run.name for run in runs])
+    tables = {measure: changes.values_by_run(runs, measure, measure.to_base) for measure in MEASURES}
+    names = text.join_words([run.name for run in runs])
     return _page(
         "graphduel: several machines",
         f"{runs[0].suite[0].upper()}{runs[0].suite[1:]}, on {names}.",
@@ -163,7 +168,7 @@ def _sentences(runs: Sequence[JudgedRun], warm: Iterable[Sequence[Interval | Non
     counts = Counter(map(changes.side_agreement, warm))
     if shared := counts.total() - counts["one machine"]:
         said = ", ".join(f"{counts[word]} {word}" for word in _WORDS if counts[word])
-        yield f"Of {text.counted(shared, 'arm')} of cells that several machines timed once warm: {said}."
+        yield f"Of {text.count_noun(shared, 'arm')} of cells that several machines timed once warm: {said}."
 
 
 def _regimes(runs: Sequence[JudgedRun]) -> Iterator[Table | None]:
@@ -178,15 +183,15 @@ def _regimes(runs: Sequence[JudgedRun]) -> Iterator[Table | None]:
 def _regime_row(runs: Sequence[JudgedRun], judged: Sequence[Verdict], name: str) -> dict[str, str]:
     regimes = [next((regime for regime in verdict.finding.regimes if regime.name == name), None) for verdict in judged]
     words = [regime.verdict for regime in regimes if regime]
-    said = (_said(verdict, regime) for verdict, regime in zip(judged, regimes, strict=True))
+    said = (_finding_text(verdict, regime) for verdict, regime in zip(judged, regimes, strict=True))
     row = dict(zip((run.name for run in runs), said, strict=True))
     return {"regime": name, "verdicts": agreement(words), **row}
 
 
-def _said(verdict: Verdict, regime: Regime | None) -> str:
+def _finding_text(verdict: Verdict, regime: Regime | None) -> str:
     effect = verdict.finding.effect
     unit = effect.unit if effect else "ratio"
-    return _joined(verdicts.marked(regime), verdicts.value_of(regime, unit)) if regime else ""
+    return _join_words(verdicts.mark_label(regime), verdicts.value_of(regime, unit)) if regime else ""
 
 
 def _ratios(
@@ -218,7 +223,7 @@ def _machine(run: JudgedRun) -> dict[str, str]:
         "GPU": here.gpu or "",
         "cores": str(here.cores or here.logical_cores or ""),
         "memory": text.size(here.memory) if here.memory else "",
-        "system": _joined(here.system or "", here.machine or ""),
+        "system": _join_words(here.system or "", here.machine or ""),
         "Python, NumPy": ", ".join(filter(None, (here.python, here.numpy))),
         "commit": (here.commit or "unknown")[:12],
         "measured": f"{run.settings.get('preset', '')}, {run.starts[-1].at}" if run.starts else "",
@@ -230,7 +235,7 @@ def _differing(runs: Sequence[JudgedRun]) -> Iterator[str]:
     for what in ("commit", "python", "numpy"):
         values = {str(getattr(run.environment, what)) for run in runs}
         if len(values) > 1:
-            yield f"The {what} is not the same, from which differences may come: {text.listed(sorted(values))}."
+            yield f"The {what} is not the same, from which differences may come: {text.join_words(sorted(values))}."
 
 
 def _conditions(runs: Sequence[JudgedRun]) -> Iterator[Section]:

@@ -11,18 +11,18 @@ from typing import Any
 from compare import engines
 from compare.claims import base, verdict
 from compare.claims.crossover import course
-from compare.claims.evidence import cells, joined
-from compare.claims.verdict import Measured
+from compare.claims.evidence import cells, join_evidence
+from compare.claims.verdict import MeasuredFunction
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
 from compare.instruments.time.rounds import half_width
 from compare.page import compiled
-from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesArm, Threads, Time, ranked
+from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesArm, Threads, Time, rank_lines
 from compare.records.own import RewriteHints
-from compare.records.record import DYNAMIC, Failure, Records, Run, grouped, of
+from compare.records.record import DYNAMIC, Failure, Records, Run, group_by, records_of
 from compare.stats import Interval, geometric_mean
 from compare.words import text
-from graphs.drawing.drawing import scripted
-from graphs.plain import escaped
+from graphs.drawing.drawing import fill_template
+from graphs.plain import escape_html
 
 WIDTH = 80
 HERE, ALONE, WORKERS = "one process, built anew each time", "one process", "fresh workers"
@@ -42,7 +42,7 @@ IN_A_FILE, NOT_ZERO = "save the function in a file and name it", "leave out --pr
 _CELL = "padding:.25em 1.2em .25em 0;white-space:nowrap;border-bottom:1px solid rgba(128,128,128,.35)"
 
 
-def table(result: Measured) -> list[tuple[str, ...]]:
+def table(result: MeasuredFunction) -> list[tuple[str, ...]]:
     """A header, and a row for each mode; what no mode has is no column."""
     header = tuple(title.format(base=result.verdict.steady.base) for title in COLUMNS)
     rows = [tuple(cell(result, mode) for cell in COLUMNS.values()) for mode in result.modes]
@@ -50,43 +50,45 @@ def table(result: Measured) -> list[tuple[str, ...]]:
     return [tuple(row[place] for place in kept) for row in (header, *rows)]
 
 
-def heading(result: Measured) -> str:
+def heading(result: MeasuredFunction) -> str:
     """`loss: value and gradients over 3 inputs; 3 × fresh workers`, and what is unusual of how the engines ran it."""
     settings = settings_of(result.records)
     step = "value and gradients" if settings["gradient"] else "value"
     step = "a training step" if settings.get("trains") else step
-    calls = text.counted(settings["inputs"], "input")
+    calls = text.count_noun(settings["inputs"], "input")
     python = "; dynamic in Python, not compiled" if base.in_python(result.records) else ""
     converted = "; static with convert=True" if settings.get("converted") else ""
-    framework = f" in {engines.named(name).title} {settings['version']}" if (name := settings.get("framework")) else ""
+    framework = (
+        f" in {engines.find_engine(name).title} {settings['version']}" if (name := settings.get("framework")) else ""
+    )
     framework += " and in our engine" if settings.get("engines") else ""
-    gpu = next((run.environment.gpu for run in of(result.records, Run) if run.environment), None)
+    gpu = next((run.environment.gpu for run in records_of(result.records, Run) if run.environment), None)
     device = f" on {gpu or settings['device']}" if settings.get("device", "cpu") != "cpu" else ""
     times = "" if settings["where"] == ALONE else f"{settings['processes']} × "
     return f"{result.name}{framework}{device}: {step} over {calls}; {times}{settings['where']}{converted}{python}"
 
 
-def answer(result: Measured) -> list[str]:
+def answer(result: MeasuredFunction) -> list[str]:
     """How far it came that was stopped, the verdict, and which shape policy compiles least where that is a question."""
     stopped = settings_of(result.records).get("stopped")
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
     return list(filter(None, (so_far, result.verdict.sentence, compiled.policy_sentence(result.records))))
 
 
-def _wrapped(words: str, indent: str = "") -> list[str]:
+def _wrap(words: str, indent: str = "") -> list[str]:
     return textwrap.wrap(words, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def plain(result: Measured) -> str:
+def plain(result: MeasuredFunction) -> str:
     """The verdict first, then the heading, a row for each mode, and the dearest lines of source, in 80 columns."""
-    answers = [line for words in answer(result) for line in _wrapped(words)]
-    lines = [*answers, "", *textwrap.wrap(heading(result), WIDTH), "", *aligned(_fitted(table(result)))]
+    answers = [line for words in answer(result) for line in _wrap(words)]
+    lines = [*answers, "", *textwrap.wrap(heading(result), WIDTH), "", *align_rows(_fit_table(table(result)))]
     said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
-    notes = [line for note in said for line in _wrapped(note, "  ")]
+    notes = [line for note in said for line in _wrap(note, "  ")]
     return "\n".join([*lines, *_listing(result), *_ladder(result), *([""] if notes else []), *notes])
 
 
-def _fitted(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def _fit_table(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """The table without what it can spare until it fits: modes that were not timed, which the answer names; columns.
 
     The page has all of it.
@@ -101,14 +103,14 @@ def _fitted(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _is_wide(table: list[tuple[str, ...]]) -> bool:
-    return max(map(len, aligned(table))) > WIDTH
+    return max(map(len, align_rows(table))) > WIDTH
 
 
-def by_line(result: Measured) -> list[tuple[str, ...]]:
+def by_line(result: MeasuredFunction) -> list[tuple[str, ...]]:
     """A header and a row for each of the dearest lines: seconds and share of the step in each mode, and the source."""
-    for record in of(result.records, SourceLines):
+    for record in records_of(result.records, SourceLines):
         arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
-        shown = ranked(list(arms.values()))[:MOST_LINES]
+        shown = rank_lines(list(arms.values()))[:MOST_LINES]
         body = [(line, *(_of_step(row, line) for row in arms.values()), record.code.get(line, "")) for line in shown]
         rest = ("elsewhere", *(text.seconds(row.elsewhere) for row in arms.values()), "")
         whole = ("a step", *(text.seconds(row.step) for row in arms.values()), _whole(result))
@@ -116,7 +118,7 @@ def by_line(result: Measured) -> list[tuple[str, ...]]:
     return []
 
 
-def _whole(result: Measured) -> str:
+def _whole(result: MeasuredFunction) -> str:
     """Why the step that was read line by line is not the call of the first table."""
     return (
         "of the input of median length" if settings_of(result.records)["inputs"] > 1 else "timed between watched ones"
@@ -128,52 +130,54 @@ def _of_step(row: SourceLinesArm, line: str) -> str:
     return f"{text.seconds(cost.seconds)} {cost.seconds / row.step:4.0%}" if cost and row.step else ""
 
 
-def _listing(result: Measured) -> list[str]:
+def _listing(result: MeasuredFunction) -> list[str]:
     """The dearest lines as text: the source last, cut where the page ends."""
     table = by_line(result)
     if not table:
         return []
-    return ["", *_with_words(table), *_wrapped(about_lines(result))]
+    return ["", *_with_words(table), *_wrap(about_lines(result))]
 
 
-def about_lines(result: Measured) -> str:
+def about_lines(result: MeasuredFunction) -> str:
     """Where the seconds of backward are; "" where no line that is shown calls it."""
     return BACKWARD if any("backward(" in row[-1] for row in by_line(result)) else ""
 
 
 def _with_words(table: Sequence[Sequence[str]]) -> list[str]:
     """The rows as lines of the terminal: the words of the last column to the left, and cut where they have no room."""
-    costs = aligned(row[:-1] for row in table)
+    costs = align_rows(row[:-1] for row in table)
     width = max(map(len, costs))
     lines = [f"{cost.ljust(width)}  {row[-1]}".rstrip() for cost, row in zip(costs, table, strict=True)]
     return [line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines]
 
 
-def _ladder(result: Measured) -> list[str]:
+def _ladder(result: MeasuredFunction) -> list[str]:
     """The rungs as text beside a framework, with what each adds last."""
     rows = rung_table(result.records) if settings_of(result.records).get("engines") else []
     if not rows:
         return []
-    return ["", *_with_words(rows), *_wrapped(rung_sentence(result.records))]
+    return ["", *_with_words(rows), *_wrap(rung_sentence(result.records))]
 
 
-def hints_of(result: Measured) -> list[str]:
+def hints_of(result: MeasuredFunction) -> list[str]:
     """The rewrites that would help a fixed graph, each with its lines."""
-    return [words for record in of(result.records, RewriteHints) for words in compiled.hint_sentences(record)]
+    return [words for record in records_of(result.records, RewriteHints) for words in compiled.hint_sentences(record)]
 
 
-def notes_of(result: Measured) -> list[str]:
+def notes_of(result: MeasuredFunction) -> list[str]:
     """One process, dynamic in Python, effects allowed, what the gate says of modes, what failed; each reason once."""
-    rows = [pair for record in of(result.records, Parity) for pair in record.arms.items()]
+    rows = [pair for record in records_of(result.records, Parity) for pair in record.arms.items()]
     excused = [(arm, row.reason) for arm, row in rows if row.status == "ok" and row.reason]
-    why = grouped([*excused, *result.verdict.refused.items()], lambda pair: pair[1])
+    why = group_by([*excused, *result.verdict.refused.items()], lambda pair: pair[1])
     gate = [f"{', '.join(mode for mode, _ in pairs)}: {reason}" for reason, pairs in why.items()]
     slow = [SLOW] if base.in_python(result.records) else []
     settings = settings_of(result.records)
     effects = [f"besides its result, {result.name} {effect}" for effect in settings.get("effects", ())]
     remedy = NOT_ZERO if settings.get("command") else IN_A_FILE
     alone = [f"{ONE_PROCESS}{remedy}"] if settings["where"] != WORKERS else []
-    clocks = {time.clock for time in of(result.records, Time) if any(row.status == "ok" for row in time.arms.values())}
+    clocks = {
+        time.clock for time in records_of(result.records, Time) if any(row.status == "ok" for row in time.arms.values())
+    }
     clock = [PROCESSOR] if "cpu" in clocks else []
     return [
         *clock,
@@ -181,16 +185,16 @@ def notes_of(result: Measured) -> list[str]:
         *alone,
         *effects,
         *gate,
-        *(f"failed: {failure.error}" for failure in of(result.records, Failure)),
+        *(f"failed: {failure.error}" for failure in records_of(result.records, Failure)),
     ]
 
 
 def settings_of(records: Records) -> Mapping[str, Any]:
     """The settings of the run that measured the function."""
-    return of(records, Run)[0].settings
+    return records_of(records, Run)[0].settings
 
 
-def aligned(table: Iterable[Sequence[str]]) -> list[str]:
+def align_rows(table: Iterable[Sequence[str]]) -> list[str]:
     """The rows as lines: the first column to the left, numbers to the right."""
     body = list(table)
     widths = [max(map(len, column)) for column in zip(*body, strict=True)]
@@ -203,15 +207,15 @@ def aligned(table: Iterable[Sequence[str]]) -> list[str]:
     ]
 
 
-def html(result: Measured) -> str:
+def html(result: MeasuredFunction) -> str:
     """The same as an HTML fragment with the calculator; every text in it is escaped."""
     said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
-    notes = "".join(f"<p>{escaped(note)}</p>" for note in said)
+    notes = "".join(f"<p>{escape_html(note)}</p>" for note in said)
     lines = f"<p>{about_lines(result)}</p>" if about_lines(result) else ""
     return (
         '<div style="max-width:60em">'
-        f"{''.join(f'<p><strong>{escaped(words)}</strong></p>' for words in answer(result))}"
-        f"<p>{escaped(heading(result))}</p>{_table(table(result))}{_table(by_line(result))}{lines}{notes}{calculator(result)}</div>"
+        f"{''.join(f'<p><strong>{escape_html(words)}</strong></p>' for words in answer(result))}"
+        f"<p>{escape_html(heading(result))}</p>{_table(table(result))}{_table(by_line(result))}{lines}{notes}{calculator(result)}</div>"
     )
 
 
@@ -232,20 +236,20 @@ def _table(table: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(tag: str, value: str, *, number: bool) -> str:
-    return f'<{tag} style="{_CELL};text-align:{"right" if number else "left"}">{escaped(value)}</{tag}>'
+    return f'<{tag} style="{_CELL};text-align:{"right" if number else "left"}">{escape_html(value)}</{tag}>'
 
 
 # The columns of the first table -----------------------------------------------------------------------------------
 
 
-def _call(result: Measured, mode: str) -> str:
+def _call(result: MeasuredFunction, mode: str) -> str:
     """Also of a mode that is wrong, where it was timed all the same, and of one that nothing has compared."""
     wrong = {name: mean for name, (mean, _) in result.verdict.wrong.items()}
     early = {name: each.call for name, each in result.verdict.glimpsed.items() if each.call}
     return _seconds({**early, **wrong, **result.verdict.steady.values}, mode)
 
 
-def _of_base(result: Measured, mode: str) -> str:
+def _of_base(result: MeasuredFunction, mode: str) -> str:
     _, of_wrong = result.verdict.wrong.get(mode, (0.0, None))
     ratio = result.verdict.of_base.get(mode) or of_wrong
     if ratio is None:
@@ -254,16 +258,16 @@ def _of_base(result: Measured, mode: str) -> str:
     return text.estimate(ratio)
 
 
-def _first(result: Measured, mode: str) -> str:
+def _first(result: MeasuredFunction, mode: str) -> str:
     early = {name: each.first for name, each in result.verdict.glimpsed.items() if each.ended == each.calls}
     return _seconds({**early, **result.verdict.first.values}, mode)
 
 
-def _cached(result: Measured, mode: str) -> str:
+def _cached_values(result: MeasuredFunction, mode: str) -> str:
     return _seconds(result.verdict.cached.values, mode) if result.verdict.compiles.get(mode) else ""
 
 
-def _memory(result: Measured, mode: str) -> str:
+def _memory(result: MeasuredFunction, mode: str) -> str:
     memory = result.verdict.memory.values
     return text.size(memory[mode]) if mode in memory else ""
 
@@ -272,12 +276,12 @@ def _seconds(values: Mapping[str, float], mode: str) -> str:
     return text.seconds(values[mode]) if mode in values else ""
 
 
-COLUMNS: Mapping[str, Callable[[Measured, str], str]] = {
+COLUMNS: Mapping[str, Callable[[MeasuredFunction, str], str]] = {
     "mode": lambda _, mode: mode,
     "a call": _call,
     "÷ {base}": _of_base,
     "first run": _first,
-    "cached": _cached,
+    "cached": _cached_values,
     "compiles": lambda result, mode: f"{result.verdict.compiles[mode]:,}" if mode in result.verdict.compiles else "",
     "memory": _memory,
 }
@@ -292,23 +296,23 @@ HEIGHT = 144
 ROW = 26
 
 
-def calculator(result: Measured) -> str:
+def calculator(result: MeasuredFunction) -> str:
     """A frame of its own, so that neither page nor notebook reach each other; nothing of fewer than two modes.
 
     Calls cost what was measured of them from the start, compiling included, and later ones what they cost once warm.
     """
     warm, first = result.verdict.steady, result.verdict.first
     times = cells(result.records, Time)
-    courses = {mode: course(joined(times), mode) for mode in warm.values if mode in first.values}
+    courses = {mode: course(join_evidence(times), mode) for mode in warm.values if mode in first.values}
     modes = [{"name": mode, "early": path.early.tolist(), "steady": path.steady} for mode, path in courses.items()]
     if len(modes) < 2:
         return ""
     template, script = (resources.files(__package__).joinpath(name).read_text("utf-8") for name in _FILES)
     title = f"{result.name}: what many runs cost"
-    page = scripted(template, script, {"modes": modes, "base": warm.base}, title=escaped(title))
+    page = fill_template(template, script, {"modes": modes, "base": warm.base}, title=escape_html(title))
     style = f"width:100%;height:{HEIGHT + ROW * len(modes)}px;border:0"
-    head = f'<iframe title="{escaped(title)}" sandbox="allow-scripts" style="{style}"'
-    return f'{head} srcdoc="{escaped(page)}"></iframe>'
+    head = f'<iframe title="{escape_html(title)}" sandbox="allow-scripts" style="{style}"'
+    return f'{head} srcdoc="{escape_html(page)}"></iframe>'
 
 
 _FILES = "calculator.html", "calculator.js"
@@ -333,7 +337,7 @@ SHOWN = {TAPE: DYNAMIC}
 def rung_seconds(records: Records) -> dict[str, float]:
     """The seconds of a call on each rung that gives what the tape gives; none without a ladder."""
     rungs: dict[str, list[float]] = {}
-    for record in of(records, Ladder):
+    for record in records_of(records, Ladder):
         for name, rung in record.rungs.items():
             if rung.status == "ok" and rung.blocks:
                 rungs.setdefault(name, []).append(geometric_mean(rung.blocks))
@@ -347,7 +351,7 @@ def core_ratio(records: Records) -> Interval | None:
 
     The interval is that of the blocks of the process that has timed both.
     """
-    timed = [record.rungs for record in of(records, Threads) if record.rungs[THREADS].status == "ok"]
+    timed = [record.rungs for record in records_of(records, Threads) if record.rungs[THREADS].status == "ok"]
     tops, bottoms = ([block for rungs in timed for block in rungs[name].blocks] for name in (THREADS, NATIVE))
     if not tops:
         return None
@@ -389,7 +393,7 @@ def rung_sentence(records: Records) -> str:
 
 def _on_cores(records: Records) -> str:
     shared = core_ratio(records)
-    cores = max((record.cores for record in of(records, Threads)), default=1)
+    cores = max((record.cores for record in records_of(records, Threads)), default=1)
     if shared is None:
         return ""
     spread = f"{text.ratio(shared.estimate)} {text.interval(shared.low, shared.high)}"

@@ -13,7 +13,7 @@ from compare.claims.base import SMALLEST_EFFECT, Finding, Regime
 from compare.claims.changes import JudgedRun
 from compare.stats import Interval
 from compare.words import text
-from graphs.plain import escaped
+from graphs.plain import escape_html
 
 _WIDTH, _HEIGHT, _EDGE = 160, 42, 6
 _LABELS = 46
@@ -79,10 +79,10 @@ class _Dot:
             top, bottom = scale.height(self.interval.high), scale.height(self.interval.low)
             bar = f'<line class="{self.tone}" x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/>'
         dot = f'<circle class="{self.tone}" cx="{x}" cy="{scale.height(self.value)}" r="2.2"/>'
-        return f"<g><title>{escaped(self.words)}</title>{bar}{dot}</g>"
+        return f"<g><title>{escape_html(self.words)}</title>{bar}{dot}</g>"
 
 
-def drawn(claim: str, finding: Finding) -> tuple[str, str]:
+def draw_claim(claim: str, finding: Finding) -> tuple[str, str]:
     """The SVG and its words; both empty where no regime has a value."""
     valued = [regime for regime in finding.regimes if regime.value is not None][:_MOST]
     if finding.effect is None or not valued:
@@ -92,7 +92,7 @@ def drawn(claim: str, finding: Finding) -> tuple[str, str]:
     dots = sorted((_of_regime(regime, unit) for regime in valued), key=lambda dot: dot.value)
     low, high = (text.quantity(dot.value, unit) for dot in (dots[0], dots[-1]))
     zero = "50%" if scale is _SHARES else "1×, no difference"
-    words = f"{claim}: {text.counted(len(valued), 'regime')}, from {low} to {high}; the line is at {zero}"
+    words = f"{claim}: {text.count_noun(len(valued), 'regime')}, from {low} to {high}; the line is at {zero}"
     return _svg(words, dots, scale), words
 
 
@@ -127,11 +127,11 @@ def over(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
     """
     words = ", ".join(text.ratio(point.ratio.estimate) if point else "not measured" for point in points)
     reach = max([_LEAST_REACH, *(math.exp(point.far) for point in points if point)])
-    dots = [_of_run(point) if point else None for point in points]
+    dots = [_run_dot(point) if point else None for point in points]
     return _svg(f"{label}: {words}", dots, _Scale.of_ratios(reach)), words
 
 
-def _of_run(point: RunPoint) -> _Dot:
+def _run_dot(point: RunPoint) -> _Dot:
     said = f"{point.run}: {text.ratio(point.ratio.estimate)}"
     return _Dot(point.ratio.estimate, point.ratio, _SIDES[point.ratio.side(SMALLEST_EFFECT)], said)
 
@@ -141,5 +141,5 @@ def _svg(label: str, dots: Sequence[_Dot | None], scale: _Scale) -> str:
     step = (_WIDTH - 2 * _EDGE) / max(len(dots), 1)
     marks = (dot.marks(round(_EDGE + (place + 0.5) * step, 1), scale) for place, dot in enumerate(dots) if dot)
     box = f"0 0 {_WIDTH + _LABELS} {_HEIGHT}"
-    head = f'<svg class="spark" role="img" aria-label="{escaped(label)}" viewBox="{box}">'
+    head = f'<svg class="spark" role="img" aria-label="{escape_html(label)}" viewBox="{box}">'
     return f"{head}{''.join(scale.axis())}{''.join(marks)}</svg>"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from compare.claims import c4_shapes, crossover
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.c5_memory import held
+from compare.claims.c5_memory import bytes_held
 from compare.claims.crossover import CostPlace, Course, course
 from compare.claims.evidence import SIZES, Evidence, cells, steady
 from compare.records.cells import Call, Memory, MemoryArm, Time
@@ -77,7 +77,7 @@ def summarise(records: Records) -> Summary:
         strategies=tuple(c4_shapes.tables(records)),
         places=tuple(crossover.places(records)),
         times=tuple(crossover.times(records)),
-        sizes=tuple(crossover.sizes(records, held)),
+        sizes=tuple(crossover.sizes(records, bytes_held)),
     )
 
 
@@ -118,7 +118,7 @@ class CostModel:
     worst: float
 
 
-def fitted(places: Sequence[CostPlace]) -> list[CostModel]:
+def fit_cost_models(places: Sequence[CostPlace]) -> list[CostModel]:
     """A model for each kind of op that has more places than a line has coefficients."""
     kinds = dict.fromkeys(place.at.ops for place in places)
     groups = ([place for place in places if place.at.ops == ops] for ops in kinds)

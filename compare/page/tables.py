@@ -37,7 +37,7 @@ def show(
     console.print(table, width=min(width, console.width))
 
 
-def judged(verdicts: Iterable[Verdict]) -> None:
+def verdict_table(verdicts: Iterable[Verdict]) -> None:
     """The verdict on each claim, with its effect and the 95% interval; what the effect is of, if there is room."""
     from compare.page.verdicts import mark as marked
 
@@ -49,7 +49,7 @@ def judged(verdicts: Iterable[Verdict]) -> None:
     show(columns, rows, whole=columns[2:4])
 
 
-def narrowed(records: Records) -> None:
+def narrow_table(records: Records) -> None:
     """The steady times of each cell, static ÷ dynamic, for a run of a few cells: no claim is judged by so few."""
     from compare.page.summary import summarise
     from compare.words import text

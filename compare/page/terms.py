@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 
-from compare.page.blocks import Folded, Section, Table, Terms
+from compare.page.blocks import FoldedBlock, Section, Table, Terms
 
 WORDS: Mapping[str, str] = {
     "arena": "One block of memory, planned when a graph is compiled, that holds all values of a step.",
@@ -49,7 +49,11 @@ def section(sections: Iterable[Section]) -> Section | None:
     """The words that these sections use in their sentences, with their meanings; None where there are none."""
     used = {word for text in _texts(tuple(sections)) for _, word in words_in(text) if word}
     rows = tuple((word, WORDS[word]) for word in sorted(used))
-    return Section("Words: what they mean on this page", (Folded(_EACH, (Terms(rows, NAME),)),), NAME) if rows else None
+    return (
+        Section("Words: what they mean on this page", (FoldedBlock(_EACH, (Terms(rows, NAME),)),), NAME)
+        if rows
+        else None
+    )
 
 
 def words_in(text: str) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from compare.page.blocks import (
     Calculator,
     ClaimRow,
     Claims,
-    Folded,
+    FoldedBlock,
     Picture,
     Section,
     Table,
@@ -28,7 +28,7 @@ from compare.page.blocks import (
     section,
 )
 from compare.page.summary import Ratio, Summary
-from compare.records.record import Cell, grouped
+from compare.records.record import Cell, group_by
 from compare.stats import Interval, geometric_mean
 from compare.words import text
 
@@ -50,7 +50,7 @@ def headline(verdicts: Sequence[Verdict]) -> str:
         return "No verdict was computed for this run."
     counts = Counter[str](verdict.finding.verdict for verdict in verdicts)
     parts = [f"{counts[word]} {said}" for word, (_, _, said) in _MARKS.items() if counts[word]]
-    return f"Of {text.counted(len(verdicts), 'claim')}: {text.listed(parts)}."
+    return f"Of {text.count_noun(len(verdicts), 'claim')}: {text.join_words(parts)}."
 
 
 def claim_section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
@@ -70,9 +70,9 @@ def claim_section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
         mark(judged),
         *(() if _repeats(finding) else several),
         *pictures[:1],
-        *folded(pictures[1:]),
+        *fold_pictures(pictures[1:]),
         Bullets(judged.reasons, "Reasons") if judged.reasons else None,
-        Folded(_RULE, (rule, *(Bullets(lines, name) for name, lines in lists if lines))),
+        FoldedBlock(_RULE, (rule, *(Bullets(lines, name) for name, lines in lists if lines))),
     )
     return Section(f"{claim.id}: {claim.title}", tuple(filter(None, blocks)), f"claim-{anchor(claim.id)}")
 
@@ -83,9 +83,9 @@ def _repeats(finding: Finding) -> bool:
     return len(values) < 2 and finding.effect is not None and values == [finding.effect.value]
 
 
-def folded(pictures: Sequence[Picture]) -> Iterator[Folded]:
+def fold_pictures(pictures: Sequence[Picture]) -> Iterator[FoldedBlock]:
     """Each picture under its title: who wants to know more than the first one says opens it."""
-    return (Folded(picture.title, (picture,)) for picture in pictures)
+    return (FoldedBlock(picture.title, (picture,)) for picture in pictures)
 
 
 def anchor(id: str) -> str:
@@ -100,12 +100,12 @@ def mark(judged: Verdict) -> VerdictMark:
     return VerdictMark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
 
 
-def marked(judged: Verdict | Regime) -> str:
+def mark_label(judged: Verdict | Regime) -> str:
     """`✓ supported`."""
-    return _marked(judged.verdict if isinstance(judged, Regime) else judged.finding.verdict)
+    return _mark_word(judged.verdict if isinstance(judged, Regime) else judged.finding.verdict)
 
 
-def measured(judged: Verdict) -> bool:
+def is_measured(judged: Verdict) -> bool:
     """Whether the run holds anything about the claim."""
     return judged.finding.verdict != "not measured yet"
 
@@ -132,7 +132,7 @@ def _measure(value: float | None, interval: Interval | None, unit: str, word: La
 
 
 def _regimes(regimes: Sequence[Regime], unit: str) -> Table | None:
-    rows = tuple((r.name, _marked(r.verdict), value_of(r, unit)) for r in regimes)
+    rows = tuple((r.name, _mark_word(r.verdict), value_of(r, unit)) for r in regimes)
     return Table(("regime", "verdict", "value"), rows, "llr", "Regimes") if rows else None
 
 
@@ -148,7 +148,7 @@ def _strongest(finding: Finding, unit: str) -> Iterator[tuple[str, str]]:
         yield words, ": ".join(filter(None, parts)) or "in no regime that was measured"
 
 
-def _marked(word: Label) -> str:
+def _mark_word(word: Label) -> str:
     return f"{_MARKS[word][0]}\N{NO-BREAK SPACE}{word}"
 
 
@@ -199,7 +199,10 @@ def advice(places: Sequence[CostPlace]) -> Iterator[str]:
         f"{_arrays(reach)}: once compiled, it is {_speedup(mean)} faster than dynamic ({_speedup(high)} to "
         f"{_speedup(low)})."
     )
-    yield f"If the step runs {_RUNS:,} times, compiling pays with up to {text.counted(max(1, _RUNS // paid), 'shape')}."
+    yield (
+        f"If the step runs {_RUNS:,} times, compiling pays with up to "
+        f"{text.count_noun(max(1, _RUNS // paid), 'shape')}."
+    )
     yield from _beyond([place for place in places if place.at.elements > reach])
 
 
@@ -216,11 +219,11 @@ def _reach(places: Sequence[CostPlace]) -> int | None:
 def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
     if places:
         largest = max(place.at.elements for place in places)
-        groups = grouped([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
+        groups = group_by([place for place in places if place.at.elements == largest], lambda place: place.at.ops)
         kinds = {ops: map(_ratio, _spread(of)) for ops, of in groups.items()}
         said = [f"{mean} ({low} to {high}) for {ops} ops" for ops, (low, mean, high) in kinds.items()]
         size = text.size(largest * FLOAT)
-        yield f"With larger arrays the op decides: at {size} static ÷ dynamic is {text.listed(said)}."
+        yield f"With larger arrays the op decides: at {size} static ÷ dynamic is {text.join_words(said)}."
 
 
 def _arrays(floats: int) -> str:
@@ -251,14 +254,16 @@ def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> 
     if not best:
         return "No time of dynamic and of static once warm can be compared in this run."
     large = regimes.by_size(best.values(), where).get(regimes.REALISTIC, [])
-    of_large = f"over {text.counted(len(large), 'cell')} with {regimes.REALISTIC}: {_won(large)}; " if large else ""
-    of_all = f"over {text.counted(len(best), 'cell')} (workload and size): {_won(best.values())}"
+    of_large = (
+        f"over {text.count_noun(len(large), 'cell')} with {regimes.REALISTIC}: {_count_wins(large)}; " if large else ""
+    )
+    of_all = f"over {text.count_noun(len(best), 'cell')} (workload and size): {_count_wins(best.values())}"
     return f"Once warm, static with its fastest shape policy is, compared with dynamic, {of_large}{of_all}."
 
 
-def _won(ratios: Iterable[Ratio]) -> str:
+def _count_wins(ratios: Iterable[Ratio]) -> str:
     counts = Counter(ratio.words for ratio in ratios)
-    return text.listed([f"{said} in {counts[words]}" for words, said in _WORDS.items() if counts[words]])
+    return text.join_words([f"{said} in {counts[words]}" for words, said in _WORDS.items() if counts[words]])
 
 
 def claims(judged: Sequence[Verdict]) -> Claims:
@@ -268,9 +273,9 @@ def claims(judged: Sequence[Verdict]) -> Claims:
 
 def _row(judged: Verdict) -> ClaimRow:
     finding = judged.finding
-    svg, words = sparkline.drawn(judged.claim.id, finding)
+    svg, words = sparkline.draw_claim(judged.claim.id, finding)
     claim, why = judged.claim, _sentence("".join(finding.reasons[:1]))
-    there = measured(judged)
+    there = is_measured(judged)
     return ClaimRow(claim.id, claim.title, anchor(claim.id) if there else "", mark(judged), why, svg, words)
 
 
@@ -280,7 +285,7 @@ def _sentence(words: str) -> str:
 
 def calculator(summary: Summary) -> Section | None:
     """The costs of a step of one's own by the model of this run; None where no map was measured."""
-    models = model.fitted(summary.places)
+    models = model.fit_cost_models(summary.places)
     if not models:
         return None
     errors = (

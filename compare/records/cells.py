@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from compare.records.record import Arm, Block, OfArms, OfCell, Record, Seconds, Status, of
+from compare.records.record import Arm, Block, OfArms, OfCell, Record, Seconds, Status, records_of
 
 
 class ParityArm(Arm):
@@ -138,7 +138,7 @@ class Memory(OfArms, tag="memory"):
     counted: Literal["NumPy", "malloc", "allocator"] = "NumPy"
 
 
-class Made(Struct):
+class CompilationRow(Struct):
     """One compilation: why there was one, and its seconds where the engine says them."""
 
     reason: str
@@ -153,7 +153,7 @@ class CompiledArm(Arm):
     where the engine does not tell.
     """
 
-    made: list[Made] = []
+    made: list[CompilationRow] = []
     breaks: dict[str, int] = {}
     limits: list[str] = []
     share: float | None = None
@@ -192,14 +192,14 @@ class Admission(NamedTuple):
     ended: frozenset[str]
 
 
-def admitted(records: Sequence[OfArms], base: str | None = None, *, wrong: bool = False) -> Admission:
+def admit_arms(records: Sequence[OfArms], base: str | None = None, *, wrong: bool = False) -> Admission:
     """May an arm be timed? Where no record of a cell calls it wrong, and none is where its `base` is not right.
 
     With `wrong` also one that disagrees, but for the base. One that came to its limit with no compiled code on the disk
     is not refused: what it has compiled by then is kept, so that it may come through.
     """
     rows = together(records)
-    calls = {arm: (row.whole, time.cache) for time in of(records, Time) for arm, row in time.arms.items()}
+    calls = {arm: (row.whole, time.cache) for time in records_of(records, Time) for arm, row in time.arms.items()}
     cold = {arm for arm, (whole, cache) in calls.items() if not whole and cache == "cold"}
     passes = {"ok", "disagree"} if wrong else {"ok"}
     refused = {
@@ -362,7 +362,7 @@ class SourceLines(OfArms, tag="lines"):
     code: dict[str, str] = {}
 
 
-def ranked(arms: Sequence[SourceLinesArm]) -> list[str]:
+def rank_lines(arms: Sequence[SourceLinesArm]) -> list[str]:
     """The lines of all arms, the dearest first."""
     lines = dict.fromkeys(line for row in arms for line in row.lines)
     return sorted(lines, key=lambda line: -max(row.lines[line].seconds for row in arms if line in row.lines))

@@ -10,7 +10,7 @@ from typing import Any
 from compare.records.record import Cell, JobName
 
 
-def seeded(words: str) -> Random:
+def seeded_random(words: str) -> Random:
     """A generator that begins with these words; a file's name in them may be bytes that are no text."""
     return Random(words.encode("utf-8", "surrogatepass"))
 
@@ -105,4 +105,4 @@ class Job:
 
     def random(self) -> Random:
         """The job's own generator: the same job draws the same orders in every run of one seed."""
-        return seeded(f"{self.seed}/{self.workload}/{self.size}/{self.process}{self.lengths or ''}")
+        return seeded_random(f"{self.seed}/{self.workload}/{self.size}/{self.process}{self.lengths or ''}")

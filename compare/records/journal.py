@@ -21,8 +21,8 @@ from typing import Any
 from compare.errors import CompareError, ResultsError
 from compare.records import machines, results
 from compare.records.job import Job
-from compare.records.record import Failure, Record, Run, Setting, of
-from compare.records.results import unfolded
+from compare.records.record import Failure, Record, Run, Setting, records_of
+from compare.records.results import unfold
 
 FREE = ("at_once",)
 """The settings in which two starts of one run may differ."""
@@ -37,7 +37,7 @@ class Journal:
 
     def keep(self, record: Record) -> None:
         """Append a record, and what its worker found beside it, to the file, and to those at hand."""
-        for each in unfolded(record):
+        for each in unfold(record):
             if self.path.name:
                 results.append(self.path, each)
             self.records.append(each)
@@ -49,16 +49,16 @@ class Journal:
     @property
     def lost(self) -> list[Failure]:
         """The last failure of each job that has no record."""
-        return results.lost(self.records)
+        return results.lost_jobs(self.records)
 
     @property
     def headers(self) -> list[Run]:
         """The line of each start."""
-        return of(self.records, Run)
+        return records_of(self.records, Run)
 
 
 @contextmanager
-def opened(
+def open_journal(
     directory: Path,
     settings: Mapping[str, Setting],
     resume: bool,
@@ -75,7 +75,7 @@ def opened(
     with ExitStack() as stack:
         try:
             directory.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(locked(directory, notice))
+            stack.enter_context(hold_lock(directory, notice))
             if overwrite and results.has_some(directory):
                 results.replace(directory / results.RESULTS, [])
                 resume = True
@@ -123,14 +123,14 @@ _FAR = 1 << 30  # the byte that Windows locks, which nobody reads
 
 
 @contextmanager
-def locked(folder: Path, notice: Callable[[str], None]) -> Iterator[None]:
+def hold_lock(folder: Path, notice: Callable[[str], None]) -> Iterator[None]:
     """The lock on a folder, inside; its file is gone afterwards.
 
     Raises CompareError that names the holder where there is one, and OSError where no file can be made. Where the file
     system knows no locks, `notice` is called with a sentence on that, and there is no lock.
     """
     path = folder / LOCK
-    file = _taken(path, notice)
+    file = _take_lock(path, notice)
     if file is None:
         raise CompareError(
             f"{folder} is being written by {_holder(path)}; wait until that has ended, or choose another --out"
@@ -151,7 +151,7 @@ def locked(folder: Path, notice: Callable[[str], None]) -> Iterator[None]:
         os.close(file)
 
 
-def _taken(path: Path, notice: Callable[[str], None]) -> int | None:
+def _take_lock(path: Path, notice: Callable[[str], None]) -> int | None:
     """The open file, locked; None where somebody else has the lock."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)

@@ -144,7 +144,7 @@ class CallCounts(Struct, frozen=True):
     ran: bool = True
 
 
-class Timed(Struct, frozen=True):
+class TimedCall(Struct, frozen=True):
     """Seconds of a call once warm, eager and compiled, and what the first compiled calls take more, for each shape."""
 
     eager: float
@@ -161,7 +161,7 @@ class CountedProgram(Struct):
     name: str
     counts: list[CallCounts]
     shapes: int
-    timed: Timed | None = None
+    timed: TimedCall | None = None
     refused: str | None = None
 
 
@@ -172,7 +172,7 @@ class CountedPrograms(Record, tag="counted programs"):
     programs: list[CountedProgram]
 
 
-def counted(ran: Iterable[RanOp]) -> CallCounts:
+def count_calls(ran: Iterable[RanOp]) -> CallCounts:
     """The counts of what a framework ran eagerly, in its order.
 
     Eager: a call, each op by its sort, and the bytes and flops of all. Compiled: each kernel that fusing leaves, as

@@ -240,12 +240,12 @@ def kind_of(type: type[Record]) -> str:
     return str(type.__struct_config__.tag)
 
 
-def of(records: Iterable[Record], type: type[R]) -> list[R]:
+def records_of(records: Iterable[Record], type: type[R]) -> list[R]:
     """The records of one kind."""
     return [record for record in records if isinstance(record, type)]
 
 
-def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """The items that share a key, by it, in their order."""
     groups: dict[K, list[T]] = {}
     for item in items:
@@ -289,14 +289,14 @@ _FEW = 4
 
 def _html(record: Struct, head: str) -> str:
     """The table of the fields that a record has, under a caption; an environment is left to be asked for."""
-    from graphs.plain import escaped  # which loads NumPy: help prints without it
+    from graphs.plain import escape_html  # which loads NumPy: help prints without it
 
     rows = "".join(
-        f"<tr><th>{escaped(name)}</th><td>{escaped(value)}</td></tr>"
+        f"<tr><th>{escape_html(name)}</th><td>{escape_html(value)}</td></tr>"
         for name, value in _rows("", to_builtins(record))
         if name.partition(" ")[0] != "environment"
     )
-    return f"<table><caption>{escaped(head)}</caption>{rows}</table>"
+    return f"<table><caption>{escape_html(head)}</caption>{rows}</table>"
 
 
 def _rows(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
@@ -307,14 +307,14 @@ def _rows(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
         for place, inner in enumerate(value):
             yield from _rows(f"{prefix} {place}".strip(), inner)
     elif value is not None:
-        yield prefix, _said(value)
+        yield prefix, _value_text(value)
 
 
-def _said(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, list):
         if len(value) > _FEW:
-            return f"{len(value)} numbers, median {_said(median(value))}"
-        return ", ".join(map(_said, value)) or "none"
+            return f"{len(value)} numbers, median {_value_text(median(value))}"
+        return ", ".join(map(_value_text, value)) or "none"
     if not _is_number(value):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

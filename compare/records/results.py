@@ -47,32 +47,32 @@ def to_json(record: Record) -> dict[str, Any]:
     return {"schema": VERSION, **msgspec.to_builtins(record)}
 
 
-def encoded(record: Record) -> bytes:
+def encode(record: Record) -> bytes:
     """A line. Raises ValueError for NaN and infinity."""
     return (json.dumps(to_json(record), allow_nan=False, separators=(",", ":")) + "\n").encode()
 
 
-def parsed(line: bytes) -> Record | None:
+def parse_line(line: bytes) -> Record | None:
     """The record that a line holds, None where its kind is not known.
 
     Raises ResultsError where a line is not ours, of another version, or has not the fields of its kind.
     """
     try:
-        value = json.loads(line, parse_constant=_refused)  # msgspec's own reader knows no halves of characters
+        value = json.loads(line, parse_constant=_refuse_constant)  # msgspec's own reader knows no halves of characters
     except (ValueError, RecursionError) as error:
-        raise _unknown(error) from None
+        raise _unknown_format(error) from None
     return of_json(value)
 
 
 def of_json(value: Any) -> Record | None:
-    """The record of the JSON value of a line, as `parsed` gives and refuses it."""
+    """The record of the JSON value of a line, as `parse_line` gives and refuses it."""
     try:
-        value = upgraded(value)
+        value = upgrade(value)
         head = msgspec.convert(value, _Head)
         if head.schema == VERSION:
             return msgspec.convert(value, KINDS[head.kind].type) if head.kind in KINDS else None
     except (ValueError, LookupError, AttributeError, TypeError, RecursionError, msgspec.MsgspecError) as error:
-        raise _unknown(error) from None
+        raise _unknown_format(error) from None
     newer = isinstance(head.schema, int) and head.schema > VERSION
     remedy = "pip install --upgrade graphduel" if newer else "use the graphduel that wrote it"
     raise ResultsError(
@@ -81,13 +81,13 @@ def of_json(value: Any) -> Record | None:
     )
 
 
-def _unknown(error: Exception) -> ResultsError:
+def _unknown_format(error: Exception) -> ResultsError:
     return ResultsError(
         f"not a line of graphduel results ({error}); move the file away, or choose another folder with --out"
     )
 
 
-def _refused(constant: str) -> Any:
+def _refuse_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")
 
 
@@ -111,7 +111,7 @@ def valid(record: Record) -> Record:
     return record
 
 
-def unfolded(record: Record) -> list[Record]:
+def unfold(record: Record) -> list[Record]:
     """A record as the last of those that its worker found, each of which is then a line of its own.
 
     It comes last, since it tells that its job is done: a run that is killed between them does the job again.
@@ -128,7 +128,7 @@ def append(path: Path, record: Record) -> None:
 
     Raises ValueError for NaN and infinity, and ResultsError where the disk does not take it, as when it is full.
     """
-    line = encoded(record)
+    line = encode(record)
     with path.open("ab", buffering=0) as file:
         before = file.tell()
         try:
@@ -155,7 +155,7 @@ def replace(path: Path, records: Iterable[Record]) -> None:
     Raises ValueError for NaN and infinity, and ResultsError where the disk does not take it.
     """
     try:
-        write_file(path, b"".join(map(encoded, records)))
+        write_file(path, b"".join(map(encode, records)))
     except OSError as error:
         raise ResultsError(f"cannot write {path}: {error.strerror}; make room, or choose another folder") from error
 
@@ -171,7 +171,7 @@ def create(path: Path) -> None:
             os.close(folder)
 
 
-def found_in(directory: Path) -> Path | None:
+def find_results(directory: Path) -> Path | None:
     """The results file of a folder, as it was written or packed by gzip; None where there is none.
 
     A packed run can be read and judged again, and not be resumed.
@@ -182,13 +182,13 @@ def found_in(directory: Path) -> Path | None:
 def read(path: Path, notice: Callable[[str], None] = silent) -> list[Record]:
     """Every complete line of a known kind, in order; `notice` hears of others, and of a cut-off last line.
 
-    Raises ResultsError naming the file, the line and what to do, as `parsed` does.
+    Raises ResultsError naming the file, the line and what to do, as `parse_line` does.
     """
     complete, rest = _split(path)
     if rest:
         notice(f"{path}: the last line is cut off and was ignored; its job has no result")
-    lines = list(_parsed(path, complete))
-    records = [each for record in lines if record is not None for each in unfolded(record)]
+    lines = list(_parse_lines(path, complete))
+    records = [each for record in lines if record is not None for each in unfold(record)]
     if others := lines.count(None):
         notice(f"{path}: {others} lines of kinds that this graphduel does not know were left alone")
     return records
@@ -207,7 +207,7 @@ def done_jobs(records: Iterable[Record]) -> set[JobName]:
     return {record.job for record in records if not isinstance(record, Run | Failure)}
 
 
-def lost(records: Iterable[Record]) -> list[Failure]:
+def lost_jobs(records: Iterable[Record]) -> list[Failure]:
     """The last failure of each job that has no record: one that a later start has made good is none."""
     kept = list(records)
     last = {record.job: record for record in kept if isinstance(record, Failure)}
@@ -226,12 +226,12 @@ def _write_all(file: FileIO, data: bytes) -> None:
 
 
 def _split(path: Path) -> tuple[bytes, bytes]:
-    data = _unpacked(path) if path.suffix == ".gz" else path.read_bytes()
+    data = _unpack(path) if path.suffix == ".gz" else path.read_bytes()
     end = data.rfind(b"\n") + 1
     return data[:end], data[end:]
 
 
-def _unpacked(path: Path) -> bytes:
+def _unpack(path: Path) -> bytes:
     """The data of a packed file, which never become more than packed results do."""
     size = path.stat().st_size
     most = archive.most(size)
@@ -247,10 +247,10 @@ def _unpacked(path: Path) -> bytes:
     return data
 
 
-def _parsed(path: Path, complete: bytes) -> Iterator[Record | None]:
+def _parse_lines(path: Path, complete: bytes) -> Iterator[Record | None]:
     for number, line in enumerate(complete.splitlines(), start=1):
         try:
-            yield parsed(line)
+            yield parse_line(line)
         except ResultsError as error:
             raise ResultsError(f"{path}:{number}: {error}") from None
 
@@ -265,7 +265,7 @@ _TIMES = (
 _PARITY = ("output_error", "gradient_error", "tolerance")
 
 
-def upgraded(value: Any) -> Any:
+def upgrade(value: Any) -> Any:
     """The JSON value of a line as today's version would have written it."""
     if not isinstance(value, Mapping) or value.get("kind") != CELL:
         return value

@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.records.job import Job, seeded
+from compare.records.job import Job, seeded_random
 from compare.records.kinds import KINDS
 from compare.records.record import Bare, Blas, Environment
 from compare.run import start
@@ -65,9 +65,9 @@ def measure(job: Job) -> Bare:
     Raises InputsError where the job names an arm whose engine does not see the device.
     """
     if job.arms:
-        from compare.instruments.time.measure import started  # which loads engines
+        from compare.instruments.time.measure import start_engine  # which loads engines
 
-        started(job)
+        start_engine(job)
     return Bare()
 
 
@@ -227,17 +227,17 @@ _kept: list[object] = []
 
 def layout_variable(job: Job) -> dict[str, str]:
     """The variable that a worker for this job starts with: the bytes of the first block, and a filler."""
-    random = _drawn(job)
+    random = _job_random(job)
     return {LAYOUT: f"{random.randrange(MOST_HEAP)}:" + "x" * random.randrange(PAGE)}
 
 
-def moved(job: Job) -> None:
+def shift_memory(job: Job) -> None:
     """From now on keep a block and begin arenas at an offset, both drawn for the job; those before it are let go."""
-    random = _drawn(job, "after")
+    random = _job_random(job, "after")
     _kept[:] = [np.empty(random.randrange(MOST_HEAP), np.uint8)]
     offset = random.randrange(0, PAGE, memory.ALIGNMENT)
     memory.begin_at(0 if job.kind in KINDS and KINDS[job.kind].counts else offset)
 
 
-def _drawn(job: Job, when: str = "before") -> Random:
-    return seeded(f"{job.seed}/{job.label}/{when}")
+def _job_random(job: Job, when: str = "before") -> Random:
+    return seeded_random(f"{job.seed}/{job.label}/{when}")

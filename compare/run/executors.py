@@ -57,10 +57,10 @@ class Pool:
     def submit(self, job: Job, timeout: float, lane: int = 0) -> Future[Record]:
         """The record of the job, later."""
         placed = replace(job, lane=lane) if self.lanes else job
-        return self.executor.submit(measured, self.execute, placed, timeout)
+        return self.executor.submit(measure_job, self.execute, placed, timeout)
 
 
-def measured(execute: Execute, job: Job, timeout: float) -> Record:
+def measure_job(execute: Execute, job: Job, timeout: float) -> Record:
     """The record of a job, with the host it was measured on: runs there."""
     by_arm = KINDS[job.kind].by_arm and not job.thin
     record = _of_groups(execute, job, timeout) if by_arm else execute(job, timeout)
@@ -113,7 +113,7 @@ class Serial(Executor):
 
 
 @contextmanager
-def opened(
+def open_executor(
     kind: Kind, at_once: int, scheduler: str | None, notice: Callable[[str], None] = print
 ) -> Iterator[tuple[Executor, int]]:
     """An executor by its name, and how many jobs to give it at once; it is shut down when the block ends.
@@ -121,7 +121,7 @@ def opened(
     Workers that still run are ended where that is by an error or Ctrl-C.
     Raises CompareError for a cluster that cannot be used.
     """
-    executor, at_once = _made(kind, at_once, scheduler, notice)
+    executor, at_once = _make_executor(kind, at_once, scheduler, notice)
     try:
         yield executor, at_once
     except BaseException:
@@ -131,7 +131,9 @@ def opened(
     executor.shutdown()
 
 
-def _made(kind: Kind, at_once: int, scheduler: str | None, notice: Callable[[str], None]) -> tuple[Executor, int]:
+def _make_executor(
+    kind: Kind, at_once: int, scheduler: str | None, notice: Callable[[str], None]
+) -> tuple[Executor, int]:
     if kind == "dask":
         cluster = Cluster(scheduler or "", notice)
         return cluster, cluster.at_once

@@ -27,11 +27,11 @@ from pathlib import Path
 from typing import IO
 
 from compare import steps
-from compare.engines.limit import Spent, looks_every
+from compare.engines.limit import SpentSeconds, looks_every
 from compare.errors import OverrunError, ResultsError, WorkerError, is_users
 from compare.records.job import Job
 from compare.records.record import Record
-from compare.records.results import parsed
+from compare.records.results import parse_line
 from compare.run import environment, product, start
 from compare.run.environment import THREAD_VARIABLES
 from compare.run.worker import failure
@@ -42,7 +42,7 @@ class Allowance:
 
     def __init__(self, pid: int, seconds: float) -> None:
         self.seconds, self.every = seconds, looks_every(seconds)
-        self._spent = Spent(pid)
+        self._spent = SpentSeconds(pid)
 
     def renew(self) -> None:
         """The process has made progress."""
@@ -148,16 +148,16 @@ class _Worker:
                 line = self.lines.get(timeout=max(0.0, look - time.monotonic()))
             except queue.Empty:
                 if has_ended:  # and what it has told was read since; a copy of it, made by a fork, holds the pipe
-                    return self._understood(b"")
+                    return self._parse_answer(b"")
                 has_ended = self.process.poll() is not None
-                look = time.monotonic() + self._looked()
+                look = time.monotonic() + self._check_allowances()
                 continue
-            told = steps.told(line) if line.endswith(b"\n") else None
+            told = steps.parse_step(line) if line.endswith(b"\n") else None
             if told is None:
-                return self._understood(line)
+                return self._parse_answer(line)
             self._hear(told, limit, heard)
 
-    def _looked(self) -> float:
+    def _check_allowances(self) -> float:
         """Look at what is left of its allowances; the seconds until the next look. Raises OverrunError."""
         for allowance in self.allowances.values():
             if allowance.look():
@@ -167,7 +167,7 @@ class _Worker:
 
     def _hear(self, told: steps.Told, limit: float, heard: Heard) -> None:
         """It has made progress, or names what a part of its work may take."""
-        if isinstance(told, steps.Bound):
+        if isinstance(told, steps.SecondsBound):
             self.allowances.pop("part", None)
             if told.seconds:
                 self.allowances["part"] = Allowance(self.process.pid, told.seconds)
@@ -212,10 +212,10 @@ class _Worker:
     def _while(self) -> str:
         return "" if self.step in ("", steps.BEGAN) else f" while it {self.step},"
 
-    def _understood(self, line: bytes) -> Record:
+    def _parse_answer(self, line: bytes) -> Record:
         """The record in what may be an answer; b"" where the pipe was closed."""
         with suppress(ResultsError):
-            if line.endswith(b"\n") and (record := parsed(line)) is not None:
+            if line.endswith(b"\n") and (record := parse_line(line)) is not None:
                 return record
         if not self._ends():
             what = "wrote what is none into" if line else "closed"
@@ -240,27 +240,27 @@ class _Worker:
         """Take the steps that were told after the answer."""
         with suppress(queue.Empty):
             while line := self.lines.get_nowait():
-                told = steps.told(line)
+                told = steps.parse_step(line)
                 self.step = told if isinstance(told, str) else self.step
 
     def _send(self, message: bytes) -> None:
-        with suppress(OSError), _opened(self.process.stdin) as stream:
+        with suppress(OSError), _open_stream(self.process.stdin) as stream:
             stream.write(message)
 
     def _read_lines(self) -> None:
-        with suppress(ValueError), _opened(self.process.stdout) as stream:
+        with suppress(ValueError), _open_stream(self.process.stdout) as stream:
             for line in stream:
                 self.lines.put(line)
         self.lines.put(b"")
 
     def _read_errors(self) -> None:
-        with suppress(ValueError), _opened(self.process.stderr) as stream:
+        with suppress(ValueError), _open_stream(self.process.stderr) as stream:
             for line in stream:
                 if text := line.decode("utf-8", "replace").rstrip():
                     self.said.append(text)
 
 
-def _opened(stream: IO[bytes] | None) -> IO[bytes]:
+def _open_stream(stream: IO[bytes] | None) -> IO[bytes]:
     assert stream is not None  # noqa: S101  (each is a pipe)
     return stream
 

@@ -107,7 +107,7 @@ class Pace:
     @property
     def left(self) -> str:
         """`about 80 s left`; empty before anything was timed."""
-        return "" if (seconds := self.seconds_left) is None else f"about {_rounded(seconds)} left"
+        return "" if (seconds := self.seconds_left) is None else f"about {_round_seconds(seconds)} left"
 
     def _mean(self, group: Group) -> float:
         """The seconds of a job of this kind: what was typical, at the speed of this machine, until enough have run."""
@@ -131,7 +131,7 @@ def _typical(group: Group) -> float:
     return seconds.get(size, seconds[""])
 
 
-def _rounded(seconds: float) -> str:
+def _round_seconds(seconds: float) -> str:
     """`80 s`, `6 min`: as precisely as an estimate can be."""
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 

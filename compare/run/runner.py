@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from compare.errors import CompareError, InputsError, described
+from compare.errors import CompareError, InputsError, describe_error
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.record import Arm, Failure, OfArms, Record, Run, Setting, error_of
 from compare.run import processes
 from compare.run.environment import affinity
-from compare.run.executors import Execute, Pool, Serial, opened
+from compare.run.executors import Execute, Pool, Serial, open_executor
 from compare.run.progress import Reporter
 
 Wanted = tuple[Job, Mapping[str, Arm]]
@@ -101,7 +101,7 @@ class Runner:
         if at_once < 2 or not isinstance(self.pool.executor, Serial):
             yield self
             return
-        with opened("thread", at_once, None) as (executor, at_once):
+        with open_executor("thread", at_once, None) as (executor, at_once):
             yield replace(self, pool=replace(self.pool, executor=executor, at_once=at_once, lanes=True))
 
     def _land(
@@ -146,10 +146,10 @@ class Runner:
                 earlier, now = (getattr(record.environment, name, None) for record in (header, answer))
                 if earlier != now:
                     self.reporter.notice(f"resumed with another {name}: {earlier}, {now}")
-        self.journal.keep(started(settings, answer))
+        self.journal.keep(start_record(settings, answer))
 
 
-def started(settings: Mapping[str, Setting], answer: Record) -> Run:
+def start_record(settings: Mapping[str, Setting], answer: Record) -> Run:
     """The line of a start now, with the environment and the host of a worker's answer."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     return Run(uuid4().hex[:12], at, dict(settings), environment=answer.environment, host=answer.host)
@@ -162,4 +162,4 @@ def _record(job: Job, future: Future[Record]) -> Record:
     except BrokenExecutor as error:
         raise CompareError(f"the executor broke: {error}; every finished job is kept, go on with --resume") from error
     except Exception as error:  # noqa: BLE001  (one lost job never ends a run)
-        return Failure(job.name, described(error))
+        return Failure(job.name, describe_error(error))

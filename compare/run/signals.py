@@ -17,7 +17,7 @@ INTERRUPTED, TERMINATED = 130, 143
 """The exit codes, 128 and the number of the signal, as a shell has them."""
 
 
-class Terminated(KeyboardInterrupt):
+class TerminationSignal(KeyboardInterrupt):
     """SIGTERM has come."""
 
 
@@ -31,7 +31,7 @@ def by_signals() -> Iterator[None]:
     came: list[KeyboardInterrupt] = []
 
     def stop(number: int, _: FrameType | None) -> None:
-        came.append(KeyboardInterrupt() if number == signal.SIGINT else Terminated())
+        came.append(KeyboardInterrupt() if number == signal.SIGINT else TerminationSignal())
         raise came[-1]
 
     ours = [signal.SIGTERM, *([signal.SIGINT] if signal.getsignal(signal.SIGINT) is signal.default_int_handler else [])]
@@ -51,4 +51,4 @@ def by_signals() -> Iterator[None]:
 
 def exit_code(stop: KeyboardInterrupt) -> int:
     """What the command ends with; one that was raised in another's place ends as that does."""
-    return TERMINATED if any(isinstance(each, Terminated) for each in (stop, stop.__cause__)) else INTERRUPTED
+    return TERMINATED if any(isinstance(each, TerminationSignal) for each in (stop, stop.__cause__)) else INTERRUPTED

@@ -23,18 +23,18 @@ from importlib import import_module
 from typing import Any
 
 from compare import steps
-from compare.errors import described
+from compare.errors import describe_error
 from compare.records import machines
 from compare.records.job import Job
 from compare.records.kinds import KINDS
 from compare.records.record import Failure, Record
-from compare.records.results import encoded, valid
+from compare.records.results import encode, valid
 from compare.run import environment, product
 
 
 def main() -> None:
     """Measure the job on stdin. Raises SystemExit where this is another graphduel than the one that asks."""
-    steps.opened()
+    steps.open_pipe()
     own, end = os.getpid(), os._exit
     faulthandler.enable(2)
     message = json.load(sys.stdin)
@@ -47,7 +47,7 @@ def main() -> None:
     record = perform(job, message["spawned"])
     if os.getpid() != own:
         end(0)
-    steps.answer(encoded(record))
+    steps.answer(encode(record))
     steps.now(_rest())
 
 
@@ -70,12 +70,12 @@ def perform(job: Job, spawned: float | None = None) -> Record:
         steps.now(steps.BEGAN)
         started = spawned and max(0.0, time.time() - spawned)
         environment.limit_memory(job.memory)
-        environment.moved(job)
+        environment.shift_memory(job)
         record = valid(measure())
     except MemoryError as error:
-        record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {described(error)}")
+        record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {describe_error(error)}")
     except BaseException as error:  # noqa: BLE001  (whatever a cell raises is its result, also a SystemExit)
-        record = failure(job, described(error))
+        record = failure(job, describe_error(error))
     there.gpu = machines.gpu_in_use()
     record.arm, record.seed, record.environment, record.startup = job.arm, job.seed, there, started
     return record
@@ -85,8 +85,8 @@ def handler(job: Job) -> Callable[[], Record]:
     """What makes the record of a job, with all it needs imported."""
     kind = KINDS.get(job.kind) if job.source else KINDS[job.kind]
     if kind is None:  # the check of a claim that this process has not imported
-        return partial(_named(job.source), job)
-    return partial(_named(kind.measure if job.source else kind.of_question or kind.measure), job)
+        return partial(_load_function(job.source), job)
+    return partial(_load_function(kind.measure if job.source else kind.of_question or kind.measure), job)
 
 
 def failure(job: Job, error: str, *, overran: bool = False) -> Failure:
@@ -94,7 +94,7 @@ def failure(job: Job, error: str, *, overran: bool = False) -> Failure:
     return Failure(job.name, error, overran=overran)
 
 
-def _named(source: str) -> Any:
+def _load_function(source: str) -> Any:
     module, _, function = source.partition(":")
     return getattr(import_module(module), function)
 

@@ -88,22 +88,22 @@ def run(
 
     Records go to a journal there, as those of a run do, and a selftest that was stopped goes on from it. `executor`
     runs as many jobs at once as `trials` says, by default in threads of this process.
-    Raises NothingMeasuredError where no process gave a result, and what `compare.records.journal.opened` raises.
+    Raises NothingMeasuredError where no process gave a result, and what `compare.records.journal.open_journal` raises.
     """
     started = time.monotonic()
-    with journal.opened(directory, trials.to_dict(), resume, reporter.notice) as kept:
+    with journal.open_journal(directory, trials.to_dict(), resume, reporter.notice) as kept:
         with ExitStack() as stack:
             stack.enter_context(reporter)
             executor = executor or stack.enter_context(ThreadPoolExecutor(trials.at_once))
             pool = Pool(executor, execute or run_job, trials.at_once, lanes=True)
             _measure(Runner(kept, reporter, pool, TIMEOUT), trials)
-        rates = _judged(kept, trials, time.monotonic() - started)
+        rates = _judge_trials(kept, trials, time.monotonic() - started)
         results.write_json(directory / RATES, results.to_json(rates))
         write_file(directory / PAGE, markdown(rates).encode())
     return rates
 
 
-def _judged(kept: Journal, trials: Trials, seconds: float) -> Selftest:
+def _judge_trials(kept: Journal, trials: Trials, seconds: float) -> Selftest:
     return Selftest(
         at=datetime.now(UTC).isoformat(timespec="seconds"),
         seconds=seconds,
@@ -132,14 +132,14 @@ def speed_jobs(trials: Trials) -> Iterator[Job]:
     for number in range(trials.comparisons):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
         for process in range(trials.processes):
-            job = _job(TIME, workload, trials, number, _changed(engine, SHARES), process)
+            job = _job(TIME, workload, trials, number, _changed_arms(engine, SHARES), process)
             yield replace(job, budget=budget)
 
 
 def own_jobs(trials: Trials) -> Iterator[Job]:
     """The same of functions of a user's own, with the processes and the budget of `graphduel compare`."""
     for number, size in product(range(trials.own), SIZES):
-        arms = _changed(ENGINES[number % len(ENGINES)], OWN_SHARES)
+        arms = _changed_arms(ENGINES[number % len(ENGINES)], OWN_SHARES)
         for process in range(REPEATS):
             job = _job(TIME, NAME, trials, number, arms, process, SOURCE)
             yield replace(job, size=size, budget=Budget(seconds=OWN_SECONDS))
@@ -154,7 +154,7 @@ def leak_jobs(trials: Trials) -> Iterator[Job]:
             yield _job(MEMORY, workload, trials, number, (arm,), process)
 
 
-def _changed(engine: str, shares: Iterable[float]) -> tuple[str, ...]:
+def _changed_arms(engine: str, shares: Iterable[float]) -> tuple[str, ...]:
     return (engine, *(f"{engine}|{change}" for change in (AGAIN, *(f"+{share:.0%}" for share in shares))))
 
 

@@ -18,10 +18,10 @@ from compare.claims.evidence import Evidence, steady
 from compare.page.blocks import Table
 from compare.page.markdown import table
 from compare.records.checks import Coverage, LeakRate, Outcome, Rate, Selftest, SpeedRate, TrialMemory, TrialTime
-from compare.records.record import Cell, Environment, Records, kind_of, of
+from compare.records.record import Cell, Environment, Records, kind_of, records_of
 from compare.selftest.trials import NAME, SIZES, size_of
 from compare.stats import LEAST, Interval, proportion_interval
-from compare.words.text import counted
+from compare.words.text import count_noun
 
 TIME, MEMORY = kind_of(TrialTime), kind_of(TrialMemory)
 """The kinds of its records."""
@@ -41,7 +41,7 @@ class Target:
     most: float = 1.0
     highest: float = 1.0
 
-    def met_by(self, rate: Interval, comparisons: int) -> bool:
+    def is_met_by(self, rate: Interval, comparisons: int) -> bool:
         """Whether a rate meets it."""
         return self.least <= rate.estimate <= self.most and (rate.high <= self.highest or comparisons < WHOLE)
 
@@ -65,10 +65,10 @@ class Trial(NamedTuple):
 def judge(records: Records) -> dict[str, Any]:
     """The rates for all injected sizes, 0 among them, and the outcome: `met`, `missed` or `too noisy`."""
     compared: dict[tuple[Cell, int], list[TrialTime]] = defaultdict(list)
-    for record in of(records, TrialTime):
+    for record in records_of(records, TrialTime):
         compared[record.cell, record.comparison].append(record)
     groups = [sorted(group, key=lambda record: record.process) for group in compared.values()]
-    speed, leaks = _speed(groups), _leaks(of(records, TrialMemory))
+    speed, leaks = _speed(groups), _leaks(records_of(records, TrialMemory))
     return {"outcome": outcome(speed, leaks), "speed": speed, "leaks": leaks, "coverage": coverage(groups)}
 
 
@@ -104,10 +104,10 @@ def _trials(group: Sequence[TrialTime]) -> Iterator[tuple[float, Trial]]:
 def coverage(groups: Sequence[Sequence[TrialTime]]) -> list[Coverage]:
     """A row for each number of processes from which on there is an interval."""
     most = max(map(len, groups), default=0)
-    return [_covered(count, [group for group in groups if len(group) >= count]) for count in range(LEAST, most + 1)]
+    return [_coverage(count, [group for group in groups if len(group) >= count]) for count in range(LEAST, most + 1)]
 
 
-def _covered(count: int, groups: Sequence[Sequence[TrialTime]]) -> Coverage:
+def _coverage(count: int, groups: Sequence[Sequence[TrialTime]]) -> Coverage:
     pairs = [(share, trial.ratio) for group in groups for share, trial in _trials(group[:count])]
     held = sum(ratio.low <= 1 + share <= ratio.high for share, ratio in pairs)
     rate = proportion_interval(held, len(pairs))
@@ -118,7 +118,7 @@ def _covered(count: int, groups: Sequence[Sequence[TrialTime]]) -> Coverage:
         rate=rate.estimate,
         interval=[rate.low, rate.high],
         half_width=_half_width([ratio for _, ratio in pairs]),
-        met=COVERED.met_by(rate, len(pairs)) if len(pairs) >= WHOLE else None,
+        met=COVERED.is_met_by(rate, len(pairs)) if len(pairs) >= WHOLE else None,
     )
 
 
@@ -164,7 +164,7 @@ def _rate(injected: float, detected: int, comparisons: int, target: Target | Non
         "detected": detected,
         "rate": rate.estimate,
         "interval": rate.bounds(),
-        "met": target and target.met_by(rate, comparisons),
+        "met": target and target.is_met_by(rate, comparisons),
     }
 
 
@@ -218,7 +218,7 @@ def markdown(rates: Selftest) -> str:
 
 
 def _took(rates: Selftest) -> str:
-    minutes = counted(max(1, round(rates.seconds / 60)), "minute")
+    minutes = count_noun(max(1, round(rates.seconds / 60)), "minute")
     return f"in {minutes}" if rates.starts == 1 else f"in {rates.starts} starts, the last of {minutes}"
 
 

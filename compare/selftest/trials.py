@@ -23,7 +23,7 @@ from msgspec.structs import asdict
 
 import graphs
 from compare import engines, workloads
-from compare.engines.step import BoundCall, Observed, Step
+from compare.engines.step import BoundCall, Observations, Step
 from compare.instruments import memory
 from compare.instruments.time import measure as timing
 from compare.own.case import case_of
@@ -59,17 +59,17 @@ def make(side: int, parts: int) -> Case:
 WORKLOAD = Workload(NAME, "A function of one's own", "Layers of equal work.", "open", "own", SIZES, make)
 
 
-class Divided(NamedTuple):
+class DividedWork(NamedTuple):
     """Work of so many equal parts, and the case with another number of them."""
 
     parts: int
     case: Callable[[int], Case]
 
 
-def divided(job: Job) -> Divided | None:
+def divide_work(job: Job) -> DividedWork | None:
     """How the work of a job is divided; None where it has no parts."""
     size = SIZES.get(str(job.size), {}) if job.source == SOURCE else {}
-    return Divided(size["parts"], partial(make, size["side"])) if size.get("parts", 1) > 1 else None
+    return DividedWork(size["parts"], partial(make, size["side"])) if size.get("parts", 1) > 1 else None
 
 
 AGAIN = "again"
@@ -77,7 +77,7 @@ WHOLE = 10_000
 """Shares are counted in ten-thousandths: whole numbers add up exactly."""
 
 
-class Injected(Step):
+class InjectedStep(Step):
     """A step that runs once more every so often, or does more in each call, and may keep bytes after every epoch.
 
     `parts` are those of one call of the engine as it is; each call of this step has so many `more`.
@@ -122,7 +122,7 @@ class Injected(Step):
         return replace(call, run=run)
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> Observations:
         """What was compiled for the step."""
         return self.step.observed
 
@@ -140,13 +140,13 @@ class Injected(Step):
         self.step.close()
 
 
-def build(arm: str, data: Case, divided: Divided | None = None) -> Injected:
+def build(arm: str, data: Case, divided: DividedWork | None = None) -> InjectedStep:
     """The step of an arm, slowed inside each call if its work is divided. Raises ValueError for an unknown change."""
     changes, engine = _changes(arm), arm.partition("|")[0]
     if divided is None or "share" not in changes:
-        return Injected(engines.step(engine, data), **changes)
+        return InjectedStep(engines.step(engine, data), **changes)
     more = round(changes["share"] * divided.parts)
-    return Injected(engines.step(engine, divided.case(divided.parts + more)), parts=divided.parts, more=more)
+    return InjectedStep(engines.step(engine, divided.case(divided.parts + more)), parts=divided.parts, more=more)
 
 
 def size_of(arm: str) -> float:
@@ -169,14 +169,14 @@ def _changes(arm: str) -> dict[str, Any]:
 
 def measure_time(job: Job) -> TrialTime:
     """The time record of one process, and for each arm its `calls`, and the `runs` of its work that they made."""
-    steps: dict[str, Injected] = {}
+    steps: dict[str, InjectedStep] = {}
 
-    def kept(arm: str, case: Case) -> Injected:
-        return steps.setdefault(arm, build(arm, case, divided(job)))
+    def build_once(arm: str, case: Case) -> InjectedStep:
+        return steps.setdefault(arm, build(arm, case, divide_work(job)))
 
     case = workloads.load(job.source).case(str(job.size))
     gc.freeze()  # as in a run
-    rows = timing.measure_arms(job, case, kept)
+    rows = timing.measure_arms(job, case, build_once)
     arms = {arm: TrialArm(**asdict(row), calls=steps[arm].calls, runs=steps[arm].runs) for arm, row in rows.items()}
     return TrialTime(**job.head, arms=arms)
 

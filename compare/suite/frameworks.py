@@ -10,15 +10,15 @@ from pathlib import Path
 from types import MappingProxyType
 
 from compare import workloads
-from compare.engines import Engine, heap, named
+from compare.engines import Engine, find_engine, heap
 from compare.engines.framework import PADDED
 from compare.instruments.time.measure import COLD
-from compare.records.cells import Admission, Parity, Time, admitted
+from compare.records.cells import Admission, Parity, Time, admit_arms
 from compare.records.job import Job
-from compare.records.record import Cell, OfCell, Record, kind_of, of
+from compare.records.record import Cell, OfCell, Record, kind_of, records_of
 from compare.run.executors import groups
 from compare.run.runner import JobStage, Runner, Wanted
-from compare.suite.jobs import check_jobs, is_read, left_out
+from compare.suite.jobs import check_jobs, is_read, missing_packages
 from compare.suite.settings import Settings
 from compare.workloads.models import FRAMEWORK, is_model
 
@@ -39,11 +39,11 @@ def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
     """
     directory = runner.journal.path.parent
     for name in settings.frameworks:
-        if missing := named(name).missing:
+        if missing := find_engine(name).missing:
             runner.reporter.notice(f"left out: {missing}")
         elif settings.device != "cpu":
-            runner.asked(_device_job(settings, named(name), directory))
-    if settings.limits.models and settings.only is None and (words := left_out()):
+            runner.asked(_device_job(settings, find_engine(name), directory))
+    if settings.limits.models and settings.only is None and (words := missing_packages()):
         runner.reporter.notice(words)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as counter:
         planned = {some: jobs(settings, some, directory, Path(counter)) for some in _batches(settings, chosen)}
@@ -51,7 +51,7 @@ def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
         for some, batch in planned.items():
             runner.run(_stages(runner, batch, directory, again=not settings.limits.models))
             for cell in some if settings.limits.models else ():
-                for words in told(runner.journal.records, cell):
+                for words in model_lines(runner.journal.records, cell):
                     runner.reporter.notice(words)
     shutil.rmtree(directory / FOLDER, ignore_errors=True)
 
@@ -66,27 +66,27 @@ def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> I
     """The jobs in their order. An arm that came through no first epoch is asked `again` in other processes, or not."""
     cold, first, others = planned
 
-    def wanted(asked: Iterable[Job]) -> Iterator[Wanted | None]:
-        return (_wanted(runner, job, directory) for job in asked)
+    def wanted_jobs(asked: Iterable[Job]) -> Iterator[Wanted | None]:
+        return (_wanted_job(runner, job, directory) for job in asked)
 
-    yield JobStage(wanted(cold), AT_ONCE)
-    yield JobStage(wanted(first))
-    late = [job for job in others if ended(runner.journal.records, job)]
+    yield JobStage(wanted_jobs(cold), AT_ONCE)
+    yield JobStage(wanted_jobs(first))
+    late = [job for job in others if has_no_epoch(runner.journal.records, job)]
     if again:
-        yield JobStage(wanted(late), AT_ONCE)
+        yield JobStage(wanted_jobs(late), AT_ONCE)
     else:
         for job in late:
             runner.reporter.skip(job)
-    yield JobStage(wanted(job for job in others if job not in late))
+    yield JobStage(wanted_jobs(job for job in others if job not in late))
 
 
-def told(records: Sequence[Record], cell: Cell) -> Iterator[str]:
+def model_lines(records: Sequence[Record], cell: Cell) -> Iterator[str]:
     """A line for each arm of a model: what it takes once warm and at first, or why that is not known."""
     from compare.claims.frameworks import model_costs
     from compare.page import models as shown
 
-    of_cell = [record for record in of(records, OfCell) if record.cell == cell]
-    yield from map(shown.line, model_costs(of_cell, named(FRAMEWORK)))
+    of_cell = [record for record in records_of(records, OfCell) if record.cell == cell]
+    yield from map(shown.line, model_costs(of_cell, find_engine(FRAMEWORK)))
 
 
 def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
@@ -107,7 +107,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
     `counter` is a folder for the library that counts bytes.
     """
     limits, models = settings.limits.frameworks, settings.limits.models
-    frameworks = installed(settings.frameworks)
+    frameworks = installed_engines(settings.frameworks)
     processes = settings.processes if models else limits.processes
     shared = [
         (framework, cell, arms)
@@ -128,9 +128,9 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
     return cold, first, others
 
 
-def installed(names: Sequence[str]) -> list[Engine]:
+def installed_engines(names: Sequence[str]) -> list[Engine]:
     """Those of these frameworks that are installed."""
-    return [framework for framework in map(named, names) if not framework.missing]
+    return [framework for framework in map(find_engine, names) if not framework.missing]
 
 
 def arms_of(framework: Engine, cell: Cell, *, usual: bool, modes: Sequence[str] = ()) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ def folder(directory: Path, arm: str, what: object) -> Path:
     return directory.absolute() / FOLDER / arm / str(what).replace("/", "-")
 
 
-def _wanted(runner: Runner, job: Job, directory: Path) -> Wanted | None:
+def _wanted_job(runner: Runner, job: Job, directory: Path) -> Wanted | None:
     """A job, unless it is done or the cold process has shown that its arm cannot be timed."""
     if runner.journal.has(job):
         return None
@@ -210,19 +210,21 @@ def without_code(directory: Path, job: Job) -> Job:
 
 def worthwhile(records: Iterable[Record], job: Job) -> bool:
     """Whether the earlier processes showed an arm of a job right, beside the eager one if there are others."""
-    return not _compiled(job).isdisjoint(_admission(records, job).arms)
+    return not _compiled_arms(job).isdisjoint(_admission(records, job).arms)
 
 
-def ended(records: Iterable[Record], job: Job) -> bool:
+def has_no_epoch(records: Iterable[Record], job: Job) -> bool:
     """Whether a process that met compiled code came through no first epoch: the next will not either."""
-    return _compiled(job) <= _admission(records, job).ended
+    return _compiled_arms(job) <= _admission(records, job).ended
 
 
-def _compiled(job: Job) -> frozenset[str]:
+def _compiled_arms(job: Job) -> frozenset[str]:
     """The arms of a job but for the eager one if there are others."""
     return frozenset(job.arms[1:] or job.arms)
 
 
 def _admission(records: Iterable[Record], job: Job) -> Admission:
     """What the processes of a job's arms say of them."""
-    return admitted([record for record in of(records, Time) if (record.cell, record.arm) == (job.cell, job.arm)])
+    return admit_arms(
+        [record for record in records_of(records, Time) if (record.cell, record.arm) == (job.cell, job.arm)]
+    )

@@ -40,10 +40,10 @@ def cells(settings: Settings) -> list[Cell]:
     """The cells the settings select. Raises UnknownNameError when there is none."""
     named = installed_models() if settings.limits.models else workloads.names()
     every = [Cell(name, size) for name in named for size in settings.limits.sizes]
-    selected = [cell for cell in every if _selected(cell, settings)]
+    selected = [cell for cell in every if _is_selected(cell, settings)]
     if not selected:
         for name in models.MODELS if settings.limits.models else ():
-            if models.missing(name) and _selected(Cell(name, models.SIZE), settings):
+            if models.missing(name) and _is_selected(Cell(name, models.SIZE), settings):
                 raise UnknownNameError(
                     f"{name} is a model of {models.missing(name)}, which is not installed; {INSTALL}"
                 )
@@ -57,11 +57,11 @@ def installed_models() -> tuple[str, ...]:
     return tuple(name for name in models.MODELS if not models.missing(name))
 
 
-def left_out() -> str:
+def missing_packages() -> str:
     """A line about the models whose package is not installed; "" where there are none."""
     lacking = Counter(package for name in models.MODELS if (package := models.missing(name)))
-    many = text.counted(sum(lacking.values()), "model")
-    return f"left out: {many} of {text.listed(list(lacking))}; {INSTALL}" if lacking else ""
+    many = text.count_noun(sum(lacking.values()), "model")
+    return f"left out: {many} of {text.join_words(list(lacking))}; {INSTALL}" if lacking else ""
 
 
 def check_jobs(settings: Settings, arm: str | None = None) -> list[Job]:
@@ -184,7 +184,7 @@ def _beyond(settings: Settings) -> Beyond:
     return replace(beyond, timed=tuple(cell for cell in beyond.timed if cell.workload in workloads.names()))
 
 
-def _selected(cell: Cell, settings: Settings) -> bool:
+def _is_selected(cell: Cell, settings: Settings) -> bool:
     only = settings.only
     if only is None:
         return cell.workload not in settings.limits.leaves_out

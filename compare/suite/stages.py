@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from compare.errors import NothingMeasuredError
 from compare.records import journal, results
-from compare.records.cells import Parity, admitted
+from compare.records.cells import Parity, admit_arms
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.kinds import KINDS
-from compare.records.record import DYNAMIC, Arm, Cell, Failure, Record, Run, kind_of, of
+from compare.records.record import DYNAMIC, Arm, Cell, Failure, Record, Run, kind_of, records_of
 from compare.run.executors import Execute, Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
@@ -78,7 +78,7 @@ def run(
     """
     chosen = jobs.cells(settings)
     pool = Pool(executor or Serial(), execute or run_job, at_once, lanes=at_once > 1)
-    with journal.opened(directory, settings.to_dict(), resume, reporter.notice, overwrite=overwrite) as kept:
+    with journal.open_journal(directory, settings.to_dict(), resume, reporter.notice, overwrite=overwrite) as kept:
         with reporter:
             runner = Runner(kept, reporter, pool, settings.limits.timeout)
             runner.header(settings.to_dict())
@@ -106,17 +106,17 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     Records of one function of the user's are judged by the claims about one function. With `python_tape`, or where the
     run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk takes them not.
     """
-    if any(run.is_own for run in of(records, Run)):
+    if any(run.is_own for run in records_of(records, Run)):
         from compare.page import function as own
 
         return own.finish(directory, records)
-    if run := next(reversed([run for run in of(records, Run) if run.is_of_models]), None):
+    if run := next(reversed([run for run in records_of(records, Run) if run.is_of_models]), None):
         return _of_models(directory, records, run)
     from compare import claims, page
     from compare.claims import frameworks
     from compare.claims.evidence import of_ours
 
-    starts = [run.settings for run in of(records, Run)]
+    starts = [run.settings for run in records_of(records, Run)]
     asked = next((str(start["claim"]) for start in starts if start.get("claim")), None)
     tape = python_tape or any(start.get("python_tape") for start in starts)
     ours = of_ours(records)
@@ -133,9 +133,9 @@ def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict
     from compare.page import models as shown
     from compare.workloads.models import FRAMEWORK
 
-    framework, against = engines.named(FRAMEWORK), run.settings.get("against")
-    small = results.found_in(Path(str(against))) if against else None
-    measured = [*of(records, Run), *of(records, Failure), *of_framework(records, framework)]
+    framework, against = engines.find_engine(FRAMEWORK), run.settings.get("against")
+    small = results.find_results(Path(str(against))) if against else None
+    measured = [*records_of(records, Run), *records_of(records, Failure), *of_framework(records, framework)]
     verdicts, rows = frameworks.of_models(measured), list(frameworks.model_costs(measured, framework))
     beside = frameworks.of_models(of_framework(results.read(small), framework)) if small else []
     opening = shown.answer(rows, verdicts, framework.title)
@@ -153,7 +153,7 @@ def _stages(runner: Runner, settings: Settings, chosen: list[Cell]) -> Iterator[
         return ((job, {}) for job in planned)
 
     def behind_gate(planned: Iterable[Job]) -> Iterator[Wanted | None]:
-        return (gated(records, job) for job in planned)
+        return (gate_job(records, job) for job in planned)
 
     records, checks = runner.journal.records, jobs.check_jobs(settings)
     timings = read([*jobs.time_jobs(chosen, settings), *jobs.beyond_times(settings)])
@@ -174,12 +174,14 @@ def _stages(runner: Runner, settings: Settings, chosen: list[Cell]) -> Iterator[
     yield JobStage(behind_gate(closer))
 
 
-def gated(records: Iterable[Record], job: Job) -> Wanted | None:
+def gate_job(records: Iterable[Record], job: Job) -> Wanted | None:
     """A job with the arms that the gate of its cell lets through, of those it asks for, if it lets any.
 
     Frameworks have gates of the same cell, with arms of their own: in a run that goes on they stand behind ours.
     """
-    gate = admitted([record for record in of(records, Parity) if record.cell == job.cell and not record.eager], DYNAMIC)
+    gate = admit_arms(
+        [record for record in records_of(records, Parity) if record.cell == job.cell and not record.eager], DYNAMIC
+    )
     wanted = tuple(arm for arm in gate.arms if not job.arms or arm in job.arms)
     rows = {arm: Arm(row.status, row.reason) for arm, row in gate.refused.items()}
     return (replace(job, arms=wanted), rows) if wanted else None
@@ -199,7 +201,7 @@ def _sharpening(
             return
         job = jobs.time_job(cell, settings, process, len(chosen))
         runner.reporter.pace.expect([job])
-        yield gated(runner.journal.records, job)
+        yield gate_job(runner.journal.records, job)
 
 
 def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
@@ -220,16 +222,16 @@ def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
 
 
 def _outcome(kept: Journal, verdicts: list[Verdict]) -> Outcome:
-    parity = of(kept.records, Parity)
-    spared = [failure for failure in kept.lost if failure.overran and not _needed(failure, kept.records, verdicts)]
+    parity = records_of(kept.records, Parity)
+    spared = [failure for failure in kept.lost if failure.overran and not _is_needed(failure, kept.records, verdicts)]
     failed = [failure for failure in kept.lost if failure not in spared]
     return Outcome(
         kept.path.parent,
         kept.records,
         verdicts,
         disagreements=tuple(_rows_with("disagree", parity)),
-        failures=(*map(_told, failed), *_rows_with("failed", parity)),
-        overruns=tuple(map(_told, spared)),
+        failures=(*map(_failure_text, failed), *_rows_with("failed", parity)),
+        overruns=tuple(map(_failure_text, spared)),
         measured=sum(not isinstance(r, Run | Parity | Failure) for r in kept.records),
     )
 
@@ -244,11 +246,11 @@ def _rows_with(status: str, parity: Iterable[Parity]) -> list[str]:
     ]
 
 
-def _told(failure: Failure) -> str:
+def _failure_text(failure: Failure) -> str:
     return f"{failure.job}: {failure.error}"
 
 
-def _needed(failure: Failure, records: list[Record], verdicts: list[Verdict]) -> bool:
+def _is_needed(failure: Failure, records: list[Record], verdicts: list[Verdict]) -> bool:
     """Whether a claim is open for want of such a record as this job would have left: there is no other one."""
     from compare.claims.base import OPEN
 

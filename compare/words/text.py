@@ -38,12 +38,12 @@ def number(value: float) -> str:
 
 def seconds(value: float | None) -> str:
     """A duration in s, ms, µs or ns; empty where there is none."""
-    return "" if value is None else _scaled(value, _TIMES)
+    return "" if value is None else _scale_unit(value, _TIMES)
 
 
 def size(value: float | None) -> str:
     """A number of bytes in GiB, MiB, KiB or B; empty where there is none."""
-    return "" if value is None else _scaled(value, _SIZES)
+    return "" if value is None else _scale_unit(value, _SIZES)
 
 
 def byte_unit(value: float) -> tuple[float, str]:
@@ -68,8 +68,8 @@ def interval(low: float, high: float) -> str:
 
 def estimate(ratio_of: Interval, *, unknown: bool = True) -> str:
     """A ratio with its interval: 0.41× [0.40, 0.42]; it says that the ends are `unknown`, or does not."""
-    known = unknown or ratio_of.bounded
-    return f"{ratio(ratio_of.estimate)} {interval(ratio_of.low, ratio_of.high)}" if known else ratio(ratio_of.estimate)
+    figure = ratio(ratio_of.estimate)
+    return f"{figure} {interval(ratio_of.low, ratio_of.high)}" if unknown or ratio_of.bounded else figure
 
 
 def quantity(value: float, unit: str) -> str:
@@ -85,18 +85,18 @@ def quantity(value: float, unit: str) -> str:
     return f"{number(value)}{'' if unit in {'', '%'} else ' '}{unit}"
 
 
-def listed(words: Sequence[str]) -> str:
+def join_words(words: Sequence[str]) -> str:
     """a, b and c."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
-def counted(number_of: int, noun: str) -> str:
+def count_noun(number_of: int, noun: str) -> str:
     """1 job, 2 jobs, 3 processes."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{number_of:,} {noun if number_of == 1 else plural}"
 
 
-def _scaled(value: float, units: Sequence[tuple[float, str]]) -> str:
+def _scale_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
     if value == 0 or not math.isfinite(value):
         return number(value)
     factor, unit = _unit(value, units)
@@ -108,7 +108,7 @@ def _unit(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, str]
     return next((pair for pair in units if float(f"{abs(value) / pair[0]:.3g}") >= 1), units[-1])
 
 
-def wrapped(text: str) -> str:
+def wrap(text: str) -> str:
     """The text with its lines broken between words where stderr is a terminal, and as it is elsewhere."""
     if not sys.stderr.isatty():
         return text

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 
 from compare.errors import UnknownNameError
-from compare.extensions import added
+from compare.extensions import load_extensions
 from compare.workloads import models
 from compare.workloads.base import Case, Workload
 
@@ -62,7 +62,7 @@ def source(name: str) -> str:
 @cache
 def _add_extensions() -> None:
     """Enter the workloads of entry points."""
-    for name, extension in added("workloads", Workload, tuple(_sources)).items():
+    for name, extension in load_extensions("workloads", Workload, tuple(_sources)).items():
         add(name, extension.source)
 
 

@@ -30,12 +30,12 @@ def loss(params: Params, prompt: Array) -> Array:
     while count < MOST and not (count and int(tokens[0]) % ENDS == 0):
         scores, parents, tokens = best(scores, log_likelihoods(params, tokens, keys, values))
         key, value = read(params, tokens)
-        keys, values = grown(keys, parents, key), grown(values, parents, value)
+        keys, values = extend_beams(keys, parents, key), extend_beams(values, parents, value)
         count += 1
     return -scores[0] / count
 
 
-def grown(states: Array, parents: Array, new: Array) -> Array:
+def extend_beams(states: Array, parents: Array, new: Array) -> Array:
     """What the chosen beams have read, and their new character: f[K, N, W], i[B], f[B, W] -> f[B, N + 1, W]."""
     return graphs.concat([graphs.take(states, parents, axis=0), graphs.expand_dims(new, 1)], axis=1)
 

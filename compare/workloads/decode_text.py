@@ -33,7 +33,7 @@ def loss(params: Params, prompt: Array) -> Array:
     token = prompt[-1]
     surprises: list[Array] = []
     while len(surprises) < MOST and not (surprises and int(token) % ENDS == 0):
-        token, surprise = written(params, token, keys, values)
+        token, surprise = next_character(params, token, keys, values)
         surprises.append(surprise)
         key, value = read(params, graphs.expand_dims(token, 0))
         keys, values = graphs.concat([keys, key]), graphs.concat([values, value])
@@ -52,7 +52,7 @@ def static_loss(params: Params, prompt: Array) -> Array:
 
     def step(state: Any) -> Any:
         count, token, total, keys, values = state
-        token, surprise = written(params, token, keys, values, room < len(prompt) + count)
+        token, surprise = next_character(params, token, keys, values, room < len(prompt) + count)
         here = graphs.expand_dims(room == len(prompt) + count, -1)
         key, value = read(params, graphs.expand_dims(token, 0))
         return count + 1, token, total + surprise, graphs.where(here, key, keys), graphs.where(here, value, values)
@@ -68,7 +68,7 @@ def read(params: Params, tokens: Array) -> tuple[Array, Array]:
     return x @ params["key"], x @ params["value"]
 
 
-def written(params: Params, token: Array, keys: Array, values: Array, mask: Array = None) -> tuple[Array, Array]:
+def next_character(params: Params, token: Array, keys: Array, values: Array, mask: Array = None) -> tuple[Array, Array]:
     """The likeliest character after one, and -log of its probability; `mask`, bool[N], says which keys are there."""
     scores = log_likelihoods(params, token, keys, values, mask)
     return graphs.argmax(scores), -graphs.max(scores)

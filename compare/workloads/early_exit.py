@@ -22,7 +22,7 @@ def loss(params: Params, x: Array, y: Array) -> Array:
     """The cross entropy of a digit at the exit it takes: f[64], i[] -> a scalar."""
     h = graphs.relu(dense(params["first"], x))
     for block in params["blocks"]:
-        h, logits = stepped(block, h)
+        h, logits = apply_block(block, h)
         if sure(logits) > SURE:
             break
     return graphs.cross_entropy(logits, y)
@@ -30,18 +30,18 @@ def loss(params: Params, x: Array, y: Array) -> Array:
 
 def static_loss(params: Params, x: Array, y: Array) -> Array:
     """The same, with all that follows an exit in a branch of the graph."""
-    return graphs.cross_entropy(left(params["blocks"], graphs.relu(dense(params["first"], x))), y)
+    return graphs.cross_entropy(exit_scores(params["blocks"], graphs.relu(dense(params["first"], x))), y)
 
 
-def left(blocks: Sequence[Block], h: Array) -> Array:
+def exit_scores(blocks: Sequence[Block], h: Array) -> Array:
     """The scores at the exit taken, from the first of these blocks on: f[W] -> f[10]."""
-    h, logits = stepped(blocks[0], h)
+    h, logits = apply_block(blocks[0], h)
     if len(blocks) == 1:
         return logits
-    return graphs.cond(sure(logits) > SURE, lambda: logits, lambda: left(blocks[1:], h))
+    return graphs.cond(sure(logits) > SURE, lambda: logits, lambda: exit_scores(blocks[1:], h))
 
 
-def stepped(block: Block, h: Array) -> tuple[Array, Array]:
+def apply_block(block: Block, h: Array) -> tuple[Array, Array]:
     """A block added to what goes around it, and its scores of the ten classes: f[W] -> f[W], f[10]."""
     h = h + dense(block["down"], graphs.relu(dense(block["up"], h)))
     return h, dense(block["exit"], h)

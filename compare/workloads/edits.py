@@ -53,11 +53,11 @@ EDITS = (
 
 def length(model: FunctionType) -> dict[str, int]:
     """The lines and tokens of a function, and of those of its module that it needs."""
-    needed = list(_needed(model))
+    needed = list(_helper_functions(model))
     return {"lines": sum(map(lines, needed)), "tokens": sum(len(tokens(function)) for function in needed)}
 
 
-def _needed(model: FunctionType) -> Iterator[FunctionType]:
+def _helper_functions(model: FunctionType) -> Iterator[FunctionType]:
     stack, seen = [model], {model}
     while stack:
         function = stack.pop()

@@ -23,12 +23,12 @@ def scores(params: Params, characters: Array, places: Array, mask: Array = None)
     """Scores of all characters at each place: i[..., T], i[..., T] -> f[..., T, vocabulary], before the softmax."""
     x = graphs.embedding(params["characters"], characters) + graphs.embedding(params["places"], places)
     for block in params["blocks"]:
-        x = x + attended(block, normed(block["before"], x), mask)
-        x = x + dense(block["down"], graphs.gelu(dense(block["up"], normed(block["between"], x))))
+        x = x + attend(block, layer_norm(block["before"], x), mask)
+        x = x + dense(block["down"], graphs.gelu(dense(block["up"], layer_norm(block["between"], x))))
     return dense(params["output"], x)
 
 
-def attended(block: Params, x: Array, mask: Array) -> Array:
+def attend(block: Params, x: Array, mask: Array) -> Array:
     """Attention of every place to every other: f[..., T, W] -> f[..., T, W]."""
     query, key, value = (heads(x @ block[name]) for name in ("query", "key", "value"))
     allowed = None if mask is None else graphs.expand_dims(graphs.expand_dims(mask, -2), -2)
@@ -41,7 +41,7 @@ def heads(x: Array) -> Array:
     return graphs.moveaxis(graphs.reshape(x, (*x.shape[:-1], HEADS, x.shape[-1] // HEADS)), -2, -3)
 
 
-def normed(layer: Params, x: Array) -> Array:
+def layer_norm(layer: Params, x: Array) -> Array:
     """Layer normalisation over the last axis."""
     return graphs.layer_norm(x, layer["scale"], layer["shift"])
 
@@ -51,7 +51,7 @@ def loss(params: Params, characters: Array, places: Array, true: Array) -> Array
     return graphs.mean(surprise(scores(params, characters, places), true))
 
 
-def masked(params: Params, characters: Array, places: Array, true: Array, mask: Array) -> Array:
+def masked_loss(params: Params, characters: Array, places: Array, true: Array, mask: Array) -> Array:
     """The mean loss of lines of which `mask`, bool[..., T], holds the characters; nothing looks at the padding."""
     return graphs.mean(averaged_where(mask, surprise(scores(params, characters, places, mask), true)))
 
@@ -80,7 +80,7 @@ def init_block(rng: np.random.Generator, width: int) -> Params:
     }  # fmt: skip
 
 
-def hidden(rng: np.random.Generator, line: Ids) -> Example:
+def hide_characters(rng: np.random.Generator, line: Ids) -> Example:
     """A line with some characters hidden, the place of each, and the line as it was: i[T], i[T], i[T]."""
     unseen = rng.random(len(line)) < HIDDEN_SHARE
     return np.where(unseen, UNKNOWN, line), np.arange(len(line)), line
@@ -89,9 +89,9 @@ def hidden(rng: np.random.Generator, line: Ids) -> Example:
 def make(lines: int, max_length: int, width: int, blocks: int, seed: int = 0) -> Case:
     """`lines` lines of 2 to `max_length` characters."""
     rng = np.random.default_rng(seed)
-    examples = tuple(hidden(rng, line) for line in source_lines(lines, seed, max_length))
+    examples = tuple(hide_characters(rng, line) for line in source_lines(lines, seed, max_length))
     lengths = tuple(len(characters) for characters, *_ in examples)
-    return Case(loss, init(width, max_length, blocks, seed), examples, lengths, masked, (None, *[("T",)] * 3))
+    return Case(loss, init(width, max_length, blocks, seed), examples, lengths, masked_loss, (None, *[("T",)] * 3))
 
 
 WORKLOAD = Workload(

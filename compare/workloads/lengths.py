@@ -25,11 +25,11 @@ _SENTENCE = re.compile(r"[.!?](?:\s+|$)")
 
 
 def _sentences(count: int, seed: int, longest: int) -> tuple[int, ...]:
-    def counted(source: bytes) -> Iterator[int]:
+    def count_lengths(source: bytes) -> Iterator[int]:
         lengths = (len(sentence.split()) for text in _docstrings(source) for sentence in _SENTENCE.split(text))
         return (length for length in lengths if SHORTEST <= length <= longest)
 
-    return sample(counted, count, seed)
+    return sample(count_lengths, count, seed)
 
 
 def _docstrings(source: bytes) -> Iterator[str]:
@@ -55,7 +55,7 @@ DISTRIBUTIONS: Mapping[str, Draw] = MappingProxyType(
 """Characters in lines of source, words in sentences of docstrings, nodes in syntax trees; all numbers alike."""
 
 
-def drawn(name: str, count: int, seed: int, longest: int) -> tuple[int, ...]:
+def draw_lengths(name: str, count: int, seed: int, longest: int) -> tuple[int, ...]:
     """`count` lengths of a distribution, from 2 to `longest`. Equal arguments give equal lengths."""
     return DISTRIBUTIONS[name](count, seed, longest)
 
@@ -103,11 +103,11 @@ def stream(name: str, lengths: Sequence[int], width: int, batch: int, seed: int 
 
 
 def _text(rng: np.random.Generator, length: int) -> Example:
-    return rnn_text.shifted(rng.integers(0, VOCABULARY_SIZE, length + 1))
+    return rnn_text.shift_line(rng.integers(0, VOCABULARY_SIZE, length + 1))
 
 
-def _hidden(rng: np.random.Generator, length: int) -> Example:
-    return encoder_text.hidden(rng, rng.integers(0, VOCABULARY_SIZE, length))
+def _hidden_example(rng: np.random.Generator, length: int) -> Example:
+    return encoder_text.hide_characters(rng, rng.integers(0, VOCABULARY_SIZE, length))
 
 
 MODELS: Mapping[str, SequenceModel] = MappingProxyType(
@@ -117,18 +117,18 @@ MODELS: Mapping[str, SequenceModel] = MappingProxyType(
             lambda width, _: rnn_text.init(width),
             _text,
             rnn_text.loss,
-            rnn_text.masked,
-            rnn_text.batched,
-            rnn_text.scanned,
-            rnn_text.batched_scanned,
+            rnn_text.masked_loss,
+            rnn_text.batched_loss,
+            rnn_text.scanned_loss,
+            rnn_text.batched_scanned_loss,
         ),
         "encoder_text": SequenceModel(
             "encoder_text",
             encoder_text.init,
-            _hidden,
+            _hidden_example,
             encoder_text.loss,
-            encoder_text.masked,
-            encoder_text.masked,
+            encoder_text.masked_loss,
+            encoder_text.masked_loss,
         ),
     }
 )

@@ -11,7 +11,7 @@ import graphs
 from compare.workloads.base import Array, Case, Params, Workload
 from compare.workloads.data.sources import VOCABULARY_SIZE
 from compare.workloads.layers import averaged_where, dense_layers, glorot
-from compare.workloads.rnn_text import case_of, surprises, unrolled
+from compare.workloads.rnn_text import case_of, surprises, unroll
 
 State = tuple[Array, Array]
 
@@ -30,17 +30,17 @@ def step(params: Params, state: State, x: Array) -> State:
 
 def loss(params: Params, characters: Array, following: Array) -> Array:
     """The mean cross entropy of the next character."""
-    return graphs.mean(surprises(step, unrolled, params, characters, following))
+    return graphs.mean(surprises(step, unroll, params, characters, following))
 
 
-def scanned(params: Params, characters: Array, following: Array) -> Array:
+def scanned_loss(params: Params, characters: Array, following: Array) -> Array:
     """The same loss with the loop over time as one op, which runs for any length."""
     return graphs.mean(surprises(step, graphs.scan, params, characters, following))
 
 
-def masked(params: Params, characters: Array, following: Array, mask: Array) -> Array:
+def masked_loss(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The loss where `mask`, bool[T], holds: padding after a line changes neither loss nor gradients."""
-    return averaged_where(mask, surprises(step, unrolled, params, characters, following))
+    return averaged_where(mask, surprises(step, unroll, params, characters, following))
 
 
 def init(width: int, seed: int = 0) -> Params:
@@ -61,7 +61,7 @@ def init(width: int, seed: int = 0) -> Params:
 
 def make(lines: int, max_length: int, width: int, seed: int = 0) -> Case:
     """As in `rnn_text`."""
-    return case_of(loss, init(width, seed), lines, max_length, seed, masked=masked, scanned=scanned)
+    return case_of(loss, init(width, seed), lines, max_length, seed, masked=masked_loss, scanned=scanned_loss)
 
 
 WORKLOAD = Workload(

@@ -15,7 +15,7 @@ from compare.workloads.layers import Layer, dense, dense_layers, he, mlp
 from compare.workloads.mlp_digits import CLASSES, PIXELS
 
 
-def routed(params: Params, x: Array) -> tuple[Array, Array]:
+def route(params: Params, x: Array) -> tuple[Array, Array]:
     """The probability of each expert for each row, and the likeliest: f[B, 64] -> f[B, experts], i[B]."""
     shares = graphs.softmax(dense(params["router"], x))
     return shares, graphs.argmax(shares, axis=-1)
@@ -23,7 +23,7 @@ def routed(params: Params, x: Array) -> tuple[Array, Array]:
 
 def loss(params: Params, x: Array, y: Array) -> Array:
     """The mean cross entropy, each expert run on the rows that are sent to it: f[B, 64], i[B] -> a scalar."""
-    shares, chosen = routed(params, x)
+    shares, chosen = route(params, x)
     experts = np.asarray(chosen)
     results, order = [], []
     for number, layers in enumerate(params["experts"]):
@@ -37,7 +37,7 @@ def loss(params: Params, x: Array, y: Array) -> Array:
 
 def static_loss(params: Params, x: Array, y: Array) -> Array:
     """The same by every expert on all rows, of which one counts."""
-    shares, chosen = routed(params, x)
+    shares, chosen = route(params, x)
     logits = sum(
         graphs.where(graphs.expand_dims(chosen == number, -1), expert(layers, x, shares[:, number]), 0)
         for number, layers in enumerate(params["experts"])

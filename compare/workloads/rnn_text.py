@@ -25,7 +25,7 @@ def step(params: Params, state: Array, x: Array) -> Array:
     return graphs.tanh(x @ params["input"] + state @ params["recurrent"] + params["bias"])
 
 
-def stepped(step: Update, params: Params) -> Callable[[Any, Array], tuple[Any, Array]]:
+def scan_step(step: Update, params: Params) -> Callable[[Any, Array], tuple[Any, Array]]:
     """A step as `graphs.scan` takes it: the new state, and what is read from it, of several arrays the first."""
 
     def body(state: Any, x: Array) -> tuple[Any, Array]:
@@ -35,7 +35,7 @@ def stepped(step: Update, params: Params) -> Callable[[Any, Array], tuple[Any, A
     return body
 
 
-def unrolled(step: Callable[..., Any], state: Any, xs: Array) -> tuple[Any, Array]:
+def unroll(step: Callable[..., Any], state: Any, xs: Array) -> tuple[Any, Array]:
     """What `graphs.scan` gives, by a loop in Python."""
     outputs = []
     for x in xs:
@@ -47,43 +47,43 @@ def unrolled(step: Callable[..., Any], state: Any, xs: Array) -> tuple[Any, Arra
 def surprises(step: Update, loop: Loop, params: Params, characters: Array, following: Array) -> Array:
     """-log p(following character | the characters so far): i[T], i[T] -> f[T]."""
     embedded = graphs.embedding(params["embedding"], characters)
-    return judged(params, loop(stepped(step, params), params["start"], embedded)[1], following)
+    return log_losses(params, loop(scan_step(step, params), params["start"], embedded)[1], following)
 
 
-def judged(params: Params, states: Array, following: Array) -> Array:
+def log_losses(params: Params, states: Array, following: Array) -> Array:
     """-log p(following character) from the state before it: f[T, width], i[T] -> f[T]."""
     return surprise(dense(params["output"], states), following)
 
 
 def loss(params: Params, characters: Array, following: Array) -> Array:
     """The mean cross entropy of the next character."""
-    return graphs.mean(surprises(step, unrolled, params, characters, following))
+    return graphs.mean(surprises(step, unroll, params, characters, following))
 
 
-def scanned(params: Params, characters: Array, following: Array) -> Array:
+def scanned_loss(params: Params, characters: Array, following: Array) -> Array:
     """The same loss with the loop over time as one op, which runs for any length."""
     return graphs.mean(surprises(step, graphs.scan, params, characters, following))
 
 
-def masked(params: Params, characters: Array, following: Array, mask: Array) -> Array:
+def masked_loss(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The loss where `mask`, bool[T], holds: padding after a line changes neither loss nor gradients.
 
     An RNN looks only back, so what follows the last real character changes no state that counts.
     """
-    return averaged_where(mask, surprises(step, unrolled, params, characters, following))
+    return averaged_where(mask, surprises(step, unroll, params, characters, following))
 
 
-def batched(params: Params, characters: Array, following: Array, mask: Array) -> Array:
+def batched_loss(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The mean loss of padded lines that go through each step together: i[B, T], i[B, T], bool[B, T] -> a scalar."""
-    states = unrolled(stepped(step, params), params["start"], by_time(params, characters))[1]
-    return averaged(params, states, following, mask)
+    states = unroll(scan_step(step, params), params["start"], by_time(params, characters))[1]
+    return average_losses(params, states, following, mask)
 
 
-def batched_scanned(params: Params, characters: Array, following: Array, mask: Array) -> Array:
+def batched_scanned_loss(params: Params, characters: Array, following: Array, mask: Array) -> Array:
     """The same loss with the loop over time as one op."""
     embedded = by_time(params, characters)
     start = graphs.broadcast_to(params["start"], embedded.shape[1:])
-    return averaged(params, graphs.scan(stepped(step, params), start, embedded)[1], following, mask)
+    return average_losses(params, graphs.scan(scan_step(step, params), start, embedded)[1], following, mask)
 
 
 def by_time(params: Params, characters: Array) -> Array:
@@ -91,9 +91,9 @@ def by_time(params: Params, characters: Array) -> Array:
     return graphs.embedding(params["embedding"], graphs.permute_dims(characters, (1, 0)))
 
 
-def averaged(params: Params, states: Array, following: Array, mask: Array) -> Array:
+def average_losses(params: Params, states: Array, following: Array, mask: Array) -> Array:
     """The mean over lines of the mean over the characters of each: f[T, B, width], i[B, T], bool[B, T] -> a scalar."""
-    each = graphs.permute_dims(judged(params, states, graphs.permute_dims(following, (1, 0))), (1, 0))
+    each = graphs.permute_dims(log_losses(params, states, graphs.permute_dims(following, (1, 0))), (1, 0))
     return graphs.mean(averaged_where(mask, each))
 
 
@@ -113,17 +113,17 @@ def init(width: int, seed: int = 0) -> Params:
 
 def make(lines: int, max_length: int, width: int, seed: int = 0) -> Case:
     """`lines` lines of 2 to `max_length` characters; an example is one shorter than its line."""
-    return case_of(loss, init(width, seed), lines, max_length, seed, masked=masked, scanned=scanned)
+    return case_of(loss, init(width, seed), lines, max_length, seed, masked=masked_loss, scanned=scanned_loss)
 
 
 def case_of(loss: Any, params: Params, lines: int, max_length: int, seed: int, **more: Any) -> Case:
     """A case of a model that names the character that follows; `more` are other forms of its loss."""
-    examples = tuple(map(shifted, source_lines(lines, seed, max_length)))
+    examples = tuple(map(shift_line, source_lines(lines, seed, max_length)))
     lengths = tuple(len(characters) for characters, _ in examples)
     return Case(loss, params, examples, lengths, dims=(None, ("T",), ("T",)), **more)
 
 
-def shifted(line: Ids) -> Example:
+def shift_line(line: Ids) -> Example:
     """Each character of a line but the last, and the one that follows it: i[T + 1] -> i[T], i[T]."""
     return line[:-1], line[1:]
 

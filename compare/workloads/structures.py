@@ -45,7 +45,7 @@ def digits(step: int) -> tuple[Array, Array]:
     return x[start : start + BATCH], y[start : start + BATCH]
 
 
-def unchanged(_: int, params: Params) -> Params:
+def keep_params(_: int, params: Params) -> Params:
     """Most versions keep their parameters as they are."""
     return params
 
@@ -69,7 +69,7 @@ class Version:
 
     loss: Callable[..., Any]
     init: Callable[[], Params]
-    change: Callable[[int, Params], Params] = unchanged
+    change: Callable[[int, Params], Params] = keep_params
     options: Decide = no_options
     batch: Callable[[int], tuple[Array, ...]] = digits
     dims: Options = ()
@@ -187,16 +187,16 @@ def _wider(layers: dict[str, Layer]) -> dict[str, Layer]:
 
 def prune(step: int, params: Params) -> Params:
     """Half of the inner units go, those with the smallest weights."""
-    return {**params, "blocks": [_pruned(layers) for layers in params["blocks"]]} if step == HALF else params
+    return {**params, "blocks": [_prune_layers(layers) for layers in params["blocks"]]} if step == HALF else params
 
 
-def _kept(layers: dict[str, Layer]) -> Array:
+def _kept_units(layers: dict[str, Layer]) -> Array:
     size = np.linalg.norm(layers["up"]["weight"], axis=0)
     return np.sort(np.argsort(size, kind="stable")[INNER // 2 :])
 
 
-def _pruned(layers: dict[str, Layer]) -> dict[str, Layer]:
-    up, down, kept = layers["up"], layers["down"], _kept(layers)
+def _prune_layers(layers: dict[str, Layer]) -> dict[str, Layer]:
+    up, down, kept = layers["up"], layers["down"], _kept_units(layers)
     return {
         "up": {"weight": up["weight"][:, kept], "bias": up["bias"][kept]},
         "down": {**down, "weight": down["weight"][kept]},
@@ -210,7 +210,7 @@ def masked_model() -> Params:
 
 def mask(step: int, params: Params) -> Params:
     """The same units stay, and count for nothing."""
-    masks = [np.isin(np.arange(INNER), _kept(layers)).astype(np.float32) for layers in params["blocks"]]
+    masks = [np.isin(np.arange(INNER), _kept_units(layers)).astype(np.float32) for layers in params["blocks"]]
     return {**params, "masks": masks} if step == HALF else params
 
 
@@ -244,7 +244,7 @@ def masked_gradient_loss(params: Params, x: Array, y: Array, frozen: Array) -> A
 # Stochastic depth -----------------------------------------------------------------------------------------------
 
 
-def drawn(step: int, _: float) -> Options:
+def draw_blocks(step: int, _: float) -> Options:
     """Which blocks run, drawn for each step (Huang et al., arXiv 1603.09382)."""
     random = np.random.default_rng(step)
     return (tuple(bool(kept) for kept in random.random(BLOCKS) < 0.6),)
@@ -345,7 +345,7 @@ def scanned_loss(params: Params, x: Array, y: Array) -> Array:
 _VARYING = (None, (None, "T", None), (None,))
 
 
-def _chosen(name: str, options: Decide, plain: Callable[..., Array], foreseen: Callable[..., Array]) -> Edit:
+def _decide_edit(name: str, options: Decide, plain: Callable[..., Array], foreseen: Callable[..., Array]) -> Edit:
     """An edit of what is computed: Python chooses, or a graph that is given the choice as an array."""
     return Edit(name, Version(plain, model, options=options), Version(foreseen, model, options=as_array(options)))
 
@@ -357,10 +357,10 @@ EDITS = (
     Edit("layer widened", Version(residual_loss, model, widen)),
     Edit("units pruned", Version(residual_loss, model, prune), Version(masked_loss, masked_model, mask)),
     # of what is computed with the same parameters
-    _chosen("layer frozen", after_half, frozen_loss, masked_gradient_loss),
-    _chosen("stochastic depth", drawn, stochastic_loss, branching_loss),
-    _chosen("early exit", sure, exit_loss, exit_branch_loss),
-    _chosen("activation changed", after_half, activation_loss, activation_branch_loss),
+    _decide_edit("layer frozen", after_half, frozen_loss, masked_gradient_loss),
+    _decide_edit("stochastic depth", draw_blocks, stochastic_loss, branching_loss),
+    _decide_edit("early exit", sure, exit_loss, exit_branch_loss),
+    _decide_edit("activation changed", after_half, activation_loss, activation_branch_loss),
     # of sizes
     Edit(
         "longer sequences",

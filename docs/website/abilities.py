@@ -70,7 +70,7 @@ ANSWER: dict[str, Able] = {
 
 def table() -> str:
     """The table in Markdown: a row for the modes, each option and each part of the answer, a column for each engine."""
-    adapters = [engines.named(name) for name in engines.names()]
+    adapters = [engines.find_engine(name) for name in engines.names()]
     return "\n".join(_row(cells) for cells in _rows(adapters))
 
 

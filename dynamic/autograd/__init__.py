@@ -11,7 +11,7 @@ from dynamic.grad_mode import enable_grad, inference_mode, no_grad, set_grad_ena
 from dynamic.gradients import backward as _backward
 from dynamic.gradients import grad_of
 from dynamic.tensor import Tensor, as_array
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 from graphs.ops.creation import zeros_like
 
 __all__ = [
@@ -37,7 +37,7 @@ def grad(
     """
     del only_inputs
     if is_grads_batched:
-        raise GraphError(located("grad: is_grads_batched is not supported; call grad for each cotangent"))
+        raise GraphError(locate("grad: is_grads_batched is not supported; call grad for each cotangent"))
     roots, sources = [[value] if isinstance(value, Tensor) else list(value) for value in (outputs, inputs)]
     if hasattr(roots[0], "gradients"):  # a symbol, where a trace differentiates inside
         may_be_none = bool(allow_unused) or materialize_grads

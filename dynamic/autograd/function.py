@@ -22,7 +22,7 @@ from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs import dims, dispatch, reverse
 from graphs.dims import Shape
-from graphs.errors import NotDifferentiableError, ShapeError, located
+from graphs.errors import NotDifferentiableError, ShapeError, locate
 from graphs.op import Op, PartCotangents
 from graphs.ops.movement import identity, stop_gradient
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
@@ -64,7 +64,7 @@ class Context:
         self._fills = value
 
 
-class _Saved:
+class _SavedTensor:
     """A tensor as it was when forward ended; one that is a result by its number, or the call would hold itself."""
 
     def __init__(self, tensor: Any, outputs: Sequence[Any]) -> None:
@@ -101,7 +101,7 @@ class _Call:
         if node is None:
             return
         self.node = weakref.ref(node)
-        self.saved = [_Saved(t, outputs) if issubclass(type(t), Tensor) else t for t in self.ctx._saved]
+        self.saved = [_SavedTensor(t, outputs) if issubclass(type(t), Tensor) else t for t in self.ctx._saved]
         self.ctx._saved = ()
         for number in self.with_gradient:
             out = outputs[number]
@@ -123,10 +123,10 @@ class _Call:
         """What `backward` gives for the cotangents of the results: of one, or of each by its number."""
         parts = g if isinstance(g, PartCotangents) else {self.with_gradient[0]: g}
         again = any(issubclass(type(part), Tensor) for part in parts.values())
-        held = [t.data for t in self.saved if isinstance(t, _Saved)]
+        held = [t.data for t in self.saved if isinstance(t, _SavedTensor)]
         inplace.check_unchanged(self.kind.__name__, held, self.time)
         with grad_mode.recording(again and grad_mode.is_grad_enabled()):
-            saved = tuple([t.tensor(self) if isinstance(t, _Saved) else t for t in self.saved])
+            saved = tuple([t.tensor(self) if isinstance(t, _SavedTensor) else t for t in self.saved])
             tensors = {i: part if again else wrap(np.asarray(part)) for i, part in parts.items()}
             gradients = self.gradients({"_saved": saved}, tensors, _zeros)
         return [value if again or not issubclass(type(value), Tensor) else value._data for value in gradients]
@@ -168,14 +168,14 @@ class _Call:
                 f"{self.kind.__name__}.backward gave {len(gradients)} gradients for {self.count} "
                 "inputs; return one for each, None where there is none"
             )
-        return [self._fitted(gradients[i], spec) for i, spec in self.inputs.items()]
+        return [self._fit_gradient(gradients[i], spec) for i, spec in self.inputs.items()]
 
-    def _fitted(self, gradient: Any, spec: TensorSpec) -> Any:
+    def _fit_gradient(self, gradient: Any, spec: TensorSpec) -> Any:
         """A gradient summed to the shape of its input. Raises NotDifferentiableError where no sum brings it to that."""
         if gradient is None or not spec.is_float:
             return None
         shape = spec.shape
-        if dims.same_shape(_stretched(shape, gradient.shape), gradient.shape):
+        if dims.same_shape(_broadcast_shape(shape, gradient.shape), gradient.shape):
             return reverse.conform(gradient, shape, spec.dtype)
         raise NotDifferentiableError(
             f"{self.kind.__name__}.backward gave a gradient of shape {gradient.shape} for an input "
@@ -183,7 +183,7 @@ class _Call:
         )
 
 
-def _stretched(shape: Shape, other: Shape) -> Shape:
+def _broadcast_shape(shape: Shape, other: Shape) -> Shape:
     try:
         return broadcast_shapes(shape, other)
     except ShapeError:
@@ -230,18 +230,18 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """A `backward` that is not recorded: whoever differentiates what it gives gets a NotDifferentiableError."""
 
     @functools.wraps(backward)
-    def called(ctx: Context, *cotangents: Any) -> Any:
+    def wrapper(ctx: Context, *cotangents: Any) -> Any:
         with grad_mode.no_grad():
             returned = backward(ctx, *cotangents)
         results = returned if isinstance(returned, tuple) else (returned,)
         seeds = [g for g in cotangents if _is_float(g)]
         return tuple([r if r is None else _once.apply([r, *seeds], {}) for r in results])
 
-    return called
+    return wrapper
 
 
 def _refuse_again(_: Any) -> None:
-    raise NotDifferentiableError(located("a gradient of a once_differentiable backward has none; take the mark away"))
+    raise NotDifferentiableError(locate("a gradient of a once_differentiable backward has none; take the mark away"))
 
 
 _once = Op(

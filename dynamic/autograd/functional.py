@@ -21,7 +21,7 @@ def _recording(derivative: Derivative) -> Derivative:
     return recording
 
 
-def _listed(inputs: Any) -> tuple[tuple[Any, ...], bool]:
+def _as_tuple(inputs: Any) -> tuple[tuple[Any, ...], bool]:
     return ((inputs,), True) if isinstance(inputs, Tensor) else (tuple(inputs), False)
 
 
@@ -33,7 +33,7 @@ def _ones(v: Any, like: Any) -> Any:
 def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
     """The derivatives of the outputs in each input."""
     del strict
-    args, single = _listed(inputs)
+    args, single = _as_tuple(inputs)
     return _plain(functional.jacobian(func, 0 if single else tuple(range(len(args))))(*args), create_graph)
 
 
@@ -41,7 +41,7 @@ def jacobian(func: Function, inputs: Any, create_graph: bool = False, strict: bo
 def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: bool = False) -> Any:
     """The second derivatives of a scalar function in each two inputs."""
     del strict
-    args, single = _listed(inputs)
+    args, single = _as_tuple(inputs)
     return _plain(functional.hessian(func, 0 if single else tuple(range(len(args))))(*args), create_graph)
 
 
@@ -49,7 +49,7 @@ def hessian(func: Function, inputs: Any, create_graph: bool = False, strict: boo
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The outputs, and a vector times the jacobian."""
     del strict
-    args, single = _listed(inputs)
+    args, single = _as_tuple(inputs)
     outputs, pull = functional.vjp(func, *args)
     gradients = pull(_ones(v, outputs))
     return _plain(outputs, create_graph), _plain(gradients[0] if single else gradients, create_graph)
@@ -59,8 +59,8 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The outputs, and the jacobian times a vector."""
     del strict
-    args = _listed(inputs)[0]
-    tangents = [_ones(None, args[0])] if v is None else list(_listed(v)[0])
+    args = _as_tuple(inputs)[0]
+    tangents = [_ones(None, args[0])] if v is None else list(_as_tuple(v)[0])
     outputs, pushed = functional.jvp(func, args, tangents)
     return _plain(outputs, create_graph), _plain(pushed, create_graph)
 
@@ -69,8 +69,8 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
     """The value of a scalar function, and its hessian times a vector."""
     del strict
-    args, single = _listed(inputs)
-    tangents = [_ones(None, args[0])] if v is None else list(_listed(v)[0])
+    args, single = _as_tuple(inputs)
+    tangents = [_ones(None, args[0])] if v is None else list(_as_tuple(v)[0])
     products = functional.hvp(func, args, tangents)
     return _plain(func(*args), create_graph), _plain(products[0] if single else products, create_graph)
 

@@ -17,7 +17,7 @@ from weakref import ref
 
 from dynamic import grad_mode
 from dynamic.batching import groups
-from dynamic.batching.deferred import Deferred, become, deferred, install, redirected, running
+from dynamic.batching.deferred import DeferredTensor, become, defer_value, install, redirect, running
 from dynamic.batching.groups import arrange, separate
 from dynamic.batching.moves import part
 from dynamic.batching.nodes import (
@@ -34,13 +34,13 @@ from dynamic.batching.nodes import (
     bundle_key,
     call_of,
     forget_rare,
-    frozen,
+    freeze,
     kind_of,
 )
 from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion
-from graphs.errors import GraphError, located, user_line
+from graphs.errors import GraphError, locate, user_line
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
 from graphs.spec import TensorSpec, spec_of
@@ -77,10 +77,10 @@ class Batch:
         self._schedule = SCHEDULES[strategy]
         self._failed = False
         self._levels: list[Level] = []
-        self.values: list[Deferred] = []
+        self.values: list[DeferredTensor] = []
         self._many = 1024  # values, so many that it is time to look for those that nobody holds
         self.nothing = Level(self, None, 0)
-        self.constants: dict[int, Deferred] = {}
+        self.constants: dict[int, DeferredTensor] = {}
         self._kept: list[Any] = []
         self._constant_kinds: dict[ValueKind, ValueKind] = {}
         self.signatures: dict[Hashable, Signature] = {}
@@ -90,30 +90,30 @@ class Batch:
 
     # Deferring ----------------------------------------------------------------------------------------------
 
-    def defer(self, recording: bool, op: Op, args: Sequence[Any], attrs: Attrs) -> Deferred:
+    def defer(self, recording: bool, op: Op, args: Sequence[Any], attrs: Attrs) -> DeferredTensor:
         """Note an op on values of which some are tensors. Raises what its `infer` does, naming the user's line."""
         key: list[Any] = [op, recording]
         inputs: list[Elements] = []
         for arg in args:
-            value = arg if type(arg) is Deferred else self.constant(op, arg, args)
+            value = arg if type(arg) is DeferredTensor else self.constant(op, arg, args)
             key.append(value.kind)
             inputs.append(value.run)
         if attrs:
-            key.append(frozen(attrs))
+            key.append(freeze(attrs))
         signature = self.signatures.get(tuple(key)) or self._signature(op, args, attrs, tuple(key))
         if signature.view is not None:
-            return deferred(View(inputs[0], signature.view), signature.out, self.values)
+            return defer_value(View(inputs[0], signature.view), signature.out, self.values)
         depth = 0
         for run in inputs:
             if run.level.depth > depth:
                 depth = run.level.depth
         return self.note(signature, inputs, depth)
 
-    def defer_two(self, recording: bool, op: Op, x: Any, y: Any) -> Deferred:
+    def defer_two(self, recording: bool, op: Op, x: Any, y: Any) -> DeferredTensor:
         """The same for an op of two inputs that has no view of them, as most are: in three quarters of the time."""
-        if type(x) is not Deferred:
+        if type(x) is not DeferredTensor:
             x = self.constant(op, x, (x, y))
-        if type(y) is not Deferred:
+        if type(y) is not DeferredTensor:
             held = self.constants.get(id(y))  # a parameter as a rule
             y = self.constant(op, y, (x, y)) if held is None else held
         key = op, recording, x.kind, y.kind
@@ -124,23 +124,23 @@ class Batch:
             depth = v.level.depth
         return self.note(signature, (u, v), depth)
 
-    def note(self, signature: Signature, inputs: Sequence[Elements], depth: int) -> Deferred:
+    def note(self, signature: Signature, inputs: Sequence[Elements], depth: int) -> DeferredTensor:
         """A new node of a signature, and its value; `depth` is that of its inputs."""
         level = signature.bundle.levels.get(depth) or self.level(signature.bundle, depth)
-        node = _new(DeferredNode)  # the lines of its `__init__` and of `deferred`, without the calls
+        node = _new(DeferredNode)  # the lines of its `__init__` and of `defer_value`, without the calls
         node.level, node.signature, node.inputs, node.read = level, signature, inputs, NEVER
         level.nodes.append(node)
         if signature.risky:
             node.line = user_line()
-        value = _new(Deferred)
+        value = _new(DeferredTensor)
         value.run, value.kind, value.shape = node, signature.out, signature.out.shape
         self.values.append(value)
         return value
 
-    def row(self, value: Deferred, index: int) -> Deferred:
+    def row(self, value: DeferredTensor, index: int) -> DeferredTensor:
         """value[index] for an index from 0 on: some of its elements, and no op."""
         kind = self.row_kind(value.kind)
-        return deferred(View(value.run, index * kind.size), kind, self.values)
+        return defer_value(View(value.run, index * kind.size), kind, self.values)
 
     def row_kind(self, kind: ValueKind) -> ValueKind:
         """The kind of value[i]."""
@@ -159,43 +159,43 @@ class Batch:
 
     def _forget_values(self) -> None:
         """Drop values that nobody else holds; soon, since memory that is used again is in the cache."""
-        self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is Deferred]
+        self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is DeferredTensor]
         self._many = 2 * len(self.values) + 1024
 
-    def constant(self, op: Op, arg: Any, args: Sequence[Any]) -> Deferred:
+    def constant(self, op: Op, arg: Any, args: Sequence[Any]) -> DeferredTensor:
         """What is known already, as a value: a tensor, an array, a number."""
         if type(arg) is not Tensor:
-            arg = self._typed(op, arg, args)
+            arg = self._cast_argument(op, arg, args)
         held = self.constants.get(id(arg))
-        return self._known(op, arg, args) if held is None else held
+        return self._constant(op, arg, args) if held is None else held
 
-    def value_of(self, array: Any) -> Deferred:
+    def value_of(self, array: Any) -> DeferredTensor:
         """What stands for a tensor or an array that a cell is called with."""
         held = self.constants.get(id(array))
         return self.constant(identity, array, (array,)) if held is None else held
 
-    def _typed(self, op: Op, arg: Any, args: Sequence[Any]) -> Any:
+    def _cast_argument(self, op: Op, arg: Any, args: Sequence[Any]) -> Any:
         if dispatch.interpreter_of(arg) is not None:
             raise GraphError(
-                located(f"{op.name}: a {type(arg).__name__} in a batched block; trace functions outside of it")
+                locate(f"{op.name}: a {type(arg).__name__} in a batched block; trace functions outside of it")
             )
         try:
-            return promotion.typed(arg, args)
+            return promotion.weak_to_array(arg, args)
         except GraphError as error:
-            raise dispatch.explained(op, args, error) from None
+            raise dispatch.explain_error(op, args, error) from None
 
-    def _known(self, op: Op, arg: Any, args: Sequence[Any]) -> Deferred:
+    def _constant(self, op: Op, arg: Any, args: Sequence[Any]) -> DeferredTensor:
         self._kept.append(arg)  # as long as its id is in the table
         tensor = arg if type(arg) is Tensor else wrap(arg)
         try:
             kind = kind_of(spec_of(tensor))
         except GraphError as error:
-            raise dispatch.explained(op, args, error) from None
+            raise dispatch.explain_error(op, args, error) from None
         parameter = tensor.is_leaf and tensor.requires_grad
         kind = ValueKind(kind.spec, kind, parameter=True) if parameter else self._constant_kind(kind)
         node = DeferredNode(self.nothing, None, ())
         node.block, node.start = GroupValues(tensor), 0
-        self.constants[id(arg)] = value = deferred(node, kind, self._kept)
+        self.constants[id(arg)] = value = defer_value(node, kind, self._kept)
         return value
 
     def _constant_kind(self, shared: ValueKind) -> ValueKind:
@@ -205,14 +205,14 @@ class Batch:
 
     def _signature(self, op: Op, args: Sequence[Any], attrs: Attrs, key: tuple[Any, ...]) -> Signature:
         if self._failed:
-            raise GraphError(located(f"{op.name}: an op of this batch has failed; leave the block, and start another"))
+            raise GraphError(locate(f"{op.name}: an op of this batch has failed; leave the block, and start another"))
         install(op)
         _, recording, *kinds = key[: 2 + len(args)]
         frozen_attrs = key[2 + len(args) :]
         try:
             call = call_of(op, kinds, attrs, frozen_attrs)
         except GraphError as error:
-            raise dispatch.explained(op, args, error) from None
+            raise dispatch.explain_error(op, args, error) from None
         where = bundle_key(call, kinds, frozen_attrs, recording)
         bundle = self._bundles.get(where) or self._bundles.setdefault(where, Bundle(recording))
         constant = call.view is not None and kinds[0].shared is not kinds[0]
@@ -264,14 +264,14 @@ class Batch:
         stats.groups += call.ops
         stats.single += len(group) if call.how is How.SINGLE else 0
 
-    def settle(self, value: Deferred) -> None:
+    def settle(self, value: DeferredTensor) -> None:
         """Turn a value into the tensor it stands for, in memory of its own; first run all that is pending."""
         if self._levels:
             self.run()
         if not value.run.level.ran:
-            raise GraphError(located("a value that was to be computed with others is gone, since one of them failed"))
+            raise GraphError(locate("a value that was to be computed with others is gone, since one of them failed"))
         # A history that it has is not lost because somebody looks at it under no_grad.
-        with redirected(None), grad_mode.enable_grad():
+        with redirect(None), grad_mode.enable_grad():
             become(value, identity(part(value.run.block, value.run.start, value.kind.shape)))
 
     def close(self) -> None:
@@ -280,9 +280,9 @@ class Batch:
             self._close()
 
     def _close(self) -> None:
-        values, self.values = [value for value in self.values if type(value) is Deferred], []
+        values, self.values = [value for value in self.values if type(value) is DeferredTensor], []
         self.constants, self.cells, self._kept = {}, {}, []
-        with redirected(None), grad_mode.enable_grad():
+        with redirect(None), grad_mode.enable_grad():
             separate([value.run for value in values])
         for value in values:
             if value.run.level.ran:
@@ -340,7 +340,7 @@ def by_path(levels: Sequence[Level]) -> Iterator[list[Level]]:
 def _link(levels: Sequence[Level]) -> None:
     """Note which levels read each level, and how many levels it waits for."""
     for level in levels:
-        sources = _awaited(level.nodes)
+        sources = _pending_levels(level.nodes)
         level.waiting = len(sources)
         for source in sources:
             source.users.append(level)
@@ -372,7 +372,7 @@ class _Agenda:
         return chosen
 
 
-def _awaited(nodes: list[DeferredNode]) -> set[Level]:
+def _pending_levels(nodes: list[DeferredNode]) -> set[Level]:
     """The levels of what some nodes read that have not run."""
     return {level for level in {run.level for node in nodes for run in node.inputs} if not level.ran}
 

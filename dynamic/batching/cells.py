@@ -14,9 +14,18 @@ import numpy as np
 
 from dynamic import grad_mode
 from dynamic.batching.batch import Batch
-from dynamic.batching.deferred import Deferred, deferred
+from dynamic.batching.deferred import DeferredTensor, defer_value
 from dynamic.batching.groups import RUNNERS, blame, column_of
-from dynamic.batching.moves import IntArray, Segments, gathered, located, part, repeat, reshaped, segment_sum
+from dynamic.batching.moves import (
+    IntArray,
+    Segments,
+    gather_runs,
+    locate_runs,
+    part,
+    repeat,
+    reshape_if_needed,
+    segment_sum,
+)
 from dynamic.batching.nodes import (
     Bundle,
     DeferredNode,
@@ -34,13 +43,13 @@ from dynamic.batching.outlines import (
     Join,
     Outline,
     OutlineStep,
-    Read,
     Recording,
     RecordingBatch,
     Slot,
     StepKind,
+    StepRead,
+    node_of_run,
     outline,
-    seen,
 )
 from dynamic.batching.rules import Form, Roles, Runner, Shape, full, plain
 from dynamic.tensor import Tensor
@@ -85,14 +94,14 @@ class CellSignature:
         self.results, self.build = recording.results, recording.build
         members = [member for join in outline_.members for member in join]
         self.order = (*outline_.singles, *[member.input for member in members])
-        self.joins: list[_Joined] = []
+        self.joins: list[_JoinSource] = []
         position = len(outline_.singles)
         for join in outline_.members:
-            self.joins.append(_Joined(slice(position, position + len(join)), join))
+            self.joins.append(_JoinSource(slice(position, position + len(join)), join))
             position += len(join)
 
 
-class _Joined:
+class _JoinSource:
     """Where in the inputs of a node those of a join are, and which of their elements it takes."""
 
     def __init__(self, inputs: slice, members: Sequence[Any]) -> None:
@@ -125,7 +134,7 @@ def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[E
     constants = batch.constants
     for value in values:
         kind = type(value)
-        if kind is Deferred:
+        if kind is DeferredTensor:
             key.append(value.kind)
             inputs.append(value.run)
         elif kind is Tensor or isinstance(value, _ARRAYS):
@@ -169,13 +178,13 @@ def _stand_in(batch: Batch, leaf: Any) -> Any:
     """The kind of an argument that differs between calls of one signature; any other as it is."""
     if not isinstance(leaf, _ARRAYS):
         return leaf
-    kind = (leaf if type(leaf) is Deferred else batch.value_of(leaf)).kind
+    kind = (leaf if type(leaf) is DeferredTensor else batch.value_of(leaf)).kind
     return leaf if kind.parameter else kind
 
 
-def _value(batch: Batch, node: Several, inputs: Sequence[Elements], result: CellResult) -> Deferred:
+def _value(batch: Batch, node: Several, inputs: Sequence[Elements], result: CellResult) -> DeferredTensor:
     run = inputs[result.input] if result.output < 0 else ResultPart(node, result.output, result.size)
-    return deferred(run if result.offset is None else View(run, result.offset), result.kind, batch.values)
+    return defer_value(run if result.offset is None else View(run, result.offset), result.kind, batch.values)
 
 
 # Running ------------------------------------------------------------------------------------------------------------
@@ -220,7 +229,7 @@ def _join(group: Sequence[DeferredNode], number: int, join: Join) -> Tensor:
         shape = (sum([cast("Any", node.signature).lengths[join.rows] for node in group]), *join.shape)
     each = sizes[0] if sizes.count(sizes[0]) == len(sizes) else sizes
     with grad_mode.recording(join.recording):
-        return gathered(located(runs, each, offsets if any(offsets) else ()), shape)
+        return gather_runs(locate_runs(runs, each, offsets if any(offsets) else ()), shape)
 
 
 def _blame(node: DeferredNode) -> None:
@@ -233,7 +242,7 @@ def _blame(node: DeferredNode) -> None:
     for op in recording.nodes:
         inputs = []
         for run, kind in zip(op.inputs, op.signature.kinds, strict=True):
-            source, offset = seen(run)
+            source, offset = node_of_run(run)
             inputs.append(part(values.get(source) or source.block, offset or 0, kind.shape))
         blame(op.signature.call, inputs, getattr(op, "line", ""))
         values[op] = GroupValues(op.signature.call.op.apply(inputs, op.signature.call.attrs))
@@ -322,7 +331,7 @@ class _Compiler:
             self._act(Action(call.runner(stacked), reads, None))
             self._value(slot, Form(call.out.shape, any(stacked)))
         elif step.way is StepKind.SUM:
-            self._act(Action(_summed, reads, step.rows))
+            self._act(Action(_sum_segments, reads, step.rows))
             self._value(slot, Form(call.out.shape, stacked=True))
         else:
             self._act(Action(_on_rows(call, forms), reads, step.rows))
@@ -331,7 +340,7 @@ class _Compiler:
     def _act(self, action: Action) -> None:
         self.actions[-1][1].append(action)
 
-    def _read(self, read: Read, recording: bool) -> int:
+    def _read(self, read: StepRead, recording: bool) -> int:
         """The number of a value; of a part of it, or in another shape, which is made once."""
         number = self._numbers[read.slot]
         form = self._forms[number]
@@ -354,12 +363,12 @@ def _view(form: Form, offset: int, shape: Shape) -> Runner:
         if not whole:
             key = (slice(None),) * form.stacked + (slice(offset, offset + size),)
             x = getitem(reshape(x, (*lead, -1)), key)
-        return reshaped(x, (*lead, *shape))
+        return reshape_if_needed(x, (*lead, *shape))
 
     return run
 
 
-def _summed(tensors: Sequence[Tensor], rows: Segments) -> Tensor:
+def _sum_segments(tensors: Sequence[Tensor], rows: Segments) -> Tensor:
     result: Tensor = segment_sum.apply(tensors, {"segments": rows})
     return result
 
@@ -371,16 +380,16 @@ def _on_rows(call: OpSignature, forms: Sequence[Form | None]) -> RunStep:
     if not any(shape is not None for shape in shapes):
         return run
 
-    def repeated(tensors: Sequence[Tensor], rows: Segments) -> Tensor:
+    def repeat(tensors: Sequence[Tensor], rows: Segments) -> Tensor:
         pairs = zip(tensors, shapes, strict=True)
-        return run([t if shape is None else _repeated(t, shape, rows) for t, shape in pairs], 0)
+        return run([t if shape is None else _repeat_rows(t, shape, rows) for t, shape in pairs], 0)
 
-    return repeated
+    return repeat
 
 
-def _repeated(x: Tensor, shape: Shape, rows: Segments) -> Tensor:
+def _repeat_rows(x: Tensor, shape: Shape, rows: Segments) -> Tensor:
     """A row for each: what its call has, in a shape."""
-    return reshaped(repeat.apply((x,), {"segments": rows}), (len(rows.owner), *shape))
+    return reshape_if_needed(repeat.apply((x,), {"segments": rows}), (len(rows.owner), *shape))
 
 
 def plan_of(outline: Outline) -> CellPlan:

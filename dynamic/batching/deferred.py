@@ -20,7 +20,7 @@ from dynamic.options import has_options, may_remember
 from dynamic.tensor import Tensor
 from graphs import dispatch, ops
 from graphs.blocks import Block, Hold, enter, innermost, undo_after
-from graphs.errors import InplaceError, located
+from graphs.errors import InplaceError, locate
 from graphs.frontends.torch.methods import Count
 from graphs.op import Attrs, Op, Shortcut
 from graphs.ops.elementwise import add, multiply, subtract
@@ -98,16 +98,16 @@ if TYPE_CHECKING:
 def _settling(name: str) -> Any:
     """A slot of the tensor that a value stands for."""
 
-    def get(self: Deferred) -> Any:
-        return getattr(settled(self), name)
+    def get(self: DeferredTensor) -> Any:
+        return getattr(settle(self), name)
 
-    def put(self: Deferred, value: Any) -> None:
-        setattr(settled(self), name, value)
+    def put(self: DeferredTensor, value: Any) -> None:
+        setattr(settle(self), name, value)
 
     return property(get, put)
 
 
-class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this is a tensor's earlier life
+class DeferredTensor(Tensor):  # type: ignore[misc]  # final for everybody else: this is a tensor's earlier life
     """A tensor whose op has been noted and not run: it knows its shape and dtype.
 
     Reading anything else runs what is pending and turns the object into the `Tensor` it stands for. Python lets an
@@ -169,20 +169,20 @@ class Deferred(Tensor):  # type: ignore[misc]  # final for everybody else: this 
     def _check_alone(self) -> None:
         if type(self.run) is View or hasattr(self.run, "viewed"):
             raise InplaceError(
-                located("in-place change of a deferred value that is a view, or has one; write x = x + y")
+                locate("in-place change of a deferred value that is a view, or has one; write x = x + y")
             )
 
     def _replace(self, result: Any) -> Self:
         """Stand for another value from now on: nothing has memory yet that could be changed."""
-        if type(result) is not Deferred or result.kind is not self.kind:
-            return cast("Self", Tensor._assign(settled(self), result))
+        if type(result) is not DeferredTensor or result.kind is not self.kind:
+            return cast("Self", Tensor._assign(settle(self), result))
         self.run = result.run
         return self
 
 
-def deferred(run: Elements, kind: ValueKind, values: list[Deferred]) -> Deferred:
+def defer_value(run: Elements, kind: ValueKind, values: list[DeferredTensor]) -> DeferredTensor:
     """The value of some kind that a run of elements will be, noted among the `values`."""
-    value: Deferred = _new(Deferred)
+    value: DeferredTensor = _new(DeferredTensor)
     value.run = run
     value.kind = kind
     value.shape = kind.shape
@@ -190,14 +190,14 @@ def deferred(run: Elements, kind: ValueKind, values: list[Deferred]) -> Deferred
     return value
 
 
-def settled(value: Any) -> Any:
+def settle(value: Any) -> Any:
     """The tensor that a value stands for, which is the same object; runs what is pending."""
-    if type(value) is Deferred:
+    if type(value) is DeferredTensor:
         value.run.level.batch.settle(value)
     return value
 
 
-def become(value: Deferred, tensor: Tensor) -> None:
+def become(value: DeferredTensor, tensor: Tensor) -> None:
     """Turn a deferred value into its tensor."""
     value.__class__ = Tensor  # type: ignore[assignment]
     for name in _slots:
@@ -226,7 +226,7 @@ class running(Block):  # noqa: N801
         enter(grad_mode.thread.blocks, hold, grad_mode.now()._replace(batch=None))
 
 
-class redirected(Block):  # noqa: N801
+class redirect(Block):  # noqa: N801
     """Defer ops to another batch inside the block; run them at once if it is None."""
 
     def __init__(self, batch: Any) -> None:
@@ -250,7 +250,7 @@ def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
     """The interpreter of deferred values."""
     recording, _, batch = grad_mode.now()
     if batch is None:
-        return op.apply([settled(arg) for arg in args], attrs)
+        return op.apply([settle(arg) for arg in args], attrs)
     return batch.defer(recording, op, args, attrs)
 
 
@@ -258,7 +258,7 @@ def install(op: Op) -> None:
     """Give an op its shortcut for deferred values, if it can have one."""
     made = shortcut(op)
     if made is not None:
-        op.shortcuts[Deferred] = made
+        op.shortcuts[DeferredTensor] = made
 
 
-dispatch.interpret(Deferred, _bind)
+dispatch.interpret(DeferredTensor, _bind)

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from dynamic import grad_mode
-from dynamic.batching.moves import are_one, gathered, located, part
+from dynamic.batching.moves import are_one, gather_runs, locate_runs, part
 from dynamic.batching.nodes import DeferredNode, Elements, GroupValues, How, OpSignature, ValueKind
 from dynamic.tensor import Tensor
 from graphs import dispatch
@@ -72,7 +72,7 @@ def blame(call: OpSignature, inputs: Sequence[Tensor], line: str) -> None:
     try:
         call.op.kernel(*arrays, **call.attrs)
     except dispatch.BROKEN_RULES as error:
-        raise dispatch.failed(call.op, arrays, error, line) from None
+        raise dispatch.kernel_error(call.op, arrays, error, line) from None
 
 
 def _values(node: DeferredNode) -> list[Tensor]:
@@ -84,17 +84,17 @@ def column_of(runs: list[Elements], kind: ValueKind) -> Column:
     """One input of all ops in a group."""
     if are_one(runs):
         return Column(part(runs[0].block, runs[0].start, kind.shape), stacked=False)
-    places = located(runs, kind.size)
+    places = locate_runs(runs, kind.size)
     # Several ops often read the same values in the same order, as the gates of an LSTM do.
     columns = runs[0].level.batch.gathered
     key = places.key(), len(runs), kind, grad_mode.is_grad_enabled()  # of nothing any number is in the same places
     tensor = columns.get(key)
     if tensor is None:
-        tensor = columns[key] = gathered(places, (len(runs), *kind.shape))
+        tensor = columns[key] = gather_runs(places, (len(runs), *kind.shape))
     return Column(tensor, stacked=True)
 
 
-def _stacked(group: list[DeferredNode]) -> None:
+def _stack_group(group: list[DeferredNode]) -> None:
     signature = group[0].signature
     columns = [column_of([node.inputs[j] for node in group], kind) for j, kind in enumerate(signature.kinds)]
     each = tuple([column.stacked for column in columns])
@@ -113,7 +113,7 @@ def _rows(group: list[DeferredNode]) -> None:
     place(group, call.op.apply(inputs, call.attrs), _starts(group))
 
 
-def _joined(group: list[DeferredNode]) -> None:
+def _join_group(group: list[DeferredNode]) -> None:
     runs = [run for node in group for run in node.inputs]
     kinds = [kind for node in group for kind in node.signature.kinds]
     place(group, _all_rows(runs, kinds, [node.signature.out for node in group]), _starts(group))
@@ -123,7 +123,7 @@ def _all_rows(runs: list[Elements], kinds: Sequence[ValueKind], rows: Sequence[V
     """Runs of these kinds one after the other, which are as many rows as values of the kinds `rows` have."""
     shape = (sum([kind.shape[0] for kind in rows]), *rows[0].shape[1:])
     sizes = kinds[0].size if kinds.count(kinds[0]) == len(kinds) else [kind.size for kind in kinds]
-    return gathered(located(runs, sizes), shape)
+    return gather_runs(locate_runs(runs, sizes), shape)
 
 
 def _starts(group: Sequence[DeferredNode]) -> list[int]:
@@ -131,10 +131,10 @@ def _starts(group: Sequence[DeferredNode]) -> list[int]:
 
 
 RUNNERS: dict[How, Callable[[list[DeferredNode]], None]] = {
-    How.STACKED: _stacked,
-    How.SINGLE: _stacked,
+    How.STACKED: _stack_group,
+    How.SINGLE: _stack_group,
     How.ROWS: _rows,
-    How.JOINED: _joined,
+    How.JOINED: _join_group,
 }
 
 
@@ -149,11 +149,11 @@ def arrange(groups: list[list[DeferredNode]]) -> None:
     for number in range(len(groups) - 1, -1, -1):
         group = groups[number]
         group.sort(key=_READ)
-        for place, run in enumerate(_read_by(group), number * _PLACES):
+        for place, run in enumerate(_group_reads(group), number * _PLACES):
             (run if isinstance(run, DeferredNode) else run.owner).read = place
 
 
-def _read_by(group: list[DeferredNode]) -> Iterable[Elements]:
+def _group_reads(group: list[DeferredNode]) -> Iterable[Elements]:
     """What a group reads, in the order in which it does: node by node what is joined, else input by input."""
     inputs, signature = [node.inputs for node in group], group[0].signature
     if signature.call.how in (How.JOINED, How.CELL):

@@ -233,7 +233,7 @@ class Places(NamedTuple):
         return tuple(self.blocks), self.owners.tobytes(), self.starts.tobytes(), self.sizes.tobytes()
 
 
-def located(runs: Sequence[Elements], sizes: int | Sequence[int], offsets: Sequence[int] = ()) -> Places:
+def locate_runs(runs: Sequence[Elements], sizes: int | Sequence[int], offsets: Sequence[int] = ()) -> Places:
     """Where runs of so many elements are, from some offset on, in as few stretches as there can be."""
     blocks, starts = [run.block for run in runs], [run.start for run in runs]
     if offsets:
@@ -246,10 +246,10 @@ def located(runs: Sequence[Elements], sizes: int | Sequence[int], offsets: Seque
     else:
         numbers = {}
         owners = np.array([numbers.setdefault(block, len(numbers)) for block in blocks])
-    return _joined(Places(list(numbers), owners, np.array(starts), np.broadcast_to(sizes, count)))
+    return _join_places(Places(list(numbers), owners, np.array(starts), np.broadcast_to(sizes, count)))
 
 
-def _joined(places: Places) -> Places:
+def _join_places(places: Places) -> Places:
     """The same as fewer stretches, where some follow each other."""
     blocks, owners, starts, sizes = places
     follows = (owners[1:] == owners[:-1]) & (starts[1:] == starts[:-1] + sizes[:-1])
@@ -265,7 +265,7 @@ def are_one(runs: Sequence[Elements]) -> bool:
     return all(run.block is first.block and run.start == first.start for run in runs)
 
 
-def gathered(places: Places, shape: Shape) -> Tensor:
+def gather_runs(places: Places, shape: Shape) -> Tensor:
     """What is at some places, one after the other, as one tensor of a shape."""
     blocks, owners, starts, sizes = places
     if not math.prod(shape):
@@ -286,7 +286,7 @@ def gathered(places: Places, shape: Shape) -> Tensor:
     return gather.apply([block.tensor for block in blocks], {"moves": every, "unit": unit, "shape": shape})
 
 
-def reshaped(x: Tensor, shape: Shape) -> Tensor:
+def reshape_if_needed(x: Tensor, shape: Shape) -> Tensor:
     """A tensor in a shape, without an op when it has that."""
     return x if x.shape == shape else reshape(x, shape)
 
@@ -294,7 +294,7 @@ def reshaped(x: Tensor, shape: Shape) -> Tensor:
 def part(block: GroupValues, start: int, shape: Shape) -> Tensor:
     """Elements of a block from one on, in a shape: a view."""
     if math.prod(shape) == block.size:
-        return reshaped(block.tensor, shape)
+        return reshape_if_needed(block.tensor, shape)
     result: Tensor = section.apply((block.tensor,), {"first": start, "shape": shape})
     return result
 

@@ -277,7 +277,7 @@ def forget_rare() -> None:
         _kinds.clear()
 
 
-def frozen(attrs: Attrs) -> Hashable:
+def freeze(attrs: Attrs) -> Hashable:
     """Attributes as a key. Numbers that are equal and not the same, 0.0 and -0.0, have other keys."""
     key = tuple(attrs.values())
     if float not in map(type, key):

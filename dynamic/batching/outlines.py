@@ -16,12 +16,12 @@ from operator import itemgetter
 from typing import Any, NamedTuple, NoReturn, cast
 
 from dynamic.batching.batch import Batch
-from dynamic.batching.deferred import Deferred, deferred, redirected
-from dynamic.batching.nodes import DeferredNode, Elements, How, OpSignature, ValueKind, View, frozen
+from dynamic.batching.deferred import DeferredTensor, defer_value, redirect
+from dynamic.batching.nodes import DeferredNode, Elements, How, OpSignature, ValueKind, View, freeze
 from dynamic.batching.rules import Shape
 from dynamic.tensor import Tensor
 from graphs import tree
-from graphs.errors import ControlFlowError, located
+from graphs.errors import ControlFlowError, locate
 from graphs.ops.reductions import sum as sum_
 
 Slot = tuple[str, int]
@@ -48,7 +48,7 @@ class Join(NamedTuple):
     rows: int | None
 
 
-class Read(NamedTuple):
+class StepRead(NamedTuple):
     """What a step reads; from an offset on, where it reads a part of the value or in another shape."""
 
     slot: Slot
@@ -69,7 +69,7 @@ class OutlineStep(NamedTuple):
 
     way: StepKind
     does: Hashable
-    reads: tuple[Read, ...]
+    reads: tuple[StepRead, ...]
     recording: bool
     rows: int | None
     call: OpSignature
@@ -136,7 +136,7 @@ class Outline:
     def _add(self, node: DeferredNode) -> None:
         signature = node.signature
         reads = list(zip(node.inputs, signature.kinds, strict=True))
-        if signature.call.how is How.JOINED and all(seen(run)[0] in self._inputs for run, _ in reads):
+        if signature.call.how is How.JOINED and all(node_of_run(run)[0] in self._inputs for run, _ in reads):
             self._join(node, reads)
         else:
             self._step(node, [self._read(run, kind) for run, kind in reads])
@@ -150,7 +150,7 @@ class Outline:
         self.members.append([self._member(run, kind) for run, kind in reads])
 
     def _member(self, run: Elements, kind: ValueKind) -> Member:
-        node, offset = seen(run)
+        node, offset = node_of_run(run)
         return Member(self._inputs[node], offset or 0, kind.size)
 
     def _number(self, length: int) -> int:
@@ -159,11 +159,11 @@ class Outline:
             self.lengths.append(length)
         return self.lengths.index(length)
 
-    def _read(self, run: Elements, kind: ValueKind) -> Read:
-        node, offset = seen(run)
-        return Read(self._slot(node), offset, kind.shape)
+    def _read(self, run: Elements, kind: ValueKind) -> StepRead:
+        node, offset = node_of_run(run)
+        return StepRead(self._slot(node), offset, kind.shape)
 
-    def _step(self, node: DeferredNode, reads: Sequence[Read]) -> None:
+    def _step(self, node: DeferredNode, reads: Sequence[StepRead]) -> None:
         call, recording = node.signature.call, node.signature.bundle.recording
         ragged = [self._rows.get(read.slot) for read in reads]
         numbers = set(ragged) - {None}
@@ -178,11 +178,11 @@ class Outline:
         self._rows[slot] = None if way is StepKind.SUM else rows
         # What may differ between calls is only how many rows there are.
         row_reads = [r if n is None else r._replace(shape=r.shape[1:]) for r, n in zip(reads, ragged, strict=True)]
-        does = (call.op, frozen(call.attrs), *[kind.dtype for kind in node.signature.kinds])
+        does = (call.op, freeze(call.attrs), *[kind.dtype for kind in node.signature.kinds])
         self.steps.append(OutlineStep(way, does, tuple(row_reads), recording, rows, call))
 
 
-def _way(call: OpSignature, reads: Sequence[Read], ragged: Sequence[bool]) -> StepKind:
+def _way(call: OpSignature, reads: Sequence[StepRead], ragged: Sequence[bool]) -> StepKind:
     """How an op runs on inputs of which some are rows, for any number of rows."""
     ndim = len(call.out.shape)
     if any(rows and read.offset is not None for read, rows in zip(reads, ragged, strict=True)):
@@ -223,10 +223,10 @@ class RecordingBatch(Batch):
     def __init__(self) -> None:
         super().__init__("depth")
 
-    def settle(self, _value: Deferred) -> NoReturn:
+    def settle(self, _value: DeferredTensor) -> NoReturn:
         """Refuse to: there is no value."""
         raise ControlFlowError(
-            located(
+            locate(
                 "a cell needs the value of a tensor, but runs once for many; choose values with graphs.where, "
                 "or leave the function undecorated"
             )
@@ -263,20 +263,20 @@ class Recording:
         self.inputs: list[DeferredNode] = []
         self.kinds: list[ValueKind] = []
         self.outputs: list[DeferredNode] = []
-        args, options = tree.unflatten(structure, [self._given(batch, leaf) for leaf in leaves])
-        with redirected(batch):
+        args, options = tree.unflatten(structure, [self._add_input(batch, leaf) for leaf in leaves])
+        with redirect(batch):
             returned, nesting = tree.flatten_as_inserted(f(*args, **options))
         self.build = _builder(nesting, len(returned))
         self.nodes = batch.taken()
         self._constants = batch.constants
-        self.results = [self._result(leaf) if type(leaf) is Deferred else leaf for leaf in returned]
+        self.results = [self._result(leaf) if type(leaf) is DeferredTensor else leaf for leaf in returned]
 
-    def _given(self, batch: RecordingBatch, leaf: Any) -> Any:
+    def _add_input(self, batch: RecordingBatch, leaf: Any) -> Any:
         if not isinstance(leaf, ValueKind):
             return leaf
         self.inputs.append(DeferredNode(batch.nothing, None, ()))
         self.kinds.append(leaf)
-        return deferred(self.inputs[-1], leaf, [])
+        return defer_value(self.inputs[-1], leaf, [])
 
     def constant_key(self, tensor: Tensor) -> Hashable:
         """Equal for constants that are the same: of two recordings, each has arrays of its own for Python numbers."""
@@ -284,8 +284,8 @@ class Recording:
             return id(tensor)
         return tensor.dtype, tensor._data.tobytes()
 
-    def _result(self, value: Deferred) -> CellResult:
-        node, offset = seen(value.run)
+    def _result(self, value: DeferredTensor) -> CellResult:
+        node, offset = node_of_run(value.run)
         if node in self.inputs:
             return CellResult(value.kind, self.inputs.index(node), -1, 0, offset)
         if node not in self.outputs:
@@ -308,6 +308,6 @@ def _size(node: DeferredNode) -> int:
     return node.block.size if node.level.ran else node.signature.out.size  # only constants have run
 
 
-def seen(run: Elements) -> tuple[DeferredNode, int | None]:
+def node_of_run(run: Elements) -> tuple[DeferredNode, int | None]:
     """The node that a run in a cell belongs to, and from where on it is seen when it is a view."""
     return (run.owner, run.offset) if isinstance(run, View) else (cast("DeferredNode", run), None)

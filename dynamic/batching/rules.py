@@ -88,12 +88,12 @@ def view_offset(op: Op, shape: Shape, attrs: Attrs) -> int | None:
     return offset(shape, attrs) if offset else None
 
 
-def _run_from(shape: Shape, attrs: Attrs) -> int | None:
+def _first_of_run(shape: Shape, attrs: Attrs) -> int | None:
     """Where the elements that a key selects begin, when they follow each other in their order; None when they do not.
 
     They do where the key selects one index of each axis, then successive indices of one more, then all that remain.
     """
-    chosen = [_selected(entry, size) for entry, size in zip(_of_axes(attrs["key"]), shape, strict=True)]
+    chosen = [_selected_indices(entry, size) for entry, size in zip(_of_axes(attrs["key"]), shape, strict=True)]
     if not all(chosen):
         return 0  # no elements
     offset, narrowed = 0, True
@@ -111,7 +111,7 @@ def _of_axes(key: Sequence[Any]) -> list[Any]:
     return [entry for entry in key if entry is not None]
 
 
-def _selected(entry: int | slice, size: int) -> range:
+def _selected_indices(entry: int | slice, size: int) -> range:
     """The indices that an entry selects from an axis, in their order."""
     return range(size)[entry] if isinstance(entry, slice) else range(size)[entry % size :][:1]
 
@@ -127,7 +127,7 @@ def _alignment(form: Form, ndim: int) -> Shape | None:
     return (1,) * missing + form.shape if form.stacked and missing > 0 else None
 
 
-def _aligned(shapes: Sequence[Shape | None], then: Runner) -> Runner:
+def _with_aligned_inputs(shapes: Sequence[Shape | None], then: Runner) -> Runner:
     """The same on inputs in these shapes behind the first axis; None for an input that is used as it is."""
     if not any(shape is not None for shape in shapes):
         return then
@@ -141,7 +141,7 @@ def _aligned(shapes: Sequence[Shape | None], then: Runner) -> Runner:
 
 def _elementwise(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
     ndim = max(len(form.shape) for form in forms)
-    return _aligned([_alignment(form, ndim) for form in forms], plain(op, attrs))
+    return _with_aligned_inputs([_alignment(form, ndim) for form in forms], plain(op, attrs))
 
 
 def _same(op: Op, _forms: Sequence[Form], attrs: Attrs) -> Runner:
@@ -161,14 +161,14 @@ def _all_stacked(forms: Sequence[Form], then: Runner) -> Runner:
     return lambda tensors, count: then([full(t, form, count) for t, form in zip(tensors, forms, strict=True)], count)
 
 
-def _changed(**change: Callable[[Any], Any]) -> RunnerRule:
+def _with_attributes(**change: Callable[[Any], Any]) -> RunnerRule:
     """The same with some attributes changed for the first axis."""
     return lambda op, _forms, attrs: plain(op, attrs | {name: f(attrs[name]) for name, f in change.items()})
 
 
 def _broadcast_to(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
     shape = attrs["shape"]
-    return _aligned(
+    return _with_aligned_inputs(
         [_alignment(forms[0], len(shape))], lambda tensors, count: op.apply(tensors, {"shape": (count, *shape)})
     )
 
@@ -182,7 +182,7 @@ def _setitem(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
     def run(tensors: Sequence[Tensor], count: int) -> Tensor:
         return op.apply([full(tensors[0], x, count), tensors[1]], moved)
 
-    return _aligned([None, _alignment(value, ndim)], run)
+    return _with_aligned_inputs([None, _alignment(value, ndim)], run)
 
 
 def _matmul(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
@@ -332,16 +332,17 @@ RULES.enter(
         "broadcast_to": BatchingRule(_broadcast_to),
         "reshape": BatchingRule(offset=lambda _shape, _attrs: 0),
         "permute_dims": BatchingRule(
-            _changed(axes=lambda axes: (0, *(a + 1 for a in axes))), _rows_unless(lambda attrs: attrs["axes"][0] != 0)
+            _with_attributes(axes=lambda axes: (0, *(a + 1 for a in axes))),
+            _rows_unless(lambda attrs: attrs["axes"][0] != 0),
         ),
         "pad": BatchingRule(
-            _changed(pad_width=lambda widths: ((0, 0), *widths)),
+            _with_attributes(pad_width=lambda widths: ((0, 0), *widths)),
             _rows_unless(lambda attrs: attrs["pad_width"][0] != (0, 0)),
         ),
         "getitem": BatchingRule(
-            _changed(key=lambda key: (slice(None), *key)),
+            _with_attributes(key=lambda key: (slice(None), *key)),
             _rows_unless(lambda attrs: attrs["key"][0] != slice(None)),
-            _run_from,
+            _first_of_run,
         ),
         "setitem": BatchingRule(_setitem),
         "matmul": BatchingRule(_matmul, _matmul_rows),

@@ -20,7 +20,7 @@ from dynamic import grad_mode, inplace, tape
 from dynamic import tape as textbook
 from dynamic.fast import loops
 from dynamic.fast.loops import watchers
-from dynamic.fast.pullbacks import Compiled, by_rules, pullback
+from dynamic.fast.pullbacks import CompiledPullback, by_rules, pullback
 from dynamic.fast.records import functions, install, operators
 from dynamic.node import Edge, Leaf, Node
 from dynamic.options import UnlikeError
@@ -31,7 +31,7 @@ from graphs.op import Attrs, Op
 from graphs.ops.linalg import SMALL, TURNED_RATIO, TURNED_WORK, matmul
 from graphs.ops.movement import cast
 from graphs.ops.slicing import place
-from graphs.ops.sums import MANY, summed
+from graphs.ops.sums import MANY, sum_sorted_axes
 
 __all__ = ["bind", "functions", "history", "operators", "step", "walk", "watchers"]
 
@@ -42,7 +42,7 @@ def _connect() -> None:
         tensor=Tensor,
         entry=Node,
         leaf=Leaf,
-        pullback=Compiled,
+        pullback=CompiledPullback,
         clock=inplace.clock,
         add=np.add,
         cast=cast,
@@ -55,7 +55,7 @@ def _connect() -> None:
         nothing={},
         watchers=loops.watchers,
         reduce=np.add.reduce,
-        summed=summed,
+        summed=sum_sorted_axes,
         many=MANY,
         product=matmul.kernel,
         matmul=np.matmul,
@@ -71,7 +71,7 @@ def _connect() -> None:
 
 def unbroadcast(cotangent: Any, shape: tuple[int, ...]) -> Any:
     """`reverse.unbroadcast` of an array, by the same kernels."""
-    total = summed(cotangent, _broadcast_axes(cotangent.shape, shape))
+    total = sum_sorted_axes(cotangent, _broadcast_axes(cotangent.shape, shape))
     return total if type(total) is np.ndarray and total.shape == shape else np.asarray(total).reshape(shape)
 
 
@@ -79,7 +79,7 @@ _broadcast_axes = functools.lru_cache(maxsize=4096)(reverse.broadcast_axes)
 
 
 _connect()
-grad_mode.followed(loops.follow)
+grad_mode.follow_modes(loops.follow)
 _general = tape.interpreter(pullback)
 
 
@@ -101,7 +101,9 @@ def walk(nodes: list[Node], cotangents: dict[Any, Any], way: Way) -> dict[Any, A
     """Visit the nodes, the latest first; the cotangents of the leaves, and of the nodes that are `wanted`."""
     reached: dict[Any, Any] = {}
     is_plain = not way.create_graph and way.useful is None
-    if is_plain and loops.walk(nodes, cotangents, reached, way.wanted, way.retain, _attend, textbook.hooked, by_rules):
+    if is_plain and loops.walk(
+        nodes, cotangents, reached, way.wanted, way.retain, _attend, textbook.apply_hooks, by_rules
+    ):
         return reached
     return reached | textbook.walk(nodes, cotangents, way)
 
@@ -110,7 +112,7 @@ def _attend(node: Node, cotangents: dict[Any, Any]) -> None:
     """Do for a node what is unusual before its cotangent is carried on."""
     textbook.prepare(node)
     if node.hooks:
-        cotangents[node] = textbook.hooked(node, cotangents.pop(node))
+        cotangents[node] = textbook.apply_hooks(node, cotangents.pop(node))
 
 
 def step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...] | None:
@@ -118,9 +120,9 @@ def step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> 
     return loops.step(_TOOLS, f, args, positions)
 
 
-def _walked(nodes: list[Node], cotangents: dict[Any, Any]) -> dict[Any, Any]:
+def _walk_backward(nodes: list[Node], cotangents: dict[Any, Any]) -> dict[Any, Any]:
     return walk(nodes, cotangents, _PLAIN)
 
 
 _PLAIN = Way()
-_TOOLS = (_walked, inplace.owned, tape.zeros)
+_TOOLS = (_walk_backward, inplace.own_array, tape.zeros)

@@ -30,7 +30,7 @@ from graphs.reverse import Ndims, Pullback
 Code = Callable[[Node, bool, dict[Any, Any]], None]
 
 
-class Compiled(Pullback):
+class CompiledPullback(Pullback):
     """A pullback of the compiled tape.
 
     apply      `apply(node, keep, cotangents)`: carries the cotangent of a node to its inputs by the kernel calls
@@ -45,14 +45,14 @@ class Compiled(Pullback):
 
     def _compile(self, node: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
         """What `apply` is until it is first called."""
-        self.apply = by_hand[self.op] or self._foreseen() or by_rules
+        self.apply = by_hand[self.op] or self._foresee() or by_rules
         self.apply(node, keep, cotangents)
 
-    def _foreseen(self) -> Code | None:
+    def _foresee(self) -> Code | None:
         """The kernel calls of the rules, written down once; of the library's rules alone, which read nothing else."""
         if self.op.family == "custom" or self.op.common or not all(step.rule.is_ours for step in self.steps):
             return None
-        return _program(self) or _learned(self)
+        return _program(self) or _learn_code(self)
 
 
 by_hand: RuleTable[Code | None] = RuleTable("pullbacks by hand", otherwise=None)
@@ -60,9 +60,9 @@ by_hand: RuleTable[Code | None] = RuleTable("pullbacks by hand", otherwise=None)
 
 
 @functools.lru_cache(maxsize=4096)
-def pullback(op: Op, wanted: int, count: int, ndims: Ndims) -> Compiled:
+def pullback(op: Op, wanted: int, count: int, ndims: Ndims) -> CompiledPullback:
     """The pullback of an op for the inputs in the bit set `wanted`, of `count`."""
-    return Compiled(op, wanted, count, ndims)
+    return CompiledPullback(op, wanted, count, ndims)
 
 
 def _program(pullback: Pullback) -> Code | None:
@@ -70,7 +70,7 @@ def _program(pullback: Pullback) -> Code | None:
     op = pullback.op
     if op is getitem:  # its rule names a shape and a key, and calls nothing
         sample = TracedSample("g", np.zeros(()), [], whole=False)
-        return program(pullback, traced(pullback, sample, pullback.fields), typed=False, exact=False)
+        return program(pullback, trace_rules(pullback, sample, pullback.fields), typed=False, exact=False)
     if op.family != "elementwise" and not _is_small_product(pullback):
         return None
     traces, others = (_traces(pullback, size, dtype) for size, dtype in ((2, np.float32), (3, np.float64)))
@@ -101,13 +101,13 @@ def _traces(pullback: Pullback, size: int, dtype: Any) -> list[RuleCalls]:
             else value
             for i, (value, source) in enumerate(zip(pullback.save(inputs, out, {}), pullback.sources, strict=True))
         ]
-        return traced(pullback, TracedSample("g", np.ones_like(out), calls, whole=True), values)
+        return trace_rules(pullback, TracedSample("g", np.ones_like(out), calls, whole=True), values)
 
 
 _FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "solver", "sorting", "window"}
 
 
-def _learned(pullback: Compiled) -> Code | None:
+def _learn_code(pullback: CompiledPullback) -> Code | None:
     """A pullback that is learned case by case; None for a family of which too little is known.
 
     What reads no array is learned at once, anything else when the same shapes come a second time: learning runs the
@@ -119,23 +119,23 @@ def _learned(pullback: Compiled) -> Code | None:
     def learn(node: Node, cotangent: Any) -> Code:
         """What is to be called for such a node from now on, or the rules where that cannot be known."""
         try:
-            return _read_for(pullback, node, cotangent, typed=not pullback.reads)
+            return _code_for(pullback, node, cotangent, typed=not pullback.reads)
         except (AttributeError, IndexError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
             return by_rules
 
     return loops.Learned(learn=learn, otherwise=by_rules, at_once=not pullback.reads)
 
 
-def _read_for(pullback: Compiled, node: Node, cotangent: Any, *, typed: bool) -> Code:
+def _code_for(pullback: CompiledPullback, node: Node, cotangent: Any, *, typed: bool) -> Code:
     calls: list[KernelCall] = []
     saved = [
         TracedSample(f"s{i}", value, calls, whole=True) if type(value) is np.ndarray else value
         for i, value in enumerate(node.saved or ())
     ]
     with np.errstate(all="ignore"):
-        traces = traced(pullback, TracedSample("g", cotangent, calls, whole=True), saved)
+        traces = trace_rules(pullback, TracedSample("g", cotangent, calls, whole=True), saved)
     if typed and _is_chain(traces):
-        traces = [_typed(trace, cotangent.dtype) for trace in traces]
+        traces = [_with_typed_numbers(trace, cotangent.dtype) for trace in traces]
     return program(pullback, traces, typed=False, exact=True)
 
 
@@ -149,7 +149,7 @@ def _is_chain(traces: Sequence[RuleCalls]) -> bool:
     return all(is_next) and trace.result == names[-1]
 
 
-def _typed(trace: RuleCalls, dtype: np.dtype[Any]) -> RuleCalls:
+def _with_typed_numbers(trace: RuleCalls, dtype: np.dtype[Any]) -> RuleCalls:
     """The calls with numbers as arrays of the dtype that they take beside a cotangent, which NumPy reads sooner."""
     if dtype.kind != "f":
         return trace
@@ -157,7 +157,7 @@ def _typed(trace: RuleCalls, dtype: np.dtype[Any]) -> RuleCalls:
 
 
 def _arrays(args: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
-    return [Typed(arg)[dtype.num] if isinstance(arg, (int, float)) else arg for arg in args]
+    return [TypedNumber(arg)[dtype.num] if isinstance(arg, (int, float)) else arg for arg in args]
 
 
 class KernelCall(NamedTuple):
@@ -224,7 +224,7 @@ def _is_like(arg: TracedSample, out: Any) -> bool:
 dispatch.interpret(TracedSample, _write_down)
 
 
-def traced(pullback: Pullback, cotangent: TracedSample, saved: Sequence[Any]) -> list[RuleCalls]:
+def trace_rules(pullback: Pullback, cotangent: TracedSample, saved: Sequence[Any]) -> list[RuleCalls]:
     """What each rule of a pullback calls, on samples that write their calls into one list."""
     traces = []
     for step in pullback.steps:
@@ -238,7 +238,7 @@ def traced(pullback: Pullback, cotangent: TracedSample, saved: Sequence[Any]) ->
     return traces
 
 
-class Typed(dict[int, np.ndarray[Any, Any]]):
+class TypedNumber(dict[int, np.ndarray[Any, Any]]):
     """A Python number as an array of each dtype, by the dtype's number: NumPy adds these sooner than numbers."""
 
     def __init__(self, value: float) -> None:
@@ -325,7 +325,7 @@ def _instructions(
             return numbers[arg]
         if isinstance(arg, np.ndarray) and arg.nbytes > _MOST_BYTES:
             raise ValueError("a constant that would be held for good is too large")
-        return constant(Typed(arg) if typed else arg)
+        return constant(TypedNumber(arg) if typed else arg)
 
     for step, trace in zip(pullback.steps, traces, strict=True):
         for call in trace.calls:
@@ -334,11 +334,11 @@ def _instructions(
             if call.op is permute_dims and not typed:  # without the kernel around it
                 yield Instruction(np.ndarray.transpose, (*args, constant(call.attrs["axes"])), None, out)
             else:
-                yield Instruction(call.op.kernel, args, call.attrs or None, out, into=_into(call, exact))
+                yield Instruction(call.op.kernel, args, call.attrs or None, out, into=_reusable_arguments(call, exact))
         yield Instruction(None, (numbers[trace.result], *[numbers[name] for name in trace.around]), None, step.number)
 
 
-def _into(call: KernelCall, exact: bool) -> int:
+def _reusable_arguments(call: KernelCall, exact: bool) -> int:
     """The arguments that may take the result: those like it, and what is saved where the loop has to find that out."""
     into = 0
     if call.attrs or call.op.view:

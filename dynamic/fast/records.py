@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakSet
 
 from dynamic.fast import loops
-from dynamic.fast.pullbacks import Compiled, pullback
+from dynamic.fast.pullbacks import CompiledPullback, pullback
 from dynamic.options import attributes, has_options, may_remember
 from dynamic.tensor import Tensor
 from graphs.frontends.torch import names, pointwise
@@ -70,13 +70,15 @@ def recorder(op: Op) -> Any:
     return loops.Recorder(
         kernel=op.kernel,
         arity=_arity(op),
-        find=functools.partial(_found, op),
+        find=functools.partial(_lookup_pullback, op),
         ruled=sum(1 << i for i in range(_MOST_INPUTS if op.arity is None else op.arity) if op.rule(i)),
         is_elementwise=op.family == "elementwise",
     )
 
 
-def _found(op: Op, wanted: int, count: int, ndims: tuple[int | None, ...] | None) -> tuple[Compiled, Any]:
+def _lookup_pullback(
+    op: Op, wanted: int, count: int, ndims: tuple[int | None, ...] | None
+) -> tuple[CompiledPullback, Any]:
     """The pullback for the inputs in a bit set, and what it saves: pairs of a source and a name."""
     compiled = pullback(op, wanted, count, ndims)
     return compiled, tuple(map(_field, compiled.fields))

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter, is_parameter
-from graphs.errors import OutOfRangeError, located
+from graphs.errors import OutOfRangeError, locate
 
 __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
-class _Listed(Module):
+class _IndexedValues(Module):
     """Values under the names "0", "1", ..."""
 
     def _put(self, name: str, value: Any) -> None:
@@ -47,7 +47,7 @@ class _Listed(Module):
         names = tuple(self._kinds)
         if not -len(names) <= index < len(names):
             raise OutOfRangeError(
-                located(f"index {index} is out of range of {len(names)}; use {-len(names)} to {len(names) - 1}")
+                locate(f"index {index} is out of range of {len(names)}; use {-len(names)} to {len(names) - 1}")
             )
         return names[index]
 
@@ -96,7 +96,7 @@ class _Listed(Module):
         return self.extend(values)
 
 
-class Sequential(_Listed):
+class Sequential(_IndexedValues):
     """Modules one after another, each on what the one before gives: modules, or one ordered dict of them."""
 
     def __init__(self, *args: Any) -> None:
@@ -122,7 +122,7 @@ class Sequential(_Listed):
         return input
 
 
-class ModuleList(_Listed):
+class ModuleList(_IndexedValues):
     """Modules in a list."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -133,7 +133,7 @@ class ModuleList(_Listed):
         return ModuleList([*self, *other])
 
 
-class ParameterList(_Listed):
+class ParameterList(_IndexedValues):
     """Parameters in a list; tensors become parameters."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
@@ -144,7 +144,7 @@ class ParameterList(_Listed):
         self.register_parameter(name, value if is_parameter(value) else Parameter(value))
 
 
-class _Named(Module):
+class _NamedValues(Module):
     """Values by name."""
 
     def _put(self, name: str, value: Any) -> None:
@@ -189,7 +189,7 @@ class _Named(Module):
 
     def update(self, values: Any) -> None:
         """Add those of a dict, or of pairs."""
-        for name, value in values.items() if isinstance(values, Mapping | _Named) else values:
+        for name, value in values.items() if isinstance(values, Mapping | _NamedValues) else values:
             self[name] = value
 
     def pop(self, name: str) -> Any:
@@ -204,11 +204,11 @@ class _Named(Module):
             del self[name]
 
 
-class ModuleDict(_Named):
+class ModuleDict(_NamedValues):
     """Modules by name."""
 
 
-class ParameterDict(_Named):
+class ParameterDict(_NamedValues):
     """Parameters by name; tensors become parameters."""
 
     def _put(self, name: str, value: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from dynamic.nn import functional as F
 from dynamic.nn import init
 from dynamic.nn.module import Module
-from dynamic.nn.parameter import bound_of, empty
-from graphs.errors import GraphError, located
+from dynamic.nn.parameter import empty, uniform_bound
+from graphs.errors import GraphError, locate
 from graphs.ops.shapes import check_groups
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
@@ -60,7 +60,7 @@ class _Convolution(Module):
 
     def reset_parameters(self) -> None:
         """Draw the initial values again: uniform within 1 / sqrt(inputs of an output)."""
-        bound = bound_of(init.fans(self.weight)[0])
+        bound = uniform_bound(init.fans(self.weight)[0])
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
@@ -133,7 +133,7 @@ class Conv3d(_Forward):
     convolve = staticmethod(F.conv3d)
 
 
-class _Transposed(_Convolution):
+class _TransposedConvolution(_Convolution):
     modes = ("zeros",)
     transposed = True
 
@@ -160,25 +160,25 @@ class _Transposed(_Convolution):
     def forward(self, input: Any, output_size: Any = None) -> Any:
         """f[N, C, ...] -> f[N, F, ...]. Raises GraphError for an output_size."""
         if output_size is not None:
-            raise GraphError(located("output_size is not supported; give output_padding when the module is made"))
+            raise GraphError(locate("output_size is not supported; give output_padding when the module is made"))
         sizes = (self.stride, self.padding, self.output_padding)
         return type(self).convolve(input, self.weight, self.bias, *sizes, self.groups, self.dilation)
 
 
-class ConvTranspose1d(_Transposed):
+class ConvTranspose1d(_TransposedConvolution):
     """The adjoint of a convolution, on f[N, C, L]."""
 
     convolve = staticmethod(F.conv_transpose1d)
 
 
-class ConvTranspose2d(_Transposed):
+class ConvTranspose2d(_TransposedConvolution):
     """The adjoint of a convolution, on f[N, C, H, W]."""
 
     axes = 2
     convolve = staticmethod(F.conv_transpose2d)
 
 
-class ConvTranspose3d(_Transposed):
+class ConvTranspose3d(_TransposedConvolution):
     """The adjoint of a convolution, on f[N, C, D, H, W]."""
 
     axes = 3

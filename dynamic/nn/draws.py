@@ -16,34 +16,34 @@ from graphs import capture, ops
 Array = np.ndarray[Any, Any]
 
 
-def _of(generator: Any) -> np.random.Generator:
+def _numpy_generator(generator: Any) -> np.random.Generator:
     numbers: np.random.Generator = (default_generator if generator is None else generator).numpy
     return numbers
 
 
 def uniform(shape: tuple[int, ...], low: float, high: float, generator: Any = None) -> Array:
     """Numbers from `low` up to `high`, in float64."""
-    return _of(generator).uniform(low, high, shape)
+    return _numpy_generator(generator).uniform(low, high, shape)
 
 
 def normal(shape: tuple[int, ...], mean: float, std: float, generator: Any = None) -> Array:
     """Normal numbers of this mean and standard deviation, in float64."""
-    return _of(generator).normal(mean, std, shape)
+    return _numpy_generator(generator).normal(mean, std, shape)
 
 
 def integers(high: int, count: int, generator: Any = None) -> Array:
     """Numbers from 0 up to but without `high`."""
-    return _of(generator).integers(0, high, count)
+    return _numpy_generator(generator).integers(0, high, count)
 
 
 def permutation(count: int, generator: Any = None) -> Array:
     """The numbers from 0 to `count`, mixed."""
-    return _of(generator).permutation(count)
+    return _numpy_generator(generator).permutation(count)
 
 
 def new_key() -> Array:
     """A key of `graphs.uniform` that was never given out before."""
-    return _of(None).integers(0, 1 << 64, 2, np.uint64)
+    return _numpy_generator(None).integers(0, 1 << 64, 2, np.uint64)
 
 
 def key_for(x: Any) -> Any:

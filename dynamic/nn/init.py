@@ -10,7 +10,7 @@ import numpy as np
 from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
 from dynamic.nn.parameter import check_untraced
-from graphs.errors import GraphError, ShapeError, located
+from graphs.errors import GraphError, ShapeError, locate
 from graphs.frontends.torch.guard import guard
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _filled(tensor: Any, values: Any) -> Any:
+def _fill(tensor: Any, values: Any) -> Any:
     check_untraced()
     with no_grad():
         return tensor.copy_(np.asarray(values).astype(tensor.dtype))
@@ -27,12 +27,12 @@ def _filled(tensor: Any, values: Any) -> Any:
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Numbers from a to b."""
-    return _filled(tensor, draws.uniform(tensor.shape, a, b, generator))
+    return _fill(tensor, draws.uniform(tensor.shape, a, b, generator))
 
 
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Normal numbers."""
-    return _filled(tensor, draws.normal(tensor.shape, mean, std, generator))
+    return _fill(tensor, draws.normal(tensor.shape, mean, std, generator))
 
 
 def trunc_normal_(
@@ -42,12 +42,12 @@ def trunc_normal_(
     values = draws.normal(tensor.shape, mean, std, generator)
     while (outside := (values < a) | (values > b)).any():
         values[outside] = draws.normal((int(outside.sum()),), mean, std, generator)
-    return _filled(tensor, values)
+    return _fill(tensor, values)
 
 
 def constant_(tensor: Any, val: float) -> Any:
     """One value everywhere."""
-    return _filled(tensor, np.full(tensor.shape, val))
+    return _fill(tensor, np.full(tensor.shape, val))
 
 
 def ones_(tensor: Any) -> Any:
@@ -63,21 +63,21 @@ def zeros_(tensor: Any) -> Any:
 def eye_(tensor: Any) -> Any:
     """The identity matrix. Raises ShapeError for a tensor that is no matrix."""
     if len(tensor.shape) != 2:
-        raise ShapeError(located(f"eye_: a matrix has two axes, not the shape {tensor.shape}"))
-    return _filled(tensor, np.eye(*tensor.shape))
+        raise ShapeError(locate(f"eye_: a matrix has two axes, not the shape {tensor.shape}"))
+    return _fill(tensor, np.eye(*tensor.shape))
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Any:
     """The weight of a convolution that keeps its input's channels. Raises ShapeError without axes to slide along."""
     if len(tensor.shape) not in (3, 4, 5) or tensor.shape[0] % groups:
-        raise ShapeError(located(f"dirac_: a weight of a convolution in {groups} groups, not the shape {tensor.shape}"))
+        raise ShapeError(locate(f"dirac_: a weight of a convolution in {groups} groups, not the shape {tensor.shape}"))
     values = np.zeros(tensor.shape)
     each = tensor.shape[0] // groups
     middle = tuple(size // 2 for size in tensor.shape[2:])
     for group in range(groups):
         for i in range(min(each, tensor.shape[1])):
             values[(group * each + i, i, *middle)] = 1
-    return _filled(tensor, values)
+    return _fill(tensor, values)
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -139,12 +139,12 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     flat = draws.normal((rows, math.prod(tensor.shape) // rows), 0.0, 1.0, generator)
     q, r = np.linalg.qr(flat.T if flat.shape[0] < flat.shape[1] else flat)
     q = q * np.sign(np.diag(r))
-    return _filled(tensor, gain * (q.T if flat.shape[0] < flat.shape[1] else q).reshape(tensor.shape))
+    return _fill(tensor, gain * (q.T if flat.shape[0] < flat.shape[1] else q).reshape(tensor.shape))
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Raises GraphError: not supported."""
-    raise GraphError(located("sparse_: not supported; set elements of a normal_ tensor to 0"))
+    raise GraphError(locate("sparse_: not supported; set elements of a normal_ tensor to 0"))
 
 
 guard(globals(), __all__)

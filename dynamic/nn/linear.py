@@ -7,7 +7,7 @@ from typing import Any, Self
 from dynamic.nn import functional as F
 from dynamic.nn import init
 from dynamic.nn.module import Module
-from dynamic.nn.parameter import Parameter, bound_of, empty
+from dynamic.nn.parameter import Parameter, empty, uniform_bound
 from graphs.frontends.torch import functions
 
 __all__ = [
@@ -41,7 +41,7 @@ class Linear(Module):
 
     def reset_parameters(self) -> None:
         """Draw the initial values again: uniform within 1 / sqrt(in)."""
-        bound = bound_of(self.in_features)
+        bound = uniform_bound(self.in_features)
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
@@ -72,7 +72,7 @@ class Bilinear(Module):
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         self.weight = empty((out_features, in1_features, in2_features), device, dtype)
         self.register_parameter("bias", empty((out_features,), device, dtype) if bias else None)
-        bound = bound_of(in1_features)
+        bound = uniform_bound(in1_features)
         for param in self.parameters():
             init.uniform_(param, -bound, bound)
 

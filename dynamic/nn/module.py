@@ -20,7 +20,7 @@ from dynamic.nn import parameter
 from dynamic.nn.parameter import is_parameter
 from dynamic.tensor import Tensor
 from graphs import capture
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 from graphs.frontends.torch.guard import guard_construction
 from graphs.ops.dtypes import check_device
 
@@ -95,19 +95,19 @@ class Module:
 
     def register_parameter(self, name: str, param: Any) -> None:
         """Register a parameter, or None in its place."""
-        self._registered(name, PARAMETER, param)
+        self._register(name, PARAMETER, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Register a tensor that is no parameter; `persistent` ones are part of the state dict."""
-        self._registered(name, BUFFER if persistent else TRANSIENT, tensor)
+        self._register(name, BUFFER if persistent else TRANSIENT, tensor)
 
     def add_module(self, name: str, module: Any) -> None:
         """Register a module, or None in its place."""
-        self._registered(name, MODULE, module)
+        self._register(name, MODULE, module)
 
     register_module = add_module
 
-    def _registered(self, name: str, kind: str, value: Any) -> None:
+    def _register(self, name: str, kind: str, value: Any) -> None:
         if "_kinds" not in vars(self):
             raise AttributeError(f"a {kind} is registered before Module.__init__() was called; call super().__init__()")
         if "." in name or not name:
@@ -124,16 +124,16 @@ class Module:
         return ((name, values[name]) for name, kind in self._kinds.items() if kind in kinds)
 
     @property
-    def _parameters(self) -> parameter.Registered:
-        return parameter.Registered(self, PARAMETER)
+    def _parameters(self) -> parameter.Registry:
+        return parameter.Registry(self, PARAMETER)
 
     @property
-    def _buffers(self) -> parameter.Registered:
-        return parameter.Registered(self, *_BUFFERS)
+    def _buffers(self) -> parameter.Registry:
+        return parameter.Registry(self, *_BUFFERS)
 
     @property
-    def _modules(self) -> parameter.Registered:
-        return parameter.Registered(self, MODULE)
+    def _modules(self) -> parameter.Registry:
+        return parameter.Registry(self, MODULE)
 
     # What is in it ---------------------------------------------------------------------------------------------
 
@@ -167,7 +167,7 @@ class Module:
         """The modules that are attributes of this one."""
         return (child for _, child in self.named_children())
 
-    def _named(
+    def _named_values(
         self, kinds: tuple[str, ...], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         seen = set[int]()
@@ -183,7 +183,7 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """The parameters with their names; each once."""
-        return self._named((PARAMETER,), prefix, recurse, remove_duplicate)
+        return self._named_values((PARAMETER,), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
         """The parameters; each once."""
@@ -193,7 +193,7 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """The buffers with their names; each once."""
-        return self._named(_BUFFERS, prefix, recurse, remove_duplicate)
+        return self._named_values(_BUFFERS, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
         """The buffers; each once."""
@@ -266,7 +266,7 @@ class Module:
             elif kind_of_name == MODULE:
                 yield from value._all(kind)
 
-    def _converted(self, convert: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Self:
+    def _convert(self, convert: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Self:
         for value in {id(v): v for v in itertools.chain(self.parameters(), self.buffers())}.values():
             array = convert(value._data)
             if array is not value._data:
@@ -275,7 +275,7 @@ class Module:
         return self
 
     def _floats(self, dtype: npt.DTypeLike) -> Self:
-        return self._converted(lambda array: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array)
+        return self._convert(lambda array: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array)
 
     def float(self) -> Self:
         """All parameters and buffers of floats as float32."""
@@ -312,18 +312,18 @@ class Module:
     def cuda(self, device: Any = None) -> Self:
         """Raises GraphError: all arrays are on the CPU."""
         raise GraphError(
-            located("cuda: there is no device but the CPU; leave the call out, or choose it by is_available()")
+            locate("cuda: there is no device but the CPU; leave the call out, or choose it by is_available()")
         )
 
     def compile(self, *args: Any, **options: Any) -> None:
         """Raises GraphError: a module runs as it is, and its functions compile in the static engine."""
         raise GraphError(
-            located("Module.compile: the dynamic engine compiles nothing; use static.jit on a function of it")
+            locate("Module.compile: the dynamic engine compiles nothing; use static.jit on a function of it")
         )
 
     # Hooks -----------------------------------------------------------------------------------------------------
 
-    def _hooked(self) -> Hooks:
+    def _hook_table(self) -> Hooks:
         if self._hooks is None:
             vars(self)["_hooks"] = Hooks()
         hooks: Hooks = vars(self)["_hooks"]
@@ -331,16 +331,16 @@ class Module:
 
     def register_forward_pre_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> Any:
         """Call `hook(module, args)` before `forward`; what it returns replaces the arguments."""
-        return self._hooked().add("before", hook, prepend, with_kwargs)
+        return self._hook_table().add("before", hook, prepend, with_kwargs)
 
     def register_forward_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> Any:
         """Call `hook(module, args, output)` after `forward`; what it returns replaces the output."""
-        return self._hooked().add("after", hook, prepend, with_kwargs)
+        return self._hook_table().add("after", hook, prepend, with_kwargs)
 
     def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> Any:
         """Raises GraphError: gradients are seen by hooks of tensors."""
         raise GraphError(
-            located(
+            locate(
                 "register_full_backward_hook: modules have no backward hooks; register_hook on the output in a forward "
                 "hook, or on the parameters"
             )
@@ -350,24 +350,24 @@ class Module:
 
     def register_state_dict_pre_hook(self, hook: Any) -> Any:
         """Call `hook(module, prefix, keep_vars)` before this module is saved."""
-        return self._hooked().add("saving", hook)
+        return self._hook_table().add("saving", hook)
 
     def register_state_dict_post_hook(self, hook: Any) -> Any:
         """Call `hook(module, state_dict, prefix, metadata)` once this module and those in it are saved."""
-        return self._hooked().add("saved", hook)
+        return self._hook_table().add("saved", hook)
 
     _register_state_dict_hook = register_state_dict_post_hook
 
     def register_load_state_dict_pre_hook(self, hook: Any) -> Any:
         """Call `hook(module, state_dict, prefix, metadata, strict, missing, unexpected, errors)` before it loads."""
-        return self._hooked().add("loading", hook, named=True)
+        return self._hook_table().add("loading", hook, named=True)
 
     def _register_load_state_dict_pre_hook(self, hook: Any, with_module: bool = False) -> Any:
-        return self._hooked().add("loading", hook, named=with_module)
+        return self._hook_table().add("loading", hook, named=with_module)
 
     def register_load_state_dict_post_hook(self, hook: Any) -> Any:
         """Call `hook(module, keys)` once it is loaded; `keys` are those missing and unexpected, which it may change."""
-        return self._hooked().add("loaded", hook)
+        return self._hook_table().add("loaded", hook)
 
     # State -----------------------------------------------------------------------------------------------------
 
@@ -465,7 +465,7 @@ class Hooks:
     def run(self, module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """The module's `forward` between its hooks."""
         for hook, named in tuple(self.before):
-            args, options = _replaced(hook, named, module, args, options)
+            args, options = _call_hook(hook, named, module, args, options)
         output = module.forward(*args, **options)
         for hook, named in tuple(self.after):
             replaced = hook(module, args, options, output) if named else hook(module, args, output)
@@ -484,7 +484,7 @@ class Removable:
         self._entries[:] = [entry for entry in self._entries if entry is not self._entry]
 
 
-def _replaced(hook: Hook, named: bool, module: Any, args: Any, options: Any) -> tuple[Any, Any]:
+def _call_hook(hook: Hook, named: bool, module: Any, args: Any, options: Any) -> tuple[Any, Any]:
     replaced = hook(module, args, options) if named else hook(module, args)
     if replaced is None:
         return args, options

@@ -43,11 +43,11 @@ _FILES = {
 }
 
 
-def _repeated(count: int) -> Any:
-    def repeated(value: Any) -> tuple[int, ...]:
+def _repeat_value(count: int) -> Any:
+    def repeat(value: Any) -> tuple[int, ...]:
         return per_axis(value, count)
 
-    return repeated
+    return repeat
 
 
 _BASES: dict[str, dict[str, Any]] = {  # what programs derive from, or ask isinstance of
@@ -55,7 +55,12 @@ _BASES: dict[str, dict[str, Any]] = {  # what programs derive from, or ask isins
     "conv": {"_ConvNd": convolution._Convolution},
     "instancenorm": {"_InstanceNorm": normalization._InstanceNorm},
     "loss": {"_Loss": losses._Loss, "_WeightedLoss": losses._WeightedLoss},
-    "utils": {"_ntuple": _repeated, "_single": _repeated(1), "_pair": _repeated(2), "_triple": _repeated(3)},
+    "utils": {
+        "_ntuple": _repeat_value,
+        "_single": _repeat_value(1),
+        "_pair": _repeat_value(2),
+        "_triple": _repeat_value(3),
+    },
 }
 
 

@@ -11,7 +11,7 @@ from dynamic.nn import init
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import full
 from dynamic.tensor import Tensor
-from graphs.errors import ShapeError, located
+from graphs.errors import ShapeError, locate
 from graphs.ops.shapes import check_groups, shape_of
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
 class _Affine(Module):
     """Something with a scale and a shift, both of which may be missing."""
 
-    def _scaled(self, shape: tuple[int, ...], affine: bool, bias: bool, device: Any, dtype: Any) -> None:
+    def _make_affine(self, shape: tuple[int, ...], affine: bool, bias: bool, device: Any, dtype: Any) -> None:
         self.register_parameter("weight", full(shape, 1.0, device, dtype) if affine else None)
         self.register_parameter("bias", full(shape, 0.0, device, dtype) if affine and bias else None)
 
@@ -44,7 +44,7 @@ class _Tracking(_Affine):
         """Keep the options and make what they ask for; `sizes` are features, eps and momentum, `made` device, dtype."""
         self.num_features, self.eps, self.momentum = sizes
         self.affine, self.track_running_stats = affine, track
-        self._scaled((self.num_features,), affine, bias, *made)
+        self._make_affine((self.num_features,), affine, bias, *made)
         kind = np.float32 if made[1] is None else made[1]
         for name, value in (("running_mean", 0), ("running_var", 1)):
             self.register_buffer(name, Tensor(np.full(self.num_features, value, kind)) if track else None)
@@ -86,17 +86,17 @@ class _BatchNorm(_Tracking):
         """By the statistics of the batch in training, by the running ones else, where there are any."""
         if len(shape_of(input)) not in self.axes:
             raise ShapeError(
-                located(f"{type(self).__name__}: an input of {self.axes} axes, not of shape {shape_of(input)}")
+                locate(f"{type(self).__name__}: an input of {self.axes} axes, not of shape {shape_of(input)}")
             )
         training = self.training
         means, variances = self.running_mean, self.running_var
         if training and not self.track_running_stats:
             means = variances = None
-        share = self._counted(input) if training and means is not None else 0.0
+        share = self._momentum_share(input) if training and means is not None else 0.0
         by_batch = training or means is None
         return F.batch_norm(input, means, variances, self.weight, self.bias, by_batch, share, self.eps)
 
-    def _counted(self, input: Any) -> Any:
+    def _momentum_share(self, input: Any) -> Any:
         """The share of this batch in the running statistics, which counts it; a graph counts in a symbol alone."""
         count = self.num_batches_tracked
         if not issubclass(type(count), Tensor):
@@ -160,20 +160,20 @@ class SyncBatchNorm(_BatchNorm):
         return replaced
 
 
-class _OfLastAxes(_Affine):
+class _LastAxesNorm(_Affine):
     """A norm over the last axes together."""
 
-    def _over(self, normalized_shape: Any, eps: Any, affine: bool, bias: bool, made: tuple[Any, Any]) -> None:
+    def _set_axes(self, normalized_shape: Any, eps: Any, affine: bool, bias: bool, made: tuple[Any, Any]) -> None:
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, affine
-        self._scaled(self.normalized_shape, affine, bias, *made)
+        self._make_affine(self.normalized_shape, affine, bias, *made)
 
     def extra_repr(self) -> str:
         """The options."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
-class LayerNorm(_OfLastAxes):
+class LayerNorm(_LastAxesNorm):
     """The last axes together brought to mean 0 and variance 1, then scaled and shifted."""
 
     def __init__(
@@ -186,7 +186,7 @@ class LayerNorm(_OfLastAxes):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self._over(normalized_shape, eps, elementwise_affine, bias, (device, dtype))
+        self._set_axes(normalized_shape, eps, elementwise_affine, bias, (device, dtype))
 
     def forward(self, input: Any) -> Any:
         """f[..., *normalized_shape], of the same shape."""
@@ -197,7 +197,7 @@ class LayerNorm(_OfLastAxes):
         return f"{super().extra_repr()}, bias={self.bias is not None}"
 
 
-class RMSNorm(_OfLastAxes):
+class RMSNorm(_LastAxesNorm):
     """The last axes divided by their root mean square, then scaled."""
 
     def __init__(
@@ -209,7 +209,7 @@ class RMSNorm(_OfLastAxes):
         dtype: Any = None,
     ) -> None:
         super().__init__()
-        self._over(normalized_shape, eps, elementwise_affine, False, (device, dtype))
+        self._set_axes(normalized_shape, eps, elementwise_affine, False, (device, dtype))
 
     def forward(self, input: Any) -> Any:
         """f[..., *normalized_shape], of the same shape."""
@@ -233,7 +233,7 @@ class GroupNorm(_Affine):
         super().__init__()
         check_groups(num_channels, num_groups)
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        self._scaled((num_channels,), affine, bias, device, dtype)
+        self._make_affine((num_channels,), affine, bias, device, dtype)
 
     def forward(self, input: Any) -> Any:
         """f[N, C, ...], of the same shape."""
@@ -267,16 +267,16 @@ class _InstanceNorm(_Tracking):
         """f[N, C, ...], of the same shape; N may be missing."""
         if len(shape_of(input)) not in (self.axes + 1, self.axes + 2):
             raise ShapeError(
-                located(
+                locate(
                     f"{type(self).__name__}: an input of {self.axes + 2} axes, or {self.axes + 1} without the batch, "
                     f"not of shape {shape_of(input)}"
                 )
             )
         if len(shape_of(input)) == self.axes + 1:
-            return self._normed(input[None])[0]
-        return self._normed(input)
+            return self._normalise(input[None])[0]
+        return self._normalise(input)
 
-    def _normed(self, input: Any) -> Any:
+    def _normalise(self, input: Any) -> Any:
         by_instance = self.training or not self.track_running_stats
         return F.instance_norm(
             input, self.running_mean, self.running_var, self.weight, self.bias, by_instance, self.momentum or 0.0,

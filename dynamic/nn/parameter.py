@@ -26,13 +26,13 @@ import optree
 from dynamic.grad_mode import no_grad
 from dynamic.tensor import Tensor, as_array, parameters
 from graphs import capture
-from graphs.errors import ControlFlowError, GraphError, located
+from graphs.errors import ControlFlowError, GraphError, locate
 from graphs.ops.dtypes import check_device
 from graphs.ops.shapes import new_shape
 from graphs.surface import Surface
 
 
-def marked(tensor: Tensor) -> Tensor:
+def mark_parameter(tensor: Tensor) -> Tensor:
     """The tensor, which is a parameter from now on."""
     parameters[id(tensor)] = tensor
     return tensor
@@ -57,14 +57,14 @@ class Parameter(metaclass=_Kind):
         """Raises DTypeError for data of ints that is to require a gradient, ControlFlowError for those of a trace."""
         if isinstance(data, Surface) and not issubclass(type(data), Tensor):
             check_untraced()
-        return marked(Tensor(data, requires_grad=requires_grad))
+        return mark_parameter(Tensor(data, requires_grad=requires_grad))
 
 
 def check_untraced() -> None:
     """Raise ControlFlowError while a function is traced: what each call of its graph makes anew, nobody trains."""
     if capture.is_traced():
         raise ControlFlowError(
-            located(
+            locate(
                 "parameters and their first values are made while a function is traced, and each call would "
                 "have new ones; make the layer before, as a global, an attribute or an argument of the function"
             )
@@ -85,12 +85,12 @@ def full(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any = 
     return param
 
 
-def bound_of(fan: int) -> float:
+def uniform_bound(fan: int) -> float:
     """The limit of uniform initial values for this many inputs."""
     return 1 / math.sqrt(fan) if fan > 0 else 0.0
 
 
-class Registered(MutableMapping[str, Any]):
+class Registry(MutableMapping[str, Any]):
     """What a module holds of some kinds, by name: changes are the module's."""
 
     def __init__(self, module: Any, *kinds: str) -> None:
@@ -122,7 +122,7 @@ class Registered(MutableMapping[str, Any]):
 SAVED = ("parameter", "buffer")
 
 
-class Loaded(NamedTuple):
+class LoadResult(NamedTuple):
     """The names that a state dict lacked, and those that the module lacks."""
 
     missing_keys: list[str]
@@ -156,9 +156,9 @@ def save_own(module: Any, destination: dict[str, Any], prefix: str, keep_vars: b
         destination[prefix + EXTRA] = module.get_extra_state()
 
 
-def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool, assign: bool) -> Loaded:
+def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool, assign: bool) -> LoadResult:
     """Copy values into the tensors of the same names, or with `assign` put them in their places; all or nothing."""
-    loaded = Loaded([], [])
+    loaded = LoadResult([], [])
     wrong: list[str] = []
     copies: list[Callable[[], Any]] = []
     values = OrderedDict(values)  # hooks and classes may change it
@@ -263,28 +263,30 @@ class Skeleton:
 
 def register(kind: type) -> None:
     """Let modules of this class be containers."""
-    optree.register_pytree_node(kind, _flattened, _unflattened, namespace=_GLOBAL)
+    optree.register_pytree_node(kind, _flatten_module, _unflatten_module, namespace=_GLOBAL)
 
 
-def _flattened(module: Any) -> tuple[list[Any], Skeleton, tuple[str, ...]]:
+def _flatten_module(module: Any) -> tuple[list[Any], Skeleton, tuple[str, ...]]:
     named = dict(module.named_parameters())
     names = tuple(named)
     values = [value._data if type(value) is Tensor else value for value in named.values()]
     return values, Skeleton(module, names), names
 
 
-def _unflattened(skeleton: Any, values: Any) -> Any:
+def _unflatten_module(skeleton: Any, values: Any) -> Any:
     """A copy of the module, of all in it but parameters the same objects, that holds other values."""
-    made = _copied(skeleton.module, {})
+    made = _copy_module(skeleton.module, {})
     _put(list(_replacements(made, dict(zip(skeleton.names, values, strict=True)))))
     return made
 
 
-def _copied(module: Any, memo: dict[int, Any]) -> Any:
+def _copy_module(module: Any, memo: dict[int, Any]) -> Any:
     if id(module) not in memo:
         made: Any = copy.copy(module)
         memo[id(module)] = made
-        vars(made).update({name: _copied(child, memo) for name, child in module._of("module") if child is not None})
+        vars(made).update(
+            {name: _copy_module(child, memo) for name, child in module._of("module") if child is not None}
+        )
     return memo[id(module)]
 
 
@@ -309,7 +311,7 @@ def _replacements(module: Any, values: Mapping[str, Any], tied: bool = True) -> 
     unknown = [name for name in values if name not in places]
     if unknown:
         raise GraphError(
-            located(f"functional_call: the module has no {', '.join(map(repr, unknown))}; see state_dict()")
+            locate(f"functional_call: the module has no {', '.join(map(repr, unknown))}; see state_dict()")
         )
     for full, (submodule, name) in places.items():
         if full in values:
@@ -349,7 +351,7 @@ def functional_call(
     if strict:
         missing = [n for n, _ in (*module.named_parameters(), *module.named_buffers()) if n not in values]
         if missing:
-            raise GraphError(located(f"functional_call: no value is given for {', '.join(missing)}"))
+            raise GraphError(locate(f"functional_call: no value is given for {', '.join(missing)}"))
     call_args = () if args is None else args if isinstance(args, tuple) else (args,)
     with holding(module, values, tie_weights):
         return module(*call_args, **(kwargs or {}))

@@ -8,10 +8,10 @@ from typing import Any
 from dynamic.nn import functional as F
 from dynamic.nn import init
 from dynamic.nn.module import Module
-from dynamic.nn.parameter import bound_of, empty
+from dynamic.nn.parameter import empty, uniform_bound
 from dynamic.nn.sequences import SEQUENCES, is_one_op
 from graphs import ops
-from graphs.errors import ArgumentError, GraphError, OptionError, ShapeError, located
+from graphs.errors import ArgumentError, GraphError, OptionError, ShapeError, locate
 from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.slicing import cut
 
@@ -124,7 +124,7 @@ class _Recurrent(Module):
 
     def reset_parameters(self) -> None:
         """Draw the initial values again: uniform within 1 / sqrt(hidden)."""
-        bound = bound_of(self.hidden_size)
+        bound = uniform_bound(self.hidden_size)
         for param in self.parameters():
             init.uniform_(param, -bound, bound)
 
@@ -138,12 +138,12 @@ class _Recurrent(Module):
         """
         if not hasattr(input, "shape"):
             raise GraphError(
-                located(f"{type(self).__name__}: a packed sequence is not supported; pad it, and mask the loss")
+                locate(f"{type(self).__name__}: a packed sequence is not supported; pad it, and mask the loss")
             )
         ndim = len(shape_of(input))
         if ndim not in (2, 3) or shape_of(input)[-1] != self.input_size:
             raise ShapeError(
-                located(f"{type(self).__name__}: f[T, N, {self.input_size}] is needed, not shape {shape_of(input)}")
+                locate(f"{type(self).__name__}: f[T, N, {self.input_size}] is needed, not shape {shape_of(input)}")
             )
         single, swapped = ndim == 2, self.batch_first and ndim == 3
         xs = ops.expand_dims(input, 1) if single else ops.permute_dims(input, (1, 0, 2)) if swapped else input
@@ -162,7 +162,7 @@ class _Recurrent(Module):
         states = list(hx) if self.states > 1 else [hx]
         states = [ops.expand_dims(part, 1) for part in states] if single else states
         if any(tuple(shape_of(part)) != tuple(shape) for part in states):
-            raise ShapeError(located(f"{type(self).__name__}: a state of shape {shape} is needed"))
+            raise ShapeError(locate(f"{type(self).__name__}: a state of shape {shape} is needed"))
         return states
 
     def _layers(self, xs: Array, states: list[Array]) -> tuple[Array, list[Array]]:
@@ -258,7 +258,7 @@ class _Cell(Module):
         self.weight_hh = empty((gates, hidden_size), device, dtype)
         self.register_parameter("bias_ih", empty((gates,), device, dtype) if bias else None)
         self.register_parameter("bias_hh", empty((gates,), device, dtype) if bias else None)
-        bound = bound_of(hidden_size)
+        bound = uniform_bound(hidden_size)
         for param in self.parameters():
             init.uniform_(param, -bound, bound)
 
@@ -273,7 +273,7 @@ class _Cell(Module):
             state = tuple(ops.expand_dims(state_part, 0) for state_part in state) if single else state
             if any(tuple(shape_of(state_part)) != (shape_of(x)[0], self.hidden_size) for state_part in state):
                 wanted = f"[{'' if single else 'N, '}{self.hidden_size}]"
-                raise ShapeError(located(f"{type(self).__name__}: a state f{wanted} is needed; reshape the one given"))
+                raise ShapeError(locate(f"{type(self).__name__}: a state f{wanted} is needed; reshape the one given"))
         b_ih, b_hh = _shares(self.kind, self.bias_ih, self.bias_hh)
         gates = F.linear(x, self.weight_ih, b_ih)
         state = _STEPS[self.kind][1](gates, state, ops.permute_dims(self.weight_hh), b_hh)

@@ -19,7 +19,7 @@ from graphs import dispatch, ops
 from graphs.dims import Size
 from graphs.op import Array, Op
 from graphs.ops.elementwise import sigmoid
-from graphs.ops.linalg import matrix_product, rows, transposed
+from graphs.ops.linalg import matrix_product, rows, transpose_matrix
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
 
@@ -51,10 +51,10 @@ def _cost(gates: TensorSpec, weight: TensorSpec, *_: TensorSpec, out: TensorSpec
 
 
 def _weight_rule(cotangents: GateCotangents, z: Array, out: Array) -> Array:
-    return ops.matmul(transposed(rows(_before(out[0], z))), rows(cotangents.of_state))
+    return ops.matmul(transpose_matrix(rows(_previous_states(out[0], z))), rows(cotangents.of_state))
 
 
-def _before(states: Array, first: Array) -> Array:
+def _previous_states(states: Array, first: Array) -> Array:
     """The state before each step."""
     return ops.concat([ops.expand_dims(first, 0), states[:-1]], axis=0)
 
@@ -120,7 +120,7 @@ def _lstm_cotangents(g: Array, y: Array, out: Array, input3: Array) -> GateCotan
     cell_of_hidden = ops.multiply(leave, _tanh_slope(squashed))
     of_both = _beside(
         ops.multiply(new, _slope(enter)),
-        ops.multiply(_before(cells, input3), _slope(forget)),
+        ops.multiply(_previous_states(cells, input3), _slope(forget)),
         ops.multiply(enter, _tanh_slope(new)),
         ops.multiply(squashed, _slope(leave)),
     )
@@ -128,7 +128,7 @@ def _lstm_cotangents(g: Array, y: Array, out: Array, input3: Array) -> GateCotan
     if _reach(g[2:]):
         slopes = _slope(enter), _slope(forget), _tanh_slope(new), _slope(leave)
         of_gates = _beside(*[ops.multiply(g[2 + gate], slope) for gate, slope in enumerate(slopes)])
-    back, made = transposed(y), []
+    back, made = transpose_matrix(y), []
     hidden, cell = g[0, -1], g[1, -1]
     add, multiply, matmul, concat = _functions((g, y, out, input3), ops.add, ops.multiply, ops.matmul, ops.concat)
     for t in reversed(range(shape_of(out)[1])):
@@ -184,7 +184,7 @@ def _gru(gates: Array, weight: Array, hidden: Array, bias: Array) -> Array:
 def _gru_cotangents(g: Array, y: Array, z: Array, out: Array) -> GateCotangents:
     states, reset, update, new, part = (out[plane] for plane in range(5))
     of_new = ops.multiply(ops.subtract(1, update), _tanh_slope(new))
-    of_update = ops.multiply(ops.subtract(_before(states, z), new), _slope(update))
+    of_update = ops.multiply(ops.subtract(_previous_states(states, z), new), _slope(update))
     of_hidden = _beside(ops.multiply(of_new, ops.multiply(part, _slope(reset))), of_update, ops.multiply(of_new, reset))
     of_gates = None
     if _reach(g[1:]):
@@ -192,7 +192,7 @@ def _gru_cotangents(g: Array, y: Array, z: Array, out: Array) -> GateCotangents:
         g_reset = ops.multiply(ops.add(g[1], ops.multiply(g_new, part)), _slope(reset))
         g_update = ops.multiply(g[2], _slope(update))
         of_gates = _beside(g_reset, g_update, ops.add(g[4], ops.multiply(g_new, reset)))
-    back, made, hiddens = transposed(y), [], []
+    back, made, hiddens = transpose_matrix(y), [], []
     hidden = g[0, -1]
     add, multiply, matmul, concat = _functions((g, y, z, out), ops.add, ops.multiply, ops.matmul, ops.concat)
     for t in reversed(range(shape_of(out)[1])):

@@ -24,7 +24,7 @@ from dynamic.nn.parameter import empty, full
 from dynamic.nn.simple import Dropout
 from dynamic.tensor import Tensor
 from graphs import ops
-from graphs.errors import GraphError, OptionError, ShapeError, located
+from graphs.errors import GraphError, OptionError, ShapeError, locate
 from graphs.ops.shapes import check_groups, dtype_of, shape_of
 from graphs.ops.slicing import cut
 
@@ -91,11 +91,11 @@ class _Layer(Module):
     def _feed_forward(self, x: Array, dropout: Module) -> Array:
         return dropout(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
-    def _added(self, x: Array, norm: Module, part: Callable[[Array], Array]) -> Array:
+    def _add_and_norm(self, x: Array, norm: Module, part: Callable[[Array], Array]) -> Array:
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))
 
     @staticmethod
-    def _attended(attention: Module, dropout: Module, x: Array, memory: Array, **masks: Any) -> Array:
+    def _attend(attention: Module, dropout: Module, x: Array, memory: Array, **masks: Any) -> Array:
         return dropout(attention(x, memory, memory, need_weights=False, **masks)[0])
 
 
@@ -113,8 +113,8 @@ class TransformerEncoderLayer(_Layer):
     ) -> Array:
         """The same shape; masks as MultiheadAttention takes them."""
         masks = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask, "is_causal": is_causal}
-        x = self._added(src, self.norm1, lambda x: self._attended(self.self_attn, self.dropout1, x, x, **masks))
-        return self._added(x, self.norm2, lambda x: self._feed_forward(x, self.dropout2))
+        x = self._add_and_norm(src, self.norm1, lambda x: self._attend(self.self_attn, self.dropout1, x, x, **masks))
+        return self._add_and_norm(x, self.norm2, lambda x: self._feed_forward(x, self.dropout2))
 
 
 class TransformerDecoderLayer(_Layer):
@@ -136,9 +136,11 @@ class TransformerDecoderLayer(_Layer):
         """The shape of `tgt`; masks as MultiheadAttention takes them."""
         own = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask, "is_causal": tgt_is_causal}
         other = {"attn_mask": memory_mask, "key_padding_mask": memory_key_padding_mask, "is_causal": memory_is_causal}
-        x = self._added(tgt, self.norm1, lambda x: self._attended(self.self_attn, self.dropout1, x, x, **own))
-        x = self._added(x, self.norm2, lambda x: self._attended(self.multihead_attn, self.dropout2, x, memory, **other))
-        return self._added(x, self.norm3, lambda x: self._feed_forward(x, self.dropout3))
+        x = self._add_and_norm(tgt, self.norm1, lambda x: self._attend(self.self_attn, self.dropout1, x, x, **own))
+        x = self._add_and_norm(
+            x, self.norm2, lambda x: self._attend(self.multihead_attn, self.dropout2, x, memory, **other)
+        )
+        return self._add_and_norm(x, self.norm3, lambda x: self._feed_forward(x, self.dropout3))
 
 
 class _Stack(Module):
@@ -281,7 +283,7 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
     del set_priority
     for backend in backends if isinstance(backends, (list, tuple)) else [backends]:
         if not isinstance(backend, SDPBackend):
-            raise OptionError(located(f"sdpa_kernel: {backend!r} is no kernel; give one of SDPBackend"))
+            raise OptionError(locate(f"sdpa_kernel: {backend!r} is no kernel; give one of SDPBackend"))
     yield
 
 
@@ -351,14 +353,14 @@ class MultiheadAttention(Module):
         is_causal without an attn_mask.
         """
         if is_causal and attn_mask is None:
-            raise GraphError(located("MultiheadAttention: is_causal is a hint about attn_mask; give that too"))
+            raise GraphError(locate("MultiheadAttention: is_causal is a hint about attn_mask; give that too"))
         axes = [len(shape_of(x)) for x in (query, key, value)]
         if axes[0] not in (2, 3) or set(axes) != {axes[0]}:
-            raise ShapeError(located(f"MultiheadAttention: query, key and value have 2 or 3 axes alike, not {axes}"))
+            raise ShapeError(locate(f"MultiheadAttention: query, key and value have 2 or 3 axes alike, not {axes}"))
         single = axes[0] == 2
         inputs = [self._by_batch(x, single) for x in (query, key, value)]
-        q, k, v = map(self._heads, self._projected(*inputs))
-        mask = _allowed(attn_mask, key_padding_mask, self.num_heads, single, q)
+        q, k, v = map(self._heads, self._project(*inputs))
+        mask = _combine_masks(attn_mask, key_padding_mask, self.num_heads, single, q)
         p = self.dropout if self.training else 0.0
         weights = None
         if need_weights or p:
@@ -380,7 +382,7 @@ class MultiheadAttention(Module):
         """f[N, T, E]."""
         return ops.expand_dims(x, 0) if single else x if self.batch_first else ops.permute_dims(x, (1, 0, 2))
 
-    def _projected(self, query: Array, key: Array, value: Array) -> list[Array]:
+    def _project(self, query: Array, key: Array, value: Array) -> list[Array]:
         bias, width = self.in_proj_bias, self.embed_dim
         packed, places = self.in_proj_weight, [(i * width, (i + 1) * width) for i in range(3)]
         biases = [None] * 3 if bias is None else [cut(bias, 0, *place) for place in places]
@@ -400,7 +402,9 @@ class MultiheadAttention(Module):
         return ops.reshape(ops.permute_dims(x, (0, 2, 1, 3)), (batch, length, self.embed_dim))
 
 
-def _allowed(attn_mask: Array | None, padding: Array | None, heads: int, single: bool, like: Array) -> Array | None:
+def _combine_masks(
+    attn_mask: Array | None, padding: Array | None, heads: int, single: bool, like: Array
+) -> Array | None:
     """Both masks as one that `graphs.attention` takes: True where allowed, or floats that are added."""
     masks = []
     if attn_mask is not None:

@@ -15,7 +15,7 @@ from dynamic.inplace import assign
 from dynamic.optim.optimizer import Group, Optimizer
 from dynamic.tensor import Tensor
 from graphs import capture
-from graphs.errors import ArgumentError, OptionError, located
+from graphs.errors import ArgumentError, OptionError, locate
 
 __all__ = ["LBFGS"]
 
@@ -49,17 +49,17 @@ class LBFGS(Optimizer):
     def check(self, group: Group) -> None:
         """Raise OptionError for a second group, and for a line search that is not there."""
         if self.param_groups:
-            raise OptionError(located("LBFGS takes all parameters in one group, with the same options; join them"))
+            raise OptionError(locate("LBFGS takes all parameters in one group, with the same options; join them"))
         search = group["line_search_fn"]
         if search not in (None, "strong_wolfe"):
-            raise OptionError(located(f"LBFGS: line_search_fn is None or 'strong_wolfe', not {search!r}; choose one"))
+            raise OptionError(locate(f"LBFGS: line_search_fn is None or 'strong_wolfe', not {search!r}; choose one"))
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Up to `max_iter` steps; the loss before them. Raises ArgumentError without a closure."""
         if (trace := capture.step_trace()) is not None:
             return trace.step(self, closure)
         if closure is None:
-            raise ArgumentError(located("LBFGS.step: it computes the loss again and again; give a closure that does"))
+            raise ArgumentError(locate("LBFGS.step: it computes the loss again and again; give a closure that does"))
         with no_grad():
             return self._steps(closure)
 
@@ -82,20 +82,20 @@ class LBFGS(Optimizer):
             state.update(d=Tensor(direction), t=float(length), prev_flat_grad=Tensor(gradient), prev_loss=value)
             if before.slope > -group["tolerance_change"]:
                 break
-            after, looked = self._moved(closure, before, direction, length, group, evals, count)
+            after, looked = self._line_search(closure, before, direction, length, group, evals, count)
             value, gradient, evals = after.value, after.gradient, evals + looked
             state["t"], state["func_evals"] = float(after.at), state["func_evals"] + looked
             if evals >= group["max_eval"] or _is_done(before, after, direction, group):
                 break
         return loss
 
-    def _moved(
+    def _line_search(
         self, closure: Callable[[], Any], before: LinePoint, direction: Vector, length: Any, group: Group, evals: int,
         count: int,
     ) -> tuple[LinePoint, int]:  # fmt: skip
         """Go along the direction: where that leads, and how often the loss was computed."""
 
-        def seen() -> tuple[float, Vector]:
+        def evaluate() -> tuple[float, Vector]:
             with enable_grad():
                 value = float(closure())
             return value, self._gradient()
@@ -104,14 +104,14 @@ class LBFGS(Optimizer):
             self._add(length, direction)
             if count == group["max_iter"]:  # nobody needs the gradient there
                 return before._replace(at=length), 0
-            value, gradient = seen()
+            value, gradient = evaluate()
             return LinePoint(length, value, gradient, None), 1
 
         places = [param._data.copy() for param in group["params"]]
 
         def point_at(at: Any) -> LinePoint:
             self._add(at, direction)
-            value, gradient = seen()
+            value, gradient = evaluate()
             for param, place in zip(group["params"], places, strict=True):
                 assign(param, Tensor(place))
             return LinePoint(at, value, gradient, gradient @ direction)
@@ -198,7 +198,7 @@ def search(
             if not worse and _is_flat(start, now):
                 return now, tries + 1
             if worse or now.slope >= 0:
-                return _zoomed(point_at, start, [before, now], (size, tolerance), (tries, most))
+                return _zoom(point_at, start, [before, now], (size, tolerance), (tries, most))
             longer = _lowest(before, now, now.at + 0.01 * (now.at - before.at), now.at * 10)
             before, now, tries = now, point_at(longer), tries + 1
         return min(start, now, key=lambda point: point.value), tries + 1
@@ -212,7 +212,7 @@ def _is_flat(start: LinePoint, now: LinePoint) -> bool:
     return bool(abs(now.slope) <= -FLATTER * start.slope)
 
 
-def _zoomed(
+def _zoom(
     point_at: Callable[[Any], LinePoint],
     start: LinePoint,
     ends: list[LinePoint],

@@ -13,19 +13,19 @@ import numpy as np
 
 from dynamic.tensor import Tensor
 from graphs import capture
-from graphs.errors import ArgumentError, MissingKeyError, OptionError, OutOfRangeError, located
+from graphs.errors import ArgumentError, MissingKeyError, OptionError, OutOfRangeError, locate
 from graphs.frontends.torch.guard import guard_construction
 from graphs.op import is_ours
 
 Group = dict[str, Any]
 
 
-class _Required:
+class _RequiredOption:
     def __repr__(self) -> str:
         return "<required parameter>"
 
 
-required = _Required()
+required = _RequiredOption()
 """The default of an option that every group must have."""
 
 
@@ -41,11 +41,11 @@ class Optimizer:
         if issubclass(type(params), Tensor) or not isinstance(params, Iterable):
             kind = type(params).__name__
             raise ArgumentError(
-                located(f"parameters are an iterable of tensors or of dicts, not one {kind}; write [param]")
+                locate(f"parameters are an iterable of tensors or of dicts, not one {kind}; write [param]")
             )
         groups = list(params)
         if not groups:
-            raise OptionError(located("an optimizer takes one parameter or more; has the module any?"))
+            raise OptionError(locate("an optimizer takes one parameter or more; has the module any?"))
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
 
@@ -63,31 +63,31 @@ class Optimizer:
         Raises OptionError for a parameter that is there already, and for an option that has no default.
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
-            raise ArgumentError(located("a group of parameters is a dict with 'params'; write {'params': [param]}"))
-        group = {**self.defaults, **param_group, **self._listed(param_group["params"])}
+            raise ArgumentError(locate("a group of parameters is a dict with 'params'; write {'params': [param]}"))
+        group = {**self.defaults, **param_group, **self._make_group(param_group["params"])}
         lacking = [name for name, value in group.items() if value is required]
         if lacking:
-            raise OptionError(located(f"a group of parameters lacks {', '.join(lacking)}, without a default; add it"))
+            raise OptionError(locate(f"a group of parameters lacks {', '.join(lacking)}, without a default; add it"))
         self.check(group)
         self.param_groups.append(group)
 
-    def _listed(self, params: Any) -> Group:
+    def _make_group(self, params: Any) -> Group:
         """The tensors of a new group, and their names where they come with names."""
         members = [params] if issubclass(type(params), Tensor) else list(params)
         named = {isinstance(param, tuple) for param in members} | {
             "param_names" in group for group in self.param_groups
         }
         if len(named) > 1:
-            raise OptionError(located("either all parameters have names or none has; give named_parameters() alone"))
+            raise OptionError(locate("either all parameters have names or none has; give named_parameters() alone"))
         listed = [param[1] if isinstance(param, tuple) else param for param in members]
         identities = {id(p) for group in self.param_groups for p in group["params"]}
         for param in listed:
             if not issubclass(type(param), Tensor):
-                raise ArgumentError(located(f"an optimizer changes tensors, no {type(param).__name__}; give tensors"))
+                raise ArgumentError(locate(f"an optimizer changes tensors, no {type(param).__name__}; give tensors"))
             if not param.is_leaf:
-                raise OptionError(located("an optimizer changes leaves, and an op has made this tensor; detach() it"))
+                raise OptionError(locate("an optimizer changes leaves, and an op has made this tensor; detach() it"))
             if id(param) in identities:
-                raise OptionError(located("some parameters appear in more than one parameter group; give each once"))
+                raise OptionError(locate("some parameters appear in more than one parameter group; give each once"))
             identities.add(id(param))
         names = {"param_names": [param[0] for param in members]} if True in named else {}
         return {"params": listed, **names}
@@ -97,7 +97,7 @@ class Optimizer:
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Change every parameter that has a gradient; what the closure, called first, returns."""
-        raise NotImplementedError(located(f"{type(self).__name__} defines no step; write step(self, closure=None)"))
+        raise NotImplementedError(locate(f"{type(self).__name__} defines no step; write step(self, closure=None)"))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Take all gradients away, or with `set_to_none=False` make them 0."""
@@ -118,12 +118,12 @@ class Optimizer:
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take over state and options. Raises ValueError for groups of other sizes."""
         if "param_groups" not in state_dict:
-            raise MissingKeyError(located("a state dict has 'state' and 'param_groups'; take that of state_dict()"))
+            raise MissingKeyError(locate("a state dict has 'state' and 'param_groups'; take that of state_dict()"))
         groups = state_dict["param_groups"]
         sizes = [[len(group["params"]) for group in some] for some in (groups, self.param_groups)]
         if sizes[0] != sizes[1]:
             raise OptionError(
-                located(f"groups of {sizes[0]} parameters for an optimizer of {sizes[1]}; make it of the same groups")
+                locate(f"groups of {sizes[0]} parameters for an optimizer of {sizes[1]}; make it of the same groups")
             )
         params: dict[int, Any] = {}
         for mine, theirs in zip(self.param_groups, groups, strict=True):
@@ -131,7 +131,7 @@ class Optimizer:
             mine.update({name: value for name, value in theirs.items() if name != "params"})
         self.state = defaultdict(dict)
         for number, values in state_dict["state"].items():
-            self.state[params[number]] = {k: _copied(v, params[number]) for k, v in values.items() if v is not None}
+            self.state[params[number]] = {k: _copy_state(v, params[number]) for k, v in values.items() if v is not None}
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
@@ -140,10 +140,10 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _copied(value: Any, param: Tensor) -> Any:
+def _copy_state(value: Any, param: Tensor) -> Any:
     """A copy of what a state holds; tensors of the parameter's shape take its dtype."""
     if isinstance(value, list):
-        return [_copied(part, param) for part in value]
+        return [_copy_state(part, param) for part in value]
     if not hasattr(value, "shape"):
         return value
     array = np.array(value)
@@ -177,20 +177,20 @@ def plain_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_pair(what: str, value: Any) -> None:
     if not isinstance(value, (tuple, list)):
-        raise ArgumentError(located(f"{what} are two numbers, not {value}; give both"))
+        raise ArgumentError(locate(f"{what} are two numbers, not {value}; give both"))
     if len(value) != 2:
-        raise OutOfRangeError(located(f"{what} are two numbers, not {value}; give both"))
+        raise OutOfRangeError(locate(f"{what} are two numbers, not {value}; give both"))
 
 
 def _plain(what: str, value: Any, limit: _Limit | None) -> Any:
     if isinstance(value, (tuple, list)):
         if len({issubclass(type(part), Tensor) for part in value}) > 1:
-            raise OptionError(located(f"{what} are all numbers or all tensors; use .item()"))
+            raise OptionError(locate(f"{what} are all numbers or all tensors; use .item()"))
         return tuple([_plain(what, part, limit) for part in value])
     if issubclass(type(value), Tensor):
         if value.numel() != 1:
-            raise OptionError(located(f"{what} is one number, not a tensor of shape {value.shape}; use .item()"))
+            raise OptionError(locate(f"{what} is one number, not a tensor of shape {value.shape}; use .item()"))
         value = value.item()
     if limit is not None and value is not None and not limit.holds(value):
-        raise OptionError(located(f"{what} is {limit.words}, not {value}; choose another"))
+        raise OptionError(locate(f"{what} is {limit.words}, not {value}; choose another"))
     return value

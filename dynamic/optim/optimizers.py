@@ -20,7 +20,7 @@ from dynamic.inplace import assign
 from dynamic.optim.optimizer import Group, Optimizer
 from dynamic.tensor import Tensor
 from graphs import capture, optim
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 
 Unused = Any  # how PyTorch runs it: `foreach`, `fused`, `capturable` change no number here
 
@@ -93,7 +93,7 @@ def options(name: str, chosen: Mapping[str, Any], supported: Iterable[str] = ())
     """Raise GraphError for an option about how PyTorch runs that would change the numbers or the gradient."""
     for option, value in chosen.items():
         if value and option not in supported:
-            raise GraphError(located(f"{name}: {option}={value!r} is not supported; leave it out"))
+            raise GraphError(locate(f"{name}: {option}={value!r} is not supported; leave it out"))
 
 
 class Adam(RuledOptimizer):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Self
 
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 
 __all__ = ["GradScaler", "autocast"]
 
@@ -21,7 +21,7 @@ class autocast(contextlib.ContextDecorator):  # noqa: N801  (PyTorch's name)
     ) -> None:
         del dtype, cache_enabled
         if enabled and str(device_type).partition(":")[0] == "cpu":
-            raise GraphError(located("autocast: the CPU has no lower precision here; leave it out, or use .half()"))
+            raise GraphError(locate("autocast: the CPU has no lower precision here; leave it out, or use .half()"))
 
     def __enter__(self) -> Self:
         return self
@@ -35,7 +35,7 @@ class GradScaler:
 
     def __init__(self, device: str = "cuda", *_: Any, enabled: bool = True, **__: Any) -> None:
         if enabled and str(device).partition(":")[0] == "cpu":
-            raise GraphError(located("GradScaler: the CPU has no lower precision here; give enabled=False"))
+            raise GraphError(locate("GradScaler: the CPU has no lower precision here; give enabled=False"))
 
     def scale(self, outputs: Any) -> Any:
         """The outputs themselves."""

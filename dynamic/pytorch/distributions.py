@@ -8,7 +8,7 @@ from typing import Any
 from dynamic import random
 from dynamic.tensor import Tensor
 from graphs import ops
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 from graphs.frontends.torch import functions
 
 __all__ = ["Bernoulli", "Categorical", "Distribution", "Normal", "kl_divergence"]
@@ -148,4 +148,4 @@ def kl_divergence(p: Distribution, q: Distribution) -> Any:
     if isinstance(p, Bernoulli) and isinstance(q, Bernoulli):
         return ops.binary_cross_entropy_with_logits(q.logits, p.probs, reduction="none") - p.entropy()
     kinds = f"{type(p).__name__} and {type(q).__name__}"
-    raise GraphError(located(f"kl_divergence: there is no formula for {kinds}; give two of the same kind"))
+    raise GraphError(locate(f"kl_divergence: there is no formula for {kinds}; give two of the same kind"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from dynamic import functional
 from graphs import tree
-from graphs.errors import GraphError, ShapeError, located
+from graphs.errors import GraphError, ShapeError, locate
 from graphs.frontends.torch.functions import stack
 
 __all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
@@ -24,11 +24,11 @@ def grad_and_value(func: Function, argnums: Any = 0, has_aux: bool = False) -> F
     """The function that returns the gradient and the value."""
     both = functional.value_and_grad(func, argnums, has_aux)
 
-    def called(*args: Any, **named: Any) -> Any:
+    def wrapper(*args: Any, **named: Any) -> Any:
         value, gradient = both(*args, **named)
         return gradient, value
 
-    return called
+    return wrapper
 
 
 def jacrev(func: Function, argnums: Any = 0) -> Function:
@@ -70,23 +70,23 @@ def vmap(
     """
     del randomness, chunk_size
 
-    def called(*args: Any, **named: Any) -> Any:
+    def wrapper(*args: Any, **named: Any) -> Any:
         dims = in_dims if isinstance(in_dims, (tuple, list)) else [in_dims] * len(args)
         rows = [_rows(arg, dim) for arg, dim in zip(args, dims, strict=True)]
         counts = {len(row) for row in rows if row is not None}
         if len(counts) != 1:
             raise ShapeError(
-                located(f"vmap: arguments have {sorted(counts)} rows; give all one number, or in_dims=None")
+                locate(f"vmap: arguments have {sorted(counts)} rows; give all one number, or in_dims=None")
             )
         results = [
             func(*[arg if row is None else row[i] for arg, row in zip(args, rows, strict=True)], **named)
             for i in range(counts.pop())
         ]
         if not results:
-            raise GraphError(located("vmap of no rows has no result; check the size first"))
+            raise GraphError(locate("vmap of no rows has no result; check the size first"))
         return tree.tree_map(lambda *parts: stack(parts, out_dims), *results)
 
-    return called
+    return wrapper
 
 
 def _rows(arg: Any, dim: Any) -> Any:

@@ -18,7 +18,7 @@ import numpy as np
 from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs import archive
-from graphs.errors import ArtifactError, located
+from graphs.errors import ArtifactError, locate
 from graphs.files import replacement
 
 __all__ = ["load", "save"]
@@ -35,7 +35,7 @@ def save(obj: Any, f: Any) -> None:
     a list that holds itself, and OSError where the file cannot be written.
     """
     arrays: list[np.ndarray[Any, Any]] = []
-    document = _text({"format": "graphduel tensors", "version": 1, "tree": _written(obj, arrays)})
+    document = _text({"format": "graphduel tensors", "version": 1, "tree": _encode(obj, arrays)})
     with contextlib.ExitStack() as stack:
         file = f if hasattr(f, "write") else stack.enter_context(replacement(os.fsdecode(f)))
         with zipfile.ZipFile(file, "w") as zipped:
@@ -55,31 +55,31 @@ def load(f: Any, map_location: Any = None, weights_only: bool = True, **_: Any) 
     del weights_only
     with contextlib.ExitStack() as stack:
         file = f if hasattr(f, "read") else stack.enter_context(open(f, "rb"))  # noqa: PTH123  (bytes are paths too)
-        return _loaded(file)
+        return _load_archive(file)
 
 
-def _loaded(file: IO[bytes]) -> Any:
+def _load_archive(file: IO[bytes]) -> Any:
     try:
         files = archive.members(file)
-        return _read(_checked(json.loads(files["tree.json"])), files)
+        return _read(_check_document(json.loads(files["tree.json"])), files)
     except archive.DAMAGE as error:
         raise ArtifactError(
-            located(
+            locate(
                 f"no file that save wrote: {error}; PyTorch's own files are pickles, which are not read: save as .npz"
             )
         ) from None
 
 
-def _checked(document: Any) -> Any:
+def _check_document(document: Any) -> Any:
     if document["format"] != "graphduel tensors" or document["version"] != 1:
         raise KeyError(document["format"])
     return document["tree"]
 
 
-def _written(obj: Any, arrays: list[Any], depth: int = 0) -> Any:
+def _encode(obj: Any, arrays: list[Any], depth: int = 0) -> Any:
     if depth > DEEPEST:
         raise ArtifactError(
-            located(f"save: containers {DEEPEST} deep, or one that holds itself; save tensors in flat containers")
+            locate(f"save: containers {DEEPEST} deep, or one that holds itself; save tensors in flat containers")
         )
     if issubclass(type(obj), (Tensor, np.ndarray)):
         arrays.append(_storable(obj.detach()._data if issubclass(type(obj), Tensor) else obj))
@@ -91,12 +91,12 @@ def _written(obj: Any, arrays: list[Any], depth: int = 0) -> Any:
     if type(obj) in _PLAIN:
         return {"value": obj}
     if isinstance(obj, dict):
-        pairs = [[_written(part, arrays, depth + 1) for part in pair] for pair in obj.items()]
+        pairs = [[_encode(part, arrays, depth + 1) for part in pair] for pair in obj.items()]
         return {"dict": pairs, "ordered": isinstance(obj, OrderedDict)}
     if type(obj) in (list, tuple):
-        return {type(obj).__name__: [_written(item, arrays, depth + 1) for item in obj]}
+        return {type(obj).__name__: [_encode(item, arrays, depth + 1) for item in obj]}
     raise ArtifactError(
-        located(
+        locate(
             f"save: a {type(obj).__name__} would need pickle; save tensors in plain containers, as state_dict() gives"
         )
     )
@@ -106,7 +106,7 @@ def _text(document: Any) -> str:
     try:
         return json.dumps(document)
     except ValueError as error:  # an int of more digits than Python writes, or reads again
-        raise ArtifactError(located(f"save: {error}; save it as a string of hex()")) from None
+        raise ArtifactError(locate(f"save: {error}; save it as a string of hex()")) from None
 
 
 def _storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -114,7 +114,7 @@ def _storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if isinstance(array, np.ma.MaskedArray) or not archive.is_storable(array.dtype):
         what = "with a mask" if isinstance(array, np.ma.MaskedArray) else f"of {array.dtype}"
         raise ArtifactError(
-            located(f"save: an array {what} has no place in the file; save arrays of bools, ints or floats")
+            locate(f"save: an array {what} has no place in the file; save arrays of bools, ints or floats")
         )
     return np.asarray(array)
 

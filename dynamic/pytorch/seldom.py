@@ -189,7 +189,7 @@ REMEDIES = {
 }
 
 
-def explained(name: str) -> str:
+def explain_absence(name: str) -> str:
     """Why a name is not there, and what to use instead."""
     remedy = REMEDIES.get(name, "docs/torch-names.md lists what is there")
     return f"dynamic has no {name!r}: {remedy}"

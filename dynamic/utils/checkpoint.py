@@ -31,12 +31,12 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, **options: 
     size = len(listed) // segments
 
     def run(part: list[Any]) -> Callable[[Any], Any]:
-        def called(x: Any) -> Any:
+        def call_part(x: Any) -> Any:
             for function in part:
                 x = function(x)
             return x
 
-        return called
+        return call_part
 
     for start in range(0, size * (segments - 1), size):
         input = checkpoint(run(listed[start : start + size]), input, **options)

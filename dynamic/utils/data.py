@@ -17,7 +17,7 @@ from dynamic.nn import draws
 from dynamic.paths import file_of
 from dynamic.tensor import Tensor
 from graphs import ops
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 
 T = TypeVar("T")
 
@@ -244,7 +244,7 @@ class DataLoader:
         self._is_iterable = isinstance(dataset, IterableDataset) or not hasattr(dataset, "__getitem__")
         if self._is_iterable and num_workers > 1:
             raise GraphError(
-                located(f"DataLoader: num_workers={num_workers} would give an IterableDataset to each; leave it out")
+                locate(f"DataLoader: num_workers={num_workers} would give an IterableDataset to each; leave it out")
             )
         if sampler is None and not self._is_iterable:
             sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)

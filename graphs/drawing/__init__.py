@@ -6,10 +6,11 @@ places what it holds. `svg`, `text` and `paint` write it; `viewer` makes a page 
 """
 
 from graphs.drawing.diagram import Body, Diagram, Item, Link, beside, of_graph
-from graphs.drawing.difference import difference, marked
+from graphs.drawing.difference import difference, mark_changes
 from graphs.drawing.drawing import GraphDrawing, MappedBuffer, MemoryMap
 
 __all__ = [
-    "Body", "Diagram", "GraphDrawing", "Item", "Link", "MappedBuffer", "MemoryMap", "beside", "difference", "marked",
+    "Body", "Diagram", "GraphDrawing", "Item", "Link", "MappedBuffer", "MemoryMap", "beside", "difference",
+    "mark_changes",
     "of_graph",
 ]  # fmt: skip

@@ -112,7 +112,7 @@ class _Parts:
     def add(self, graph: Graph, prefix: str, box: str) -> None:
         """A graph and the bodies in it; keys of its items start with `prefix`."""
         names = {node: f"{prefix}%{i}" for i, node in enumerate(graph.nodes)}
-        outputs, saved = set(graph.outputs), saved_of(graph)
+        outputs, saved = set(graph.outputs), saved_bytes(graph)
         for node, key in names.items():
             self.items.append(_item(node, key, box, saved.get(node, 0), node in outputs))
             self.links += [Link(names[source], key) for source in dict.fromkeys(node.inputs)]
@@ -131,7 +131,7 @@ def bodies(node: Node) -> Iterator[tuple[str, Graph]]:
                 yield (f"{name}[{number}]" if isinstance(value, tuple) else name), graph
 
 
-def saved_of(graph: Graph) -> dict[Node, int]:
+def saved_bytes(graph: Graph) -> dict[Node, int]:
     """The bytes of each value of the forward pass that the backward pass reads; 0 where a size is symbolic."""
     read = [source for node in graph.nodes if node.is_backward for source in node.inputs if not source.is_backward]
     sizes = {node: node.spec.nbytes for node in read if not node.is_source}

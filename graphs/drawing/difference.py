@@ -19,7 +19,7 @@ def difference(before: Diagram, after: Diagram) -> Diagram:
     A node that is rewritten has the op, spec and options of one in `before`, and reads other nodes. A node that was
     removed stands above what followed it.
     """
-    same = matched(before, after)
+    same = match_nodes(before, after)
     left, right = changes(before, after, same)
     boxes = {body.key for body in after.boxes}
     names = {item.key: same.get(item.key, f"-{item.key}") for item in before.items}
@@ -45,13 +45,13 @@ def difference(before: Diagram, after: Diagram) -> Diagram:
     return Diagram(title, (*items, *waiting), every, after.boxes, {**before.code, **after.code})
 
 
-def marked(before: Diagram, after: Diagram) -> tuple[Diagram, Diagram]:
+def mark_changes(before: Diagram, after: Diagram) -> tuple[Diagram, Diagram]:
     """Each diagram with its own nodes marked: those removed from the first, those added or rewritten in the second."""
-    left, right = changes(before, after, matched(before, after))
-    return _marked(before, left), _marked(after, right)
+    left, right = changes(before, after, match_nodes(before, after))
+    return _mark(before, left), _mark(after, right)
 
 
-def _marked(diagram: Diagram, change: Mapping[str, Change]) -> Diagram:
+def _mark(diagram: Diagram, change: Mapping[str, Change]) -> Diagram:
     return replace(diagram, items=tuple(replace(item, change=change.get(item.key)) for item in diagram.items))
 
 
@@ -69,7 +69,7 @@ def changes(before: Diagram, after: Diagram, same: Mapping[str, str]) -> tuple[d
     return left, right
 
 
-def matched(before: Diagram, after: Diagram) -> dict[str, str]:
+def match_nodes(before: Diagram, after: Diagram) -> dict[str, str]:
     """From keys of `before` to those of the same nodes in `after`: each has the same op, spec and options.
 
     First those that are computed alike from the inputs on; then those that are used alike up to the results; then those
@@ -96,25 +96,25 @@ def matched(before: Diagram, after: Diagram) -> dict[str, str]:
     return same
 
 
-def numbered_as(before: Diagram, after: Diagram, fresh: Iterator[int]) -> Diagram:
+def renumber_like(before: Diagram, after: Diagram, fresh: Iterator[int]) -> Diagram:
     """`after` with the numbers of `before` for the nodes that both have, and fresh ones for the others.
 
     A node is then called the same through all passes. Nodes in bodies keep their own numbers.
     """
-    kept = {key: old for old, key in matched(before, after).items()}
+    kept = {key: old for old, key in match_nodes(before, after).items()}
     names = {item.key: kept.get(item.key) or f"%{next(fresh)}" for item in after.items if not item.box}
 
-    def named(key: str) -> str:
+    def rename_key(key: str) -> str:
         outer, *inner = key.split(".", 1)
         return ".".join([names[outer], *inner]) if key else ""
 
-    def titled(title: str) -> str:
+    def retitle(title: str) -> str:
         words, _, key = title.rpartition(" ")
-        return f"{words} {named(key)}"
+        return f"{words} {rename_key(key)}"
 
-    items = tuple(replace(item, key=named(item.key), box=named(item.box)) for item in after.items)
-    links = tuple(replace(link, source=named(link.source), target=named(link.target)) for link in after.links)
-    boxes = tuple(Body(named(box.key), titled(box.title), named(box.around)) for box in after.boxes)
+    items = tuple(replace(item, key=rename_key(item.key), box=rename_key(item.box)) for item in after.items)
+    links = tuple(replace(link, source=rename_key(link.source), target=rename_key(link.target)) for link in after.links)
+    boxes = tuple(Body(rename_key(box.key), retitle(box.title), rename_key(box.around)) for box in after.boxes)
     return replace(after, items=items, links=links, boxes=boxes)
 
 

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from graphs.drawing import text
 from graphs.drawing.diagram import Diagram
-from graphs.drawing.groups import Part, folded, grouped, opened
+from graphs.drawing.groups import Part, fold, group_items, open_groups
 from graphs.drawing.layout import in_bytes
 from graphs.drawing.pictures import SIGNS, STYLE, WORDS, svg
 from graphs.files import write_file
-from graphs.plain import escaped
+from graphs.plain import escape_html
 
 SMALL, ROOM = 60, 24
 """A graph of so many nodes is open when the page opens; of a larger one, so many parts are seen."""
@@ -39,14 +39,14 @@ def viewer(title: str, stages: Sequence[Stage]) -> str:
     """The page that shows the stages, as HTML."""
     code = {line: text for stage in stages for line, text in stage.diagram.code.items()}
     data = {"stages": [_stage(stage) for stage in stages], "code": code, "signs": SIGNS, "words": WORDS}
-    return scripted(
-        _read("viewer.html"), _read("viewer.js"), data, title=escaped(title), style=STYLE + _read("viewer.css")
+    return fill_template(
+        _read("viewer.html"), _read("viewer.js"), data, title=escape_html(title), style=STYLE + _read("viewer.css")
     )
 
 
 def _stage(stage: Stage) -> dict[str, Any]:
     diagram = stage.diagram
-    parts = grouped(diagram)
+    parts = group_items(diagram)
     numbers = {item.key: number for number, item in enumerate(diagram.items)}
     items = [
         {
@@ -57,7 +57,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
         for item in diagram.items
     ]  # fmt: skip
     links = [[numbers[link.source], numbers.get(link.target, link.target)] for link in diagram.links]
-    tree, open_ = _tree(parts, numbers), sorted(opened(parts, SMALL if len(items) <= SMALL else ROOM))
+    tree, open_ = _tree(parts, numbers), sorted(open_groups(parts, SMALL if len(items) <= SMALL else ROOM))
     return {"title": stage.title, "note": stage.note, "items": items, "links": links, "tree": tree, "open": open_}
 
 
@@ -84,10 +84,10 @@ main{{overflow-x:auto}}@media (max-width:700px){{main>svg{{max-width:none!import
 
 def page(title: str, body: str) -> str:
     """The HTML of a page with this title over `body`, which is HTML itself."""
-    return _PAGE.format(title=escaped(title), body=body)
+    return _PAGE.format(title=escape_html(title), body=body)
 
 
-def scripted(template: str, script: str, data: Any, **parts: str) -> str:
+def fill_template(template: str, script: str, data: Any, **parts: str) -> str:
     """The template with `{{script}}`, its hash as `{{policy}}`, `{{data}}` as JSON, and other parts, which are HTML.
 
     With the hash in its policy a page runs no code but the script, whatever is in the data.
@@ -112,7 +112,7 @@ class GraphDrawing:
 
     def __init__(self, diagram: Diagram, unfold: bool = False) -> None:
         self.whole = diagram
-        self.shown = diagram if unfold else folded(diagram)
+        self.shown = diagram if unfold else fold(diagram)
         self.stages: Sequence[Stage] = [Stage(diagram.title, "", diagram)]
 
     @classmethod
@@ -153,9 +153,9 @@ class GraphDrawing:
         """
         path = Path(path)
         if path.suffix in (".png", ".pdf"):
-            from graphs.drawing.paint import painted
+            from graphs.drawing.paint import paint
 
-            return write_file(path, painted(self.shown, path.suffix[1:]))
+            return write_file(path, paint(self.shown, path.suffix[1:]))
         return write_file(path, self._writer(path)().encode())
 
     def _writer(self, path: Path) -> Callable[[], str]:
@@ -208,7 +208,7 @@ class MemoryMap:
         steps = max((buffer.upper for buffer in self.buffers), default=1)
         across, down = WIDTH / max(steps, 1), HEIGHT / max(self.peak, 1)
         body = "".join(_buffer(buffer, across, down) for buffer in self.buffers if buffer.size)
-        label = escaped(f"{self.title}: {len(self.buffers)} buffers in an arena of {in_bytes(self.peak)}")
+        label = escape_html(f"{self.title}: {len(self.buffers)} buffers in an arena of {in_bytes(self.peak)}")
         width, height = LEFT + WIDTH + 18, TOP + HEIGHT + 46
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="gm" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -254,6 +254,6 @@ def _buffer(buffer: MappedBuffer, across: float, down: float) -> str:
     said = f"{buffer.name}: {in_bytes(buffer.size)} at {buffer.offset:,}, steps {buffer.lower} to {buffer.upper - 1}"
     word = buffer.name.split(" ")[0]
     fits = w > 7.2 * len(word) and h > 13
-    text = f'<text class="w" x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}">{escaped(word)}</text>' if fits else ""
+    text = f'<text class="w" x="{x + w / 2:.1f}" y="{y + h / 2 + 4:.1f}">{escape_html(word)}</text>' if fits else ""
     rect = f'<rect class="u" x="{x:.2f}" y="{y:.2f}" width="{max(w, 0.5):.2f}" height="{max(h, 0.5):.2f}"/>'
-    return f"<g><title>{escaped(said)}</title>{rect}{text}</g>"
+    return f"<g><title>{escape_html(said)}</title>{rect}{text}</g>"

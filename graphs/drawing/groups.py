@@ -44,12 +44,12 @@ class ItemGroup:
 Part = ItemGroup | str
 
 
-def grouped(diagram: Diagram, most: int = LEVEL) -> tuple[Part, ...]:
+def group_items(diagram: Diagram, most: int = LEVEL) -> tuple[Part, ...]:
     """The groups and the keys of single items at the top, in the order of the graph."""
-    return _keyed(_Grouping(diagram, most).level(""), "")
+    return _add_keys(_Grouping(diagram, most).level(""), "")
 
 
-def opened(parts: Sequence[Part], most: int) -> set[str]:
+def open_groups(parts: Sequence[Part], most: int) -> set[str]:
     """The keys of the groups that are open at first: those beside each other together, while `most` parts are seen."""
     shown, keys, waiting = len(parts), set[str](), [parts]
     while waiting:
@@ -96,7 +96,7 @@ class _Grouping:
         units = list(self._units(box))
         owned = {key for keys in self.bodies.values() for key in keys}
         loose = [body.key for body in self.diagram.boxes if body.around == box and body.key not in owned]
-        return self._cut([*self._arranged(units, 0), *map(self._body, loose)])
+        return self._cut([*self._arrange(units, 0), *map(self._body, loose)])
 
     def _body(self, key: str) -> ItemGroup:
         return self._group(self.titles[key], self.level(key), key)
@@ -122,50 +122,50 @@ class _Grouping:
 
     def _function(self, item: Item) -> str:
         line = self.diagram.code.get(item.lines[0]) if item.lines else None
-        return _signed(line.function, item.kind) if line and line.function else ""
+        return _kind_label(line.function, item.kind) if line and line.function else ""
 
     def _line(self, item: Item) -> str:
-        return _signed(item.lines[0], item.kind) if item.lines else ""
+        return _kind_label(item.lines[0], item.kind) if item.lines else ""
 
-    def _arranged(self, units: _Token, depth: int) -> list[Part]:
+    def _arrange(self, units: _Token, depth: int) -> list[Part]:
         """The parts of units: by function (depth 0), in it by line, and at last one by one, each with repetitions."""
         if depth == len(self.names) - 1:
-            return self._repeated([[unit] for unit in units], depth, _DEPTH)
+            return self._fold_repeats([[unit] for unit in units], depth, _DEPTH)
         tokens: list[_Token] = []
         for name, run in groupby(units, lambda unit: self.names[depth](unit.item)):
             beside = list(run)
             tokens += [beside] if name else [[unit] for unit in beside]
         if len(tokens) <= 1 or len(tokens) == len(units):
-            return self._arranged(units, depth + 1)
-        return self._repeated(tokens, depth, _DEPTH)
+            return self._arrange(units, depth + 1)
+        return self._fold_repeats(tokens, depth, _DEPTH)
 
-    def _repeated(self, tokens: Sequence[_Token], depth: int, again: int) -> list[Part]:
+    def _fold_repeats(self, tokens: Sequence[_Token], depth: int, again: int) -> list[Part]:
         """The parts of tokens, with the block that repeats itself over most nodes as one of them."""
         best = _repetition(tokens) if again else None
         if best is None:
-            return [part for token in tokens for part in self._shown(token, depth)]
+            return [part for token in tokens for part in self._as_parts(token, depth)]
         start, period, count = best
         end = start + period * count
         blocks = [tokens[at : at + period] for at in range(start, end, period)]
-        names = list(dict.fromkeys(self._named(token, depth) for token in blocks[0]))
+        names = list(dict.fromkeys(self._common_name(token, depth) for token in blocks[0]))
         what = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         parts: list[Part] = []
         for number, block in enumerate(blocks, 1):
-            held = self._repeated(block, depth, again - 1)
+            held = self._fold_repeats(block, depth, again - 1)
             parts.append(held[0] if len(held) == 1 else self._group(f"{number:,} of {count:,}: {what}", held))
         whole = replace(self._group(f"{count:,} × {what}", parts), times=count, first=parts[0])
         left, right = tokens[:start], tokens[end:]
-        return [*self._repeated(left, depth, again - 1), whole, *self._repeated(right, depth, again - 1)]
+        return [*self._fold_repeats(left, depth, again - 1), whole, *self._fold_repeats(right, depth, again - 1)]
 
-    def _named(self, token: _Token, depth: int) -> str:
+    def _common_name(self, token: _Token, depth: int) -> str:
         """The name that all units of a token have."""
         item = token[0].item
         return next(filter(None, (name(item) for name in self.names[depth:])), item.label)
 
-    def _shown(self, token: _Token, depth: int) -> Sequence[Part]:
+    def _as_parts(self, token: _Token, depth: int) -> Sequence[Part]:
         if len(token) == 1:
             return token[0].parts
-        return [self._group(self._named(token, depth), self._arranged(token, depth + 1))]
+        return [self._group(self._common_name(token, depth), self._arrange(token, depth + 1))]
 
     def _cut(self, parts: list[Part]) -> list[Part]:
         """The parts, as groups of parts beside each other where they are too many."""
@@ -190,7 +190,7 @@ class _Grouping:
         return ItemGroup(key, title, tuple(self._cut(parts)), count, len(parts) > self.most)
 
 
-def _signed(name: str, kind: Kind) -> str:
+def _kind_label(name: str, kind: Kind) -> str:
     return f"∇ {name}" if kind == "backward" else name
 
 
@@ -224,7 +224,7 @@ def _longest(holds: np.ndarray) -> tuple[int, int]:
     return int(starts[longest]), int(lengths[longest])
 
 
-def _keyed(parts: Sequence[Part], path: str) -> tuple[Part, ...]:
+def _add_keys(parts: Sequence[Part], path: str) -> tuple[Part, ...]:
     """The parts with a key for each group that has none: its titles from the top, so that similar graphs share keys."""
     times: Counter[str] = Counter()
     keyed: list[Part] = []
@@ -232,7 +232,7 @@ def _keyed(parts: Sequence[Part], path: str) -> tuple[Part, ...]:
         if isinstance(part, ItemGroup):
             times[part.title] += 1
             key = part.key or f"{path}/{part.title}#{times[part.title]}"
-            keyed.append(replace(part, key=key, parts=_keyed(part.parts, key)))
+            keyed.append(replace(part, key=key, parts=_add_keys(part.parts, key)))
         else:
             keyed.append(part)
     return tuple(keyed)
@@ -242,15 +242,15 @@ MOST = 150
 """Items that a drawing shows one by one."""
 
 
-def folded(diagram: Diagram, most: int = MOST) -> Diagram:
-    """The diagram with at most about so many items: the groups of `grouped`, open as far as there is room."""
+def fold(diagram: Diagram, most: int = MOST) -> Diagram:
+    """The diagram with at most about so many items: the groups of `group_items`, open as far as there is room."""
     if len(diagram.items) <= most:
         return diagram
-    parts = grouped(diagram, min(most, LEVEL))
+    parts = group_items(diagram, min(most, LEVEL))
     items = {item.key: item for item in diagram.items}
     stands: dict[str, Item] = {}  # for each item and body, what is shown of it
     around = {box.key: box.around for box in diagram.boxes}
-    for part in _visible(parts, opened(parts, most)):
+    for part in _visible(parts, open_groups(parts, most)):
         held = [items[key] for key in keys_of(part)]
         shown = as_one(part, held, around) if isinstance(part, ItemGroup) else held[0]
         stands |= {item.key: shown for item in held}

@@ -50,7 +50,7 @@ class Layout:
     routes: dict[tuple[str, str], list[Point]]
 
 
-def laid_out(diagram: Diagram) -> Layout:
+def lay_out(diagram: Diagram) -> Layout:
     """The layout of a diagram."""
     return _level(diagram, "")
 
@@ -86,16 +86,16 @@ def _level(diagram: Diagram, box: str) -> Layout:
     for key, layout in inner.items():
         sizes[key] = max(layout.width, len(titles[key]) * CHARACTER) + 2 * PADDING, layout.height + TITLE + 2 * PADDING
     links = [(link.source, link.target) for link in diagram.links if link.source in sizes and link.target in sizes]
-    tops, routes = _chosen(len(sizes))(sizes, links)
+    tops, routes = _choose_placer(len(sizes))(sizes, links)
     places = dict(tops)
     for key, layout in inner.items():
         x, y = tops[key].x + PADDING, tops[key].y + TITLE + PADDING
         places |= {name: place.moved(x, y) for name, place in layout.places.items()}
         routes |= {ends: [(a + x, b + y) for a, b in points] for ends, points in layout.routes.items()}
-    return _fitted(tops, places, routes)
+    return _fit_to_page(tops, places, routes)
 
 
-def _fitted(
+def _fit_to_page(
     tops: dict[str, Rectangle], places: dict[str, Rectangle], routes: dict[tuple[str, str], list[Point]]
 ) -> Layout:
     """The picture moved so that nothing, links included, is left of its edge."""
@@ -117,7 +117,7 @@ MOST = 2500
 """Nodes that grandalf lays out in some seconds; its time grows with the square of them."""
 
 
-def _chosen(count: int) -> Callable[[Sizes, Links], Placed]:
+def _choose_placer(count: int) -> Callable[[Sizes, Links], Placed]:
     if shutil.which("dot"):
         return _by_graphviz
     return _by_grandalf if count <= MOST else _by_depth

@@ -10,16 +10,16 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
 from matplotlib.path import Path as PathOfPoints
 
 from graphs.drawing.diagram import Diagram
-from graphs.drawing.layout import laid_out, saved_text
-from graphs.drawing.pictures import ends, signed
+from graphs.drawing.layout import lay_out, saved_text
+from graphs.drawing.pictures import ends, label_with_sign
 
 _DOTS = 96.0  # pixels of the layout in an inch
 _EDGES = {"forward": "#0072b2", "backward": "#d55e00", "added": "#009e73", "removed": "#cc79a7", "rewritten": "#7a5c00"}
 
 
-def painted(diagram: Diagram, kind: str) -> bytes:
+def paint(diagram: Diagram, kind: str) -> bytes:
     """The picture, as a file of a format that matplotlib knows."""
-    layout = laid_out(diagram)
+    layout = lay_out(diagram)
     width, height = max(layout.width, 60.0) + 28, layout.height + 28
     figure = Figure(figsize=(width / _DOTS, height / _DOTS))
     axes = figure.add_axes((0, 0, 1, 1))
@@ -46,7 +46,7 @@ def painted(diagram: Diagram, kind: str) -> bytes:
             "zorder": 2,
         }
         axes.add_patch(FancyBboxPatch((x + 3, y + 3), w - 6, h - 6, boxstyle="round,pad=3,rounding_size=4", **look))
-        words = "\n".join(part for part in (signed(item), item.detail, saved_text(item)) if part)
+        words = "\n".join(part for part in (label_with_sign(item), item.detail, saved_text(item)) if part)
         axes.text(x + w / 2, y + h / 2, words, ha="center", va="center", fontsize=8, family="monospace", zorder=3)
     picture = io.BytesIO()
     figure.savefig(picture, format=kind, dpi=_DOTS * 1.5)

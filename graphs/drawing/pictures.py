@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from graphs.drawing.diagram import Body, Diagram, Item, Look
-from graphs.drawing.layout import LINE, PADDING, TITLE, Layout, Point, Rectangle, laid_out, saved_text
-from graphs.plain import escaped
+from graphs.drawing.layout import LINE, PADDING, TITLE, Layout, Point, Rectangle, lay_out, saved_text
+from graphs.plain import escape_html
 
 MARGIN = 14.0
 LEGEND = 30.0
@@ -46,7 +46,7 @@ STYLE = """
 
 def svg(diagram: Diagram) -> str:
     """The picture as text. Hovering over an item shows its spec, options and lines of source."""
-    layout = laid_out(diagram)
+    layout = lay_out(diagram)
     looks = list(dict.fromkeys(item.look for item in diagram.items))
     width = max(layout.width, _legend_width(looks, diagram)) + 2 * MARGIN
     height = layout.height + 2 * MARGIN + LEGEND
@@ -57,7 +57,7 @@ def svg(diagram: Diagram) -> str:
             *(_item(item, layout.places[item.key]) for item in diagram.items),
         ]
     )
-    label = escaped(f"{diagram.title}: a graph of {sum(item.count for item in diagram.items):,} nodes")
+    label = escape_html(f"{diagram.title}: a graph of {sum(item.count for item in diagram.items):,} nodes")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="gd" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{label}" '
@@ -97,7 +97,7 @@ def _legend(looks: list[Look], diagram: Diagram) -> str:
 
 def _box(box: Body, layout: Layout) -> str:
     x, y, w, h = layout.places[box.key]
-    title = escaped(box.title)
+    title = escape_html(box.title)
     return (
         f'<rect class="b" x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" rx="6"/>'
         f'<text class="t" x="{x + PADDING:.1f}" y="{y + TITLE - 7:.1f}">{title}</text>'
@@ -133,16 +133,16 @@ def _curve(points: Sequence[Point]) -> str:
 
 def _item(item: Item, place: Rectangle) -> str:
     y = place.y
-    lines = [("", signed(item)), (' class="d"', item.detail), (' class="s"', saved_text(item))]
+    lines = [("", label_with_sign(item)), (' class="d"', item.detail), (' class="s"', saved_text(item))]
     texts = [
-        f'<text{style} x="{place.centre:.1f}" y="{y + PADDING / 2 + (i + 0.8) * LINE:.1f}">{escaped(words)}</text>'
+        f'<text{style} x="{place.centre:.1f}" y="{y + PADDING / 2 + (i + 0.8) * LINE:.1f}">{escape_html(words)}</text>'
         for i, (style, words) in enumerate((style, words) for style, words in lines if words)
     ]
     outline = _outline(item.look, " r" if item.is_result else "", place)
-    return f"<g><title>{escaped(tooltip(item))}</title>{outline}{''.join(texts)}</g>"
+    return f"<g><title>{escape_html(tooltip(item))}</title>{outline}{''.join(texts)}</g>"
 
 
-def signed(item: Item) -> str:
+def label_with_sign(item: Item) -> str:
     """The label, with a sign where the colour says more: backward, or what changed."""
     return f"{SIGNS[item.look]} {item.label}" if item.look in SIGNS else item.label
 

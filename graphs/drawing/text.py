@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from graphs.drawing.diagram import Diagram, Item, of_graph
-from graphs.drawing.groups import MOST, ItemGroup, Part, as_one, grouped, keys_of, opened
+from graphs.drawing.groups import MOST, ItemGroup, Part, as_one, group_items, keys_of, open_groups
 from graphs.drawing.layout import saved_text
 from graphs.drawing.pictures import SIGNS
 from graphs.plain import one_line, plain
@@ -30,7 +30,7 @@ _DOT = {
 def dot(diagram: Diagram) -> str:
     """For Graphviz; a box is a cluster."""
     names = _names(diagram)
-    rows = [f"digraph {_quoted(diagram.title)} {{", '  node [fontname="monospace"]', *_dot_level(diagram, "", names, 1)]
+    rows = [f"digraph {_quote(diagram.title)} {{", '  node [fontname="monospace"]', *_dot_level(diagram, "", names, 1)]
     rows += [f"  {names[link.source]} -> {names[link.target]}" for link in diagram.links if link.target in names]
     return "\n".join([*rows, "}", ""])
 
@@ -39,11 +39,11 @@ def _dot_level(diagram: Diagram, box: str, names: dict[str, str], depth: int) ->
     pad = "  " * depth
     for item in diagram.items:
         if item.box == box:
-            yield f"{pad}{names[item.key]} [label={_quoted(chr(10).join(_words(item)))} {_DOT[item.look]}]"
+            yield f"{pad}{names[item.key]} [label={_quote(chr(10).join(_words(item)))} {_DOT[item.look]}]"
     for number, inner in enumerate(diagram.boxes):
         if inner.around == box:
             yield f"{pad}subgraph cluster_{number} {{"
-            yield f"{pad}  label={_quoted(inner.title)}"
+            yield f"{pad}  label={_quote(inner.title)}"
             yield from _dot_level(diagram, inner.key, names, depth + 1)
             yield f"{pad}}}"
 
@@ -69,12 +69,12 @@ def mermaid(diagram: Diagram) -> str:
 def _mermaid_level(diagram: Diagram, box: str, names: dict[str, str], boxes: dict[str, str]) -> Iterator[str]:
     for item in diagram.items:
         if item.box == box:
-            words = "<br/>".join(map(_unquoted, _words(item)))
+            words = "<br/>".join(map(_escape_mermaid, _words(item)))
             open_, close = ("([", "])") if item.kind == "input" else ("[", "]")
             yield f'  {names[item.key]}{open_}"{words}"{close}:::{item.look}'
     for inner in diagram.boxes:
         if inner.around == box:
-            yield f'  subgraph {boxes[inner.key]}["{_unquoted(inner.title)}"]'
+            yield f'  subgraph {boxes[inner.key]}["{_escape_mermaid(inner.title)}"]'
             yield from _mermaid_level(diagram, inner.key, names, boxes)
             yield "  end"
 
@@ -123,11 +123,11 @@ def _words(item: Item) -> list[str]:
     return [words for words in (item.label, item.detail, saved_text(item)) if words]
 
 
-def _unquoted(text: str) -> str:
+def _escape_mermaid(text: str) -> str:
     return one_line(text).replace('"', "#quot;")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(plain(text))
 
 
@@ -154,13 +154,13 @@ class _Outline:
     def __init__(self, diagram: Diagram, rows: Sequence[Sequence[str]]) -> None:
         self.rows = rows
         self.items = {item.key: item for item in diagram.items}
-        self.parts = grouped(diagram)
+        self.parts = group_items(diagram)
 
     def text(self, most: int) -> list[str]:
         """The rows in the order of the graph."""
         every = list(self._rows(self.parts, None))
         if len(every) > most:
-            every = list(self._rows(self.parts, opened(self.parts, most)))
+            every = list(self._rows(self.parts, open_groups(self.parts, most)))
         return [line for _, line in sorted(every, key=lambda row: row[0])]
 
     def _rows(self, parts: Sequence[Part], open_: set[str] | None) -> Iterator[Row]:
@@ -175,7 +175,7 @@ class _Outline:
             elif open_ is None or part.key in open_:
                 yield from self._rows(part.parts, open_)
             else:
-                yield from self._closed(part)
+                yield from self._closed_rows(part)
 
     def _more(self, group: ItemGroup) -> Iterator[Row]:
         first = self._outer([group.first])
@@ -184,7 +184,7 @@ class _Outline:
             said = f"{group.times - 1:,} more like these {len(first):,} nodes, {rest[0]} to {rest[-1]}"
             yield _number(first[-1]) + 0.5, f"    … {said}"
 
-    def _closed(self, group: ItemGroup) -> Iterator[Row]:
+    def _closed_rows(self, group: ItemGroup) -> Iterator[Row]:
         keys = self._outer([group])
         if keys:
             row = as_one(group, [self.items[key] for key in keys], {})

@@ -17,7 +17,7 @@ import numpy as np
 
 from graphs import dims, dispatch, tree
 from graphs.dims import Dim, Size
-from graphs.errors import ShapeError, located
+from graphs.errors import ShapeError, locate
 from graphs.ir import Graph, graph_cost
 from graphs.op import Array, Op, PartCotangents
 from graphs.ops.movement import astype, stack
@@ -45,7 +45,7 @@ def cond(predicate: Array, true: Body, false: Body, *operands: Tree) -> Tree:
 def switch(index: Array, branches: Sequence[Body], *operands: Tree) -> Tree:
     """`branches[index](*operands)`; an index outside is brought to the nearest branch."""
     if not branches:
-        raise ShapeError(located("switch: needs at least one branch"))
+        raise ShapeError(locate("switch: needs at least one branch"))
     _check_single("switch", index)
     tracer = dispatch.tracer(index)
     if tracer is None:
@@ -55,7 +55,7 @@ def switch(index: Array, branches: Sequence[Body], *operands: Tree) -> Tree:
 
 def _check_single(name: str, deciding: Array) -> None:
     if not dims.same(dims.product(shape_of(deciding)), 1):
-        raise ShapeError(located(f"{name}: one number decides, not {shape_of(deciding)} of them; reduce it (any, all)"))
+        raise ShapeError(locate(f"{name}: one number decides, not {shape_of(deciding)} of them; reduce it (any, all)"))
 
 
 def while_loop(condition: Body, body: Body, state: Tree, limit: int | None = None) -> Tree:
@@ -101,13 +101,13 @@ def scan(
         state, y = _pair(body(state, tree.tree_map(lambda x, t=t: x[t], xs)))
         ys.append(y)
     if not ys:
-        raise ShapeError(located("scan: over nothing the results have no shape; give at least one step"))
+        raise ShapeError(locate("scan: over nothing the results have no shape; give at least one step"))
     return state, tree.tree_map(lambda *parts: stack(parts), *(reversed(ys) if reverse else ys))
 
 
 def _pair(result: Any) -> Any:
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise ShapeError(located(f"scan: the body returns {type(result).__name__}; return a pair, the state and y"))
+        raise ShapeError(locate(f"scan: the body returns {type(result).__name__}; return a pair, the state and y"))
     return result
 
 
@@ -132,19 +132,19 @@ def scan_length(xs: Tree, length: Size | None) -> Size:
     leaves = tree.leaves(xs)
     _check_length(length)
     if not all(shape_of(leaf) for leaf in leaves):
-        raise ShapeError(located("scan: a 0-d x has no first axis to go along; expand_dims it, or close over it"))
+        raise ShapeError(locate("scan: a 0-d x has no first axis to go along; expand_dims it, or close over it"))
     sizes = [shape_of(leaf)[0] for leaf in leaves] + ([] if length is None else [length])
     if not sizes:
-        raise ShapeError(located("scan: without xs the number of steps is unknown; give length"))
+        raise ShapeError(locate("scan: without xs the number of steps is unknown; give length"))
     if not all(dims.same(size, sizes[0]) for size in sizes):
-        raise ShapeError(located(f"scan: the first axes of xs, and length, differ: {', '.join(map(str, sizes))}"))
+        raise ShapeError(locate(f"scan: the first axes of xs, and length, differ: {', '.join(map(str, sizes))}"))
     return sizes[0]
 
 
 def _check_length(length: Any) -> None:
     if length is not None and not isinstance(length, (Dim, int, np.integer)):
         kind = type(length).__name__
-        raise ShapeError(located(f"scan: the length is a size, not a {kind}; with a computed number use while_loop"))
+        raise ShapeError(locate(f"scan: the length is a size, not a {kind}; with a computed number use while_loop"))
 
 
 # The ops. Each computes several tensors, and `part` picks one; `static/trace/control.py` makes nodes of them. -------
@@ -327,12 +327,12 @@ def _infer_scan(
     _check_inputs(body, [*state, *slices, *outer])
     if outputs_of(body)[:carry] != state:
         raise ShapeError(f"the body turns a state of {state} into {outputs_of(body)[:carry]}; keep shapes and dtypes")
-    if rows != stacked(body, carry, length, save):
-        raise ShapeError(f"the body stacks {stacked(body, carry, length, save)}, not {rows}")
+    if rows != stacked_specs(body, carry, length, save):
+        raise ShapeError(f"the body stacks {stacked_specs(body, carry, length, save)}, not {rows}")
     return TupleSpec((*state, *rows))
 
 
-def stacked(body: Graph, carry: int, length: Size, save: bool) -> tuple[TensorSpec, ...]:
+def stacked_specs(body: Graph, carry: int, length: Size, save: bool) -> tuple[TensorSpec, ...]:
     """The specs of what a scan stacks: the y of each step and, when it saves, the state before it."""
     each = [*outputs_of(body)[carry:], *(outputs_of(body)[:carry] if save else ())]
     return tuple(TensorSpec((length, *spec.shape), spec.dtype) for spec in each)

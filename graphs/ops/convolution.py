@@ -22,7 +22,7 @@ from graphs.errors import ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops import convolution_kernels as kernels
 from graphs.ops.elementwise import add
-from graphs.ops.families import checked, composite
+from graphs.ops.families import check_specs, composite
 from graphs.ops.movement import expand_dims, reshape, squeeze
 from graphs.ops.shapes import as_operand, check_groups, new_shape, shape_of
 from graphs.ops.windows import Padding, PerAxis, Window, check_window, counts, per_axis, window_of
@@ -121,7 +121,7 @@ convolution: Op = Op(
         lambda g, x_shape, y, window, groups: convolution_input(g, y, x_shape[2:], window, groups),
         lambda g, x, window, groups: convolution_weight(x, g, window, groups),
     ),
-    prepare=checked(_prepare, _infer),
+    prepare=check_specs(_prepare, _infer),
     cost=_cost,
     family="linalg",
 )
@@ -133,7 +133,7 @@ convolution_input: Op = Op(
         lambda g, y, window, groups: convolution(g, y, window, groups),
         lambda g, x, window, groups: convolution_weight(g, x, window, groups),
     ),
-    prepare=checked(_prepare_input, _infer_input),
+    prepare=check_specs(_prepare_input, _infer_input),
     cost=_cost_input,
     family="linalg",
 )
@@ -145,7 +145,7 @@ convolution_weight: Op = Op(
         lambda g, x_shape, y, window, groups: convolution_input(y, g, x_shape[2:], window, groups),
         lambda g, x, window, groups: convolution(x, g, window, groups),
     ),
-    prepare=checked(_prepare, _infer_weight),
+    prepare=check_specs(_prepare, _infer_weight),
     cost=_cost_weight,
     family="linalg",
 )
@@ -222,7 +222,7 @@ def conv_transpose1d(
     M is (L - 1) * stride - 2 * padding + dilation * (K - 1) + 1 + output_padding; the batch axis may be missing.
     Raises ShapeError.
     """
-    return _transposed(1, x, weight, bias, (stride, padding, dilation), output_padding, groups)
+    return _transpose_convolution(1, x, weight, bias, (stride, padding, dilation), output_padding, groups)
 
 
 @composite
@@ -234,7 +234,7 @@ def conv_transpose2d(
 
     Sizes as in `conv_transpose1d`. Each option is a number or one per axis. Raises ShapeError.
     """
-    return _transposed(2, x, weight, bias, (stride, padding, dilation), output_padding, groups)
+    return _transpose_convolution(2, x, weight, bias, (stride, padding, dilation), output_padding, groups)
 
 
 @composite
@@ -243,10 +243,10 @@ def conv_transpose3d(
     output_padding: PerAxis = 0, groups: int = 1, dilation: PerAxis = 1,
 ) -> Array:  # fmt: skip
     """The adjoint of `conv3d`: x f[N, C, D, H, W] with weight f[C, F / groups, J, K, L]. Raises ShapeError."""
-    return _transposed(3, x, weight, bias, (stride, padding, dilation), output_padding, groups)
+    return _transpose_convolution(3, x, weight, bias, (stride, padding, dilation), output_padding, groups)
 
 
-def _transposed(
+def _transpose_convolution(
     rank: int, x: Array, weight: Array, bias: Array, options: tuple[Any, Any, Any], output_padding: PerAxis, groups: int
 ) -> Array:
     stride, padding, dilation = options

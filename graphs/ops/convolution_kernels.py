@@ -25,7 +25,7 @@ import numpy as np
 
 from graphs.op import Array, Kernel
 from graphs.ops.shapes import SINGLE, is_half
-from graphs.ops.sums import rounded
+from graphs.ops.sums import round_to_dtype
 from graphs.ops.windows import Window, counts, taps
 
 UNFOLDED = 1 << 20
@@ -48,7 +48,7 @@ def _in_single(kernel: Kernel) -> Kernel:
         dtype = np.result_type(x, y)
         if not is_half(dtype):
             return kernel(x, y, out=out, **options)
-        return rounded(kernel(x.astype(SINGLE), y.astype(SINGLE), **options), dtype, out)
+        return round_to_dtype(kernel(x.astype(SINGLE), y.astype(SINGLE), **options), dtype, out)
 
     return wider
 
@@ -94,7 +94,7 @@ def convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: 
     length = window[0][0]
     totals = np.zeros((length, groups, terms // length, features), out.dtype)
     for block, shifted in _strips(x, window, groups):
-        cotangents = _turned(g[block].reshape(-1, groups, features, shifted[0].shape[-1]), terms)
+        cotangents = _features_last(g[block].reshape(-1, groups, features, shifted[0].shape[-1]), terms)
         for total, strip in zip(totals, shifted, strict=True):
             total += np.add.reduce(np.matmul(strip, cotangents), 0)
     by_row = totals.reshape(length, groups, out.shape[1], math.prod(part[0] for part in window[1:]), features)
@@ -136,7 +136,7 @@ def _by_rows(x: Array, window: Window, groups: int) -> tuple[Array, Window]:
     return x[:, :, np.newaxis], ((1, 1, 0, 0, 1), *window)
 
 
-def _turned(cotangents: Array, terms: int) -> Array:
+def _features_last(cotangents: Array, terms: int) -> Array:
     """[..., features, windows] as [..., windows, features]: contiguous where the product gains more than that costs."""
     turned = cotangents.swapaxes(-1, -2)
     return np.ascontiguousarray(turned) if terms >= TURNED_TERMS and turned.shape[-2] <= TURNED_WINDOWS else turned

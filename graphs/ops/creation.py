@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from graphs import dims, dispatch, promotion
 from graphs.dims import Dim, Shape, Size
-from graphs.errors import DTypeError, ShapeError, placed
+from graphs.errors import DTypeError, ShapeError, add_context
 from graphs.op import Array, Op, Prepared
 from graphs.ops.dtypes import check_device
 from graphs.ops.families import composite
 from graphs.ops.movement import astype, identity, stack
-from graphs.ops.shapes import as_count, as_shape, dtype_of, shape_of, stored
-from graphs.promotion import held
+from graphs.ops.shapes import as_count, as_shape, dtype_of, shape_of, store
+from graphs.promotion import check_dtype
 from graphs.spec import TensorSpec
 
 __all__ = [
@@ -29,8 +29,8 @@ DType = npt.DTypeLike | None
 
 def _prepare_full(shape: Any, fill_value: float, dtype: DType = None, device: Any = None) -> Prepared:
     check_device(device)
-    kind = held(np.asarray(fill_value).dtype)
-    kind = kind if dtype is None else held(np.dtype(dtype))
+    kind = check_dtype(np.asarray(fill_value).dtype)
+    kind = kind if dtype is None else check_dtype(np.dtype(dtype))
     return (), {"shape": as_shape(shape), "value": fill_value, "dtype": kind}
 
 
@@ -56,14 +56,14 @@ def _prepare_arange(
         raise ShapeError("a step of 0 never arrives; use a step that is positive or negative")
     whole = all(isinstance(v, (int, np.integer, Dim)) for v in (first, last, step))
     kind = np.dtype(np.int64 if whole else np.float64) if dtype is None else np.dtype(dtype)
-    return (), {"start": first, "stop": last, "step": step, "dtype": held(kind)}
+    return (), {"start": first, "stop": last, "step": step, "dtype": check_dtype(kind)}
 
 
 def _arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any], out: Array = None) -> Array:
     """The numbers from `start` (0) up to `stop`, which may be symbolic, `step` apart."""
     # In few bits NumPy would add up a rounded step, and end far from where it should.
     values = np.arange(start, stop, step, dtype=np.float64 if dtype.kind == "f" else dtype)
-    return stored(values.astype(dtype, copy=False), out)
+    return store(values.astype(dtype, copy=False), out)
 
 
 def _infer_arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any]) -> TensorSpec:
@@ -138,7 +138,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, *, dtype: DType =
     check_device(device)
     rows = as_count(n_rows, "the number of rows")
     columns = rows if n_cols is None else as_count(n_cols, "the number of columns")
-    return _held("eye", np.eye(rows, columns, k, dtype=dtype or np.float64))
+    return _check_dtypes("eye", np.eye(rows, columns, k, dtype=dtype or np.float64))
 
 
 @composite
@@ -147,10 +147,10 @@ def linspace(
 ) -> Array:
     """`num` evenly spaced values from `start` to `stop`, with or without the last."""
     check_device(device)
-    _held("linspace", np.asarray(start), np.asarray(stop))
+    _check_dtypes("linspace", np.asarray(start), np.asarray(stop))
     count = as_count(num, "the number of values")
     made = np.linspace(float(start), float(stop), count, endpoint=endpoint, dtype=dtype or np.float64)
-    return _held("linspace", made)
+    return _check_dtypes("linspace", made)
 
 
 def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool | None = None) -> Array:
@@ -162,7 +162,7 @@ def asarray(obj: Any, /, *, dtype: DType = None, device: Any = None, copy: bool 
     if copy is not False and isinstance(obj, (list, tuple)) and _holds_special(obj):
         obj, copy = stack([asarray(part) for part in obj]), None
     if dispatch.interpreter_of(obj) is None:
-        return _held("asarray", np.array(obj, dtype=dtype, copy=copy))
+        return _check_dtypes("asarray", np.array(obj, dtype=dtype, copy=copy))
     if dtype is not None and dtype_of(obj) != np.dtype(dtype):
         if copy is False:
             raise ValueError(f"asarray: {dtype_of(obj)} becomes {np.dtype(dtype)} only in a copy; allow one")
@@ -180,13 +180,13 @@ def _holds_special(obj: Any) -> bool:
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
     """The array behind anything that speaks DLPack, sharing its memory where it can."""
     check_device(device)
-    return _held("from_dlpack", np.from_dlpack(x, copy=copy))
+    return _check_dtypes("from_dlpack", np.from_dlpack(x, copy=copy))
 
 
-def _held(name: str, array: Array, *others: Array) -> Array:
+def _check_dtypes(name: str, array: Array, *others: Array) -> Array:
     """An array itself, if tensors may have its dtype and those of the others."""
     try:
         promotion.check_operands((array, *others))
     except DTypeError as error:
-        raise placed(error, name, "") from None
+        raise add_context(error, name, "") from None
     return array

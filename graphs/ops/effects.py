@@ -140,7 +140,7 @@ require_op: Op = _effect("require", _require, _infer_require)
 breakpoint_op: Op = _effect("breakpoint", _stop, _infer_stop)
 
 
-def _observed(x: Array, *, label: str, line: str, out: Array = None) -> Array:
+def _print_cotangent(x: Array, *, label: str, line: str, out: Array = None) -> Array:
     """The same values, whose cotangent is printed when backward comes to it."""
     if out is None:
         return x.view()
@@ -148,16 +148,16 @@ def _observed(x: Array, *, label: str, line: str, out: Array = None) -> Array:
     return out
 
 
-def _shown(g: Array, label: str, line: str) -> Array:
+def _show_gradient(g: Array, label: str, line: str) -> Array:
     print_op.apply((g,), {"label": f"gradient of {label or 'value'}", "line": line})
     return g
 
 
 observe: Op = movement(
     "observe",
-    _observed,
+    _print_cotangent,
     lambda x, *, label, line: x,
-    lambda g, label, line: _shown(g, label, line),
+    lambda g, label, line: _show_gradient(g, label, line),
     prepare=lambda x, /, **attrs: ((as_operand(x),), attrs),
     view=True,
 )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from graphs import dims
 from graphs.dims import Size
-from graphs.errors import DTypeError, GraphError, ShapeError, located, placed
+from graphs.errors import DTypeError, GraphError, ShapeError, add_context, locate
 from graphs.op import Array
 from graphs.ops.dtypes import result_type
 from graphs.ops.elementwise import multiply
@@ -44,24 +44,22 @@ def einsum(subscripts: str, /, *operands: Array) -> Array:
     subscripts that are no string.
     """
     if not isinstance(subscripts, str):
-        raise DTypeError(
-            located(f"einsum: subscripts are a string, not {type(subscripts).__name__}; write 'ij,jk->ik'")
-        )
+        raise DTypeError(locate(f"einsum: subscripts are a string, not {type(subscripts).__name__}; write 'ij,jk->ik'"))
     values = [as_operand(o) for o in operands]
     try:
-        inputs, output = _parsed(subscripts, [len(shape_of(v)) for v in values])
+        inputs, output = _parse_subscripts(subscripts, [len(shape_of(v)) for v in values])
         dtype = result_type(*values)
         terms = [_without_repeats(Term(cast(v, dtype), labels)) for v, labels in zip(values, inputs, strict=True)]
         _check_sizes(terms)
-        return _contracted(terms, output)
+        return _contract(terms, output)
     except GraphError as error:
-        raise placed(error, "einsum", ", ".join([repr(subscripts), *(repr(spec_of(v)) for v in values)])) from None
+        raise add_context(error, "einsum", ", ".join([repr(subscripts), *(repr(spec_of(v)) for v in values)])) from None
 
 
 # Reading the subscripts -----------------------------------------------------------------------------------------
 
 
-def _parsed(subscripts: str, ndims: Sequence[int]) -> tuple[list[tuple[Label, ...]], tuple[Label, ...]]:
+def _parse_subscripts(subscripts: str, ndims: Sequence[int]) -> tuple[list[tuple[Label, ...]], tuple[Label, ...]]:
     """The labels of each input and of the output."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     parts = left.split(",")
@@ -117,15 +115,15 @@ def _check_sizes(terms: Sequence[Term]) -> None:
 # Contracting ----------------------------------------------------------------------------------------------------
 
 
-def _contracted(terms: list[Term], output: tuple[Label, ...]) -> Array:
+def _contract(terms: list[Term], output: tuple[Label, ...]) -> Array:
     while len(terms) > 1:
         i, j = _cheapest_pair(terms, output)
         first, second, rest = terms[i], terms[j], [t for n, t in enumerate(terms) if n not in (i, j)]
         wanted = set(output).union(*(term.labels for term in rest))
-        first, second = _summed(first, wanted | set(second.labels)), _summed(second, wanted | set(first.labels))
+        first, second = _sum_out(first, wanted | set(second.labels)), _sum_out(second, wanted | set(first.labels))
         terms = [*rest, _product(first, second, wanted)]
-    last = _summed(terms[0], set(output))
-    return _ordered(last.array, [last.labels.index(label) for label in output])
+    last = _sum_out(terms[0], set(output))
+    return _order_axes(last.array, [last.labels.index(label) for label in output])
 
 
 def _cheapest_pair(terms: Sequence[Term], output: tuple[Label, ...]) -> tuple[int, int]:
@@ -144,7 +142,7 @@ def _cheapest_pair(terms: Sequence[Term], output: tuple[Label, ...]) -> tuple[in
     return min(pairs, key=growth)
 
 
-def _summed(term: Term, wanted: set[Label]) -> Term:
+def _sum_out(term: Term, wanted: set[Label]) -> Term:
     """The term summed over the labels that nothing else needs."""
     axes = tuple(a for a, label in enumerate(term.labels) if label not in wanted)
     return Term(_sum(term.array, axes), tuple(label for label in term.labels if label in wanted)) if axes else term
@@ -166,7 +164,7 @@ def _product(first: Term, second: Term, wanted: set[Label]) -> Term:
     if summed and (rows or columns):
         return _matrix_product(first, second, batch, rows, columns, summed)
     labels = (*batch, *rows, *columns, *summed)
-    product = multiply(_aligned(first, labels), _aligned(second, labels))
+    product = multiply(_align_axes(first, labels), _align_axes(second, labels))
     kept = len(labels) - len(summed)
     return Term(_sum(product, tuple(range(kept, len(labels)))) if summed else product, labels[:kept])
 
@@ -176,10 +174,10 @@ def _matrix_product(
 ) -> Term:
     """batch, rows, summed times batch, summed, columns: each group of labels one axis, each of the batch its own."""
     inner = [_joint_size(label, first, second) for label in summed]
-    left = _grouped(_stretched(first, summed, inner), batch, rows, summed)
-    right = _grouped(_stretched(second, summed, inner), batch, summed, columns)
+    left = _group_axes(_stretch(first, summed, inner), batch, rows, summed)
+    right = _group_axes(_stretch(second, summed, inner), batch, summed, columns)
     sizes = [_joint_size(label, first, second) for label in (*batch, *rows, *columns)]
-    return Term(_reshaped(matmul(left, right), sizes), (*batch, *rows, *columns))
+    return Term(_reshape_if_needed(matmul(left, right), sizes), (*batch, *rows, *columns))
 
 
 def _joint_size(label: Label, first: Term, second: Term) -> Size:
@@ -187,31 +185,31 @@ def _joint_size(label: Label, first: Term, second: Term) -> Size:
     return second.size(label) if dims.same(size, 1) else size
 
 
-def _stretched(term: Term, labels: list[Label], sizes: list[Size]) -> Term:
+def _stretch(term: Term, labels: list[Label], sizes: list[Size]) -> Term:
     """The term with axes of size 1 copied along labels that are summed with a longer axis."""
     joint = dict(zip(labels, sizes, strict=True))
     shape = tuple(joint.get(label, term.size(label)) for label in term.labels)
     return term if dims.same_shape(shape, shape_of(term.array)) else Term(broadcast_to(term.array, shape), term.labels)
 
 
-def _grouped(term: Term, batch: list[Label], *groups: list[Label]) -> Array:
+def _group_axes(term: Term, batch: list[Label], *groups: list[Label]) -> Array:
     """The axes of the batch, then one for each group; a vector when there is no batch and a group is empty."""
     order = [term.labels.index(label) for label in (*batch, *(label for group in groups for label in group))]
-    array = _ordered(term.array, order)
+    array = _order_axes(term.array, order)
     filled = groups if batch else [group for group in groups if group]
     merged = [dims.product(term.size(label) for label in group) for group in filled]
-    return _reshaped(array, [*(term.size(label) for label in batch), *merged])
+    return _reshape_if_needed(array, [*(term.size(label) for label in batch), *merged])
 
 
-def _aligned(term: Term, labels: Sequence[Label]) -> Array:
+def _align_axes(term: Term, labels: Sequence[Label]) -> Array:
     """The term with its axes in the order of `labels`, and size 1 for those it does not have."""
     order = [term.labels.index(label) for label in labels if label in term.labels]
-    return _reshaped(_ordered(term.array, order), [term.size(label) for label in labels])
+    return _reshape_if_needed(_order_axes(term.array, order), [term.size(label) for label in labels])
 
 
-def _ordered(array: Array, order: list[int]) -> Array:
+def _order_axes(array: Array, order: list[int]) -> Array:
     return array if order == list(range(len(order))) else permute_dims(array, order)
 
 
-def _reshaped(array: Array, shape: Sequence[Size]) -> Array:
+def _reshape_if_needed(array: Array, shape: Sequence[Size]) -> Array:
     return array if dims.same_shape(shape_of(array), shape) else reshape(array, shape)

@@ -40,10 +40,10 @@ _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 def select(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
     """x where the condition holds, else y: `where(condition, x, y)`. `out` may be an operand."""
     if type(x) is not type(y) and np.size(condition) > _FEW_SELECTED:  # a number beside an array is of its dtype
-        x, y = promotion.typed(x, (y,)), promotion.typed(y, (x,))
+        x, y = promotion.weak_to_array(x, (y,)), promotion.weak_to_array(y, (x,))
     bits = _BITS.get(x.dtype.itemsize) if _alike(condition, x, y) else None
     if bits is None or max(condition.size, x.size, y.size) <= _SMALL:
-        return _copied(condition, x, y, out)
+        return _where_by_copy(condition, x, y, out)
     if out is None:
         out = np.empty(_shape(condition.shape, x.shape, y.shape), x.dtype)
     target, kept, other = out.view(bits), x.view(bits), y.view(bits)
@@ -69,7 +69,7 @@ def _alike(condition: Array, x: Array, y: Array) -> bool:
     return arrays and x.dtype == y.dtype and condition.dtype == np.bool_
 
 
-def _copied(condition: Array, x: Array, y: Array, out: Array) -> Array:
+def _where_by_copy(condition: Array, x: Array, y: Array, out: Array) -> Array:
     """The same for few elements, for mixed dtypes, and for those that are wider than an integer."""
     if out is None:
         return np.where(condition, x, y)
@@ -255,7 +255,7 @@ def _has_lanes(x: Array) -> bool:
 def _logaddexp(x: Array, y: Array, out: Array = None) -> Array:
     """log(exp(x) + exp(y)), without overflow."""
     if type(x) is not type(y):  # a number beside an array is of its dtype
-        x, y = promotion.typed(x, (y,)), promotion.typed(y, (x,))
+        x, y = promotion.weak_to_array(x, (y,)), promotion.weak_to_array(y, (x,))
     if not (_has_lanes(x) and _has_lanes(y)) or max(x.size, y.size) <= _FEW:
         return np.logaddexp(x, y, out=out)
     with np.errstate(invalid="ignore"):  # of two equal infinities
@@ -356,8 +356,8 @@ atanh: Op = elementwise(
 maximum: Op = elementwise(
     "maximum",
     np.maximum,
-    lambda g, x, y: where(less(x, y), 0, _halved_on_ties(g, x, y)),
-    lambda g, x, y: where(less(y, x), 0, _halved_on_ties(g, x, y)),
+    lambda g, x, y: where(less(x, y), 0, _halve_on_ties(g, x, y)),
+    lambda g, x, y: where(less(y, x), 0, _halve_on_ties(g, x, y)),
     zero_safe=True,
     doc="The larger of x and y; a tie gives half of the gradient to each.",
     exact=True,
@@ -366,8 +366,8 @@ maximum: Op = elementwise(
 minimum: Op = elementwise(
     "minimum",
     np.minimum,
-    lambda g, x, y: where(less(y, x), 0, _halved_on_ties(g, x, y)),
-    lambda g, x, y: where(less(x, y), 0, _halved_on_ties(g, x, y)),
+    lambda g, x, y: where(less(y, x), 0, _halve_on_ties(g, x, y)),
+    lambda g, x, y: where(less(x, y), 0, _halve_on_ties(g, x, y)),
     zero_safe=True,
     doc="The smaller of x and y; a tie gives half of the gradient to each.",
     exact=True,
@@ -393,7 +393,7 @@ fmin: Op = elementwise(
 )
 
 
-def _halved_on_ties(g: Array, x: Array, y: Array) -> Array:
+def _halve_on_ties(g: Array, x: Array, y: Array) -> Array:
     return where(equal(x, y), divide(g, 2), g)
 
 

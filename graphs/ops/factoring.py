@@ -34,14 +34,14 @@ from graphs.ops.elementwise import (
     where,
 )
 from graphs.ops.families import composite
-from graphs.ops.linalg import matmul, transposed
+from graphs.ops.linalg import matmul, transpose_matrix
 from graphs.ops.movement import astype, concat, expand_dims, matrix_transpose, pad
 from graphs.ops.shapes import as_operand, integral, new_shape
 from graphs.ops.slicing import getitem
 from graphs.ops.solving import (
-    cubed,
+    cubic_cost,
     matrices,
-    mirrored,
+    mirror_lower,
     signed_log_det,
     solve_matrices,
     solver,
@@ -114,11 +114,11 @@ def _eigh_rule(g: Array, out: Array) -> Array:
     """Giles, Collected matrix derivative results (2008), section 3.1; the result is made symmetric."""
     values, vectors = _row(out, 0), _rows(out, 1)
     apart = subtract(expand_dims(values, -2), expand_dims(values, -1))
-    turns = matmul(transposed(vectors), _rows(g, 1))
+    turns = matmul(transpose_matrix(vectors), _rows(g, 1))
     same = _diagonal_places(apart)
     inner = where(same, expand_dims(_row(g, 0), -2), _quotient(where(same, 0, turns), apart))
-    whole = matmul(matmul(vectors, inner), transposed(vectors))
-    return multiply(add(whole, transposed(whole)), 0.5)
+    whole = matmul(matmul(vectors, inner), transpose_matrix(vectors))
+    return multiply(add(whole, transpose_matrix(whole)), 0.5)
 
 
 packed_eigh: Op = solver(
@@ -126,7 +126,7 @@ packed_eigh: Op = solver(
     _eigh,
     _infer_eigh,
     _eigh_rule,
-    flops=lambda x: cubed(x) * 9,
+    flops=lambda x: cubic_cost(x) * 9,
     doc="The eigenvalues of symmetric matrices, ascending, in a first row; below it the eigenvectors, as columns.",
 )
 
@@ -173,24 +173,24 @@ def _svd_rule(g: Array, x_shape: Any, out: Array) -> Array:
     row, column = expand_dims(s, -2), expand_dims(s, -1)
     apart = multiply(subtract(row, column), add(row, column))
     same = _diagonal_places(apart)
-    inner_u, outer_u = _turned(_rows(g, 1, cut), u, row, apart, same)
-    inner_v, outer_v = _turned(_rows(g, cut), v, row, apart, same)
+    inner_u, outer_u = _rotations(_rows(g, 1, cut), u, row, apart, same)
+    inner_v, outer_v = _rotations(_rows(g, cut), v, row, apart, same)
     inner = add(multiply(inner_u, row), multiply(column, inner_v))
-    whole = matmul(matmul(u, where(same, expand_dims(_row(g, 0), -2), inner)), transposed(v))
+    whole = matmul(matmul(u, where(same, expand_dims(_row(g, 0), -2), inner)), transpose_matrix(v))
     if outer_u is not None:
-        whole = add(whole, matmul(outer_u, transposed(v)))
-    return whole if outer_v is None else add(whole, matmul(u, transposed(outer_v)))
+        whole = add(whole, matmul(outer_u, transpose_matrix(v)))
+    return whole if outer_v is None else add(whole, matmul(u, transpose_matrix(outer_v)))
 
 
-def _turned(g: Array, vectors: Array, s: Array, apart: Array, same: Array) -> tuple[Array, Array | None]:
+def _rotations(g: Array, vectors: Array, s: Array, apart: Array, same: Array) -> tuple[Array, Array | None]:
     """What a cotangent of singular vectors asks for: turns among them, and turns out of the space that they span.
 
     There is nothing outside where the vectors are as many as their elements.
     """
-    turns = matmul(transposed(vectors), g)
+    turns = matmul(transpose_matrix(vectors), g)
     # Not less its transpose before it is divided: what belongs to equal singular values would cancel, and seem right.
     inner = _quotient(where(same, 0, turns), apart)
-    inner = add(inner, transposed(inner))
+    inner = add(inner, transpose_matrix(inner))
     if dims.same(*vectors.shape[-2:]):
         return inner, None
     return inner, _quotient(subtract(g, matmul(vectors, turns)), s)
@@ -235,7 +235,7 @@ complement: Op = solver(
 )
 
 
-def _completed(x: Array) -> Array:
+def _complete_basis(x: Array) -> Array:
     """Orthonormal columns and as many more as make them square."""
     return x if dims.same(*x.shape[-2:]) else concat([x, complement(x)], axis=-1)
 
@@ -254,7 +254,7 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
     whole = packed_svd(x)
     u, v = _rows(whole, 1, cut), _rows(whole, cut)
     if full_matrices:
-        u, v = _completed(u), _completed(v)
+        u, v = _complete_basis(u), _complete_basis(v)
     return SVDResult(u, _row(whole, 0), matrix_transpose(v))
 
 
@@ -302,8 +302,8 @@ def _qr_rule(g: Array, x_shape: Any, out: Array) -> Array:
     """Walter and Lehmann, Algorithmic differentiation of linear algebra functions (2010), section 3."""
     cut = x_shape[-1]
     r, q = _rows(out, 0, cut), _rows(out, cut)
-    turns = subtract(matmul(r, transposed(_rows(g, 0, cut))), matmul(transposed(_rows(g, cut)), q))
-    return transposed(solve_matrices(r, transposed(add(_rows(g, cut), matmul(q, mirrored(turns))))))
+    turns = subtract(matmul(r, transpose_matrix(_rows(g, 0, cut))), matmul(transpose_matrix(_rows(g, cut)), q))
+    return transpose_matrix(solve_matrices(r, transpose_matrix(add(_rows(g, cut), matmul(q, mirror_lower(turns))))))
 
 
 packed_qr: Op = solver(
@@ -337,7 +337,7 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
     q, r = _factors(x, columns)
     if mode == "reduced" or dims.same(rows, columns):
         return QRResult(q, r)
-    return QRResult(_completed(q), pad(r, [(0, 0)] * (len(x.shape) - 2) + [(0, rows - columns), (0, 0)]))
+    return QRResult(_complete_basis(q), pad(r, [(0, 0)] * (len(x.shape) - 2) + [(0, rows - columns), (0, 0)]))
 
 
 def _factors(x: Array, columns: Any) -> QRResult:
@@ -403,18 +403,21 @@ def _rule(g: Array, x_shape: Any, out: Array) -> Array:
     g_square, g_right, g_below = part(g, inside, inside), part(g, inside, beyond), part(g, beyond, inside)
     right, below = part(factors, inside, beyond), part(factors, beyond, inside)
     of_lower = subtract(
-        matmul(transposed(lower), triangle(g_square, upper=False, strict=True)), matmul(g_right, transposed(right))
+        matmul(transpose_matrix(lower), triangle(g_square, upper=False, strict=True)),
+        matmul(g_right, transpose_matrix(right)),
     )
-    of_upper = subtract(matmul(triangle(g_square, upper=True), transposed(upper)), matmul(transposed(below), g_below))
+    of_upper = subtract(
+        matmul(triangle(g_square, upper=True), transpose_matrix(upper)), matmul(transpose_matrix(below), g_below)
+    )
     inner = add(triangle(of_lower, upper=False, strict=True), triangle(of_upper, upper=True))
-    beside = solve_matrices(transposed(lower), concat([_divided(inner, upper), g_right], axis=-1))
-    whole = beside if dims.same(count, rows) else concat([beside, _divided(g_below, upper)], axis=-2)
+    beside = solve_matrices(transpose_matrix(lower), concat([_divide_by_upper(inner, upper), g_right], axis=-1))
+    whole = beside if dims.same(count, rows) else concat([beside, _divide_by_upper(g_below, upper)], axis=-2)
     return matmul(permutation_matrix(permutation_of(pivots_of(out, count), size=rows), out.dtype), whole)
 
 
-def _divided(x: Array, upper: Array) -> Array:
+def _divide_by_upper(x: Array, upper: Array) -> Array:
     """x @ inv(upper).mT."""
-    return transposed(solve_matrices(upper, transposed(x)))
+    return transpose_matrix(solve_matrices(upper, transpose_matrix(x)))
 
 
 packed_lu: Op = solver(
@@ -460,7 +463,7 @@ leading_definite: Op = solver(
     "leading_definite",
     _definite,
     _infer_count,
-    flops=lambda x: cubed(x) * 2 // 3,
+    flops=lambda x: cubic_cost(x) * 2 // 3,
     doc="How many of the first rows and columns of symmetric matrices make a positive definite one.",
 )
 

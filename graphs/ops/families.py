@@ -10,8 +10,8 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Size
-from graphs.dispatch import described
-from graphs.errors import DTypeError, GraphError, ShapeError, placed
+from graphs.dispatch import describe_operand
+from graphs.errors import DTypeError, GraphError, ShapeError, add_context
 from graphs.op import Kernel, Op, Prepare, Prepared, Vjp
 from graphs.ops.shapes import Axis, as_operand, positive_axes, reduced_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
@@ -28,21 +28,21 @@ def composite(function: F) -> F:
         try:
             return function(*args, **options)
         except GraphError as error:
-            raise placed(error, function.__name__, described(args[0]) if args else "") from None
+            raise add_context(error, function.__name__, describe_operand(args[0]) if args else "") from None
 
     return cast(F, call)
 
 
-def checked(prepare: Prepare, infer: Callable[..., TensorSpec]) -> Prepare:
+def check_specs(prepare: Prepare, infer: Callable[..., TensorSpec]) -> Prepare:
     """A `prepare` that asks `infer` too, for an op whose kernel takes shapes that it must refuse in every engine."""
 
     @functools.wraps(prepare)
-    def asked(*args: Any, **attrs: Any) -> Prepared:
+    def prepare_and_check(*args: Any, **attrs: Any) -> Prepared:
         inputs, attributes = prepare(*args, **attrs)
         infer(*map(spec_of, inputs), **attributes)
         return inputs, attributes
 
-    return asked
+    return prepare_and_check
 
 
 def elementwise(

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs.errors import NotDifferentiableError, located
+from graphs.errors import NotDifferentiableError, locate
 from graphs.op import Array, Kernel, Op, TorchName
 from graphs.ops.elementwise import (
     add,
@@ -242,10 +242,10 @@ def _stdtr(n: Array, t: Array) -> Array:
     return np.where(t < 0, tail, 1 - tail)
 
 
-def unknown(g: Array) -> Array:
+def no_gradient_rule(g: Array) -> Array:
     """The rule of an argument whose gradient is not known. Raises NotDifferentiableError."""
     raise NotDifferentiableError(
-        located("this function has a gradient in its last argument alone; stop_gradient the others")
+        locate("this function has a gradient in its last argument alone; stop_gradient the others")
     )
 
 
@@ -291,7 +291,7 @@ polygamma: Op = elementwise(
 gammainc: Op = elementwise(
     "gammainc",
     in_doubles(lambda a, x: _gammas(a, x)[0]),
-    unknown,
+    no_gradient_rule,
     lambda g, x, y: multiply(g, _gamma_density(x, y)),
     dtype=_floating,
     flops=1000,
@@ -301,7 +301,7 @@ gammainc: Op = elementwise(
 gammaincc: Op = elementwise(
     "gammaincc",
     in_doubles(lambda a, x: _gammas(a, x)[1]),
-    unknown,
+    no_gradient_rule,
     lambda g, x, y: negative(multiply(g, _gamma_density(x, y))),
     dtype=_floating,
     flops=1000,
@@ -311,8 +311,8 @@ gammaincc: Op = elementwise(
 betainc: Op = elementwise(
     "betainc",
     in_doubles(_betainc),
-    unknown,
-    unknown,
+    no_gradient_rule,
+    no_gradient_rule,
     lambda g, x, y, z: multiply(g, _beta_density(x, y, z)),
     dtype=_floating,
     flops=1000,
@@ -321,7 +321,7 @@ betainc: Op = elementwise(
 stdtr: Op = elementwise(
     "stdtr",
     in_doubles(_stdtr),
-    unknown,
+    no_gradient_rule,
     lambda g, x, y: multiply(g, _t_density(x, y)),
     dtype=_floating,
     flops=1000,
@@ -330,7 +330,7 @@ stdtr: Op = elementwise(
 zeta: Op = elementwise(
     "zeta",
     in_doubles(_hurwitz),
-    unknown,
+    no_gradient_rule,
     lambda g, x, y: negative(multiply(g, multiply(x, zeta(add(x, 1), y)))),
     dtype=_floating,
     flops=300,

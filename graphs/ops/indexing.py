@@ -18,9 +18,9 @@ from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, full
 from graphs.ops.elementwise import equal, where
-from graphs.ops.families import checked, composite, movement
+from graphs.ops.families import check_specs, composite, movement
 from graphs.ops.movement import broadcast_to, cast, moveaxis, reshape
-from graphs.ops.shapes import as_operand, dtype_of, filled, integral, new_shape, positive_axis, shape_of, stored
+from graphs.ops.shapes import as_operand, dtype_of, fill, integral, new_shape, positive_axis, shape_of, store
 from graphs.ops.slicing import check_fits, complete_key, getitem, is_basic, result_shape
 from graphs.ops.slicing import setitem as set_basic
 from graphs.spec import TensorSpec, broadcast_shapes
@@ -128,7 +128,7 @@ def _flat_index(*positions: Array, sizes: tuple[int, ...], out: Array = None) ->
         if not flat.size:  # nothing is picked: as in NumPy, no position is looked at
             break
         flat = flat * size + _from_front(position, size)
-    return flat if out is None else stored(flat, out)
+    return flat if out is None else store(flat, out)
 
 
 def _from_front(position: Array, size: int) -> Array:
@@ -152,7 +152,7 @@ flat_index: Op = Op(
     "flat_index",
     _flat_index,
     _infer_flat,
-    prepare=checked(
+    prepare=check_specs(
         lambda *positions, sizes: (tuple(map(as_operand, positions)), {"sizes": new_shape(sizes)}), _infer_flat
     ),
     cost=lambda *positions, sizes, out: out.size * len(positions) * 2,
@@ -169,9 +169,9 @@ def setitem(x: Array, value: Array, key: Any) -> Array:
     x, key = as_operand(x), _as_index(key)
     value = cast(as_operand(value), dtype_of(x))
     if hasattr(key, "dtype") and key.dtype.kind == "b":
-        fitted = _fitted(value, shape_of(x)[len(shape_of(key)) :])
+        fitted = _uniform_value(value, shape_of(x)[len(shape_of(key)) :])
         if fitted is not None:
-            return where(_over_last_axes(key, x), fitted, x)
+            return where(_expand_mask(key, x), fitted, x)
     unmasked = _expanded_masks(key)[0]
     if all(map(is_basic, unmasked)):
         entries = complete_key(unmasked, len(shape_of(x)))
@@ -188,7 +188,7 @@ def _without_ones(value: Array, ndim: int) -> Array:
     return reshape(value, shape[extra:]) if extra and all(dims.same(s, 1) for s in shape[:extra]) else value
 
 
-def _fitted(value: Array, shape: Shape) -> Array | None:
+def _uniform_value(value: Array, shape: Shape) -> Array | None:
     """A value that is the same for every element of this shape that a mask selects; None when it is not."""
     value = _without_ones(value, len(shape))
     if len(shape_of(value)) > len(shape):
@@ -197,7 +197,7 @@ def _fitted(value: Array, shape: Shape) -> Array | None:
     return value
 
 
-def _over_last_axes(mask: Array, x: Array) -> Array:
+def _expand_mask(mask: Array, x: Array) -> Array:
     shape, picked = shape_of(x), shape_of(mask)
     for length, size in zip(picked, shape, strict=False):
         _check_mask(length, size)
@@ -223,7 +223,7 @@ def _front(array: Array, axis: int, count: int = 1) -> Array:
 
 def _scatter_add(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
     """Zeros of `shape` with the slices of g added at `indices` along `axis`: the adjoint of take."""
-    out = np.zeros(shape, g.dtype) if out is None else filled(shape, g.dtype, 0, out)
+    out = np.zeros(shape, g.dtype) if out is None else fill(shape, g.dtype, 0, out)
     if axis == 0 or not _add_by_turns(out, axis, indices, g):
         _add_rows(_front(out, axis), indices, _front(g, axis, indices.ndim))
     return out
@@ -305,7 +305,7 @@ take: Op = movement(
     _infer_take,
     lambda g, y, x_shape, axis: scatter_add(g, y, x_shape, axis),
     None,
-    prepare=checked(_prepare_take, _infer_take),
+    prepare=check_specs(_prepare_take, _infer_take),
     doc="The slices of x at integer `indices` along one axis; negative indices count from the end.",
     zero_safe=True,
     gathers=True,
@@ -327,7 +327,7 @@ scatter_add: Op = movement(
     _infer_scatter_add,
     lambda g, y, axis: take(g, y, axis),
     None,
-    prepare=checked(
+    prepare=check_specs(
         lambda g, indices, /, shape, axis: (
             (as_operand(g), as_operand(indices)),
             {"shape": new_shape(shape), "axis": positive_axis(axis, len(new_shape(shape)))},
@@ -353,7 +353,7 @@ def _infer_scatter(x: TensorSpec, indices: TensorSpec, values: TensorSpec, *, ax
 
 def _scatter(x: Array, indices: Array, values: Array, *, axis: int, out: Array = None) -> Array:
     """A copy of x with `values` in place of its slices at integer `indices` along an axis; the last of equals wins."""
-    out = np.array(x) if out is None else stored(x, out)
+    out = np.array(x) if out is None else store(x, out)
     _front(out, axis)[indices] = _front(values, axis, indices.ndim)
     return out
 
@@ -365,7 +365,7 @@ scatter: Op = movement(
     lambda g, y, z_shape, axis: scatter(g, y, full(z_shape, 0, g.dtype), axis),
     None,
     lambda g, y, axis: _of_the_last(g, y, axis),
-    prepare=checked(_prepare_scatter, _infer_scatter),
+    prepare=check_specs(_prepare_scatter, _infer_scatter),
     broadcasts=True,  # the cotangent of the values is cast back to their dtype
     zero_safe=True,
     fails="raises",
@@ -393,10 +393,12 @@ def _prepare_along(x: Array, indices: Array, /, axis: int = -1) -> Prepared:
         others = broadcast_shapes((*shape[:at], 1, *shape[at + 1 :]), (*picked[:at], 1, *picked[at + 1 :]))
     except ShapeError:
         return (x, indices), attrs  # which `infer` and the kernel refuse
-    return tuple(_widened(a, (*others[:at], shape_of(a)[at], *others[at + 1 :])) for a in (x, indices)), attrs
+    return tuple(
+        _broadcast_if_needed(a, (*others[:at], shape_of(a)[at], *others[at + 1 :])) for a in (x, indices)
+    ), attrs
 
 
-def _widened(x: Array, shape: Shape) -> Array:
+def _broadcast_if_needed(x: Array, shape: Shape) -> Array:
     return x if dims.same_shape(shape_of(x), shape) else broadcast_to(x, shape)
 
 
@@ -412,7 +414,7 @@ def infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
 def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
     """Elements picked along one axis by an array of indices of as many axes; the other axes broadcast."""
     picked = x[places_along(x.shape, indices, axis)]
-    return picked if out is None else stored(picked, out)
+    return picked if out is None else store(picked, out)
 
 
 def _prepare_add_along(g: Array, indices: Array, /, shape: Shape, axis: int) -> Prepared:
@@ -429,7 +431,7 @@ def _infer_add_along(g: TensorSpec, indices: TensorSpec, *, shape: Shape, axis: 
 
 def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
     """Zeros of `shape` with g added at `indices` along `axis`: the adjoint of take_along_axis."""
-    out = np.zeros(shape, g.dtype) if out is None else filled(shape, g.dtype, 0, out)
+    out = np.zeros(shape, g.dtype) if out is None else fill(shape, g.dtype, 0, out)
     if out.ndim > _MOST_AXES:
         parts = [_in_three(array, axis) for array in (g, indices)]
         merged = _add_along(*parts, shape=_in_three(out, axis).shape, axis=1)
@@ -474,7 +476,7 @@ add_along_axis: Op = movement(
     _infer_add_along,
     lambda g, y, axis: take_along_axis(g, y, axis),
     None,
-    prepare=checked(_prepare_add_along, _infer_add_along),
+    prepare=check_specs(_prepare_add_along, _infer_add_along),
     zero_safe=True,
     fails="raises",
 )

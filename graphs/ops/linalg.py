@@ -92,8 +92,8 @@ def _left_rule(g: Array, x_shape: Shape, y: Array) -> Array:
     if len(x_shape) == 1:
         return squeeze(matmul(y, expand_dims(g, -1)), -1)
     if len(y.shape) == 2 < len(x_shape):
-        return reshape.apply((matmul(rows(g), transposed(y)),), {"shape": x_shape})
-    return matmul(g, transposed(y))
+        return reshape.apply((matmul(rows(g), transpose_matrix(y)),), {"shape": x_shape})
+    return matmul(g, transpose_matrix(y))
 
 
 def _right_rule(g: Array, x: Array, y_shape: Shape) -> Array:
@@ -103,7 +103,7 @@ def _right_rule(g: Array, x: Array, y_shape: Shape) -> Array:
         return squeeze(matmul(matrix_transpose(x), expand_dims(g, -1)), -1)
     if len(y_shape) == 2 < len(x.shape):
         x, g = rows(x), rows(g)
-    return matmul(transposed(x), g)
+    return matmul(transpose_matrix(x), g)
 
 
 def rows(x: Array) -> Array:
@@ -111,7 +111,7 @@ def rows(x: Array) -> Array:
     return reshape.apply((x,), {"shape": (dims.product(x.shape[:-1]), x.shape[-1])})
 
 
-def transposed(x: Array) -> Array:
+def transpose_matrix(x: Array) -> Array:
     """`matrix_transpose` of what is known to be a matrix: in backward this runs for every product."""
     return permute_dims.apply((x,), {"axes": swapped_axes(len(x.shape))})
 

@@ -41,7 +41,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def reduced(losses: Array, reduction: str, shares: Array = None) -> Array:
+def reduce_losses(losses: Array, reduction: str, shares: Array = None) -> Array:
     """All losses, their sum, or their mean: divided by the sum of the shares that they have in it, where not all are 1.
 
     Raises ShapeError for any other reduction.
@@ -56,7 +56,7 @@ def reduced(losses: Array, reduction: str, shares: Array = None) -> Array:
     return total if reduction == "sum" else divide(total, _sum(shares))
 
 
-def _weighted(losses: Array, weight: Array) -> Array:
+def _weight_losses(losses: Array, weight: Array) -> Array:
     """Losses times weights, which have no say in the dtype."""
     return losses if weight is None else multiply(losses, cast(as_operand(weight), dtype_of(losses)))
 
@@ -67,13 +67,13 @@ def _weighted(losses: Array, weight: Array) -> Array:
 @composite
 def mse_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     """(x - target) ** 2: the mean, or by `reduction` the "sum" or, with "none", each."""
-    return reduced(square(subtract(x, target)), reduction)
+    return reduce_losses(square(subtract(x, target)), reduction)
 
 
 @composite
 def l1_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     """|x - target|: the mean, or by `reduction` the "sum" or, with "none", each."""
-    return reduced(abs(subtract(x, target)), reduction)
+    return reduce_losses(abs(subtract(x, target)), reduction)
 
 
 @composite
@@ -86,7 +86,7 @@ def huber_loss(x: Array, target: Array, /, delta: float = 1.0, *, reduction: str
     size = abs(difference)
     is_near = less(size, delta)
     far = multiply(subtract(size, delta / 2), delta)
-    return reduced(where(is_near, multiply(square(where(is_near, difference, 0)), 0.5), far), reduction)
+    return reduce_losses(where(is_near, multiply(square(where(is_near, difference, 0)), 0.5), far), reduction)
 
 
 @composite
@@ -100,10 +100,10 @@ def smooth_l1_loss(x: Array, target: Array, /, beta: float = 1.0, *, reduction: 
     difference = subtract(x, target)
     size = abs(difference)
     if beta == 0:
-        return reduced(size, reduction)
+        return reduce_losses(size, reduction)
     is_near = less(size, beta)
     near = multiply(square(where(is_near, difference, 0)), 0.5 / beta)
-    return reduced(where(is_near, near, subtract(size, beta / 2)), reduction)
+    return reduce_losses(where(is_near, near, subtract(size, beta / 2)), reduction)
 
 
 # Probabilities ----------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def binary_cross_entropy(x: Array, target: Array, /, weight: Array = None, *, re
     than -100; the gradient of one that would be is 0.
     """
     losses = add(multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x))))
-    return reduced(_weighted(negative(losses), weight), reduction)
+    return reduce_losses(_weight_losses(negative(losses), weight), reduction)
 
 
 def _bounded_log(x: Array) -> Array:
@@ -137,9 +137,9 @@ def binary_cross_entropy_with_logits(
     """
     positive = softplus(negative(logits))
     if pos_weight is not None:
-        positive = _weighted(positive, add(multiply(subtract(pos_weight, 1), target), 1))
+        positive = _weight_losses(positive, add(multiply(subtract(pos_weight, 1), target), 1))
     losses = add(multiply(subtract(1, target), logits), positive)
-    return reduced(_weighted(losses, weight), reduction)
+    return reduce_losses(_weight_losses(losses, weight), reduction)
 
 
 @composite
@@ -155,7 +155,7 @@ def kl_div(x: Array, target: Array, /, *, reduction: str = "mean", log_target: b
         none = equal(target, 0)
         losses = subtract(where(none, 0, multiply(target, log(where(none, 1, target)))), multiply(target, x))
     if reduction != "batchmean":
-        return reduced(losses, reduction)
+        return reduce_losses(losses, reduction)
     if not shape_of(losses):
         raise ShapeError("'batchmean' divides by the size of the first axis, and there is none; use 'sum'")
     return mean(_sum(losses, axis=tuple(range(1, len(shape_of(losses))))))
@@ -184,7 +184,7 @@ def nll_loss(
     x = _classes_last(x, axis)
     if weight is None and ignore_index is None and reduction == "mean":
         return _nll_loss(x, labels)
-    return reduced(*_picked(x, labels, weight, ignore_index, reduction))
+    return reduce_losses(*_pick_losses(x, labels, weight, ignore_index, reduction))
 
 
 @composite
@@ -215,13 +215,13 @@ def cross_entropy(
             raise ShapeError("ignore_index is for labels that are integers; give probabilities a weight of 0")
         targets = _classes_last(labels, axis)
         losses = negative(_sum(multiply(_by_class(x, weight), targets), axis=-1))
-        return reduced(_smoothed(losses, x, weight, label_smoothing), reduction)
+        return reduce_losses(_smooth_losses(losses, x, weight, label_smoothing), reduction)
     if label_smoothing == 0:
         return nll_loss(x, labels, weight, ignore_index=ignore_index, reduction=reduction)
-    losses, reduction, shares = _picked(x, labels, weight, ignore_index, reduction)
-    losses = _smoothed(losses, x, weight, label_smoothing)
+    losses, reduction, shares = _pick_losses(x, labels, weight, ignore_index, reduction)
+    losses = _smooth_losses(losses, x, weight, label_smoothing)
     kept = losses if ignore_index is None else where(not_equal(labels, ignore_index), losses, 0)
-    return reduced(kept, reduction, shares)
+    return reduce_losses(kept, reduction, shares)
 
 
 _PLAIN = (None, "mean", 0.0, -1)
@@ -235,7 +235,7 @@ def _classes_last(x: Array, axis: int) -> Array:
 def _by_class(x: Array, weight: Array) -> Array:
     """Log probabilities times the weights of their classes."""
     _check_weight(x, weight)
-    return _weighted(x, weight)
+    return _weight_losses(x, weight)
 
 
 def _check_weight(x: Array, weight: Array) -> None:
@@ -243,7 +243,7 @@ def _check_weight(x: Array, weight: Array) -> None:
         raise ShapeError(f"weights of shape {shape_of(weight)} for {shape_of(x)[-1]} classes; give one for each class")
 
 
-def _picked(
+def _pick_losses(
     x: Array, labels: Array, weight: Array, ignore_index: int | None, reduction: str
 ) -> tuple[Array, str, Array]:
     """The loss of each label, the reduction, and the share that each has in a mean; None where all have the same."""
@@ -254,7 +254,7 @@ def _picked(
     safe = labels if kept is None else where(kept, labels, 0)
     losses = negative(squeeze(take_along_axis(x, expand_dims(safe, -1), axis=-1), -1))
     shares = None if weight is None else take(cast(as_operand(weight), dtype_of(losses)), safe)
-    losses = _weighted(losses, shares)
+    losses = _weight_losses(losses, shares)
     if kept is None:
         return losses, reduction, shares
     # Chosen, not multiplied by 0: the loss of what is ignored may be infinite.
@@ -262,7 +262,7 @@ def _picked(
     return where(kept, losses, 0), reduction, shares
 
 
-def _smoothed(losses: Array, x: Array, weight: Array, share: float) -> Array:
+def _smooth_losses(losses: Array, x: Array, weight: Array, share: float) -> Array:
     """Losses of which a share is that of all classes alike."""
     if share == 0:
         return losses

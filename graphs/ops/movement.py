@@ -26,7 +26,7 @@ from graphs.ops.shapes import (
     positive_axes,
     positive_axis,
     shape_of,
-    stored,
+    store,
     swapped_axes,
 )
 from graphs.ops.slicing import cut, getitem
@@ -81,7 +81,7 @@ def _prepare_permute(x: Array, /, axes: Sequence[int] | None = None) -> Prepared
 
 permute_dims: Op = movement(
     "permute_dims",
-    lambda x, *, axes, out=None: x.transpose(axes) if out is None else stored(x.transpose(axes), out),
+    lambda x, *, axes, out=None: x.transpose(axes) if out is None else store(x.transpose(axes), out),
     lambda x, *, axes: TensorSpec([x.shape[a] for a in axes], x.dtype),
     lambda g, axes: permute_dims(g, [axes.index(i) for i in range(len(axes))]),
     prepare=_prepare_permute,
@@ -146,7 +146,7 @@ def _prepare_flip(x: Array, /, axis: Axis = None) -> Prepared:
 
 def _flip(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """The elements in reverse order; of an array without axes a view too, where np.flip makes a number."""
-    return stored(np.flip(x, axis) if axis else np.asarray(x)[...], out)
+    return store(np.flip(x, axis) if axis else np.asarray(x)[...], out)
 
 
 flip: Op = movement(
@@ -173,15 +173,15 @@ def _prepare_roll(x: Array, /, shift: int | Sequence[int], axis: Axis = None) ->
     return (x,), {"shift": tuple(map(int, shifts)), "axis": tuple(axes)}
 
 
-def _negated(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
+def _negate_shift(shift: int | tuple[int, ...]) -> int | tuple[int, ...]:
     return tuple(-s for s in shift) if isinstance(shift, tuple) else -shift
 
 
 roll: Op = movement(
     "roll",
-    lambda x, *, shift, axis, out=None: stored(np.roll(x, shift, axis), out),
+    lambda x, *, shift, axis, out=None: store(np.roll(x, shift, axis), out),
     lambda x, *, shift, axis: x,
-    lambda g, shift, axis: roll(g, _negated(shift), axis),
+    lambda g, shift, axis: roll(g, _negate_shift(shift), axis),
     prepare=_prepare_roll,
     doc="The elements moved by `shift` places along `axis`, those pushed out entering again; flat without an axis.",
 )
@@ -331,7 +331,7 @@ def _prepare_identity(x: Any, /) -> Prepared:
 
 identity: Op = movement(
     "identity",
-    lambda x, *, out=None: np.array(x, order="C") if out is None else stored(x, out),
+    lambda x, *, out=None: np.array(x, order="C") if out is None else store(x, out),
     lambda x: x,
     lambda g: g,
     prepare=_prepare_identity,
@@ -339,7 +339,7 @@ identity: Op = movement(
 )
 stop_gradient: Op = movement(
     "stop_gradient",
-    lambda x, *, out=None: stored(x.view(), out),
+    lambda x, *, out=None: store(x.view(), out),
     lambda x: x,
     prepare=one_operand,
     view=True,

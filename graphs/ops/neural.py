@@ -30,7 +30,7 @@ from graphs.ops.elementwise import (
     where,
 )
 from graphs.ops.families import composite
-from graphs.ops.linalg import BLAS, SMALL, matmul, matrix_product, rows, transposed
+from graphs.ops.linalg import BLAS, SMALL, matmul, matrix_product, rows, transpose_matrix
 from graphs.ops.movement import astype, cast, matrix_transpose, reshape
 from graphs.ops.random import bernoulli
 from graphs.ops.reductions import mean
@@ -94,7 +94,7 @@ def batch_norm(
     """
     if mean is None or variance is None:
         return normalized_batch(x, scale, shift, eps)[0]
-    return _standardised(less(x, _per_channel(mean, x)), _per_channel(variance, x), scale, shift, eps)
+    return _standardise(less(x, _per_channel(mean, x)), _per_channel(variance, x), scale, shift, eps)
 
 
 def normalized_batch(x: Array, scale: Array, shift: Array, eps: float) -> tuple[Array, Array, Array]:
@@ -102,14 +102,14 @@ def normalized_batch(x: Array, scale: Array, shift: Array, eps: float) -> tuple[
 
     Few passes over x and over its cotangent: it is centred once, and one factor of each channel has scale and spread.
     """
-    axes = tuple(i for i in range(_channelled(shape_of(x))) if i != 1)
+    axes = tuple(i for i in range(_channel_count(shape_of(x))) if i != 1)
     means = mean(x, axis=axes)
     centred = less(x, _per_channel(means, x))
     variances = mean(square(centred), axis=axes)
-    return _standardised(centred, _per_channel(variances, x), scale, shift, eps), means, variances
+    return _standardise(centred, _per_channel(variances, x), scale, shift, eps), means, variances
 
 
-def _standardised(centred: Array, variance: Array, scale: Array, shift: Array, eps: float) -> Array:
+def _standardise(centred: Array, variance: Array, scale: Array, shift: Array, eps: float) -> Array:
     unit = 1 if scale is None else _per_channel(scale, centred)
     scaled = multiply(centred, divide(unit, sqrt(add(variance, eps))))
     return scaled if shift is None else add(scaled, _per_channel(shift, centred))
@@ -117,7 +117,7 @@ def _standardised(centred: Array, variance: Array, scale: Array, shift: Array, e
 
 def batch_statistics(x: Array, /) -> tuple[Array, Array]:
     """The mean f[C] and variance f[C] of each channel of f[N, C, ...], over all other axes."""
-    axes = tuple(i for i in range(_channelled(shape_of(x))) if i != 1)
+    axes = tuple(i for i in range(_channel_count(shape_of(x))) if i != 1)
     return mean(x, axis=axes), var(x, axis=axes)
 
 
@@ -128,7 +128,7 @@ def group_norm(x: Array, groups: Size, scale: Array = None, shift: Array = None,
     Scale and shift are f[C]. Raises ShapeError when the groups do not divide the channels.
     """
     shape = shape_of(x)
-    _channelled(shape)
+    _channel_count(shape)
     check_groups(shape[1], groups)
     grouped = reshape(x, (shape[0], groups, dims.product(shape[1:]) // groups))
     centred = less(grouped, mean(grouped, axis=-1, keepdims=True))
@@ -158,7 +158,7 @@ def inverse_root_mean_square(x: Array, axis: int | tuple[int, ...], eps: float) 
     return divide(1, sqrt(add(mean(square(x), axis=axis, keepdims=True), eps)))
 
 
-def _channelled(shape: Shape) -> int:
+def _channel_count(shape: Shape) -> int:
     if len(shape) < 2:
         raise ShapeError(f"needs axes for the batch and the channels, got {len(shape)}; add one with expand_dims")
     return len(shape)
@@ -210,13 +210,13 @@ def attention_weights(query: Array, key: Array, mask: Array = None) -> Array:
     scores = matmul(multiply(query, _inverse_root(width, query)), matrix_transpose(key))
     if mask is None:
         return softmax(scores)
-    scores, mask = _masked(scores, as_operand(mask))
+    scores, mask = _mask_scores(scores, as_operand(mask))
     # The lowest number, not -inf: a row of that alone would be NaN. What is masked is 0 again afterwards.
     lowest = float(np.finfo(scores.dtype).min)
     return where(mask, softmax(where(mask, scores, lowest)), 0)
 
 
-def _masked(scores: Array, mask: Array) -> tuple[Array, Array]:
+def _mask_scores(scores: Array, mask: Array) -> tuple[Array, Array]:
     """The scores with a mask of floats added, and where attention is allowed."""
     kind = dtype_of(mask).kind
     if kind not in "bf":
@@ -268,8 +268,8 @@ def _parts(x: Array, weight: Array, bias: Array) -> Array:
 def by_rows(x: Array, weight: Array) -> Array:
     """x @ weight.T: f[..., n], f[m, n] -> f[..., m]."""
     if len(x.shape) < 3:
-        return matmul(x, transposed(weight))
-    product = matmul(rows(x), transposed(weight))
+        return matmul(x, transpose_matrix(weight))
+    product = matmul(rows(x), transpose_matrix(weight))
     return reshape.apply((product,), {"shape": (*x.shape[:-1], weight.shape[0])})
 
 
@@ -284,7 +284,7 @@ def _weight_rule(g: Array, x: Array) -> Array:
         x, g = (reshape.apply((value,), {"shape": (1, value.shape[0])}) for value in (x, g))
     elif len(x.shape) > 2:
         x, g = rows(x), rows(g)
-    return matmul(transposed(g), x)
+    return matmul(transpose_matrix(g), x)
 
 
 def _bias_rule(g: Array) -> Array:

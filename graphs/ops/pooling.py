@@ -19,9 +19,9 @@ from graphs.errors import ShapeError
 from graphs.op import Array, Infer, Kernel, Op, Prepared, Vjp
 from graphs.ops.creation import arange, ones
 from graphs.ops.elementwise import add, divide, floor_divide, multiply, remainder, subtract
-from graphs.ops.families import checked, composite
+from graphs.ops.families import check_specs, composite
 from graphs.ops.movement import astype, reshape
-from graphs.ops.shapes import as_operand, dtype_of, filled, is_half, lowest, new_shape, shape_of
+from graphs.ops.shapes import as_operand, dtype_of, fill, is_half, lowest, new_shape, shape_of
 from graphs.ops.windows import (
     Padding,
     PerAxis,
@@ -46,7 +46,7 @@ def _sizes(array: Array, window: Window) -> tuple[int, ...]:
     return tuple(array.shape[array.ndim - len(window) :])
 
 
-def _windowed(shape: Shape, window: Window) -> Shape:
+def _windowed_shape(shape: Shape, window: Window) -> Shape:
     rank = len(window)
     if len(shape) < rank:
         raise ShapeError(f"windows over {rank} axes need as many, got {len(shape)}; add one with expand_dims")
@@ -56,12 +56,12 @@ def _windowed(shape: Shape, window: Window) -> Shape:
 # Kernels ----------------------------------------------------------------------------------------------------------
 
 
-def _begun(x: Array, window: Window, value: Any, out: Array) -> tuple[Array, Taps]:
+def _start_result(x: Array, window: Window, value: Any, out: Array) -> tuple[Array, Taps]:
     """A result that holds what the first tap of each window meets, or the value everywhere; and the taps to follow."""
-    shape, each = _windowed(x.shape, window), taps(_sizes(x, window), window)
+    shape, each = _windowed_shape(x.shape, window), taps(_sizes(x, window), window)
     (_, there, here), *others = each
     if not is_whole(there, shape):
-        return filled(shape, x.dtype, value, out), each
+        return fill(shape, x.dtype, value, out), each
     out = np.empty(shape, x.dtype) if out is None else out
     out[...] = x[here]
     return out, others
@@ -69,7 +69,7 @@ def _begun(x: Array, window: Window, value: Any, out: Array) -> tuple[Array, Tap
 
 def _window_sum(x: Array, *, window: Window, out: Array = None) -> Array:
     """The sum of each window over the last axes: [..., *sizes] -> [..., *counts]."""
-    out, others = _begun(x, window, 0, out)
+    out, others = _start_result(x, window, 0, out)
     for _, there, here in others:
         out[there] += x[here]
     return out
@@ -90,7 +90,7 @@ def _gathering(
     shape = (*g.shape[: g.ndim - len(sizes)], *sizes)
     if is_tiled(sizes, window):
         return np.empty(shape, g.dtype) if out is None else out, np.copyto
-    return filled(shape, g.dtype, 0, out), _add_to
+    return fill(shape, g.dtype, 0, out), _add_to
 
 
 def _add_to(target: Array, values: Array) -> None:
@@ -99,7 +99,7 @@ def _add_to(target: Array, values: Array) -> None:
 
 def _window_max(x: Array, *, window: Window, out: Array = None) -> Array:
     """The largest element of each window: [..., *sizes] -> [..., *counts]; the first of a tie gets the gradient."""
-    out, others = _begun(x, window, lowest(x.dtype), out)
+    out, others = _start_result(x, window, lowest(x.dtype), out)
     for _, there, here in others:
         target = out[there]
         np.maximum(target, x[here], out=target)
@@ -116,7 +116,7 @@ def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) 
     each = taps(_sizes(x, window), window)
     last, there, _ = each[-1]
     is_left = is_whole(there, peak.shape)  # the maximum is at the last tap, then, where it is at none before
-    out = filled(peak.shape, kind, last if is_left else np.iinfo(kind).max, out)
+    out = fill(peak.shape, kind, last if is_left else np.iinfo(kind).max, out)
     for number, there, _ in [] if is_left else each:
         out[there] = number
     for number, there, here in each[:-1] if is_left else each:
@@ -129,7 +129,7 @@ def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) 
     return out
 
 
-def _chosen(values: Array, tap: Array, number: int) -> Array:
+def _select_tap(values: Array, tap: Array, number: int) -> Array:
     """The values where that tap was chosen, else zero; as bits, since infinity times zero is no zero."""
     bits = values.view(f"u{values.itemsize}")
     return np.multiply(bits, tap == number, dtype=bits.dtype).view(values.dtype)
@@ -139,15 +139,15 @@ def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Windo
     """Each value of g added at the chosen tap of its window: the adjoint of window_pick."""
     out, add_to = _gathering(g, sizes, window, out)
     for number, there, here in taps(sizes, window):
-        add_to(out[here], _chosen(g[there], tap[there], number))
+        add_to(out[here], _select_tap(g[there], tap[there], number))
     return out
 
 
 def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> Array:
     """The element of each window of x at the tap that is chosen for it."""
-    out = filled(tap.shape, x.dtype, 0, out)
+    out = fill(tap.shape, x.dtype, 0, out)
     for number, there, here in taps(_sizes(x, window), window):
-        out[there] += _chosen(x[here], tap[there], number)
+        out[there] += _select_tap(x[here], tap[there], number)
     return out
 
 
@@ -164,7 +164,14 @@ def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp) -> Op:
         return out.size * math.prod(part[0] for part in window)
 
     return Op(
-        name, kernel, infer, rules=rules, prepare=checked(prepare, infer), cost=cost, family="window", zero_safe=True
+        name,
+        kernel,
+        infer,
+        rules=rules,
+        prepare=check_specs(prepare, infer),
+        cost=cost,
+        family="window",
+        zero_safe=True,
     )
 
 
@@ -185,7 +192,8 @@ def _to_elements(name: str, kernel: Kernel, *rules: Vjp) -> Op:
         return g.size * math.prod(part[0] for part in window)
 
     return Op(
-        name, kernel, infer, rules=rules, prepare=checked(prepare, infer), cost=cost, family="window", arity=len(rules),
+        name, kernel, infer, rules=rules, prepare=check_specs(prepare, infer), cost=cost, family="window",
+        arity=len(rules),
         zero_safe=True,
     )  # fmt: skip
 
@@ -195,7 +203,7 @@ def _sizes_of(shape: Shape, window: Window) -> Shape:
 
 
 def _infer(x: TensorSpec, *, window: Window) -> TensorSpec:
-    return TensorSpec(_windowed(x.shape, window), x.dtype)
+    return TensorSpec(_windowed_shape(x.shape, window), x.dtype)
 
 
 def _check_of_windows(operand: TensorSpec, shape: Shape, dtype: np.dtype[Any]) -> None:

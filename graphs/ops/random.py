@@ -28,7 +28,7 @@ from graphs.errors import ShapeError
 from graphs.op import Array, Attrs, Op, Prepared
 from graphs.ops.elementwise import less
 from graphs.ops.movement import identity
-from graphs.ops.shapes import as_operand, as_shape, floating, integral, stored
+from graphs.ops.shapes import as_operand, as_shape, floating, integral, store
 from graphs.spec import TensorSpec, spec_of
 
 __all__ = ["bernoulli", "fold_in", "normal", "random_key", "split_key", "uniform"]
@@ -64,7 +64,7 @@ def _unit(key: Array, count: int, dtype: np.dtype[Any]) -> Array:
 
 def _uniform(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Array = None) -> Array:
     """Numbers from 0 up to but without 1: `uniform(key, shape=(), dtype='float64')`."""
-    return stored(_unit(key, math.prod(shape), dtype).reshape(shape), out)
+    return store(_unit(key, math.prod(shape), dtype).reshape(shape), out)
 
 
 def _normal(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Array = None) -> Array:
@@ -77,17 +77,17 @@ def _normal(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Ar
     radius = np.sqrt(-2 * np.log(1 - unit[:half]))
     angle = unit[half:] * wide.type(2 * math.pi)
     values = np.concatenate([radius * np.cos(angle), radius * np.sin(angle)])[:count]
-    return stored(values.astype(dtype, copy=False).reshape(shape), out)
+    return store(values.astype(dtype, copy=False).reshape(shape), out)
 
 
 def _split_key(key: Array, *, n: int, out: Array = None) -> Array:
     """u64[n, 2]: n keys whose numbers are independent of each other's and of the key's own."""
-    return stored(_bits(key, 2 * n, _KEYS).reshape(n, 2), out)
+    return store(_bits(key, 2 * n, _KEYS).reshape(n, 2), out)
 
 
 def _fold_in(key: Array, number: Array, *, out: Array = None) -> Array:
     """The key of an integer, such as the number of a step: another number, another independent key."""
-    return stored(_bits(key, 2, _FOLDED, int(number) & 0xFFFF_FFFF_FFFF_FFFF), out)
+    return store(_bits(key, 2, _FOLDED, int(number) & 0xFFFF_FFFF_FFFF_FFFF), out)
 
 
 # Ops --------------------------------------------------------------------------------------------------------------

@@ -29,13 +29,13 @@ from graphs.ops.shapes import (
     reduced_shape,
     shape_of,
 )
-from graphs.ops.sums import MANY, in_shape, summed
+from graphs.ops.sums import MANY, in_shape, sum_sorted_axes
 from graphs.spec import TensorSpec
 
 __all__ = ["all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum"]
 
 
-def _kept(value: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
+def _restore_axes(value: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
     """A reduced value with its reduced axes back as size 1."""
     kept = reduced_shape(shape, axis, keepdims=True)
     return value if dims.same_shape(value.shape, kept) else reshape.apply((value,), {"shape": kept})
@@ -43,11 +43,11 @@ def _kept(value: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
 
 def _spread(g: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
     """A cotangent of a reduction, copied along the reduced axes."""
-    kept = g if g.shape == () else _kept(g, shape, axis)  # what has no axes needs none
+    kept = g if g.shape == () else _restore_axes(g, shape, axis)  # what has no axes needs none
     return broadcast_to.apply((kept,), {"shape": tuple(shape)})
 
 
-def shared(g: Array, count: Size) -> Array:
+def share_cotangent(g: Array, count: Size) -> Array:
     """A cotangent divided among `count` elements, before it is spread: the smaller array of the two."""
     if dims.same(count, 0):
         return g
@@ -88,18 +88,18 @@ _LONGEST = 4096  # bytes of a row, of which NumPy finds the largest as soon as i
 
 
 def _starting(reduce: Kernel, start: float, places: Kernel) -> Kernel:
-    def started(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
+    def reduce_from_start(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
         if not x.size:  # nothing has no largest element: the error is NumPy's
             return reduce(x, axis, dtype, out, keepdims)
         if x.ndim > 1 and axis in (x.ndim - 1, (x.ndim - 1,)):
             shape = (*x.shape[:-1], 1) if keepdims else x.shape[:-1]
             if _has_rows(x, 64, _REGISTER):
-                return in_shape(reduce(_turned(x), 0), shape, out)
+                return in_shape(reduce(_columns(x), 0), shape, out)
             if _has_rows(x, 256, _LONGEST) and x.dtype.char in "fd" and x.flags.c_contiguous:
                 return in_shape(_at_places(x, places(x, -1)), shape, out)
         return reduce(x, axis, dtype, out, keepdims, start)
 
-    return started
+    return reduce_from_start
 
 
 def _has_rows(x: Array, least: int, longest: int) -> bool:
@@ -108,7 +108,7 @@ def _has_rows(x: Array, least: int, longest: int) -> bool:
     return bool(length * x.itemsize <= longest and x.size >= least * length)
 
 
-def _turned(x: Array) -> Array:
+def _columns(x: Array) -> Array:
     """The rows of x as columns, contiguous."""
     return np.ascontiguousarray(x.reshape(-1, x.shape[-1]).T)
 
@@ -120,7 +120,7 @@ def _at_places(x: Array, places: Array) -> Array:
 
 
 _QUICKER: dict[np.ufunc, Kernel] = {
-    np.add: summed,
+    np.add: sum_sorted_axes,
     np.maximum: _starting(np.maximum.reduce, -math.inf, np.argmax),
     np.minimum: _starting(np.minimum.reduce, math.inf, np.argmin),
 }
@@ -144,13 +144,13 @@ def _accumulation(identity: int) -> Prepare:
         dtype: npt.DTypeLike | None = None,
         where: Array | None = None,
     ) -> Prepared:
-        inputs, attrs = over_axes(x if where is None else _selected(x, where, identity), axis, keepdims)
+        inputs, attrs = over_axes(x if where is None else _mask_with_identity(x, where, identity), axis, keepdims)
         return inputs, attrs if dtype is None else {**attrs, "dtype": TensorSpec((), dtype).dtype}
 
     return prepare
 
 
-def _selected(x: Array, where: Array, identity: int) -> Array:
+def _mask_with_identity(x: Array, where: Array, identity: int) -> Array:
     """x with what a mask leaves out replaced. Raises ShapeError for a mask with more axes than x, or longer ones."""
     chosen = _where(where, x, np.asarray(identity, dtype_of(x)))
     if not dims.same_shape(shape_of(chosen), shape_of(x)):
@@ -159,7 +159,7 @@ def _selected(x: Array, where: Array, identity: int) -> Array:
 
 
 def _sum(x: Array, *, axis: tuple[int, ...], keepdims: bool, dtype: Any = None, out: Array = None) -> Array:
-    return summed(x, axis, dtype, out, keepdims)
+    return sum_sorted_axes(x, axis, dtype, out, keepdims)
 
 
 def _mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -170,7 +170,7 @@ def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Any = None) -
     """The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy."""
     # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
     if out is None and x.dtype.kind == "f" and x.dtype.itemsize > 2:  # the usual case, without looking for dtypes
-        total: Any = summed(x, axis, None, None, keepdims)
+        total: Any = sum_sorted_axes(x, axis, None, None, keepdims)
         if type(total) is not np.ndarray:
             return total / x.size
         return np.true_divide(total, math.prod([x.shape[a] for a in axis]), out=total)
@@ -195,12 +195,15 @@ sum: Op = reduction(
     doc="The sum over `axis` (all axes by default) of what `where` selects, in `dtype`; small integers widen.",
 )
 mean: Op = reduction(
-    "mean", _mean, lambda g, x_shape, axis: _spread(shared(g, _count(x_shape, axis)), x_shape, axis), dtype=_mean_dtype
+    "mean",
+    _mean,
+    lambda g, x_shape, axis: _spread(share_cotangent(g, _count(x_shape, axis)), x_shape, axis),
+    dtype=_mean_dtype,
 )
 prod: Op = reduction(
     "prod",
     _ufunc(np.multiply),
-    lambda g, x, axis: multiply(_kept(cast(g, x.dtype), x.shape, axis), _others(x, axis)),
+    lambda g, x, axis: multiply(_restore_axes(cast(g, x.dtype), x.shape, axis), _others(x, axis)),
     dtype=accumulator,
     prepare=_accumulation(1),
     doc="The product over `axis` of what `where` selects, in `dtype`; its gradient is right for any number of zeros.",
@@ -208,7 +211,7 @@ prod: Op = reduction(
 max: Op = reduction(
     "max",
     _extremum(np.maximum),
-    lambda g, x, out, axis: _shared_by_ties(g, x, out, axis),
+    lambda g, x, out, axis: _share_among_ties(g, x, out, axis),
     dtype=lambda d: d,
     identity=False,
     doc="The largest element over `axis`; ties share the gradient equally.",
@@ -216,7 +219,7 @@ max: Op = reduction(
 min: Op = reduction(
     "min",
     _extremum(np.minimum),
-    lambda g, x, out, axis: _shared_by_ties(g, x, out, axis),
+    lambda g, x, out, axis: _share_among_ties(g, x, out, axis),
     dtype=lambda d: d,
     identity=False,
     doc="The smallest element over `axis`; ties share the gradient equally.",
@@ -225,9 +228,9 @@ any: Op = reduction("any", _ufunc(np.logical_or), None, dtype=lambda _: np.dtype
 all: Op = reduction("all", _ufunc(np.logical_and), None, dtype=lambda _: np.dtype(bool), doc="Whether all are true.")
 
 
-def _shared_by_ties(g: Array, x: Array, out: Array, axis: tuple[int, ...]) -> Array:
-    hits = astype(equal(x, _kept(out, x.shape, axis)), SINGLE if is_half(g.dtype) else g.dtype)
-    share = divide(_kept(g, x.shape, axis), sum(hits, axis=axis, keepdims=True))
+def _share_among_ties(g: Array, x: Array, out: Array, axis: tuple[int, ...]) -> Array:
+    hits = astype(equal(x, _restore_axes(out, x.shape, axis)), SINGLE if is_half(g.dtype) else g.dtype)
+    share = divide(_restore_axes(g, x.shape, axis), sum(hits, axis=axis, keepdims=True))
     return cast(multiply(hits, share), g.dtype)
 
 
@@ -241,14 +244,14 @@ def _others(x: Array, axis: tuple[int, ...]) -> Array:
     moved = moveaxis(x, axis, last)
     kept = len(moved.shape) - len(axis)
     flat = reshape(moved, (*moved.shape[:kept], _count(x.shape, axis)))
-    products = multiply(_before(flat), flip(_before(flip(flat, axis=-1)), axis=-1))
+    products = multiply(_products_before(flat), flip(_products_before(flip(flat, axis=-1)), axis=-1))
     zeros = equal(flat, 0)
     overflown = logical_and(isnan(products), greater(sum(zeros, axis=-1, keepdims=True), zeros))
     products = _where(overflown, 0, products)
     return moveaxis(reshape(products, moved.shape), last, axis)
 
 
-def _before(x: Array) -> Array:
+def _products_before(x: Array) -> Array:
     return but_last(cumulative_prod(x, axis=-1, include_initial=True), -1)
 
 

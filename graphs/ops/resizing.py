@@ -42,23 +42,23 @@ def interpolate(
     are not to be the nearest.
     """
     x = as_operand(x)
-    sizes = _known(shape_of(x)[2:])
+    sizes = _concrete_sizes(shape_of(x)[2:])
     _check_mode(mode, len(sizes), align_corners)
     if mode in _LINEAR and dtype_of(x).kind != "f":
         raise DTypeError(f"{mode!r} takes floating point values; convert with astype(x, 'float32')")
-    wanted, scales = _wanted(sizes, size, scale_factor)
+    wanted, scales = _output_sizes(sizes, size, scale_factor)
     for axis, (have, want, scale) in enumerate(zip(sizes, wanted, scales, strict=True), 2):
         # PyTorch takes the nearest of images by their sizes where these stay or double, whatever the factor was.
         by_sizes = mode == "nearest" and len(sizes) == 2 and want in (have, 2 * have)
         step = have / want if recompute_scale_factor or by_sizes or scale is None else 1 / scale
         if mode in _LINEAR:
-            x = _between(x, axis, _sources(have, want, step, align_corners))
+            x = _interpolate_axis(x, axis, _sources(have, want, step, align_corners))
         else:
-            x = _taken(x, axis, have, _nearest(have, want, step, mode == "nearest-exact", dtype_of(x)))
+            x = _take_places(x, axis, have, _nearest(have, want, step, mode == "nearest-exact", dtype_of(x)))
     return x
 
 
-def _taken(x: Array, axis: int, have: int, places: Any) -> Array:
+def _take_places(x: Array, axis: int, have: int, places: Any) -> Array:
     """The elements at these places of an axis of x: of all equally often, as windows of one, where there are such."""
     times = len(places) // have
     if not np.array_equal(places, np.repeat(np.arange(have), times)):
@@ -68,7 +68,7 @@ def _taken(x: Array, axis: int, have: int, places: Any) -> Array:
     return window_spread(x, sizes=(len(places), *others), window=window)  # whose gradient is a sum, and no scattering
 
 
-def _known(sizes: Shape) -> list[int]:
+def _concrete_sizes(sizes: Shape) -> list[int]:
     numbers = [size for size in sizes if isinstance(size, int)]
     if len(numbers) < len(sizes):
         raise ShapeError(f"the sizes that change are numbers, not {sizes}; only batch and channels may be symbolic")
@@ -88,7 +88,7 @@ def _check_mode(mode: str, rank: int, align_corners: bool | None) -> None:
         raise ShapeError("align_corners is for linear modes; leave it out")
 
 
-def _wanted(sizes: list[int], size: PerAxis, scale: PerAxis) -> tuple[list[int], list[float | None]]:
+def _output_sizes(sizes: list[int], size: PerAxis, scale: PerAxis) -> tuple[list[int], list[float | None]]:
     """The sizes asked for, and the factors where these were given."""
     if (size is None) == (scale is None):
         raise ShapeError("give either size or scale_factor")
@@ -128,7 +128,7 @@ def _sources(have: int, want: int, step: float, align_corners: bool | None) -> A
     return np.clip((np.arange(want) + 0.5) * step - 0.5, 0, have - 1)
 
 
-def _between(x: Array, axis: int, sources: Any) -> Array:
+def _interpolate_axis(x: Array, axis: int, sources: Any) -> Array:
     """Of the elements on both sides of each place, shares that are the larger the nearer they are."""
     left = np.floor(sources).astype(np.intp)
     after = np.arange(x.ndim) == axis

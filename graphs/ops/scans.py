@@ -15,12 +15,12 @@ from graphs import dims
 from graphs.errors import ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.elementwise import equal, exp, multiply, subtract, where
-from graphs.ops.families import checked, composite, ufunc_dtype
+from graphs.ops.families import check_specs, composite, ufunc_dtype
 from graphs.ops.indexing import take_along_axis
 from graphs.ops.movement import astype, cast, flip, pad
 from graphs.ops.shapes import accumulator, along, as_operand, dtype_of, is_half, positive_axis, shape_of
 from graphs.ops.slicing import cut
-from graphs.ops.sums import rounded
+from graphs.ops.sums import round_to_dtype
 from graphs.spec import TensorSpec
 
 __all__ = [
@@ -55,7 +55,7 @@ def _running(name: str, ufunc: np.ufunc, initial: int, rule: Any, doc: str) -> O
     def kernel(x: Array, *, axis: int, dtype: Any = None, out: Array = None) -> Array:
         kind = accumulator(x.dtype, dtype)
         if is_half(kind):
-            return rounded(ufunc.accumulate(x, axis=axis, dtype=np.float32), kind, out)
+            return round_to_dtype(ufunc.accumulate(x, axis=axis, dtype=np.float32), kind, out)
         return ufunc.accumulate(x, axis=axis, out=out, dtype=kind)
 
     def infer(x: TensorSpec, *, axis: int, dtype: Any = None) -> TensorSpec:
@@ -115,10 +115,10 @@ linear_recurrence: Op = Op(
     _recurrence,
     _infer_recurrence,
     rules=(
-        lambda g, x, out, axis: multiply(from_behind(x, g, axis), _shifted(out, axis)),
+        lambda g, x, out, axis: multiply(from_behind(x, g, axis), _shift_by_one(out, axis)),
         lambda g, x, axis: from_behind(x, g, axis),
     ),
-    prepare=checked(_prepare_recurrence, _infer_recurrence),
+    prepare=check_specs(_prepare_recurrence, _infer_recurrence),
     cost=2,
     family="reduction",
     broadcasts=True,
@@ -127,11 +127,11 @@ linear_recurrence: Op = Op(
 
 def from_behind(x: Array, g: Array, axis: int) -> Array:
     """r[i] = g[i] + x[i + 1] * r[i + 1]: the recurrence from the other end, which carries cotangents."""
-    factors = _shifted(flip(x, axis=axis), axis)
+    factors = _shift_by_one(flip(x, axis=axis), axis)
     return flip(linear_recurrence(factors, flip(g, axis=axis), axis=axis), axis=axis)
 
 
-def _shifted(x: Array, axis: int) -> Array:
+def _shift_by_one(x: Array, axis: int) -> Array:
     """x moved one place along an axis, with a 0 in front."""
     return but_last(pad(x, in_front(len(x.shape), axis)), axis)
 
@@ -208,7 +208,7 @@ def _prepare_log(x: Array, /, axis: int = -1) -> Prepared:
 def _logcumsumexp(x: Array, *, axis: int, out: Array = None) -> Array:
     """The logarithm of the running sum of exp(x) along one axis, without overflow."""
     if is_half(x.dtype):
-        return rounded(np.logaddexp.accumulate(x.astype(np.float32), axis=axis), x.dtype, out)
+        return round_to_dtype(np.logaddexp.accumulate(x.astype(np.float32), axis=axis), x.dtype, out)
     return np.logaddexp.accumulate(x, axis=axis, out=out)
 
 

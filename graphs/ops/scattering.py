@@ -10,11 +10,11 @@ from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, ones
 from graphs.ops.elementwise import add, divide, equal, greater, less, maximum, multiply, subtract, where
-from graphs.ops.families import checked, composite
+from graphs.ops.families import check_specs, composite
 from graphs.ops.indexing import add_along_axis, infer_along, places_along, take_along_axis
 from graphs.ops.movement import astype, broadcast_to, cast, concat, pad, reshape
 from graphs.ops.scans import cumulative_sum
-from graphs.ops.shapes import as_operand, dtype_of, highest, integral, lowest, positive_axis, shape_of, stored
+from graphs.ops.shapes import as_operand, dtype_of, highest, integral, lowest, positive_axis, shape_of, store
 from graphs.ops.slicing import getitem, setitem
 from graphs.ops.sorting import argsort
 from graphs.spec import TensorSpec, spec_of
@@ -39,7 +39,7 @@ def _infer(x: TensorSpec, indices: TensorSpec, values: TensorSpec, *, axis: int,
 
 def _extreme(x: Array, indices: Array, values: Array, *, axis: int, largest: bool, out: Array = None) -> Array:
     """The largest (or smallest) of each element of x and the values sent to it; ties share the gradient equally."""
-    out = np.array(x) if out is None else stored(x, out)
+    out = np.array(x) if out is None else store(x, out)
     (np.maximum if largest else np.minimum).at(out, places_along(indices.shape, indices, axis), values)
     return out
 
@@ -66,7 +66,7 @@ extreme_along_axis: Op = Op(
     _extreme,
     _infer,
     rules=(_own_rule, None, _sent_rule),
-    prepare=checked(_prepare, _infer),
+    prepare=check_specs(_prepare, _infer),
     cost=lambda x, indices, values, *, out, **_: indices.size,
     family="indexing",
 )
@@ -90,14 +90,14 @@ def scatter_reduce(x: Array, axis: int, index: Array, src: Array, reduce: str, i
         raise DTypeError("a mean takes floating point values; convert with astype(x, 'float32')")
     integral(spec_of(index), "indices")
     shape, at = shape_of(index), positive_axis(axis, len(shape_of(x)))
-    sent = cast(_cropped(src, shape, "src"), dtype_of(x))
+    sent = cast(_crop(src, shape, "src"), dtype_of(x))
     within = tuple(shape_of(x)[i] if i == at else size for i, size in enumerate(shape))
-    part = _cropped(x, within, "x")
-    reduced = _joined(part, index, sent, at, reduce, include_self)
+    part = _crop(x, within, "x")
+    reduced = _scatter_reduce(part, index, sent, at, reduce, include_self)
     return reduced if part is x else setitem(x, reduced, tuple(slice(0, size) for size in within))
 
 
-def _cropped(x: Array, shape: Shape, what: str) -> Array:
+def _crop(x: Array, shape: Shape, what: str) -> Array:
     """The first elements along each axis."""
     have = shape_of(x)
     if dims.same_shape(have, shape):
@@ -110,7 +110,7 @@ def _cropped(x: Array, shape: Shape, what: str) -> Array:
     return getitem(x, tuple(slice(0, size) for size in shape))
 
 
-def _joined(x: Array, index: Array, sent: Array, axis: int, reduce: str, include_self: bool) -> Array:
+def _scatter_reduce(x: Array, index: Array, sent: Array, axis: int, reduce: str, include_self: bool) -> Array:
     counts = add_along_axis(ones(shape_of(index), np.int64), index, shape_of(x), axis)
     start = x if include_self else where(greater(counts, 0), np.asarray(_IDENTITY[reduce](dtype_of(x)), dtype_of(x)), x)
     if reduce in ("amax", "amin"):

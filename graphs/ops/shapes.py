@@ -14,7 +14,7 @@ from graphs import dims
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ArgumentError, ControlFlowError, DTypeError, OptionError, OutOfRangeError, ShapeError
 from graphs.op import Array, Prepared
-from graphs.promotion import held
+from graphs.promotion import check_dtype
 from graphs.spec import TensorSpec
 
 Axis = int | Sequence[int] | None
@@ -162,7 +162,7 @@ def as_operand(value: Any) -> Any:
     Raises DTypeError for a dtype that no tensor has.
     """
     operand = value if hasattr(value, "dtype") else np.asarray(value)
-    held(operand.dtype)
+    check_dtype(operand.dtype)
     return operand
 
 
@@ -185,7 +185,7 @@ def along(x: Any, /, axis: int = -1) -> Prepared:
 # In kernels: `out` is the buffer that was planned for the result, or None.
 
 
-def stored(result: Array, out: Array) -> Array:
+def store(result: Array, out: Array) -> Array:
     """An array, in the buffer where there is one. Small kernels ask for that themselves: a call takes as long."""
     if out is None:
         return result
@@ -193,7 +193,7 @@ def stored(result: Array, out: Array) -> Array:
     return out
 
 
-def filled(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:
+def fill(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:
     """An array of one value that a kernel goes on to change."""
     out = np.empty(shape, dtype) if out is None else out
     out[...] = value

@@ -11,7 +11,7 @@ from graphs import dims
 from graphs.dims import Dim, Shape, Size
 from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
 from graphs.op import Array, Op, Prepared, SliceCotangent
-from graphs.ops.families import checked, movement
+from graphs.ops.families import check_specs, movement
 from graphs.ops.shapes import as_operand, new_shape, shape_of
 from graphs.spec import TensorSpec, broadcast_shapes
 
@@ -193,7 +193,7 @@ place: Op = movement(
     _place,
     _infer_place,
     lambda g, key: getitem(g, key),
-    prepare=checked(_prepare_place, _infer_place),
+    prepare=check_specs(_prepare_place, _infer_place),
 )
 setitem: Op = movement(
     "setitem",

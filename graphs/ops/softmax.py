@@ -16,11 +16,11 @@ from graphs.dims import Shape
 from graphs.errors import DTypeError, ShapeError
 from graphs.op import Array, Kernel, Op, Prepared
 from graphs.ops.elementwise import divide, exp, log, multiply, negative, subtract
-from graphs.ops.families import checked, refuse_empty, ufunc_dtype
+from graphs.ops.families import check_specs, refuse_empty, ufunc_dtype
 from graphs.ops.indexing import add_along_axis, take_along_axis
 from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
 from graphs.ops.reductions import max as _max
-from graphs.ops.reductions import mean, reducer, shared
+from graphs.ops.reductions import mean, reducer, share_cotangent
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import (
     HALF,
@@ -34,7 +34,7 @@ from graphs.ops.shapes import (
     positive_axes,
     shape_of,
 )
-from graphs.ops.sums import rounded, summed
+from graphs.ops.sums import round_to_dtype, sum_sorted_axes
 from graphs.spec import TensorSpec
 
 __all__ = ["log_softmax", "log_softmax_gradient", "softmax", "softmax_gradient"]
@@ -55,7 +55,7 @@ def _row_by_row(kernel: Kernel) -> Kernel:
     def quicker(*arrays: Array, axis: tuple[int, ...], out: Array = None) -> Array:
         x = arrays[0]
         if x.dtype.num == HALF:  # the sum may be more than float16 has
-            return rounded(quicker(*[a.astype(SINGLE) for a in arrays], axis=axis), x.dtype, out)
+            return round_to_dtype(quicker(*[a.astype(SINGLE) for a in arrays], axis=axis), x.dtype, out)
         if x.size < _MANY or x.shape[-1] < _BUFFERED or axis != (x.ndim - 1,) or x.dtype.char not in "fd":
             return kernel(*arrays, axis=axis, out=out)
         before = np.setbufsize(_BUFFERED)
@@ -108,7 +108,7 @@ def _floating(x: Array) -> Array:
     return x if dtype.kind == "f" else astype(x, _float(dtype))
 
 
-def _shifted(x: Array, axis: tuple[int, ...], out: Array) -> Array:
+def _subtract_max(x: Array, axis: tuple[int, ...], out: Array) -> Array:
     """x less the largest along `axis`, so that no exponential overflows."""
     return np.asarray(np.subtract(x, _largest(x, axis, None, None, True), out))
 
@@ -123,9 +123,9 @@ def _total(x: Array, axis: tuple[int, ...]) -> Array:
 
 def _softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """exp(x) / sum(exp(x)) along an axis, without overflow."""
-    weights = _shifted(x, axis, out)
+    weights = _subtract_max(x, axis, out)
     np.exp(weights, weights)
-    return np.divide(weights, summed(weights, axis, keepdims=True), weights)
+    return np.divide(weights, sum_sorted_axes(weights, axis, keepdims=True), weights)
 
 
 def _softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
@@ -135,9 +135,9 @@ def _softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
 
 def _log_softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """The logarithm of softmax, without overflow."""
-    shifted = _shifted(x, axis, out)
+    shifted = _subtract_max(x, axis, out)
     # Not x less logsumexp(x), which loses the digits of a small difference of two large numbers.
-    return np.subtract(shifted, np.log(summed(np.exp(shifted), axis, keepdims=True)), shifted)
+    return np.subtract(shifted, np.log(sum_sorted_axes(np.exp(shifted), axis, keepdims=True)), shifted)
 
 
 def _log_softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
@@ -174,13 +174,13 @@ def _infer_gradient(g: TensorSpec, y: TensorSpec, *, axis: tuple[int, ...]) -> T
 def _softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """The cotangent of x from that of y = softmax(x): (g - sum(g y)) y, in one new array."""
     product = np.asarray(np.multiply(g, y, out))
-    np.subtract(g, summed(product, axis, keepdims=True), product)
+    np.subtract(g, sum_sorted_axes(product, axis, keepdims=True), product)
     return np.multiply(product, y, product)
 
 
 def _log_softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """The cotangent of x from that of y = log_softmax(x): g - exp(y) sum(g), in one new array."""
-    total = summed(g, axis, keepdims=True)
+    total = sum_sorted_axes(g, axis, keepdims=True)
     share = np.asarray(np.exp(y, out))
     return np.subtract(g, np.multiply(share, total, share), share)
 
@@ -188,7 +188,8 @@ def _log_softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Arr
 def _gradient(name: str, kernel: Kernel, parts: Callable[..., Any], *rules: Callable[..., Any], flops: int) -> Op:
     """An op `op(g, y, axis=-1)` on a cotangent and on what it is the cotangent of."""
     return Op(
-        name, _row_by_row(kernel), _infer_gradient, rules=rules, prepare=checked(_prepare_gradient, _infer_gradient),
+        name, _row_by_row(kernel), _infer_gradient, rules=rules, prepare=check_specs(_prepare_gradient,
+        _infer_gradient),
         cost=flops, family="composed", parts=_in_single(parts),
     )  # fmt: skip
 
@@ -240,7 +241,9 @@ def _nll(x: Array, labels: Array, *, out: Array = None) -> Array:
 
 def _nll_gradient(g: Array, x_shape: Shape, y: Array) -> Array:
     count, labels = dims.product(x_shape[:-1]), expand_dims(y, -1)
-    return add_along_axis(broadcast_to(negative(shared(g, count)), shape_of(labels)), labels, x_shape, len(x_shape) - 1)
+    return add_along_axis(
+        broadcast_to(negative(share_cotangent(g, count)), shape_of(labels)), labels, x_shape, len(x_shape) - 1
+    )
 
 
 nll_loss: Op = Op(

@@ -20,10 +20,10 @@ from graphs.op import Array, Kernel, Op, Prepare
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import add, greater, multiply, negative, subtract, where
 from graphs.ops.families import composite
-from graphs.ops.linalg import matmul, transposed
+from graphs.ops.linalg import matmul, transpose_matrix
 from graphs.ops.movement import concat, expand_dims, matrix_transpose, squeeze
 from graphs.ops.reductions import sum
-from graphs.ops.shapes import as_operand, one_operand, shape_of, stored, two_operands
+from graphs.ops.shapes import as_operand, one_operand, shape_of, store, two_operands
 from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
@@ -65,7 +65,7 @@ def solver(
             infer(*map(spec_of, arrays), **attrs)  # which tells better what is wrong with sizes
             raise _reason(error) from None
 
-    def inferred(*specs: TensorSpec, **attrs: Any) -> TensorSpec:
+    def infer_square(*specs: TensorSpec, **attrs: Any) -> TensorSpec:
         _check_types(specs)
         return infer(*specs, **attrs)
 
@@ -73,7 +73,8 @@ def solver(
         return flops(*specs, **attrs)
 
     return Op(
-        name, run, inferred, rules=rules, prepare=prepare or (one_operand if arity == 1 else two_operands), cost=cost,
+        name, run, infer_square, rules=rules, prepare=prepare or (one_operand if arity == 1 else two_operands),
+        cost=cost,
         family="solver", arity=arity, broadcasts=arity > 1, rule_fails=rule_fails, doc=doc,
     )  # fmt: skip
 
@@ -106,15 +107,15 @@ def square(x: TensorSpec) -> Size:
     return rows
 
 
-def cubed(x: TensorSpec) -> Size:
+def cubic_cost(x: TensorSpec) -> Size:
     """The product of the sizes of square matrices, times their number: what one pass of elimination is counted in."""
     return x.size * x.shape[-1]
 
 
-def mirrored(x: Array) -> Array:
+def mirror_lower(x: Array) -> Array:
     """The lower triangle of matrices, mirrored into the upper one."""
     places = arange(x.shape[-1])
-    return where(greater(places, expand_dims(places, 1)), transposed(x), x)
+    return where(greater(places, expand_dims(places, 1)), transpose_matrix(x), x)
 
 
 UNEVEN = 1e-3
@@ -145,22 +146,22 @@ def _infer_solve(x: TensorSpec, y: TensorSpec) -> TensorSpec:
     return TensorSpec((*batch, rows, columns), np.result_type(x.dtype, y.dtype))
 
 
-def _filled(function: Callable[..., Any]) -> Kernel:
+def _with_out(function: Callable[..., Any]) -> Kernel:
     def kernel(*arrays: Any) -> Array:
         *inputs, out = arrays
         solution = function(*inputs)
-        return solution if out is None else stored(solution, out)
+        return solution if out is None else store(solution, out)
 
     return kernel
 
 
 solve_matrices: Op = solver(
     "solve",
-    _filled(np.linalg.solve),
+    _with_out(np.linalg.solve),
     _infer_solve,
-    lambda g, x, out: negative(matmul(solve_matrices(transposed(x), g), transposed(out))),
-    lambda g, x: solve_matrices(transposed(x), g),
-    flops=lambda x, y: cubed(x) * 2 // 3 + y.size * x.shape[-1] * 2,
+    lambda g, x, out: negative(matmul(solve_matrices(transpose_matrix(x), g), transpose_matrix(out))),
+    lambda g, x: solve_matrices(transpose_matrix(x), g),
+    flops=lambda x, y: cubic_cost(x) * 2 // 3 + y.size * x.shape[-1] * 2,
     arity=2,
     whole=True,
     doc="The z with x @ z = y, for square matrices x and matrices y; leading axes broadcast.",
@@ -181,10 +182,10 @@ def solve(x1: Array, x2: Array, /) -> Array:
 
 inv: Op = solver(
     "inv",
-    _filled(np.linalg.inv),
+    _with_out(np.linalg.inv),
     lambda x: TensorSpec((*x.shape[:-1], square(x)), x.dtype),
-    lambda g, out: negative(matmul(matmul(transposed(out), g), transposed(out))),
-    flops=lambda x: cubed(x) * 2,
+    lambda g, out: negative(matmul(matmul(transpose_matrix(out), g), transpose_matrix(out))),
+    flops=lambda x: cubic_cost(x) * 2,
     whole=True,
     doc="The inverse of square matrices. Raises LinAlgError where one is singular.",
 )
@@ -206,7 +207,7 @@ def _infer_pinv(x: TensorSpec, rtol: float | None, atol: float) -> TensorSpec:
 
 def _pinv_rule(g: Array, x: Array, out: Array) -> Array:
     """Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), equation 4.12, transposed: for changes that keep the rank."""
-    p, turned = transposed(out), transposed(g)
+    p, turned = transpose_matrix(out), transpose_matrix(g)
     left = matmul(turned, matmul(out, p))
     right = matmul(matmul(p, out), turned)
     left = subtract(left, matmul(x, matmul(out, left)))
@@ -264,9 +265,9 @@ def _cofactor_of_singular(x: Array) -> Array:
 
 def _cofactor_rule(g: Array, x: Array, out: Array) -> Array:
     """The derivative of det(x) times the transpose of inv(x), which is its own adjoint."""
-    inverse = transposed(inv(x))
+    inverse = transpose_matrix(inv(x))
     scale = sum(multiply(g, out), axis=(-2, -1), keepdims=True)
-    return subtract(multiply(scale, inverse), matmul(matmul(inverse, transposed(g)), out))
+    return subtract(multiply(scale, inverse), matmul(matmul(inverse, transpose_matrix(g)), out))
 
 
 cofactor: Op = solver(
@@ -274,16 +275,16 @@ cofactor: Op = solver(
     _cofactor,
     lambda x: TensorSpec((*x.shape[:-1], square(x)), x.dtype),
     _cofactor_rule,
-    flops=lambda x: cubed(x) * 3,
+    flops=lambda x: cubic_cost(x) * 3,
     rule_fails=True,
     doc="The gradient of det, for singular matrices found from singular values.",
 )
 det: Op = solver(
     "det",
-    _filled(np.linalg.det),
+    _with_out(np.linalg.det),
     _infer_det,
     lambda g, x: multiply(expand_dims(g, (-2, -1)), cofactor(x)),
-    flops=lambda x: cubed(x) * 2 // 3,
+    flops=lambda x: cubic_cost(x) * 2 // 3,
     whole=True,
     doc="The determinant of square matrices; its gradient is right for singular ones too, but has no gradient there.",
 )
@@ -303,8 +304,8 @@ signed_log_det: Op = solver(
     "slogdet",
     _slogdet,
     _infer_slogdet,
-    lambda g, x: multiply(expand_dims(getitem(g, (..., slice(1, None))), -1), transposed(inv(x))),
-    flops=lambda x: cubed(x) * 2 // 3,
+    lambda g, x: multiply(expand_dims(getitem(g, (..., slice(1, None))), -1), transpose_matrix(inv(x))),
+    flops=lambda x: cubic_cost(x) * 2 // 3,
     rule_fails=True,
     doc="The sign of the determinant and the logarithm of its absolute value, on a last axis of two.",
 )
@@ -314,17 +315,17 @@ signed_log_det: Op = solver(
 
 def _cholesky_rule(g: Array, out: Array) -> Array:
     """Murray, Differentiation of the Cholesky decomposition, arXiv 1602.07527, equation 10; the result is symmetric."""
-    upper = transposed(out)
-    inner = multiply(mirrored(matmul(upper, g)), 0.5)
-    return solve_matrices(upper, transposed(solve_matrices(upper, inner)))
+    upper = transpose_matrix(out)
+    inner = multiply(mirror_lower(matmul(upper, g)), 0.5)
+    return solve_matrices(upper, transpose_matrix(solve_matrices(upper, inner)))
 
 
 lower_cholesky: Op = solver(
     "cholesky",
-    lambda x, out: _filled(np.linalg.cholesky)(symmetric(x), out),
+    lambda x, out: _with_out(np.linalg.cholesky)(symmetric(x), out),
     lambda x: TensorSpec((*x.shape[:-1], square(x)), x.dtype),
     _cholesky_rule,
-    flops=lambda x: cubed(x) // 3,
+    flops=lambda x: cubic_cost(x) // 3,
     whole=True,
     doc="The lower triangular L with L @ L.mT = x, for symmetric positive definite x; its gradient is symmetric.",
 )
@@ -376,7 +377,7 @@ def _matrix_exp(x: Array, out: Array) -> Array:
 def _rule(g: Array, x: Array) -> Array:
     """The derivative along y is the upper right part of exp([[x, y], [0, x]]); its adjoint has x transposed."""
     size = x.shape[-1]
-    below = transposed(x)
+    below = transpose_matrix(x)
     whole = concat([concat([below, g], axis=-1), concat([multiply(below, 0), below], axis=-1)], axis=-2)
     return getitem(matrix_exp(whole), (..., slice(0, size), slice(size, None)))
 
@@ -386,6 +387,6 @@ matrix_exp: Op = solver(
     _matrix_exp,
     lambda x: TensorSpec((*x.shape[:-1], square(x)), x.dtype),
     _rule,
-    flops=lambda x: cubed(x) * 20,
+    flops=lambda x: cubic_cost(x) * 20,
     doc="The exponential of square matrices.",
 )

@@ -15,7 +15,7 @@ from graphs.ops.families import composite
 from graphs.ops.indexing import add_along_axis, take
 from graphs.ops.movement import stop_gradient
 from graphs.ops.reductions import sum
-from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of, stored
+from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of, store
 from graphs.spec import TensorSpec
 
 __all__ = [
@@ -35,7 +35,7 @@ def _prepare_sort(x: Array, /, axis: int = -1, *, descending: bool = False, stab
 
 def _sort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array = None) -> Array:
     """The elements in order along one axis, NaN counting as the largest; equal ones keep their gradients in order."""
-    out = np.array(x) if out is None else stored(x, out)
+    out = np.array(x) if out is None else store(x, out)
     # The reverse of a stable sort of the reverse is stable too, with the largest first.
     ends = np.flip(out, axis) if descending else out
     ends.sort(axis=axis, kind="stable" if stable else None)
@@ -49,7 +49,7 @@ def _argsort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array 
         order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind=kind), axis)
     else:
         order = np.argsort(x, axis=axis, kind=kind)
-    return order if out is None else stored(order, out)
+    return order if out is None else store(order, out)
 
 
 def _sort_cost(x: TensorSpec, *, axis: int, out: TensorSpec, **_: Any) -> Size:
@@ -94,7 +94,7 @@ def _prepare_search(x1: Array, x2: Array, /, side: str = "left", sorter: Array |
 def _search(x: Array, y: Array, *, side: Any, out: Array = None) -> Array:
     """Where each element of y belongs in the sorted x: before its equals, or after them with side='right'."""
     positions = np.searchsorted(x, y, side=side)
-    return positions if out is None else stored(positions, out)
+    return positions if out is None else store(positions, out)
 
 
 def _infer_search(x: TensorSpec, y: TensorSpec, *, side: str) -> TensorSpec:

@@ -24,7 +24,7 @@ from graphs.op import Array, Kernel, Op, TorchName
 from graphs.ops.elementwise import add, exp, log, multiply, negative, square, subtract
 from graphs.ops.families import elementwise
 from graphs.ops.gamma import in_doubles
-from graphs.ops.sums import rounded
+from graphs.ops.sums import round_to_dtype
 
 __all__ = ["entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv"]
 
@@ -124,7 +124,7 @@ def _erfcx_block(x: Array) -> Array:
     return np.where(size <= _CENTRE, power * (1 - _erf_centre(x)), np.where(x < 0, 2 * power - tail, tail))
 
 
-def _blocked(block: Block) -> Kernel:
+def _by_blocks(block: Block) -> Kernel:
     def kernel(x: Array, out: Array = None) -> Array:
         kind = np.result_type(x, 0.5)
         array = np.ascontiguousarray(x, np.promote_types(kind, np.float32))
@@ -151,7 +151,7 @@ def _bell(x: Array) -> Array:
 
 erf: Op = elementwise(
     "erf",
-    _blocked(_erf_block),
+    _by_blocks(_erf_block),
     lambda g, x: multiply(g, _bell(x)),
     dtype=lambda x: np.result_type(x, 0.5),
     flops=60,
@@ -160,7 +160,7 @@ erf: Op = elementwise(
 )
 erfc: Op = elementwise(
     "erfc",
-    _blocked(_erfc_block),
+    _by_blocks(_erfc_block),
     lambda g, x: negative(multiply(g, _bell(x))),
     dtype=lambda x: np.result_type(x, 0.5),
     flops=100,
@@ -169,7 +169,7 @@ erfc: Op = elementwise(
 )
 erfcx: Op = elementwise(
     "erfcx",
-    _blocked(_erfcx_block),
+    _by_blocks(_erfcx_block),
     lambda g, x: multiply(g, subtract(multiply(multiply(x, 2), erfcx(x)), _SLOPE)),
     dtype=lambda x: np.result_type(x, 0.5),
     flops=100,
@@ -181,7 +181,7 @@ def _entropy(x: Array, out: Array = None) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         values = -(x * np.log(x))  # -x of an unsigned int wraps
     values = np.where(x > 0, values, np.where(x < 0, -np.inf, np.where(x == 0, 0, x)))
-    return rounded(values, np.result_type(x, 0.5), out)
+    return round_to_dtype(values, np.result_type(x, 0.5), out)
 
 
 entr: Op = elementwise(

@@ -20,11 +20,11 @@ _SHORTEST, _LONGEST = 16, 4096  # rows that BLAS adds up sooner, and rounds no m
 _ONES = {dtype.num: np.ones(_LONGEST, dtype) for dtype in (np.dtype(np.float32), np.dtype(np.float64))}
 
 
-def summed(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
+def sum_sorted_axes(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
     """`np.add.reduce` over sorted axes, but that the sum of nothing but -0.0 may be 0.0."""
     if x.dtype.num == HALF and (dtype is None or dtype == x.dtype):  # not `in`: to NumPy None is float64
         wide = np.add.reduce(x, axis, np.float32, keepdims=keepdims)  # type: ignore[call-overload]
-        return rounded(wide, x.dtype, out)
+        return round_to_dtype(wide, x.dtype, out)
     if x.size < MANY or x.ndim < 2 or not axis or type(axis) is not tuple or not _is_plain(x, dtype):
         return np.add.reduce(x, axis, dtype, out, keepdims)  # type: ignore[call-overload]
     count, length = len(axis), x.shape[-1]  # the two usual cases first, since to look for more takes as long as they do
@@ -32,10 +32,10 @@ def summed(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: 
         return in_shape(_over_rows(x, count), (1,) * count * keepdims + x.shape[count:], out)
     if count == 1 and axis[0] == x.ndim - 1 and _SHORTEST <= length <= _LONGEST:
         return np.vecdot(x, _ONES[x.dtype.num][:length], out, keepdims=keepdims)  # type: ignore[call-overload]
-    return _over_both_ends(x, axis, dtype, out, keepdims)
+    return _sum_both_ends(x, axis, dtype, out, keepdims)
 
 
-def rounded(x: Array, dtype: np.dtype[Any], out: Array = None) -> Array:
+def round_to_dtype(x: Array, dtype: np.dtype[Any], out: Array = None) -> Array:
     """What was computed in a wider dtype, in this one."""
     if out is None:
         return x.astype(dtype)
@@ -43,7 +43,7 @@ def rounded(x: Array, dtype: np.dtype[Any], out: Array = None) -> Array:
     return out
 
 
-def _over_both_ends(x: Array, axis: tuple[int, ...], dtype: Any, out: Array, keepdims: bool) -> Array:
+def _sum_both_ends(x: Array, axis: tuple[int, ...], dtype: Any, out: Array, keepdims: bool) -> Array:
     """The sum over some of the first axes, or none, and some of the last."""
     before = next((i for i, place in enumerate(axis) if place != i), len(axis))
     after = len(axis) - before

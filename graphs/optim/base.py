@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import dims, promotion, tree
-from graphs.errors import ShapeError, located
+from graphs.errors import ShapeError, locate
 from graphs.op import Array
 from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import add, clip, divide, equal, minimum, multiply, sqrt, square, where
@@ -46,9 +46,9 @@ def plain(slots: Slots, rule: Update) -> Optimizer:
     """The optimiser of a rule for one parameter."""
 
     def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
-        return _updated(rule, slots, gradients, state, params)
+        return _apply_rule(rule, slots, gradients, state, params)
 
-    return Optimizer(lambda params: _started(slots, params), update)
+    return Optimizer(lambda params: _initial_state(slots, params), update)
 
 
 def counting(slots: Slots, at: Callable[[Array], Update]) -> Optimizer:
@@ -56,17 +56,19 @@ def counting(slots: Slots, at: Callable[[Array], Update]) -> Optimizer:
 
     def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
         count = add(state["count"], 1)
-        params, kept = _updated(at(astype(count, np.float64)), slots, gradients, state, params)
+        params, kept = _apply_rule(at(astype(count, np.float64)), slots, gradients, state, params)
         return params, {"count": count, **kept}
 
-    return Optimizer(lambda params: {"count": np.zeros((), np.int64), **_started(slots, params)}, update)
+    return Optimizer(lambda params: {"count": np.zeros((), np.int64), **_initial_state(slots, params)}, update)
 
 
-def _started(slots: Slots, params: Tree) -> State:
+def _initial_state(slots: Slots, params: Tree) -> State:
     return {name: tree.tree_map(start, params) for name, start in slots.items()}
 
 
-def _updated(rule: Update, slots: Slots, gradients: Tree, state: State, params: Tree) -> tuple[Tree, dict[str, Tree]]:
+def _apply_rule(
+    rule: Update, slots: Slots, gradients: Tree, state: State, params: Tree
+) -> tuple[Tree, dict[str, Tree]]:
     """The rule applied leaf by leaf, and what it returned put back into containers."""
     leaves, structure = tree.flatten(params)
     containers = {"gradients": gradients, **{slot: state[slot] for slot in slots}}
@@ -84,15 +86,15 @@ def _leaves_of(params: list[Array], structure: tree.Structure, what: str, contai
     leaves, layout = tree.flatten(container)
     if layout != structure:
         raise ShapeError(
-            located(
-                f"{what} laid out as {tree.described(layout)}, params as {tree.described(structure)}; give one for each"
+            locate(
+                f"{what} laid out as {tree.describe(layout)}, params as {tree.describe(structure)}; give one for each"
             )
         )
     if not alike:
         return leaves
     for leaf, param in zip(leaves, params, strict=True):
         if not dims.same_shape(shape_of(leaf), shape_of(param)):
-            raise ShapeError(located(f"{what} of shape {shape_of(leaf)} for params of shape {shape_of(param)}"))
+            raise ShapeError(locate(f"{what} of shape {shape_of(leaf)} for params of shape {shape_of(param)}"))
     return [like_param(leaf, param) for leaf, param in zip(leaves, params, strict=True)]
 
 
@@ -141,8 +143,8 @@ def clip_by_value(gradients: Tree, limit: float | Array) -> Tree:
     """
     check_not_negative(limit=limit)
 
-    def clipped(leaf: Array) -> Array:
+    def clip_leaf(leaf: Array) -> Array:
         high = like_param(limit, leaf)
         return clip(leaf, -high, high)
 
-    return tree.tree_map(clipped, gradients)
+    return tree.tree_map(clip_leaf, gradients)

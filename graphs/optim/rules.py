@@ -414,12 +414,12 @@ def adafactor(
                 param = multiply(param, like_param(1 - learning_rate * weight_decay, param))
             squares, part = square(gradient), like_param(share, param)
             if len(shape_of(param)) > 1:
-                rows = _moved(rows, mean(squares, axis=-1, keepdims=True), part)
-                columns = _moved(columns, mean(squares, axis=-2, keepdims=True), part)
+                rows = _moving_average(rows, mean(squares, axis=-1, keepdims=True), part)
+                columns = _moving_average(columns, mean(squares, axis=-2, keepdims=True), part)
                 scale = maximum(mean(rows, axis=-2, keepdims=True), least)
                 variance = divide(matmul(rows, columns), scale)
             else:
-                variance = rows = _moved(rows, squares, part)
+                variance = rows = _moving_average(rows, squares, part)
             step = divide(gradient, sqrt(maximum(variance, least * least)))
             shortened = maximum(divide(_root_mean_square(step), limit), 1)
             return subtract(param, multiply(step, divide(length, shortened))), rows, columns
@@ -444,7 +444,7 @@ def _means(param: Array, axis: int) -> Array:
     return zeros_of(shape if len(shape) > 1 or axis == -1 else (), dtype_of(param))
 
 
-def _moved(average: Array, new: Array, share: Array) -> Array:
+def _moving_average(average: Array, new: Array, share: Array) -> Array:
     return add(average, multiply(subtract(new, average), share))
 
 

@@ -17,7 +17,7 @@ from graphs.ops.convolution import convolution
 from graphs.ops.pooling import window_max
 from graphs.ops.random import random_key
 from graphs.ops.windows import Window, counts, window_of
-from graphs.testing.sample import Array, Case, Given, Maker, Sizes, Values, calls, joined, real
+from graphs.testing.sample import Array, Case, Given, Maker, Sizes, Values, calls, join_makers, real
 
 Domain = Callable[[Values, Sizes], Array]
 
@@ -140,14 +140,14 @@ def _of_bools(op: Op, values: Values) -> Iterator[Case]:
 _PRINTED: dict[str, Sizes] = {"matrix": (2, 3), "0-d": (), "size-1": (1,), "empty": (0,)}
 
 
-def _seen(**options: Any) -> Maker:
+def _print_samples(**options: Any) -> Maker:
     labels = {title: (title, shape) for title, shape in _PRINTED.items()}
     return calls(labels, lambda v, title, s: ((v.real(s),), {"label": title, "line": "model.py:1", **options}))
 
 
-EFFECTS = {name: _seen() for name in ("print", "observe")}
-EFFECTS["require"] = _seen(error=None)
-EFFECTS["breakpoint"] = _seen(when=lambda value: value.size, hook=len)
+EFFECTS = {name: _print_samples() for name in ("print", "observe")}
+EFFECTS["require"] = _print_samples(error=None)
+EFFECTS["breakpoint"] = _print_samples(when=lambda value: value.size, hook=len)
 
 
 # Along axes -----------------------------------------------------------------------------------------------------------
@@ -238,8 +238,8 @@ def _ties_along(shape: Sizes, high: int, dtype: type, **options: Any) -> Maker:
     return calls({"ties": ()}, lambda v: ((v.ints(shape, 0, high).astype(dtype),), options))
 
 
-_ONE_AXIS = joined(calls({**_AXES, "0-d": ((), {})}, real), _ties_along((3, 6), 3, int, axis=1))
-_EXTREMES = joined(calls(_RUNNING, real), _ties_along((3, 5), 2, float))
+_ONE_AXIS = join_makers(calls({**_AXES, "0-d": ((), {})}, real), _ties_along((3, 6), 3, int, axis=1))
+_EXTREMES = join_makers(calls(_RUNNING, real), _ties_along((3, 5), 2, float))
 REDUCTIONS: dict[str, Maker] = {
     "sum": _sum,
     "prod": _prod,
@@ -261,7 +261,7 @@ _SORTS: dict[str, tuple[Sizes, dict[str, Any]]] = {
     "empty": ((2, 0), {"descending": True}),
 }
 _TIES = {"ties": (False,), "ties-descending": (True,)}
-_SORT = joined(
+_SORT = join_makers(
     calls(_SORTS, real), calls(_TIES, lambda v, descending: ((v.ints((3, 9), 0, 3),), {"descending": descending}))
 )
 
@@ -297,7 +297,7 @@ _LABELLED: dict[str, tuple[Sizes, int]] = {
     "one-class": ((3,), 1),
 }
 
-_ALONG = joined(
+_ALONG = join_makers(
     calls(_SOFTMAX_AXES, real), calls({"ties": ((3, 4), 0, 2)}, lambda v, *case: ((v.ints(*case).astype(float),), {}))
 )
 _GRADIENT = calls(_SOFTMAX_AXES, lambda v, shape, options: ((v.real(shape), v.real(shape)), options))
@@ -369,7 +369,7 @@ def _windows_back(operands_of: Callable[[Values, Array, Window], tuple[Array, ..
     return calls(_POOLINGS, call)
 
 
-def _tied(v: Values) -> Given:
+def _tied_windows(v: Values) -> Given:
     x, window = v.ints((2, 9), 0, 2).astype(float), window_of((3,), 1, 1, 1)
     return (x, window_max(x, window=window)), {"window": window}
 
@@ -391,8 +391,8 @@ NEURAL: dict[str, Maker] = {
     "convolution_input": calls(_CONVOLUTIONS, _convolution_input),
     "convolution_weight": calls(_CONVOLUTIONS, _convolution_weight),
     **dict.fromkeys(("window_sum", "window_max"), _windows(lambda v, x, window: (x,))),
-    "window_argmax": joined(
-        _windows(lambda v, x, window: (x, window_max(x, window=window))), calls({"ties": ()}, _tied)
+    "window_argmax": join_makers(
+        _windows(lambda v, x, window: (x, window_max(x, window=window))), calls({"ties": ()}, _tied_windows)
     ),
     "window_pick": _windows(lambda v, x, window: (x, _taps(v, x, window))),
     "window_spread": _windows_back(lambda v, x, window: (window_max(x, window=window),)),

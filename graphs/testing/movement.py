@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from graphs.op import Op
-from graphs.testing.sample import Array, Case, Given, Maker, Sizes, Values, calls, joined, real
+from graphs.testing.sample import Array, Case, Given, Maker, Sizes, Values, calls, join_makers, real
 
 # op -> title -> (shape, attributes)
 _ONE_INPUT: dict[str, dict[str, tuple[Sizes, dict[str, Any]]]] = {
@@ -164,7 +164,7 @@ _BROADCAST: dict[str, tuple[Sizes, Sizes, int]] = {
 }
 
 
-def _picked(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
+def _take_sample(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
     return (v.real(shape), _indices(v, picked, shape[axis])), {"axis": axis}
 
 
@@ -179,13 +179,13 @@ def _scatter(op: Op, values: Values) -> Iterator[Case]:
         yield title, (values.real(shape), once, updates), {"axis": axis}
 
 
-def _scattered(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
+def _scatter_sample(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
     at = axis % len(shape)
     g = v.real((*shape[:at], *picked, *shape[at + 1 :]))
     return (g, _indices(v, picked, shape[at])), {"shape": shape, "axis": at}
 
 
-def _added_along(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
+def _scatter_add_sample(v: Values, shape: Sizes, picked: Sizes, axis: int) -> Given:
     at = axis % len(shape)
     return (v.real(picked), _indices(v, picked, shape[at])), {"shape": shape, "axis": at}
 
@@ -207,13 +207,13 @@ def _flat_index(op: Op, values: Values) -> Iterator[Case]:
 
 
 INDEXING: dict[str, Maker] = {
-    "take": joined(
-        calls(_TAKE, _picked), calls({"repeated": (_REPEATED,)}, lambda v, at: ((v.real((3, 2)), at), {"axis": 0}))
+    "take": join_makers(
+        calls(_TAKE, _take_sample), calls({"repeated": (_REPEATED,)}, lambda v, at: ((v.real((3, 2)), at), {"axis": 0}))
     ),
     "scatter": _scatter,
-    "scatter_add": calls(_TAKE, _scattered),
-    "take_along_axis": calls({**_ALONG, **_BROADCAST}, _picked),
-    "add_along_axis": calls(_ALONG, _added_along),
+    "scatter_add": calls(_TAKE, _scatter_sample),
+    "take_along_axis": calls({**_ALONG, **_BROADCAST}, _take_sample),
+    "add_along_axis": calls(_ALONG, _scatter_add_sample),
     "extreme_along_axis": _extreme_along_axis,
     "flat_index": _flat_index,
 }

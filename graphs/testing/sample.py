@@ -141,7 +141,7 @@ def calls(cases: Mapping[str, Sequence[Any]], operands_of: Callable[..., Given])
     return make
 
 
-def joined(*makers: Maker) -> Maker:
+def join_makers(*makers: Maker) -> Maker:
     """The calls of several makers, one after the other."""
     return lambda op, values: chain.from_iterable(maker(op, values) for maker in makers)
 

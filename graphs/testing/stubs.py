@@ -27,19 +27,21 @@ Names = dict[str, str]  # the statement that makes a name known, by the name
 _HEAD = '"""Made by `python -m graphs.testing.stubs`{version}; do not edit."""\n'
 
 
-def defined(module: str) -> dict[str, str]:
+def public_names(module: str) -> dict[str, str]:
     """The public names that `from module import *` gives, each with the module that defines it."""
     names: list[str] = importlib.import_module(module).__all__
     gathered: dict[str, str] = {}
     for node in _tree(module).body:
         if isinstance(node, ast.ImportFrom) and node.module and node.names[0].name == "*":
-            gathered |= defined(node.module)
+            gathered |= public_names(node.module)
     return {name: gathered.get(name, module) for name in names}
 
 
 def of_graphs() -> str:
     """The stub of `graphs`: its own names, what it loads later, and NumPy's for all others."""
-    own = _declared("graphs") | {name: _import("graphs", name) for name in importlib.import_module("graphs")._LATER}
+    own = _declared_names("graphs") | {
+        name: _import("graphs", name) for name in importlib.import_module("graphs")._LATER
+    }
     own["array"] = _import("graphs.frontends.numpy.protocol", "array")
     numpy = [name for name in np.__all__ if name not in own and not name.startswith("_")]
     return _page("graphs", own | {name: _import("numpy", name) for name in numpy}, f" with NumPy {_version()}")
@@ -48,7 +50,7 @@ def of_graphs() -> str:
 def of_dynamic() -> str:
     """The stub of `dynamic`: its own names, and what it loads later."""
     dynamic = importlib.import_module("dynamic")
-    names = _declared("dynamic") | {name: _import("dynamic", name) for name in dynamic._LATER}
+    names = _declared_names("dynamic") | {name: _import("dynamic", name) for name in dynamic._LATER}
     neural = (*dynamic._NEURAL, *dynamic._LAYERS)
     names |= {name: _import("dynamic.pytorch.neural", name) for name in neural}
     names = {name: line for name, line in names.items() if name not in neural or hasattr(dynamic, name)}
@@ -79,7 +81,7 @@ def of_functions() -> str:
         definition = inspect.unwrap(vars(Methods)[name[:-1]] if is_form else function)
         methods.append(f"    def {name}{_signature(definition, imports, is_form)}: ...")
     lines = [_imports(module, sorted(imported)) for module, imported in sorted(imports.items())]
-    listed = f"__all__ = [\n{_filled(map(repr, sorted(functions)))},\n]"
+    listed = f"__all__ = [\n{_fill_lines(map(repr, sorted(functions)))},\n]"
     return "\n".join([_HEAD.format(version=""), *lines, "", *names, "", "class Methods:", *methods, "", listed, ""])
 
 
@@ -132,7 +134,7 @@ def _tree(module: str) -> ast.Module:
     return ast.parse(Path(path).read_text("utf-8"))
 
 
-def _declared(package: str) -> Names:
+def _declared_names(package: str) -> Names:
     """What the statements of a package's `__init__` make public, the last of a name."""
     names: Names = {}
     for node in _tree(package).body:
@@ -143,7 +145,7 @@ def _declared(package: str) -> Names:
 def _statement(node: ast.stmt) -> Iterator[tuple[str, str]]:
     if isinstance(node, ast.ImportFrom) and node.module:
         if node.names[0].name == "*":
-            yield from ((name, _import(module, name)) for name, module in defined(node.module).items())
+            yield from ((name, _import(module, name)) for name, module in public_names(node.module).items())
         else:
             yield from ((a.asname or a.name, _import(node.module, a.name, a.asname)) for a in node.names)
     elif isinstance(node, ast.FunctionDef):
@@ -176,14 +178,14 @@ def _page(package: str, names: Names, version: str = "") -> str:
     lines = [_imports(module, sorted(imported)) for module, imported in sorted(imports.items())]
     head = [_HEAD.format(version=version), "import builtins", "from typing import Any as _Any", ""]
     public = sorted({*importlib.import_module(package).__all__})
-    return "\n".join([*head, *lines, "", *rest, "", f"__all__ = [\n{_filled(map(repr, public))},\n]", ""])
+    return "\n".join([*head, *lines, "", *rest, "", f"__all__ = [\n{_fill_lines(map(repr, public))},\n]", ""])
 
 
 def _imports(module: str, imported: list[str]) -> str:
-    return f"from {module} import (\n{_filled(imported)},\n)"
+    return f"from {module} import (\n{_fill_lines(imported)},\n)"
 
 
-def _filled(parts: Iterable[str]) -> str:
+def _fill_lines(parts: Iterable[str]) -> str:
     """Parts with commas between them, in lines; none is broken."""
     text = textwrap.fill(", ".join(part.replace(" ", "\0") for part in parts), 116, break_on_hyphens=False)
     return textwrap.indent(text.replace("\0", " "), "    ")

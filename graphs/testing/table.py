@@ -25,7 +25,7 @@ from graphs import linalg, ops, tree
 from graphs.errors import ControlFlowError, GraphError, LinAlgError
 from graphs.frontends.numpy import functions as numpy_functions
 from graphs.ir import graph_cost
-from graphs.op import Op, registered
+from graphs.op import Op, registered_ops
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.testing.gradients import check_grads
 from graphs.testing.sample import Values
@@ -100,7 +100,7 @@ def functions() -> list[str]:
     return sorted([*public, *(f"linalg.{name}" for name in own)], key=lambda name: name.strip("_"))
 
 
-def named(name: str) -> Function:
+def find_function(name: str) -> Function:
     """The public function of that name."""
     space, _, own = name.rpartition(".")
     function: Function = getattr(linalg if space else ops, own)
@@ -109,12 +109,12 @@ def named(name: str) -> Function:
 
 def calls(name: str) -> list[SampleCall]:
     """Sample calls of a public function. Raises GraphError when it has none."""
-    function = named(name)
+    function = find_function(name)
     if name in CALLS:
         args, options = CALLS[name](Values(name))
         return [SampleCall(function, args, options)]
     op = function.name if isinstance(function, Op) else name
-    if op not in registered():
+    if op not in registered_ops():
         raise GraphError(f"{name} has no sample call; add one to graphs/testing/samples.py")
     return [SampleCall(function, sample.args, dict(sample.attrs)) for sample in samples(op)]
 
@@ -141,7 +141,7 @@ def _accepts(call: SampleCall, dtype: str, floats: bool, engines: Engines) -> bo
     return True
 
 
-def grouped(names: Iterable[str]) -> str:
+def group_dtypes(names: Iterable[str]) -> str:
     """Names of dtypes in short: "bool, int, float32"."""
     left = list(names)
     short: list[str] = []
@@ -344,7 +344,7 @@ _COLUMNS = ("name", "std", "NumPy", "family", "dtypes", "gradient in", "order", 
 
 def row(name: str, engines: Engines) -> tuple[str, ...]:
     """The cells of one function."""
-    function, tried = named(name), calls(name)
+    function, tried = find_function(name), calls(name)
     first = next((c for c in tried if all(a.size for a in c.arrays)), tried[0])
     gradient = _gradient(tried, engines)
     family = function.family if isinstance(function, Op) else function.__module__.rpartition(".")[2]
@@ -353,7 +353,7 @@ def row(name: str, engines: Engines) -> tuple[str, ...]:
         "✓" if name.removeprefix("linalg.") in STANDARD else "",
         ", ".join(f"`{n}`" for n in _numpy_names().get(name, [])),
         family,
-        grouped(dtypes(first, engines)),
+        group_dtypes(dtypes(first, engines)),
         *gradient,
         flops(first, engines),
         "✓" if any(is_view(call) for call in tried) else "",
@@ -383,12 +383,12 @@ def _numpy_names() -> dict[str, list[str]]:
             names[op.name].append(numpy_name)
     for function, ours in numpy_functions.FUNCTIONS.items():
         for name, aliases in names.items():
-            if named(name) in _made_of(ours) and function.__name__ not in aliases:
+            if find_function(name) in _underlying_functions(ours) and function.__name__ not in aliases:
                 aliases.append(function.__name__)
     return names
 
 
-def _made_of(function: Callable[..., Any]) -> list[Any]:
+def _underlying_functions(function: Callable[..., Any]) -> list[Any]:
     """A function, and what its arguments are handed to when it only brings them into another order."""
     if isinstance(function, Op) or not hasattr(function, "__code__"):
         return [function]

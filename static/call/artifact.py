@@ -25,7 +25,7 @@ from graphs.spec import TensorSpec, TupleSpec
 from static import clock
 from static.passes.fusion import check_group, is_group, result
 from static.passes.simplification import remove_dead_code
-from static.trace.tracing import Traced, is_traced
+from static.trace.tracing import TracedFunction, is_traced
 
 Made = TypeVar("Made")
 
@@ -34,7 +34,7 @@ LARGEST = 1 << 40  # bytes of an array: no machine that this runs on has more
 _FORMAT = "graphduel.graph"
 
 
-def write(traced: Traced, path: Path) -> None:
+def write(traced: TracedFunction, path: Path) -> None:
     """Write a graph and its layout. Raises ArtifactError for values that have no place in the format."""
     with clock.phase("save"):
         arrays: list[np.ndarray[Any, Any]] = []
@@ -42,8 +42,8 @@ def write(traced: Traced, path: Path) -> None:
         archive.write(path, json.dumps(document, indent=1).encode(), arrays)
 
 
-@blocks.paused()
-def read(path: Path, make: Callable[[Traced], Made]) -> Made:
+@blocks.without_collection()
+def read(path: Path, make: Callable[[TracedFunction], Made]) -> Made:
     """What `make` makes of the graph in a file.
 
     Raises ArtifactError when the file is damaged, of another version or not ours, or nothing can be made of it.
@@ -66,14 +66,14 @@ def _document(data: bytes) -> dict[str, Any]:
     return document
 
 
-def _encode_traced(traced: Traced, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
+def _encode_traced(traced: TracedFunction, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
     return {
         "format": _FORMAT,
         "version": VERSION,
         **_encode_graph(traced.graph, arrays),
-        "arguments": _encode(_numbered(traced.inputs), arrays),
+        "arguments": _encode(_number_leaves(traced.inputs), arrays),
         "static": [_encode(value, arrays) for value in traced.static],
-        "results": _encode(_numbered(traced.outputs), arrays),
+        "results": _encode(_number_leaves(traced.outputs), arrays),
     }
 
 
@@ -104,17 +104,17 @@ def _encode_attr(node: Node, value: Any, arrays: list[np.ndarray[Any, Any]]) -> 
     return _encode(value, arrays)
 
 
-def _numbered(structure: tree.Structure) -> Any:
+def _number_leaves(structure: tree.Structure) -> Any:
     """A container of that structure, with the leaves numbered: how a structure is written down."""
     return tree.unflatten(structure, list(range(structure.num_leaves)))
 
 
-def _decode_traced(document: dict[str, Any], members: dict[str, bytes]) -> Traced:
+def _decode_traced(document: dict[str, Any], members: dict[str, bytes]) -> TracedFunction:
     graph = _decode_graph(document, members)
     arguments, results = (_structure(_decode(document[key], members)) for key in ("arguments", "results"))
     static = tuple([_decode(value, members) for value in document["static"]])
     _check_layout(graph, arguments, static, results)
-    return Traced(graph, arguments, static, results)
+    return TracedFunction(graph, arguments, static, results)
 
 
 def _structure(numbered: Any) -> tree.Structure:
@@ -143,7 +143,7 @@ def _decode_graph(document: dict[str, Any], members: dict[str, bytes]) -> Graph:
     for entry in document["nodes"]:
         attrs = {_keyword(key): _decode(value, members) for key, value in entry["attrs"].items()}
         sources = [nodes[_index(i, len(nodes))] for i in entry["inputs"]]
-        nodes.append(_checked(Node.of(registry.get(entry["op"]), sources, attrs, one_line(str(entry["source"])))))
+        nodes.append(_check_node(Node.of(registry.get(entry["op"]), sources, attrs, one_line(str(entry["source"])))))
     chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
     graph = remove_dead_code(Graph(str(document["name"]), chosen[0], nodes, chosen[1]))
     _check_groups(graph.nodes)
@@ -165,7 +165,7 @@ def _check_groups(nodes: Sequence[Node]) -> None:
                 raise ArtifactError("damaged, nobody reads a result of a group; save it again")
 
 
-def _checked(node: Node) -> Node:
+def _check_node(node: Node) -> Node:
     """The node, of a spec that an array can have, and holding what its op says where no `infer` looks."""
     if not isinstance(node.spec, TensorSpec):
         raise ArtifactError(f"{node.op.name} gives no array")

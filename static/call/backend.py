@@ -54,7 +54,7 @@ def check_options(name: str, threads: int | str) -> None:
         raise GraphError(f"threads={threads!r} is of native code; use backend='native', or leave it out")
 
 
-def chosen(name: str, threads: int | str = 1) -> Backend:
+def choose_backend(name: str, threads: int | str = 1) -> Backend:
     """The backend of this name, for so many threads.
 
     Raises GraphError for another name or no number of threads, and NativeError where there is no native code.
@@ -78,7 +78,7 @@ def _native(threads: int | str) -> Backend:
     from static.native import binding as native
 
     target.host()
-    layouts.checked()
+    layouts.check_layout()
     bind = functools.partial(native.bind, threads=pool.count(threads))
     passes: Any = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY + pipeline.CLEAN
-    return Backend("native", passes, program.lower, bind, binding.of)
+    return Backend("native", passes, program.lower, bind, binding.kernels_of)

@@ -24,25 +24,25 @@ from graphs import blocks, dims, ir, reverse, tree
 from graphs.blocks import Block
 from graphs.builder import Builder
 from graphs.dims import Dim
-from graphs.errors import GraphError, OptionError, located
+from graphs.errors import GraphError, OptionError, locate
 from graphs.ir import Graph, Node, ancestors
 from graphs.op import Attrs
 from graphs.ops.creation import zeros_like
 from graphs.plain import one_line
 from graphs.spec import TensorSpec
 from static import clock
-from static.call.backend import Backend, chosen
-from static.call.executable import Executable, exported
+from static.call.backend import Backend, choose_backend
+from static.call.executable import Executable, to_onnx_bytes
 from static.codegen.binding import lay_out
 from static.convert import converted
 from static.memory.recompute import fit
 from static.passes import pipeline
 from static.trace.differentiate import check_floating, pull_back
 from static.trace.symbol import Symbol
-from static.trace.tracing import Traced, append_to, node_of, trace_function
+from static.trace.tracing import TracedFunction, append_to, node_of, trace_function
 
 
-@blocks.paused()
+@blocks.without_collection()
 def compile(
     f: Callable[..., Any],
     *args: Any,
@@ -73,12 +73,12 @@ def compile(
     budget that cannot be met, which names the smallest that can.
     """
     seconds: clock.Seconds = {}
-    used = chosen(backend, threads)
+    used = choose_backend(backend, threads)
     with clock.adding_to(seconds):
         traced = trace_function(converted(f) if convert else f, args)
         graph, steps = pipeline.run(traced.graph, used.passes if passes is None else passes)
         if memory_budget is not None:
-            graph, step = _within(graph, memory_budget, arena, used)
+            graph, step = _fit_budget(graph, memory_budget, arena, used)
             steps += step
     return Executable(traced, graph, steps, arena=arena, recycle=recycle, seconds=seconds, backend=used)
 
@@ -91,11 +91,11 @@ def export(f: Callable[..., Any], *args: Any, format: str = "onnx", convert: boo
     Raises UnwritableError naming an op that ONNX has not, OptionError for another format, and what `compile` raises.
     """
     if format != "onnx":
-        raise OptionError(located(f"export: the format is 'onnx', not {format!r}; Executable.save writes our own"))
-    return exported(trace_function(converted(f) if convert else f, args))
+        raise OptionError(locate(f"export: the format is 'onnx', not {format!r}; Executable.save writes our own"))
+    return to_onnx_bytes(trace_function(converted(f) if convert else f, args))
 
 
-def _within(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[Graph, list[pipeline.Ran]]:
+def _fit_budget(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[Graph, list[pipeline.Ran]]:
     """The graph with as much computed again as the budget asks for, and what that did."""
     symbols = sorted(frozenset[str]().union(*(node.spec.symbols for node in graph.inputs)))
     if symbols or not arena:
@@ -111,13 +111,13 @@ def _within(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[Grap
     return pipeline.run(graph, [recompute])
 
 
-class Fed(Executable):
+class NamedInputExecutable(Executable):
     """An executable whose one argument is a dict: the arrays by the names of the placeholders that it needs."""
 
     def __init__(self, graph: ir.Graph, outputs: tree.Structure, placeholders: Sequence[str], options: Attrs) -> None:
         names = [str(node.attrs["name"]) for node in graph.inputs]
         inputs = tree.flatten((dict.fromkeys(names, 0),))[1]
-        traced = Traced(graph, inputs, (None,) * len(names), outputs)
+        traced = TracedFunction(graph, inputs, (None,) * len(names), outputs)
         passes = options.pop("passes", pipeline.DEFAULT)
         super().__init__(traced, *pipeline.run(graph, passes), **options)
         self._placeholders = frozenset(placeholders)
@@ -132,12 +132,12 @@ class Fed(Executable):
         unknown = sorted(feed.keys() - self._placeholders)
         if unknown:
             raise GraphError(
-                located(f"no placeholder is named {unknown[0]!r}; there are {_listed(self._placeholders)}")
+                locate(f"no placeholder is named {unknown[0]!r}; there are {_list_names(self._placeholders)}")
             )
         missing = [name for name in self._needed if name not in feed]
         if missing:
             spec = self.specs[self._needed.index(missing[0])]
-            raise GraphError(located(f"the placeholder {missing[0]!r}, {spec}, is not fed; add it to the feed"))
+            raise GraphError(locate(f"the placeholder {missing[0]!r}, {spec}, is not fed; add it to the feed"))
         return self({name: np.asarray(feed[name]) for name in self._needed})
 
 
@@ -149,7 +149,7 @@ class GraphBuilder(Block):
         self._builder.open = True
         self._builder.saving = 1  # any value may be differentiated later
         self._placeholders: dict[str, Symbol] = {}
-        self._compiled: dict[Any, Fed] = {}
+        self._compiled: dict[Any, NamedInputExecutable] = {}
 
     def __enter__(self) -> Self:
         append_to(self._builder, self.hold())
@@ -160,7 +160,7 @@ class GraphBuilder(Block):
     def placeholder(self, name: str, shape: Sequence[int | str | Dim], dtype: npt.DTypeLike = "float32") -> Symbol:
         """A value to be fed; a string in its shape is a symbolic size. Raises GraphError for a name that is taken."""
         if name in self._placeholders:
-            raise GraphError(located(f"a placeholder named {name!r} exists already; choose another name"))
+            raise GraphError(locate(f"a placeholder named {name!r} exists already; choose another name"))
         node = self._builder.input(name, TensorSpec(shape, dtype))
         self._placeholders[name] = Symbol(self._builder, node)
         return self._placeholders[name]
@@ -192,7 +192,7 @@ class GraphBuilder(Block):
 
     # Running --------------------------------------------------------------------------------------------------
 
-    def compile(self, outputs: Any, **options: Any) -> Fed:
+    def compile(self, outputs: Any, **options: Any) -> NamedInputExecutable:
         """An executable for a container of values; the options are those of `static.compile`: passes, arena.
 
         It needs the placeholders that the outputs depend on, and runs the prints that need no other. Values may be
@@ -200,8 +200,8 @@ class GraphBuilder(Block):
         """
         leaves, structure = tree.flatten(outputs)
         nodes = [self._node(leaf) for leaf in leaves]
-        graph = _needed(self._builder.finish(nodes))
-        return Fed(graph, structure, list(self._placeholders), options)
+        graph = _prune(self._builder.finish(nodes))
+        return NamedInputExecutable(graph, structure, list(self._placeholders), options)
 
     def run(self, outputs: Any, feed: Mapping[str, Any]) -> Any:
         """Compile for these outputs, unless that is done, and run."""
@@ -218,7 +218,7 @@ class GraphBuilder(Block):
     def _node(self, value: Any) -> Node:
         """The node of a value. Raises GraphError when it belongs to another graph."""
         if isinstance(value, Symbol) and value.builder is not self._builder:
-            raise GraphError(located(f"{value.node.spec} is a value of another graph; use values of one graph"))
+            raise GraphError(locate(f"{value.node.spec} is a value of another graph; use values of one graph"))
         return node_of(self._builder, value, ())
 
 
@@ -228,10 +228,10 @@ def _independent(variables: Sequence[Symbol]) -> list[list[Symbol]]:
     return ([sources] if sources else []) + [[variable] for variable in variables if variable.node.inputs]
 
 
-def _needed(graph: ir.Graph) -> ir.Graph:
+def _prune(graph: ir.Graph) -> ir.Graph:
     """What the outputs depend on, with the effects that need no other inputs; inputs in the order of their names."""
     live = ancestors(graph.outputs)
-    inputs = _fed(graph, live)
+    inputs = _required_inputs(graph, live)
     for node in graph.effects:
         more = ancestors([node])
         if {n for n in more if n.is_input} <= inputs:
@@ -240,7 +240,7 @@ def _needed(graph: ir.Graph) -> ir.Graph:
     return ir.Graph(graph.name, sorted(inputs, key=lambda n: str(n.attrs["name"])), nodes, graph.outputs)
 
 
-def _fed(graph: ir.Graph, live: set[Node]) -> set[Node]:
+def _required_inputs(graph: ir.Graph, live: set[Node]) -> set[Node]:
     """The inputs among these nodes, and more where only they tell a size."""
     inputs = {node for node in live if node.is_input}
     sizes = frozenset().union(*(_symbols(node) for node in live))
@@ -256,5 +256,5 @@ def _symbols(node: Node) -> frozenset[str]:
     return node.spec.symbols | (dims.symbols(value) if isinstance(value, Dim) else frozenset())
 
 
-def _listed(names: Iterable[str]) -> str:
+def _list_names(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)) or "none"

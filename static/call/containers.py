@@ -64,7 +64,7 @@ def caller(
     are `fixed` it must have the shape of its spec too, and `room.run` is what runs. One of NumPy's scalars is an array
     where the spec has no axes. If there is a `direct` way, `room.direct` is tried before anything is looked at here.
     """
-    numbered = _numbered(inputs)
+    numbered = _number_leaves(inputs)
     if not _is_plain(numbered) or inputs.num_leaves != len(specs):
         return lambda *_: NotImplemented
     leaves = [f"x{i}" for i in range(len(specs))]
@@ -73,9 +73,9 @@ def caller(
         *_read(numbered, types, ordered=False),
         *(_directly(leaves, outputs) if direct else ()),
         *_scalars([x for x, spec in zip(leaves, specs, strict=True) if not spec.shape]),
-        *_checked(dict.fromkeys(leaves, np.ndarray)),
-        f"if ({_listed(f'{x}.dtype' for x in leaves)}) != dtypes: {_REFUSE}",
-        *(_of_shapes(dict(zip(leaves, specs, strict=True))) if fixed else _bound(leaves)),
+        *_type_check(dict.fromkeys(leaves, np.ndarray)),
+        f"if ({_comma_separated(f'{x}.dtype' for x in leaves)}) != dtypes: {_REFUSE}",
+        *(_of_shapes(dict(zip(leaves, specs, strict=True))) if fixed else _lookup_statements(leaves)),
         *_putting_together(f"run({', '.join(leaves)})", outputs),
     ]
     dtypes = tuple([spec.dtype for spec in specs])
@@ -98,9 +98,9 @@ def _scalars(leaves: Sequence[str]) -> Iterator[str]:
         yield f"if isinstance({x}, generic): {x} = asarray({x})"
 
 
-def _bound(leaves: Sequence[str]) -> Iterator[str]:
+def _lookup_statements(leaves: Sequence[str]) -> Iterator[str]:
     """Statements that look up what runs for the shapes of these variables."""
-    yield f"binding = room.bindings.get(({_listed(f'{x}.shape' for x in leaves)}))"
+    yield f"binding = room.bindings.get(({_comma_separated(f'{x}.shape' for x in leaves)}))"
     yield f"if binding is None: {_REFUSE}"
     yield "run = binding.run"
 
@@ -125,7 +125,7 @@ def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Rea
     It is NotImplemented where there is none, and where the containers, the order of the keys of a dict, or the type of
     a leaf are others. None when no such function can be made.
     """
-    numbered = _numbered(structure)
+    numbered = _number_leaves(structure)
     traced = [is_traced(leaf) for leaf in leaves]
     are_arrays = [type(leaf) is np.ndarray or isinstance(leaf, np.generic) for leaf in leaves]
     if not _is_plain(numbered) or traced != are_arrays:
@@ -137,11 +137,11 @@ def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Rea
     types = {f"type_{x}": leaf_type for x, leaf_type in kinds.items()}
     lines = [
         *_read(numbered, types, ordered=True),
-        *_checked(kinds),
+        *_type_check(kinds),
         *(f"{x} = asarray({x})" for x in arrays if kinds[x] is not np.ndarray),
-        f"entry = entries.get(({_listed(parts)}))",
+        f"entry = entries.get(({_comma_separated(parts)}))",
         f"if entry is None: {_REFUSE}",
-        f"return entry, ({_listed(arrays)})",
+        f"return entry, ({_comma_separated(arrays)})",
     ]
     find: Reader = _function("entries, args", lines, **types)
     return find
@@ -163,7 +163,7 @@ def _function(parameters: str, lines: Sequence[str], **names: Any) -> Any:
     return namespace["made"]
 
 
-def _numbered(structure: tree.Structure) -> Any:
+def _number_leaves(structure: tree.Structure) -> Any:
     return tree.unflatten(structure, list(range(structure.num_leaves)))
 
 
@@ -199,13 +199,13 @@ def _reading(name: str, value: Any, types: dict[str, type], ordered: bool) -> It
     if kind is dict and not ordered:
         yield from (f"{names[key]} = {name}[{key!r}]" for key in keys)
     elif names:
-        yield f"{_listed(names.values())} = {name}{'.values()' if by_order else ''}"
+        yield f"{_comma_separated(names.values())} = {name}{'.values()' if by_order else ''}"
     for key in keys:
         if type(value[key]) is not int:
             yield from _reading(names[key], value[key], types, ordered)
 
 
-def _checked(kinds: Mapping[str, type]) -> Iterator[str]:
+def _type_check(kinds: Mapping[str, type]) -> Iterator[str]:
     """A statement that refuses variables of other types than these."""
     arrays = [x for x, kind in kinds.items() if kind is np.ndarray]
     right = [f"{' is '.join(f'type({x})' for x in arrays)} is ndarray"] if arrays else []
@@ -215,23 +215,23 @@ def _checked(kinds: Mapping[str, type]) -> Iterator[str]:
 
 
 def _putting_together(leaves: str, outputs: tree.Structure) -> list[str]:
-    made = _numbered(outputs)
+    made = _number_leaves(outputs)
     if not _is_plain(made, named=False):
         return [f"return unflatten(outputs, list({leaves}))"]
-    targets = _listed(f"v{i}" for i in range(outputs.num_leaves)) or "()"
-    return [f"{targets} = {leaves}", f"return {_written(made)}"]
+    targets = _comma_separated(f"v{i}" for i in range(outputs.num_leaves)) or "()"
+    return [f"{targets} = {leaves}", f"return {_container_expression(made)}"]
 
 
-def _written(value: Any) -> str:
+def _container_expression(value: Any) -> str:
     """The expression that makes a container of v0, v1, ..., whose numbers it holds."""
     if type(value) is dict:
-        return f"{{{_listed(f'{key!r}: {_written(part)}' for key, part in value.items())}}}"
+        return f"{{{_comma_separated(f'{key!r}: {_container_expression(part)}' for key, part in value.items())}}}"
     if type(value) is list:
-        return f"[{_listed(map(_written, value))}]"
+        return f"[{_comma_separated(map(_container_expression, value))}]"
     if type(value) is tuple:
-        return f"({_listed(map(_written, value))})"
+        return f"({_comma_separated(map(_container_expression, value))})"
     return "None" if value is None else f"v{value}"
 
 
-def _listed(parts: Any) -> str:
+def _comma_separated(parts: Any) -> str:
     return "".join(f"{part}, " for part in parts)

@@ -17,22 +17,22 @@ import numpy as np
 from graphs import dims, dispatch, tree
 from graphs.dims import Shape
 from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap
-from graphs.errors import ArtifactError, DTypeError, GraphError, ShapeError, located
+from graphs.errors import ArtifactError, DTypeError, GraphError, ShapeError, locate
 from graphs.files import write_file
 from graphs.ir import Graph, Node
-from graphs.plain import escaped
+from graphs.plain import escape_html
 from graphs.spec import TensorSpec
 from static import clock, memory
 from static.call import artifact, containers
-from static.call.backend import NUMPY, Backend, chosen
+from static.call.backend import NUMPY, Backend, choose_backend
 from static.call.containers import Room
 from static.codegen.binding import Binding
 from static.codegen.kernels import resolve
-from static.codegen.lowering import LoweredGraph, described
+from static.codegen.lowering import LoweredGraph, describe_node
 from static.codegen.results import KEPT
 from static.passes import pipeline
 from static.passes.pipeline import Ran
-from static.trace.tracing import Traced, is_traced, static_key
+from static.trace.tracing import TracedFunction, is_traced, static_key
 
 BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
 
@@ -45,7 +45,7 @@ def _misfit(graph: Graph, sizes: Mapping[str, int], error: Exception) -> GraphEr
             specs = [TensorSpec(resolve(spec.shape, sizes), spec.dtype) for spec in declared]
             node.op.infer(*specs, **{key: resolve(value, sizes) for key, value in node.attrs.items()})
         except GraphError as broken:
-            return dispatch.explained(node.op, declared, broken, node.source)
+            return dispatch.explain_error(node.op, declared, broken, node.source)
     return dispatch.as_graph_error(error)
 
 
@@ -64,7 +64,7 @@ class Executable:
 
     def __init__(
         self,
-        traced: Traced,
+        traced: TracedFunction,
         graph: Graph,
         steps: Sequence[pipeline.Ran],
         *,
@@ -107,7 +107,7 @@ class Executable:
         try:
             result = self._direct(room, args)
         except dispatch.BROKEN_RULES as error:
-            raise self._placed(error) from None
+            raise self._with_context(error) from None
         finally:
             self._free.append(room)
         if result is not NotImplemented:
@@ -125,7 +125,7 @@ class Executable:
             binding = room.bindings.get(shapes) or self._binding(room, shapes)
             return self._made(binding.run(*arrays))
         except dispatch.BROKEN_RULES as error:
-            raise self._placed(error) from None
+            raise self._with_context(error) from None
         finally:
             self._free.append(room)
 
@@ -142,19 +142,19 @@ class Executable:
         changed = next((guard for guard in self.traced.guards if guard.now() != guard.value), None)
         if changed is not None:
             raise GraphError(
-                located(f"{self.graph.name}: compiled while {changed}; compile it again, or use static.jit, which does")
+                locate(f"{self.graph.name}: compiled while {changed}; compile it again, or use static.jit, which does")
             )
         leaves, structure = tree.flatten(args)
         if structure != self.traced.inputs:
             raise ShapeError(
-                located(
-                    f"{self.graph.name}: arguments laid out as {tree.described(structure)}, "
-                    f"compiled for {tree.described(self.traced.inputs)}; give the same containers, * for each array"
+                locate(
+                    f"{self.graph.name}: arguments laid out as {tree.describe(structure)}, "
+                    f"compiled for {tree.describe(self.traced.inputs)}; give the same containers, * for each array"
                 )
             )
-        return self._checked(leaves)
+        return self._check_leaves(leaves)
 
-    def _checked(self, leaves: Sequence[Any]) -> list[Any]:
+    def _check_leaves(self, leaves: Sequence[Any]) -> list[Any]:
         """The leaves as arrays, without the static values. Raises ShapeError or DTypeError for what does not fit."""
         arrays = []
         for leaf, static in zip(leaves, self.traced.static, strict=True):
@@ -162,9 +162,7 @@ class Executable:
                 arrays.append(leaf if type(leaf) is np.ndarray else np.asarray(leaf))
             elif static_key(static) != static_key(leaf):
                 raise ShapeError(
-                    located(
-                        f"{self.graph.name}: compiled for the static value {static!r}, got {leaf!r}; use static.jit"
-                    )
+                    locate(f"{self.graph.name}: compiled for the static value {static!r}, got {leaf!r}; use static.jit")
                 )
         return self._fitting([*arrays, *(source.captured_array() for source in self.traced.reads)])
 
@@ -173,7 +171,7 @@ class Executable:
         for array, spec, node in zip(arrays, self._specs, self.graph.inputs, strict=True):
             if array.dtype != spec.dtype:
                 raise DTypeError(
-                    located(f"{node.attrs['name']}: compiled for {spec}, got {array.dtype}; convert with astype")
+                    locate(f"{node.attrs['name']}: compiled for {spec}, got {array.dtype}; convert with astype")
                 )
         return arrays
 
@@ -190,12 +188,12 @@ class Executable:
         labels = [node.attrs["name"] for node in self.graph.inputs]
         for label, spec, shape in zip(labels, self._specs, shapes, strict=True):
             if len(spec.shape) != len(shape):
-                raise ShapeError(located(f"{label}: compiled for {spec}, got {len(shape)} axes of sizes {shape}"))
+                raise ShapeError(locate(f"{label}: compiled for {spec}, got {len(shape)} axes of sizes {shape}"))
         try:
             expected = [(label, spec.shape) for label, spec in zip(labels, self._specs, strict=True)]
             sizes = dims.solve(expected, [tuple(map(int, shape)) for shape in shapes])
         except ShapeError as error:
-            raise ShapeError(located(f"{self.graph.name}: {error}")) from None
+            raise ShapeError(locate(f"{self.graph.name}: {error}")) from None
         if len(room.bindings) >= BINDINGS:
             room.bindings.pop(next(iter(room.bindings)))
         try:
@@ -206,7 +204,7 @@ class Executable:
         room.bindings[shapes] = binding
         return binding
 
-    def _placed(self, error: Exception) -> Exception:
+    def _with_context(self, error: Exception) -> Exception:
         """A kernel's error with the op, the specs and the user's line, found from the lines of generated code."""
         programs = {id(program.code): program for program in self.program.nested()}  # equal code may be of two groups
         traceback, node = error.__traceback__, None
@@ -217,7 +215,7 @@ class Executable:
         if node is None:
             return error
         specs = [source.spec for source in node.inputs]
-        return dispatch.failed(node.op, specs, error, node.source)
+        return dispatch.kernel_error(node.op, specs, error, node.source)
 
     def with_run(self, run: Callable[..., tuple[Any, ...]]) -> Executable:
         """A copy that calls `run` where this one runs its code; it takes the sizes that are planned here by now."""
@@ -271,7 +269,7 @@ class Executable:
         """The numbers of the symbolic sizes planned last. Raises GraphError before the first call of such a graph."""
         return self.binding.sizes
 
-    def _held(self) -> list[Binding]:
+    def _idle_bindings(self) -> list[Binding]:
         """The bindings of all rooms that no call is in."""
         return [binding for room in list(self._free) for binding in room.bindings.values()]
 
@@ -288,12 +286,12 @@ class Executable:
     @property
     def arena_bytes(self) -> int:
         """The bytes of all arenas held: that of the largest sizes, and smaller ones made before these came."""
-        return sum({id(binding.arena): binding.arena.nbytes for binding in self._held()}.values())
+        return sum({id(binding.arena): binding.arena.nbytes for binding in self._idle_bindings()}.values())
 
     @property
     def result_bytes(self) -> int:
         """The bytes kept to write large results into again, once nobody sees the last ones."""
-        results = {id(result): result for binding in self._held() for result in binding.results.values()}
+        results = {id(result): result for binding in self._idle_bindings() for result in binding.results.values()}
         return sum(result.nbytes for result in results.values())
 
     def draw(self, unfold: bool = False) -> GraphDrawing:
@@ -310,7 +308,7 @@ class Executable:
         order, program = self.program.schedule, self.program
         tenants: dict[Node, list[str]] = {buffer: [] for buffer in (order.lives if program.planned else ())}
         for node, place in order.place.items() if tenants else ():
-            tenants[place.buffer].append(described(node))
+            tenants[place.buffer].append(describe_node(node))
         names = [", then ".join(values) for values in tenants.values()]
         names += [f"{space.nodes[0].op.name}: its workspace" for space in order.workspaces]
         rows = zip(names, last.lives, last.plan.offsets, strict=True)
@@ -348,7 +346,7 @@ class Executable:
         if self.traced.reads:
             count = len(self.traced.reads)
             raise GraphError(
-                located(f"{self.graph.name}: reads {count} tensors that are no arguments; pass them to save it")
+                locate(f"{self.graph.name}: reads {count} tensors that are no arguments; pass them to save it")
             )
         artifact.write(self.traced._replace(graph=self.graph), Path(path))
 
@@ -357,11 +355,11 @@ class Executable:
 
         Raises UnwritableError naming an op that ONNX has not.
         """
-        write_file(path, exported(self.traced))
+        write_file(path, to_onnx_bytes(self.traced))
 
     def __reduce__(self) -> NoReturn:
         raise ArtifactError(
-            located(f"{self.graph.name}: an executable is neither pickled nor copied; use save, and static.load")
+            locate(f"{self.graph.name}: an executable is neither pickled nor copied; use save, and static.load")
         )
 
     def __repr__(self) -> str:
@@ -369,7 +367,7 @@ class Executable:
         return f"<executable {self.graph.name}({inputs}), {len(self.graph)} nodes>"
 
 
-def exported(traced: Traced) -> bytes:
+def to_onnx_bytes(traced: TracedFunction) -> bytes:
     """The file of a traced function as a model of ONNX. Raises ImportError where onnx is not installed."""
     try:
         from static.exporting.model import model_of
@@ -386,7 +384,7 @@ def load(path: str | Path, backend: str = "numpy", threads: int | Literal["all"]
     Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when unreadable.
     """
     seconds: clock.Seconds = {}
-    used = chosen(backend, threads)
+    used = choose_backend(backend, threads)
     with clock.adding_to(seconds), clock.phase("load"):
         return artifact.read(
             Path(path), lambda traced: Executable(traced, traced.graph, (), seconds=seconds, backend=used)
@@ -438,7 +436,7 @@ class Report(NamedTuple):
     def _repr_html_(self) -> str:
         head = "<tr><th>pass</th><th>nodes</th><th>bytes of intermediate results</th></tr>"
         rows = "".join(_row(runs) for runs in _by_pass(self.steps))
-        return f"<table>{head}{rows}</table><pre>{escaped(str(self))}</pre>"
+        return f"<table>{head}{rows}</table><pre>{escape_html(str(self))}</pre>"
 
 
 def _by_pass(steps: Sequence[Ran]) -> list[list[Ran]]:
@@ -462,7 +460,7 @@ def _row(runs: Sequence[Ran]) -> str:
     nodes = ", then ".join(f"{step.before} → {step.after}" for step in runs)
     held = ", then ".join(f"{step.bytes_before} → {step.bytes_after}" for step in runs)
     cells = [runs[0].name, nodes, held]
-    return f"<tr>{''.join(f'<td>{escaped(cell)}</td>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<td>{escape_html(cell)}</td>' for cell in cells)}</tr>"
 
 
 def node_bytes(node: Node) -> int:

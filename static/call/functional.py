@@ -16,10 +16,10 @@ from graphs import promotion, transforms, tree
 from graphs.ops.shapes import dtype_of
 from graphs.transforms import Argnums, Function, VjpFunction
 from static.call.jit import jit
-from static.trace.differentiate import check_floating, recorded
+from static.trace.differentiate import check_floating, record_trace
 from static.trace.tracing import current
 
-_step = transforms.step_of(recorded)
+_step = transforms.step_of(record_trace)
 KEPT = 64  # functions whose compiled vjp, jvp and hvp are kept
 
 
@@ -59,10 +59,10 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, VjpFunction]:
     Raises NotDifferentiableError for primals of ints, ShapeError for cotangents of another structure or shape.
     """
     if current() is not None:
-        return transforms.vjp(recorded, f, primals)
+        return transforms.vjp(record_trace, f, primals)
     for leaf in tree.leaves(primals):
         check_floating(dtype_of(leaf))
-    return _run(_applied, f, primals), functools.partial(_run, _pulled, f, primals)
+    return _run(_apply, f, primals), functools.partial(_run, _pull, f, primals)
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -81,7 +81,7 @@ def jacobian(f: Function, argnums: Argnums = 0) -> Function:
     arrays of shape `output.shape + input.shape`. The graph holds one backward pass for each leaf of the output, in a
     scan that runs it once for every element; sizes may be symbolic.
     """
-    return _self_compiling(transforms.jacobian(recorded, f, argnums))
+    return _self_compiling(transforms.jacobian(record_trace, f, argnums))
 
 
 @transforms.with_argnum
@@ -91,7 +91,7 @@ def hessian(f: Function, argnums: Argnums = 0) -> Function:
     For a scalar function, arrays of shape `input.shape + input.shape`, and one backward pass, in a scan, for every
     element of the input.
     """
-    return _self_compiling(transforms.hessian(recorded, f, argnums))
+    return _self_compiling(transforms.hessian(record_trace, f, argnums))
 
 
 @transforms.with_argnum
@@ -100,7 +100,7 @@ def hessian_vector_product(f: Function, argnums: int = 0) -> Function:
 
     autograd's form of `hvp`; the vector is laid out like the argument.
     """
-    return _self_compiling(transforms.hessian_vector_product(recorded, f, argnums))
+    return _self_compiling(transforms.hessian_vector_product(record_trace, f, argnums))
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
@@ -115,46 +115,46 @@ def _self_compiling(traced: Function) -> Function:
     """The function itself inside a trace; outside of one, what it compiles to."""
 
     @functools.cache
-    def compiled() -> Function:
+    def compile_once() -> Function:
         return jit(traced)
 
     @functools.wraps(traced)
     def call(*args: Any, **named: Any) -> Any:
-        return compiled()(*args, **named) if current() is None else traced(*args, **named)
+        return compile_once()(*args, **named) if current() is None else traced(*args, **named)
 
     return call
 
 
-def _applied(f: Function, primals: Sequence[Any]) -> Any:
+def _apply(f: Function, primals: Sequence[Any]) -> Any:
     return f(*primals)
 
 
-def _pulled(f: Function, primals: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
-    return transforms.vjp(recorded, f, primals)[1](cotangents)
+def _pull(f: Function, primals: Sequence[Any], cotangents: Any) -> tuple[Any, ...]:
+    return transforms.vjp(record_trace, f, primals)[1](cotangents)
 
 
 def _jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    return transforms.jvp(recorded, f, primals, tangents)
+    return transforms.jvp(record_trace, f, primals, tangents)
 
 
 def _hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-    return transforms.hvp(recorded, f, primals, tangents)
+    return transforms.hvp(record_trace, f, primals, tangents)
 
 
 def _run(transform: Function, f: Function, *args: Any) -> Any:
     """`transform(f, *args)`: traced inside a trace, compiled outside of one."""
     if current() is not None:
         return transform(f, *args)
-    return _compiled(transform, f)(*[tree.tree_map(_as_array, arg) for arg in args])
+    return _compile_transform(transform, f)(*[tree.tree_map(_as_array, arg) for arg in args])
 
 
 @functools.lru_cache(maxsize=KEPT)
-def _compiled(transform: Function, f: Function) -> Function:
-    def transformed(*args: Any) -> Any:
+def _compile_transform(transform: Function, f: Function) -> Function:
+    def transform_arguments(*args: Any) -> Any:
         return transform(f, *args)
 
-    transformed.__name__ = getattr(f, "__name__", "f")
-    return jit(transformed)
+    transform_arguments.__name__ = getattr(f, "__name__", "f")
+    return jit(transform_arguments)
 
 
 def _as_array(leaf: Any) -> Any:

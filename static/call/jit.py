@@ -28,7 +28,7 @@ import numpy as np
 
 from graphs import tree
 from graphs.capture import Guards
-from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, located, warn
+from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, locate, warn
 from graphs.spec import OfTensor, TensorSpec
 from static.call import policies
 from static.call.backend import check_options
@@ -81,7 +81,7 @@ class Jitted:
         self._version = 0  # of the policy, at the call that it has seen last
         self._dims = dims
         self._policy = policies.policy(shapes, buckets)
-        if isinstance(self._policy, policies.Padded) and not dims:
+        if isinstance(self._policy, policies.AxisPadding) and not dims:
             raise ShapeError(f"shapes={shapes!r} pads named axes; name them, as in dims=(None, ('T', None))")
         traced = converted(f) if convert else f  # what `compile` traces
         self._padding = Padding(traced, check, self.stats)
@@ -139,16 +139,16 @@ class Jitted:
         traced = [np.asarray(leaf) for leaf in leaves if is_traced(leaf)]
         statics = tuple([None if is_traced(leaf) else leaf for leaf in leaves])
         names: list[Names] = axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
-        laid = Laid(structure, statics, names, tuple([is_tensor(leaf) for leaf in leaves if is_traced(leaf)]))
-        call = self._specialised(traced, names)
+        laid = ArgumentLayout(structure, statics, names, tuple([is_tensor(leaf) for leaf in leaves if is_traced(leaf)]))
+        call = self._specialise(traced, names)
         kind = (tree.layout(args), laid.tensors), tuple(map(static_key, statics))
-        key = (*kind, _shown(call), self._guarded)
+        key = (*kind, _specs_of_call(call), self._guarded)
         if self._widening is not None and key not in self._cache.executables:
             dtypes = tuple([(a.ndim, a.dtype) for a in traced])
             asked = (*kind, dtypes, self._guarded)
-            wide = self._widening.specialised(asked, traced, names, laid.filled, self._is_full)
+            wide = self._widening.specialise(asked, traced, names, laid.filled, self._is_full)
             if wide is not None:
-                call, key = wide, (*kind, _shown(wide), self._guarded)
+                call, key = wide, (*kind, _specs_of_call(wide), self._guarded)
         executable = self._cache.executables[key] if self._cache.is_hit(key) else self._compiled(key, call, laid)
         run = self._runner(executable, call, laid, traced)
         result = run(traced)
@@ -156,26 +156,28 @@ class Jitted:
             self._cache.note(key[0], leaves, structure, Entry(key, run))
         return result
 
-    def _runner(self, executable: Executable, call: Specialisation, laid: Laid, traced: Sequence[Any]) -> Runner:
+    def _runner(
+        self, executable: Executable, call: Specialisation, laid: ArgumentLayout, traced: Sequence[Any]
+    ) -> Runner:
         """What runs arrays of the shapes of these. It does not hold this object, which holds it."""
         if executable.traced.reads:
             if call.padded:
                 raise ShapeError(
-                    located(f"{self.__name__}: reads tensors that are no arguments, which nothing can pad; pass them")
+                    locate(f"{self.__name__}: reads tensors that are no arguments, which nothing can pad; pass them")
                 )
             return executable.run_reading
         if call.padded:
             return self._padding.runner(executable, call, laid)
         return functools.partial(executable.run_leaves, tuple([a.shape for a in traced]))
 
-    def _specialised(self, traced: list[Any], names: list[Names]) -> Specialisation:
+    def _specialise(self, traced: list[Any], names: list[Names]) -> Specialisation:
         call = self._policy(traced, names)
         if self._version != self._policy.version:
             self._version = self._policy.version
             self._cache.forget()
         return call
 
-    def _compiled(self, key: Any, call: Specialisation, laid: Laid) -> Executable:
+    def _compiled(self, key: Any, call: Specialisation, laid: ArgumentLayout) -> Executable:
         self.stats.misses += 1
         reason = self._reason(key)
         if self._is_full:
@@ -200,7 +202,7 @@ class Jitted:
         refusal = "" if self._widening is None else self._widening.refusal
         advice = remedy(reason, self._shapes, bool(refusal))
         if self.strict:
-            raise ShapeLimitError(located(f"{rule}; {advice}"))
+            raise ShapeLimitError(locate(f"{rule}; {advice}"))
         if for_all:
             self._tell(
                 f"{rule}, so that one graph serves all other sizes; use shapes='symbolic' for one from the start"
@@ -214,7 +216,7 @@ class Jitted:
         """Warn, at the user's line; of each function once."""
         if not self._has_warned:
             self._has_warned = True
-            warn(located(message), ShapeLimitWarning)
+            warn(locate(message), ShapeLimitWarning)
 
     def _reason(self, key: Any) -> str:
         """What differs from the call compiled for last."""
@@ -227,7 +229,7 @@ class Jitted:
     __name__: str
 
 
-def _shown(call: Specialisation) -> tuple[Any, ...]:
+def _specs_of_call(call: Specialisation) -> tuple[Any, ...]:
     """The specs of a call as they stand in keys."""
     return tuple([(spec.shape, spec.dtype) for spec in call.specs])
 
@@ -281,11 +283,11 @@ def _by_places(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any
     """The function with its last arguments for these keywords."""
 
     @functools.wraps(f)
-    def called(*args: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         first = len(args) - len(names)
         return callee(f)(*args[:first], **dict(zip(names, args[first:], strict=True)))
 
-    return called
+    return wrapper
 
 
 LAYOUTS = 8  # of containers and types, for which a function is made that reads them; each is asked in turn
@@ -383,7 +385,7 @@ class Cache:
         self.forget()
 
 
-class Laid(NamedTuple):
+class ArgumentLayout(NamedTuple):
     """How arguments are laid out: their containers, their static values, and the names of the axes of the others.
 
     `tensors` tells of each of the others whether it is a tensor of the dynamic engine, and no array.
@@ -408,7 +410,9 @@ class Padding:
         self._croppings: dict[Hashable, Cropping] = {}
         self._proved: set[Hashable] = set()
 
-    def runner(self, executable: Executable, call: Specialisation, laid: Laid) -> Callable[[Sequence[Any]], Any]:
+    def runner(
+        self, executable: Executable, call: Specialisation, laid: ArgumentLayout
+    ) -> Callable[[Sequence[Any]], Any]:
         """What pads arrays of the sizes of this call, runs, and cuts the result; and counts."""
         shapes = tuple([spec.shape for spec in call.specs])
 
@@ -418,12 +422,12 @@ class Padding:
                 if any(axes):
                     self.stats.useful += before.size
                     self.stats.computed += after.size
-            return self._cropped(executable.run_leaves(shapes, wide), executable, call, arrays, laid)
+            return self._crop(executable.run_leaves(shapes, wide), executable, call, arrays, laid)
 
         return run
 
-    def _cropped(
-        self, result: Any, executable: Executable, call: Specialisation, traced: Sequence[Any], laid: Laid
+    def _crop(
+        self, result: Any, executable: Executable, call: Specialisation, traced: Sequence[Any], laid: ArgumentLayout
     ) -> Any:
         kind = laid.structure, tuple(map(static_key, laid.statics)), tuple([a.ndim for a in traced])
         if kind not in self._croppings:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphs import tree
-from graphs.errors import ShapeError, located
+from graphs.errors import ShapeError, locate
 from graphs.spec import TensorSpec
 from static.padding.proof import Names, Specialisation
 from static.trace.tracing import is_traced
@@ -113,7 +113,7 @@ class _Axes:
                 self._varies.add(group)
 
 
-class Padded:
+class AxisPadding:
     """Pad named axes at their end, up to `boundary(name, size)`.
 
     Numbers are padded with zeros and bools, which are masks, with False.
@@ -145,7 +145,7 @@ def axis_names(dims: Sequence[Any], args: Sequence[Any]) -> list[Names]:
                 result.append(tuple(names) if names is not None else (None,) * np.ndim(leaf))
                 if len(result[-1]) != np.ndim(leaf):
                     raise ShapeError(
-                        located(f"dims names {len(result[-1])} axes of argument {position}, which has {np.ndim(leaf)}")
+                        locate(f"dims names {len(result[-1])} axes of argument {position}, which has {np.ndim(leaf)}")
                     )
     return result
 
@@ -216,7 +216,7 @@ def policy(shapes: str, buckets: Sequence[int] | None) -> Policy:
     if shapes == "symbolic":
         return Symbolic()
     if shapes == "bucket":
-        return Padded(Boundaries(buckets) if buckets else power_of_two)
+        return AxisPadding(Boundaries(buckets) if buckets else power_of_two)
     if shapes == "pad":
-        return Padded(Boundaries(buckets) if buckets else Largest())
+        return AxisPadding(Boundaries(buckets) if buckets else Largest())
     raise ValueError(f"shapes is 'auto', 'exact', 'symbolic', 'bucket' or 'pad', not {shapes!r}")

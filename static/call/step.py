@@ -18,14 +18,14 @@ import numpy as np
 from graphs import capture, dispatch, ops, tree
 from graphs.blocks import Block, undo_after
 from graphs.builder import Builder
-from graphs.errors import ArgumentError, ControlFlowError, GraphError, located
+from graphs.errors import ArgumentError, ControlFlowError, GraphError, locate
 from graphs.ir import Node
 from graphs.op import is_ours
 from graphs.reverse import pullback
 from static.call.jit import Jitted, jit
 from static.convert.stage.places import putting_back
-from static.trace.differentiate import pulled
-from static.trace.step import Place, StepTrace, at, placed, stepping
+from static.trace.differentiate import pull_cotangents
+from static.trace.step import Place, StepTrace, at, place_values, stepping
 from static.trace.symbol import Symbol, callee
 from static.trace.tracing import current
 
@@ -36,7 +36,7 @@ Optimizers = Sequence[Any]
 @contextmanager
 def traced_tensors(trace: StepTrace, places: Sequence[Place]) -> Iterator[tuple[Any, ...]]:
     """Inside, the symbols of a trace stand in the places of its tensors; gives the arguments of the call."""
-    with stepping(trace), putting_back(), placed(places, trace.symbols):
+    with stepping(trace), putting_back(), place_values(places, trace.symbols):
         yield trace.args
 
 
@@ -91,7 +91,7 @@ class TrainingTrace(StepTrace):
         """See the base. Raises ControlFlowError for the gradient of a tensor, which only its symbol has."""
         if any(tensor is absent for absent in self._absent):
             raise ControlFlowError(
-                located(
+                locate(
                     "the gradient of a parameter is read by another way than the module has it; take it from "
                     "module.parameters()"
                 )
@@ -124,7 +124,7 @@ class TrainingTrace(StepTrace):
 
         def backward(gradient: Any = None, **_: Any) -> None:
             variables = [self.symbols[name] for name in self._wanted]
-            reaching = pulled([symbol], [gradient], variables, self._start)
+            reaching = pull_cotangents([symbol], [gradient], variables, self._start)
             for name, cotangent in zip(self._wanted, reaching, strict=True):
                 if cotangent is not None:
                     before = self._gradients.get(name)
@@ -186,11 +186,11 @@ class TrainingTrace(StepTrace):
         name = type(optimizer).__name__
         if not is_ruled(optimizer):
             raise ControlFlowError(
-                located(f"{name}.step decides by values what it does, and a graph cannot; run it in mode dynamic")
+                locate(f"{name}.step decides by values what it does, and a graph cannot; run it in mode dynamic")
             )
         if current() is not self.builder:
             raise ControlFlowError(
-                located(
+                locate(
                     f"{name}.step is called where only the run knows whether that is reached; step in any case, "
                     "and choose each parameter by torch.where(condition, new, old), or run it in mode dynamic"
                 )
@@ -198,11 +198,11 @@ class TrainingTrace(StepTrace):
         place = next((i for i, other in enumerate(self._optimizers) if other is optimizer), None)
         if place is None:
             raise ControlFlowError(
-                located(f"{name}.step changes what the step was not told of; name it: static.trace_step(f, optimizer)")
+                locate(f"{name}.step changes what the step was not told of; name it: static.trace_step(f, optimizer)")
             )
         value = closure() if closure else None
         for number, group in enumerate(optimizer.param_groups):
-            params = trained(group)
+            params = trainable_params(group)
             names = [self._by_id.get(id(param), "") for param in params]
             having = [i for i, name in enumerate(names) if name in self._gradients]
             counts = {_steps_of(optimizer, params[i]) + self.updates[names[i]] for i in having}
@@ -280,7 +280,7 @@ def _is_number(node: Node) -> bool:
 # The sums of optimizers -----------------------------------------------------------------------------------------------
 
 
-def trained(group: Mapping[str, Any]) -> list[Any]:
+def trainable_params(group: Mapping[str, Any]) -> list[Any]:
     """The parameters of a group that have gradients."""
     return [param for param in group["params"] if param.requires_grad]
 
@@ -296,12 +296,12 @@ def sums_of(optimizer: Any) -> list[dict[str, Any]]:
     Raises GraphError where parameters of one group have made different numbers of steps.
     """
     groups = optimizer.param_groups if is_ruled(optimizer) else ()
-    return [_counted(optimizer, group, slot_sums(optimizer, group)) for group in groups]
+    return [_with_count(optimizer, group, slot_sums(optimizer, group)) for group in groups]
 
 
 def slot_sums(optimizer: Any, group: Mapping[str, Any]) -> dict[str, Any]:
     """The same of a group, as before its first step of what has made none."""
-    params = trained(group)
+    params = trainable_params(group)
     sums: dict[str, Any] = optimizer.rule(group).init([param.detach().numpy() for param in params])
     for i, param in enumerate(params):
         state = optimizer.state.get(param, {})
@@ -311,8 +311,8 @@ def slot_sums(optimizer: Any, group: Mapping[str, Any]) -> dict[str, Any]:
     return sums
 
 
-def _counted(optimizer: Any, group: Mapping[str, Any], sums: dict[str, Any]) -> dict[str, Any]:
-    count = _count(optimizer, [_steps_of(optimizer, param) for param in trained(group)])
+def _with_count(optimizer: Any, group: Mapping[str, Any], sums: dict[str, Any]) -> dict[str, Any]:
+    count = _count(optimizer, [_steps_of(optimizer, param) for param in trainable_params(group)])
     return {**sums, "count": np.asarray(count)} if "count" in sums else sums
 
 
@@ -330,7 +330,7 @@ def _count(optimizer: Any, counts: Iterable[int]) -> int:
     different = sorted(set(counts) - {0})
     if len(different) > 1:
         raise GraphError(
-            located(
+            locate(
                 f"{type(optimizer).__name__}: parameters of one group have made {different[0]} and {different[-1]} "
                 "steps, and a graph counts once for all; give those that are not trained in each step a group of their "
                 "own"
@@ -341,7 +341,7 @@ def _count(optimizer: Any, counts: Iterable[int]) -> int:
 
 def _keep(optimizer: Any, group: Mapping[str, Any], sums: Mapping[str, Any], updates: Mapping[int, int]) -> None:
     """Let an optimizer keep the sums after so many updates of the parameters with these ids."""
-    for i, param in enumerate(trained(group)):
+    for i, param in enumerate(trainable_params(group)):
         if count := updates[id(param)]:
             state = optimizer.state[param]
             if optimizer.counts:
@@ -496,5 +496,5 @@ def _tensors_of(holder: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"{i}", param) for i, param in enumerate(params))
     else:
         raise ArgumentError(
-            located(f"trace_step takes modules, tensors and optimizers, no {type(holder).__name__}; leave it out")
+            locate(f"trace_step takes modules, tensors and optimizers, no {type(holder).__name__}; leave it out")
         )

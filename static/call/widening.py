@@ -19,7 +19,7 @@ from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec, TupleSpec
 from static.call.policies import Symbolic
 from static.padding.proof import Names, Specialisation
-from static.trace.tracing import Traced, trace_function
+from static.trace.tracing import TracedFunction, trace_function
 
 OTHERS = 8  # sizes for which the graph is found to be another, before it is given up
 
@@ -42,10 +42,10 @@ class Widening:
     def __init__(self, f: Callable[..., Any]) -> None:
         self._f = f
         self._kinds: dict[Hashable, _Kind] = {}
-        self._wide: dict[Hashable, Traced] = {}
+        self._wide: dict[Hashable, TracedFunction] = {}
         self.refusal = ""  # why the arguments that came last have none
 
-    def specialised(
+    def specialise(
         self,
         kind: Hashable,
         arrays: Sequence[Any],
@@ -91,7 +91,7 @@ class Widening:
         return same
 
 
-def is_same(wide: Traced, exact: Traced, sizes: Mapping[str, int]) -> bool:
+def is_same(wide: TracedFunction, exact: TracedFunction, sizes: Mapping[str, int]) -> bool:
     """Whether a graph with symbols, at these sizes, is another one, node by node."""
     laid_out = wide.outputs == exact.outputs and [*map(id, wide.reads)] == [*map(id, exact.reads)]
     try:

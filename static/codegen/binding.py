@@ -13,7 +13,7 @@ from graphs import dims
 from graphs.ir import Graph, Node
 from static import clock, memory
 from static.codegen import groups, kernels
-from static.codegen.groups import Blocks, Cut
+from static.codegen.groups import BlockCut, Blocks
 from static.codegen.kernels import Runs, resolve
 from static.codegen.lowering import LoweredGraph, Slot
 from static.codegen.results import KEPT, ResultMaker
@@ -49,7 +49,7 @@ class ArenaLayout(NamedTuple):
     plan: memory.Plan
     lives: Sequence[memory.Buffer]
     start: Mapping[Node, int]
-    inner: Mapping[Graph, ArenaLayout | Cut]
+    inner: Mapping[Graph, ArenaLayout | BlockCut]
 
 
 def bind(
@@ -78,10 +78,10 @@ def bind(
 def lay_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
     """Plan the memory of a program, with that of its subgraphs and groups in it."""
     with clock.phase("plan"):
-        return _laid_out(program, sizes)
+        return _arena_layout(program, sizes)
 
 
-def _laid_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
+def _arena_layout(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
     inner = {
         graph: groups.cut(lowered, sizes) if isinstance(lowered, Blocks) else lay_out(lowered, sizes)
         for graph, lowered in program.inner.items()
@@ -140,7 +140,7 @@ class Binder:
     def inner(self, program: LoweredGraph, graph: Graph, layout: ArenaLayout, room: np.ndarray[Any, Any]) -> Any:
         """What runs a graph that a node holds, with this room for what is planned in it."""
         lowered, planned = program.inner[graph], layout.inner[graph]
-        if isinstance(lowered, Blocks) and isinstance(planned, Cut):
+        if isinstance(lowered, Blocks) and isinstance(planned, BlockCut):
             return groups.bind(lowered, planned, self.sizes, room)
         return self.bound(cast(LoweredGraph, lowered), cast(ArenaLayout, planned), room)
 

@@ -55,7 +55,7 @@ class _GroupWriter:
         self.body = body
         places = fusion.positions(body, space)
         outer = {n: _outside(n, places[n], space) for n in (*body.inputs, *body.outputs)}
-        runs = fusion.merged([*places.values(), *outer.values()], space)
+        runs = fusion.merge_axes([*places.values(), *outer.values()], space)
         self.axes = tuple(dims.product(space[axis] for axis in run) for run in runs)
         self.flat = len(runs) == len(space)
         self.places = {n: tuple(place[run[0]] for run in runs) for n, place in places.items()}
@@ -193,7 +193,7 @@ class _GroupWriter:
 def _outside(node: Node, place: Position, space: dims.Shape) -> Position:
     """Where the whole array of an operand or a result varies: a result may be spread further than it was computed."""
     covered = dims.product(size for size, varies in zip(space, place, strict=True) if varies)
-    whole = fusion.aligned(node.spec.shape, space)
+    whole = fusion.align_shape(node.spec.shape, space)
     return place if whole is None or dims.same(covered, node.spec.size) else whole
 
 
@@ -234,7 +234,7 @@ class Blocks(NamedTuple):
         yield self
 
 
-class Cut(NamedTuple):
+class BlockCut(NamedTuple):
     """A group cut into blocks of so many rows: the sizes of its axes, and where the buffers of a block lie."""
 
     axes: tuple[int, ...]
@@ -242,7 +242,7 @@ class Cut(NamedTuple):
     plan: memory.Plan
 
 
-def cut(blocks: Blocks, sizes: Mapping[str, int]) -> Cut:
+def cut(blocks: Blocks, sizes: Mapping[str, int]) -> BlockCut:
     """Choose the rows of a block for these sizes, and lay out its buffers."""
     axes = tuple(resolve(blocks.axes, sizes))
     inner = math.prod(axes[1:])
@@ -250,12 +250,12 @@ def cut(blocks: Blocks, sizes: Mapping[str, int]) -> Cut:
     moved = sum(_elements(place, axes, 1) * itemsize for place, itemsize in blocks.moved if place[0])
     row = max(memory.max_live(steps) + moved, 1)
     most = min(BLOCK_BYTES // row, BLOCK_ELEMENTS // max(inner, 1))
-    rows = axes[0] if axes[0] * row <= CACHE_BYTES else _balanced(axes[0], max(most, 1))
+    rows = axes[0] if axes[0] * row <= CACHE_BYTES else _balanced_rows(axes[0], max(most, 1))
     plan = memory.plan(_lifetimes(blocks.buffers, axes, rows), memory.ALIGNMENT)
-    return Cut(axes, rows, plan)
+    return BlockCut(axes, rows, plan)
 
 
-def _balanced(total: int, most: int) -> int:
+def _balanced_rows(total: int, most: int) -> int:
     """The rows of a block when as few blocks as possible are nearly equal."""
     count = max(1, round(total / most))
     rows = -(-total // count)
@@ -271,7 +271,7 @@ def _lifetimes(buffers: Sequence[Buffer], axes: Sequence[int], rows: int) -> lis
     return [(b.lower, b.upper, _elements(b.place, axes, rows) * b.dtype.itemsize) for b in buffers]
 
 
-def bind(blocks: Blocks, made: Cut, sizes: Mapping[str, int], workspace: np.ndarray[Any, Any]) -> FunctionType:
+def bind(blocks: Blocks, made: BlockCut, sizes: Mapping[str, int], workspace: np.ndarray[Any, Any]) -> FunctionType:
     """The function to call with operands, then arrays for the results; buffers of a block lie in the workspace."""
     total = made.axes[0]
     full = _views(blocks, made, made.rows, workspace)
@@ -283,7 +283,9 @@ def bind(blocks: Blocks, made: Cut, sizes: Mapping[str, int], workspace: np.ndar
     return FunctionType(blocks.code, GLOBALS, "run", tuple(values.values()))
 
 
-def _views(blocks: Blocks, made: Cut, rows: int, workspace: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ...]:
+def _views(
+    blocks: Blocks, made: BlockCut, rows: int, workspace: np.ndarray[Any, Any]
+) -> tuple[np.ndarray[Any, Any], ...]:
     views = []
     for buffer, offset in zip(blocks.buffers, made.plan.offsets, strict=True):
         sizes = zip((rows, *made.axes[1:]), buffer.place, strict=True)

@@ -67,11 +67,11 @@ class LoweredGraph(NamedTuple):
         head, *statements = self.source.splitlines()
         width = min(LISTING_WIDTH, max(map(len, statements)))
         rows = zip(statements, self.lines, strict=True)
-        commented = [row if node is None else f"{row:{width}}  # {described(node)}" for row, node in rows]
+        commented = [row if node is None else f"{row:{width}}  # {describe_node(node)}" for row, node in rows]
         return "".join(f"{line}\n" for line in (head, *commented))
 
 
-def described(node: Node) -> str:
+def describe_node(node: Node) -> str:
     """Op, spec and line of a node, for people."""
     return f"{node.op.name} {node.spec} {node.source}".rstrip()
 
@@ -84,11 +84,11 @@ def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> LoweredGr
 
 def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph:
     writer = Writer(graph, schedule, set(schedule.place if use_arena else ()))
-    inner = {body: _lowered(node, body, schedule, use_arena) for node in graph.nodes for body in node.subgraphs}
+    inner = {body: _lower_inner(node, body, schedule, use_arena) for node in graph.nodes for body in node.subgraphs}
     return writer.lowered(inner)
 
 
-def _lowered(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph | Blocks:
+def _lower_inner(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph | Blocks:
     if is_group(node):
         return groups.lower(inner, node.attrs["space"])
     return lower(inner, schedule.inner[inner], use_arena)
@@ -101,7 +101,7 @@ class Writer:
         self.graph, self.schedule, self.in_arena = graph, schedule, in_arena
         self.owner, self.whole = schedule.views.owner, schedule.views.whole
         self.number = {node: i for i, node in enumerate(schedule.order)}
-        self.fixed = self._fixed()
+        self.fixed = self._fixed_nodes()
         self.fresh: set[Node] = set()
         self._handed_out = Counter(self._lender(output) for output in graph.outputs)
         self.slots: list[Slot] = []
@@ -118,7 +118,7 @@ class Writer:
             elif node.is_part and node.inputs[0] in self.parts:
                 self.parts[node.inputs[0]].append(node)
 
-    def _fixed(self) -> set[Node]:
+    def _fixed_nodes(self) -> set[Node]:
         """Nodes whose array is the same object in every call: constants, arena buffers, and views of these."""
         fixed: set[Node] = set()
         for node in self.schedule.order:
@@ -173,7 +173,7 @@ class Writer:
             return ""
         arguments = [self._name(source) for source in node.inputs]
         if is_group(node):
-            return self._fused(node, arguments)
+            return self._write_group(node, arguments)
         new = self._new(node)
         out = self._name(node) if new or node in self.in_arena else self._stacks(node)
         name = self._kernel(node)
@@ -211,7 +211,7 @@ class Writer:
         carry = node.attrs["carry"]
         return f"({''.join(f'{planned.get(carry + i)}, ' for i in range(len(node.attrs['rows'])))})"
 
-    def _fused(self, node: Node, arguments: list[str]) -> str:
+    def _write_group(self, node: Node, arguments: list[str]) -> str:
         """A group writes into arrays that it is given: places in the arena, or new arrays for what is handed out."""
         results = {user.attrs["number"]: user for user in self.results[node]}
         made = [results[number] for number in range(len(results))]
@@ -223,10 +223,10 @@ class Writer:
         """What stands for a node in the code; asked for by all that read it."""
         name = self._names.get(node)
         if name is None:
-            name = self._names[node] = self._named(node)
+            name = self._names[node] = self._slot_name(node)
         return name
 
-    def _named(self, node: Node) -> str:
+    def _slot_name(self, node: Node) -> str:
         if node.is_input:
             return f"i{self.number[node]}"
         if _is_transpose(node):

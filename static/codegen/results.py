@@ -41,14 +41,14 @@ class ResultMaker:
         spare = self._spare
         for number in range(len(spare)):
             if getrefcount(spare[number]) <= _UNSEEN:
-                return self._over(spare[number])
+                return self._array_over(spare[number])
         if not self._kept or self._nbytes < LARGE:
             return np.empty(self._shape, self._dtype)
         del spare[: len(spare) + 1 - self._kept]
         spare.append(np.empty(self._nbytes + memory.ALIGNMENT, np.uint8))
-        return self._over(spare[-1])
+        return self._array_over(spare[-1])
 
-    def _over(self, block: Array) -> Array:
+    def _array_over(self, block: Array) -> Array:
         start = -block.ctypes.data % memory.ALIGNMENT
         return np.ndarray(self._shape, self._dtype, block, start)
 

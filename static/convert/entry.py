@@ -44,20 +44,20 @@ def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[
     """
 
     @functools.wraps(f)
-    def traced(*args: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         here = Conversion(conversion.packages(f), max_rounds)
         is_inside_a_branch = is_conditional()  # of the trace around, of which this one sees no more
         try:
-            with here, converts(call, conversion.unconverted), Region(is_inside_a_branch) as region:
-                return _ended(region, lambda: call(f)(*args))
+            with here, converts(call, conversion.unconverted_reason), Region(is_inside_a_branch) as region:
+                return _finish_trace(region, lambda: call(f)(*args))
         finally:
             with contextlib.suppress(TypeError):  # NumPy's own functions are no keys, and have no report
                 _reports[f] = ConversionReport(tuple(here.functions.values()))
 
-    return traced
+    return wrapper
 
 
-def _ended(region: Region, run: Callable[[], Any]) -> Any:
+def _finish_trace(region: Region, run: Callable[[], Any]) -> Any:
     """The result of a trace, which must have changed nothing that lasts; what it has changed is put back."""
     try:
         result = run()

@@ -22,7 +22,7 @@ BEGIN = np.iinfo(np.int64).min
 
 @RULES.for_op("reshape")
 def reshape(w: OnnxWriter, node: Node, x: str) -> str:
-    return w.reshaped(x, node.shape)
+    return w.write_reshape(x, node.shape)
 
 
 @RULES.for_op("permute_dims")
@@ -44,10 +44,10 @@ def concat(w: OnnxWriter, node: Node, *names: str) -> str:
 def flip(w: OnnxWriter, node: Node, x: str) -> str:
     axes = node.attrs["axis"]
     axes = [axes] if isinstance(axes, int) else [*axes]
-    return reversed_along(w, x, axes)
+    return reverse_axes(w, x, axes)
 
 
-def reversed_along(w: OnnxWriter, x: str, axes: Sequence[int]) -> str:
+def reverse_axes(w: OnnxWriter, x: str, axes: Sequence[int]) -> str:
     """The elements in the opposite order along some axes."""
     count = len(axes)
     return (
@@ -116,7 +116,7 @@ def place(w: OnnxWriter, node: Node, g: str) -> str:
     sizes = _sizes_along(node, along, new)
     for axis, (entry, size, length) in enumerate(zip(along, shape, sizes, strict=False)):
         if entry != slice(None):
-            g = _placed(w, g, axis, entry, size, length, node)
+            g = _place_entry(w, g, axis, entry, size, length, node)
     return g
 
 
@@ -126,31 +126,31 @@ def _sizes_along(node: Node, along: Sequence[Any], new: Sequence[int]) -> list[S
     return [next(have) if isinstance(entry, slice) else 1 for entry in along]
 
 
-def _placed(w: OnnxWriter, g: str, axis: int, entry: Any, size: Size, length: Size, node: Node) -> str:
+def _place_entry(w: OnnxWriter, g: str, axis: int, entry: Any, size: Size, length: Size, node: Node) -> str:
     if not isinstance(entry, slice):
         before = entry + size if isinstance(entry, int) and entry < 0 else entry
         if dims.is_symbolic((before, size)):  # how much is around it may be negative, for all that a reader knows
-            return _chosen(w, g, axis, before, size, node)
-        return _padded(w, g, len(node.shape), axis, before, size - 1 - before, node)
+            return _place_index(w, g, axis, before, size, node)
+        return _pad_axis(w, g, len(node.shape), axis, before, size - 1 - before, node)
     start, _, step = _bounds(entry, size)
     if step == 1:
         before = start_within(start, size)
-        return _padded(w, g, len(node.shape), axis, before, size - before - length, node)
+        return _pad_axis(w, g, len(node.shape), axis, before, size - before - length, node)
     if isinstance(size, Dim) or isinstance(length, Dim):
         raise Refusal(f"a step of {step} on the symbolic size {size} is not written; give it as a number")
     rows = np.full(size, length)  # a row of zeros, behind those of g
     rows[entry] = np.arange(length)
-    return w("Gather", _padded(w, g, len(node.shape), axis, 0, 1, node), w.ints(rows), axis=axis)
+    return w("Gather", _pad_axis(w, g, len(node.shape), axis, 0, 1, node), w.ints(rows), axis=axis)
 
 
-def _chosen(w: OnnxWriter, g: str, axis: int, place: Size, size: Size, node: Node) -> str:
+def _place_index(w: OnnxWriter, g: str, axis: int, place: Size, size: Size, node: Node) -> str:
     """Zeros along an axis of this size but for one place, where g is."""
     along = w("Range", *map(w.number, (0, size, 1)))
-    there = w("Equal", w.reshaped(along, [size, *[1] * (len(node.shape) - 1 - axis)]), w.number(place))
+    there = w("Equal", w.write_reshape(along, [size, *[1] * (len(node.shape) - 1 - axis)]), w.number(place))
     return w("Where", there, g, w.scalar(0, node))
 
 
-def _padded(w: OnnxWriter, x: str, ndim: int, axis: int, before: Size, after: Size, node: Node) -> str:
+def _pad_axis(w: OnnxWriter, x: str, ndim: int, axis: int, before: Size, after: Size, node: Node) -> str:
     pads: list[Size] = [0 for _ in range(2 * ndim)]
     pads[axis], pads[ndim + axis] = before, after
     return w("Pad", x, w.shape(pads), w.scalar(0, node))
@@ -166,9 +166,9 @@ def setitem(w: OnnxWriter, node: Node, x: str, value: str) -> str:
     if 0 in chosen:
         return x
     places[node.attrs["key"]] = np.arange(int(np.prod(chosen))).reshape(chosen)
-    rows = w.reshaped(w("Expand", w.cast(value, node.dtype), w.ints(chosen)), (-1,))
+    rows = w.write_reshape(w("Expand", w.cast(value, node.dtype), w.ints(chosen)), (-1,))
     picked = w("Gather", rows, w.ints(np.maximum(places, 0).ravel()), axis=0)
-    return w("Where", w.constant(places >= 0), w.reshaped(picked, node.shape), x)
+    return w("Where", w.constant(places >= 0), w.write_reshape(picked, node.shape), x)
 
 
 @RULES.for_op("full")
@@ -189,10 +189,10 @@ def arange(w: OnnxWriter, node: Node) -> str:
 
 
 def reduction(op: str, w: OnnxWriter, node: Node, x: str) -> str:
-    return reduced(w, op, w.cast(x, node.dtype), node)
+    return write_reduction(w, op, w.cast(x, node.dtype), node)
 
 
-def reduced(w: OnnxWriter, op: str, x: str, node: Node) -> str:
+def write_reduction(w: OnnxWriter, op: str, x: str, node: Node) -> str:
     """A reduction of x over the axes of a node: over none x itself."""
     axes = w.ints(node.attrs["axis"])
     return w(op, x, axes, keepdims=int(node.attrs["keepdims"]), noop_with_empty_axes=1)
@@ -201,7 +201,7 @@ def reduced(w: OnnxWriter, op: str, x: str, node: Node) -> str:
 @RULES.for_op("any")
 def any_of(w: OnnxWriter, node: Node, x: str) -> str:
     """Whether there are some that hold: of nothing too."""
-    return w.cast(reduced(w, "ReduceSum", w.cast(w.cast(x, np.bool_), np.int64), node), np.bool_)
+    return w.cast(write_reduction(w, "ReduceSum", w.cast(w.cast(x, np.bool_), np.int64), node), np.bool_)
 
 
 @RULES.for_op("all")
@@ -213,7 +213,7 @@ def all_of(w: OnnxWriter, node: Node, x: str) -> str:
 def place_of_extreme(op: str, w: OnnxWriter, node: Node, x: str) -> str:
     axis, keepdims = node.attrs["axis"], int(node.attrs["keepdims"])
     if axis is None:
-        return w.reshaped(w(op, w.reshaped(x, (-1,)), axis=0, keepdims=0), node.shape)
+        return w.write_reshape(w(op, w.write_reshape(x, (-1,)), axis=0, keepdims=0), node.shape)
     return w(op, x, axis=axis if isinstance(axis, int) else axis[0], keepdims=keepdims)
 
 
@@ -253,7 +253,7 @@ def scatter_add(w: OnnxWriter, node: Node, g: str, indices: str) -> str:
     axis = node.attrs["axis"]
     first = [axis, *(a for a in range(len(node.shape)) if a != axis)]
     zeros = w.zeros([node.shape[a] for a in first], node.dtype)
-    return _scattered(w, node, zeros, indices, g, axis, "add")
+    return _scatter_rows(w, node, zeros, indices, g, axis, "add")
 
 
 @RULES.for_op("scatter")
@@ -261,10 +261,10 @@ def scatter(w: OnnxWriter, node: Node, x: str, indices: str, values: str) -> str
     axis = node.attrs["axis"]
     first = [axis, *(a for a in range(len(node.shape)) if a != axis)]
     rows = w("Transpose", x, perm=first)
-    return _scattered(w, node, rows, indices, w.cast(values, node.dtype), axis, "none")
+    return _scatter_rows(w, node, rows, indices, w.cast(values, node.dtype), axis, "none")
 
 
-def _scattered(w: OnnxWriter, node: Node, rows: str, indices: str, values: str, axis: int, join: str) -> str:
+def _scatter_rows(w: OnnxWriter, node: Node, rows: str, indices: str, values: str, axis: int, join: str) -> str:
     """Rows with values written, or added, at the indices; then the first axis is again where it was."""
     source = node.inputs[1]
     count = len(source.shape)

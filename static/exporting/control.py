@@ -9,7 +9,7 @@ from onnx import GraphProto
 
 from graphs.ir import Graph, Node
 from graphs.spec import TensorSpec
-from static.exporting.arrays import reversed_along
+from static.exporting.arrays import reverse_axes
 from static.exporting.writer import RULES, Names, OnnxWriter
 
 _NUMBER, _FLAG = TensorSpec((), np.int64), TensorSpec((), np.bool_)
@@ -23,10 +23,12 @@ def part(w: OnnxWriter, node: Node, names: Names) -> Names:
 @RULES.for_op("switch")
 def switch(w: OnnxWriter, node: Node, index: str, *operands: str) -> Names:
     """Ifs one in the other: each asks whether it is the branch before the rest."""
-    return _chosen(w, node.attrs["branches"], index, operands, 0)
+    return _write_choice(w, node.attrs["branches"], index, operands, 0)
 
 
-def _chosen(w: OnnxWriter, branches: Sequence[Graph], index: str, operands: Sequence[str], number: int) -> list[str]:
+def _write_choice(
+    w: OnnxWriter, branches: Sequence[Graph], index: str, operands: Sequence[str], number: int
+) -> list[str]:
     first, *rest = branches
     if not rest:
         return w.write_again(first, operands)
@@ -37,7 +39,7 @@ def _chosen(w: OnnxWriter, branches: Sequence[Graph], index: str, operands: Sequ
         "If",
         later,
         outputs=len(specs),
-        then_branch=w.body(lambda: (specs, _chosen(w, rest, index, operands, number + 1))),
+        then_branch=w.body(lambda: (specs, _write_choice(w, rest, index, operands, number + 1))),
         else_branch=w.body(lambda: (specs, w.write_again(first, operands))),
     )
     return names if isinstance(names, list) else [names]
@@ -117,5 +119,5 @@ def scan(w: OnnxWriter, node: Node, *names: str) -> Names:
         return w.constant(True), results[:carry], [*results[carry:], *(state if save else [])]
 
     results = _loop(w, count, "", start, specs, rows, turn)
-    stacked = [reversed_along(w, name, [0]) for name in results[carry:]] if reverse else results[carry:]
+    stacked = [reverse_axes(w, name, [0]) for name in results[carry:]] if reverse else results[carry:]
     return [*results[:carry], *stacked]

@@ -16,7 +16,7 @@ def same(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
     return w(op, *w.typed(names, node.dtype))
 
 
-def rounded(op: str, w: OnnxWriter, node: Node, x: str) -> str:
+def write_rounding(op: str, w: OnnxWriter, node: Node, x: str) -> str:
     return w(op, w.cast(x, node.dtype)) if node.dtype.kind == "f" else x
 
 
@@ -39,7 +39,7 @@ def relu(w: OnnxWriter, node: Node, x: str) -> str:
     return x if node.dtype.kind in "ub" else w("Relu", w.cast(x, node.dtype))
 
 
-def compared(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
+def write_comparison(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
     return w(op, *_together(w, *names))
 
 
@@ -72,7 +72,7 @@ def bitwise(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
 
 
 @RULES.for_op("positive", "identity", "stop_gradient", "astype")
-def unchanged(w: OnnxWriter, node: Node, x: str) -> str:
+def pass_through(w: OnnxWriter, node: Node, x: str) -> str:
     return x
 
 
@@ -212,10 +212,11 @@ RULES.enter({
     "sigmoid": partial(same, "Sigmoid"), "sign": partial(same, "Sign"), "sin": partial(same, "Sin"),
     "sinh": partial(same, "Sinh"), "sqrt": partial(same, "Sqrt"), "subtract": partial(same, "Sub"),
     "tan": partial(same, "Tan"), "tanh": partial(same, "Tanh"),
-    "ceil": partial(rounded, "Ceil"), "floor": partial(rounded, "Floor"), "round": partial(rounded, "Round"),
-    "equal": partial(compared, "Equal"), "greater": partial(compared, "Greater"),
-    "greater_equal": partial(compared, "GreaterOrEqual"), "less": partial(compared, "Less"),
-    "less_equal": partial(compared, "LessOrEqual"),
+    "ceil": partial(write_rounding, "Ceil"), "floor": partial(write_rounding, "Floor"),
+    "round": partial(write_rounding, "Round"),
+    "equal": partial(write_comparison, "Equal"), "greater": partial(write_comparison, "Greater"),
+    "greater_equal": partial(write_comparison, "GreaterOrEqual"), "less": partial(write_comparison, "Less"),
+    "less_equal": partial(write_comparison, "LessOrEqual"),
     "isnan": partial(is_special, "IsNaN"), "isinf": partial(is_special, "IsInf"),
     "logical_and": partial(logical, "And"), "logical_or": partial(logical, "Or"),
     "logical_xor": partial(logical, "Xor"), "logical_not": partial(logical, "Not"),

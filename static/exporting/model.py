@@ -9,12 +9,12 @@ from onnx import helper
 from graphs import tree
 from static.exporting import arrays, control, elementwise, windows  # noqa: F401  (they fill the table)
 from static.exporting.writer import OPSET, UNDRAWN, OnnxWriter, UnwritableError, value_of
-from static.trace.tracing import Traced
+from static.trace.tracing import TracedFunction
 
 _IR_VERSION = 9  # of the file: the first that has this opset
 
 
-def model_of(traced: Traced) -> onnx.ModelProto:
+def model_of(traced: TracedFunction) -> onnx.ModelProto:
     """The model of a graph: inputs are named as the leaves of the arguments, outputs as those of the result.
 
     What the function reads besides its arguments is a constant, as it is now.
@@ -48,6 +48,6 @@ def model_of(traced: Traced) -> onnx.ModelProto:
     )
 
 
-def _output_names(traced: Traced) -> list[str]:
+def _output_names(traced: TracedFunction) -> list[str]:
     numbered = tree.unflatten(traced.outputs, list(range(traced.outputs.num_leaves)))
     return tree.paths(lambda result: result, (numbered,))

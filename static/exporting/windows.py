@@ -54,8 +54,8 @@ def convolution_weight(w: OnnxWriter, node: Node, *names: str) -> str:
     windows = list(node.inputs[1].shape[2:])
     rank = len(sizes)
     axes = range(3, 3 + rank)
-    parted = w.reshaped(x, (batch, groups, channels // groups, *sizes))
-    rows = w.reshaped(w("Transpose", parted, perm=[2, 1, 0, *axes]), (channels // groups, groups * batch, *sizes))
+    parted = w.write_reshape(x, (batch, groups, channels // groups, *sizes))
+    rows = w.write_reshape(w("Transpose", parted, perm=[2, 1, 0, *axes]), (channels // groups, groups * batch, *sizes))
     kernel = w("Transpose", g, perm=[1, 0, *range(2, 2 + rank)])
     swapped = tuple((0, gap, before, after, stride) for _, stride, before, after, gap in window)
     options = _options(swapped) | {"kernel_shape": windows}
@@ -88,12 +88,12 @@ def _places(sizes: tuple[int, ...], window: Window) -> np.ndarray[Any, Any]:
     return places.reshape(-1, places.shape[-1])
 
 
-def _gathered(w: OnnxWriter, node: Node, x: str, filler: Any) -> str:
+def _gather_windows(w: OnnxWriter, node: Node, x: str, filler: Any) -> str:
     """x as [..., windows, taps]."""
     source = node.inputs[0]
     sizes = _sizes(node, source.shape)
     leading = source.shape[: len(source.shape) - len(sizes)]
-    rows = w.reshaped(x, (*leading, math.prod(sizes)))
+    rows = w.write_reshape(x, (*leading, math.prod(sizes)))
     pads = [0] * (2 * len(leading) + 1)
     padded = w("Pad", rows, w.ints([*pads, 1]), w.constant(filler, source.dtype))
     return w("Gather", padded, w.constant(_places(sizes, node.attrs["window"])), axis=len(leading))
@@ -107,9 +107,9 @@ def _spread(w: OnnxWriter, node: Node, values: str) -> str:
     zeros = w.zeros((*leading, math.prod(sizes) + 1), node.dtype)
     flat = (*leading, places.size)
     there = w("Expand", w.ints(places.ravel()), w.shape(flat))
-    made = w("ScatterElements", zeros, there, w.reshaped(values, flat), axis=-1, reduction="add")
+    made = w("ScatterElements", zeros, there, w.write_reshape(values, flat), axis=-1, reduction="add")
     inside = w("Slice", made, w.ints([0]), w.ints([math.prod(sizes)]), w.ints([len(leading)]))
-    return w.reshaped(inside, node.shape)
+    return w.write_reshape(inside, node.shape)
 
 
 def _by_window(w: OnnxWriter, node: Node, g: str) -> str:
@@ -117,7 +117,7 @@ def _by_window(w: OnnxWriter, node: Node, g: str) -> str:
     shape = node.inputs[0].shape
     leading = shape[: len(shape) - len(node.attrs["window"])]
     windows = math.prod(counts(_sizes(node, node.shape), node.attrs["window"]))
-    return w.reshaped(g, (*leading, windows, 1))
+    return w.write_reshape(g, (*leading, windows, 1))
 
 
 def _taps(node: Node) -> int:
@@ -129,13 +129,13 @@ def window_max(w: OnnxWriter, node: Node, x: str) -> str:
     window = node.attrs["window"]
     if len(node.shape) == len(window) + 2 and len(window) <= 3 and node.dtype.kind == "f":
         return w("MaxPool", x, **_options(window))
-    peaks = w("ReduceMax", _gathered(w, node, x, lowest(node.dtype)), w.ints([-1]), keepdims=0)
-    return w.reshaped(peaks, node.shape)
+    peaks = w("ReduceMax", _gather_windows(w, node, x, lowest(node.dtype)), w.ints([-1]), keepdims=0)
+    return w.write_reshape(peaks, node.shape)
 
 
 @RULES.for_op("window_sum")
 def window_sum(w: OnnxWriter, node: Node, x: str) -> str:
-    return w.reshaped(w("ReduceSum", _gathered(w, node, x, 0), w.ints([-1]), keepdims=0), node.shape)
+    return w.write_reshape(w("ReduceSum", _gather_windows(w, node, x, 0), w.ints([-1]), keepdims=0), node.shape)
 
 
 @RULES.for_op("window_spread")
@@ -147,8 +147,8 @@ def window_spread(w: OnnxWriter, node: Node, g: str) -> str:
 
 @RULES.for_op("window_argmax")
 def window_argmax(w: OnnxWriter, node: Node, x: str, peak: str) -> str:
-    first = w("ArgMax", _gathered(w, node, x, lowest(node.inputs[0].dtype)), axis=-1, keepdims=0)
-    return w.cast(w.reshaped(first, node.shape), node.dtype)
+    first = w("ArgMax", _gather_windows(w, node, x, lowest(node.inputs[0].dtype)), axis=-1, keepdims=0)
+    return w.cast(w.write_reshape(first, node.shape), node.dtype)
 
 
 @RULES.for_op("window_place")
@@ -162,5 +162,5 @@ def window_place(w: OnnxWriter, node: Node, g: str, tap: str) -> str:
 def window_pick(w: OnnxWriter, node: Node, x: str, tap: str) -> str:
     shape = node.shape[: len(node.shape) - len(node.attrs["window"])]
     windows = math.prod(counts(_sizes(node, node.inputs[0].shape), node.attrs["window"]))
-    there = w.reshaped(w.cast(tap, np.int64), (*shape, windows, 1))
-    return w.reshaped(w("GatherElements", _gathered(w, node, x, 0), there, axis=-1), node.shape)
+    there = w.write_reshape(w.cast(tap, np.int64), (*shape, windows, 1))
+    return w.write_reshape(w("GatherElements", _gather_windows(w, node, x, 0), there, axis=-1), node.shape)

@@ -74,7 +74,7 @@ def _schema(op: str) -> Any:
 
 
 @functools.cache
-def _allowed(op: str) -> Mapping[str, Sequence[str]]:
+def _allowed_types(op: str) -> Mapping[str, Sequence[str]]:
     """The types that each type variable of an op stands for."""
     return {entry.type_param_str: entry.allowed_type_strs for entry in _schema(op).type_constraints}
 
@@ -93,12 +93,12 @@ def operands(op: str, dtypes: Sequence[DType | None]) -> list[Operand | None]:
     for variable, dtype in zip(variables, dtypes, strict=True):
         if variable and dtype is not None:
             together[variable] = np.result_type(together.get(variable, dtype), dtype)
-    bound = {variable: _taken(op, variable, dtype) for variable, dtype in together.items()}
+    bound = {variable: _operand_of(op, variable, dtype) for variable, dtype in together.items()}
     return [None if dtype is None else bound.get(variable) for variable, dtype in zip(variables, dtypes, strict=True)]
 
 
-def _taken(op: str, variable: str, dtype: DType) -> Operand:
-    allowed = _allowed(op).get(variable, [variable])
+def _operand_of(op: str, variable: str, dtype: DType) -> Operand:
+    allowed = _allowed_types(op).get(variable, [variable])
     for candidate in (dtype, *_CARRIERS.get(dtype, [])):
         if _name(candidate) in allowed:
             return Operand(dtype, candidate)
@@ -120,7 +120,7 @@ def results(op: str, inputs: Sequence[Operand | None], count: int, attributes: M
 def _result(op: str, variable: str, bound: Mapping[str, Operand], attributes: Mapping[str, Any]) -> Operand:
     if variable in bound:
         return bound[variable]
-    (*_, only) = _allowed(op).get(variable, [variable])
+    (*_, only) = _allowed_types(op).get(variable, [variable])
     if "to" in attributes:
         dtype = _dtype(attributes["to"])
     else:
@@ -225,26 +225,26 @@ class OnnxWriter:
     def value(self, node: Node) -> Names:
         """The name of a node's result, which is written now if it has not been."""
         if node not in self._names:
-            self._names[node] = self._written(node)
+            self._names[node] = self._write(node)
         return self._names[node]
 
-    def _written(self, node: Node) -> Names:
+    def _write(self, node: Node) -> Names:
         if node.is_constant:
             return self._constant_node(node)
         rule = RULES[node.op]
         parts = parts_of(node) if rule is _absent and not node.is_input else None
         if parts is not None:
-            return self._made_of(parts)
+            return self._make_size_source(parts)
         try:
             names = rule(self, node, *map(self.value, node.inputs))
             return self.cast(names, node.dtype) if isinstance(names, str) else names
         except Refusal as reason:
             raise UnwritableError(f"{node.op.name} ({node.source or 'no line'}): {reason}") from None
 
-    def _made_of(self, node: Node) -> Names:
+    def _make_size_source(self, node: Node) -> Names:
         for source in node.inputs:
             if source not in self._names:
-                self._names[source] = self._made_of(source)
+                self._names[source] = self._make_size_source(source)
         return self.value(node)
 
     # Constants and sizes ----------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ class OnnxWriter:
             return self.ints([size])
         if str(size) not in self._sizes:
             here, self.nodes = self.nodes, self.front
-            self._sizes[str(size)] = self._computed(size)
+            self._sizes[str(size)] = self._compute_size(size)
             self.nodes = here
         return self._sizes[str(size)]
 
@@ -292,7 +292,7 @@ class OnnxWriter:
         """The name of an int64 scalar of one size."""
         return self("Squeeze", self.size(size)) if isinstance(size, Dim) else self.constant(size, np.int64)
 
-    def _computed(self, size: Dim) -> str:
+    def _compute_size(self, size: Dim) -> str:
         """A symbolic size: read off an input that has it, or made of others."""
         if str(size) in self._axes:
             name, axis = self._axes[str(size)]
@@ -337,7 +337,7 @@ class OnnxWriter:
         element = numpy_helper.from_array(np.asarray([value], dtype))
         return self("ConstantOfShape", self.shape(shape), value=element)
 
-    def reshaped(self, name: str, shape: Sequence[Size]) -> str:
+    def write_reshape(self, name: str, shape: Sequence[Size]) -> str:
         """A value in another shape."""
         return self("Reshape", name, self.shape(shape), allowzero=1)
 

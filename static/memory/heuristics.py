@@ -273,12 +273,12 @@ def start(instance: Instance) -> States:
     return States(nowhere, instance.demand.sum(axis=0)[None], nowhere, instance.skyline(nowhere))
 
 
-def grown(instance: Instance, order: Sequence[int], goal: int) -> Iterator[States]:
+def neighbour_layouts(instance: Instance, order: Sequence[int], goal: int) -> Iterator[States]:
     """Nothing, then the layouts that come of dropping one buffer after the other, while they can meet the goal."""
     states = start(instance)
     for i in order:
         yield states
-        states = _dropped(instance, states, np.zeros(1, int), np.array([i]))
+        states = _drop_buffers(instance, states, np.zeros(1, int), np.array([i]))
         if _bounds(states).max() > goal:
             return
 
@@ -292,7 +292,7 @@ def search(
             return None
         states = _with_refusals(instance, states, goal)
         rows, chosen = _choices(instance, states, style, 3 * width, rng)
-        states = _fittest(instance, _dropped(instance, states, rows, chosen), goal, width, style, rng)
+        states = _fittest(instance, _drop_buffers(instance, states, rows, chosen), goal, width, style, rng)
         if not len(states.rest):
             return None
     return [int(offset) for offset in states.offsets[0]]
@@ -347,7 +347,7 @@ def _flush(instance: Instance, states: States, rows: Array, chosen: Array) -> Ar
     return level
 
 
-def _dropped(instance: Instance, states: States, rows: Array, chosen: Array) -> States:
+def _drop_buffers(instance: Instance, states: States, rows: Array, chosen: Array) -> States:
     """For each pair of a state and a buffer, the state with the buffer at the lowest place open to it."""
     rest, left, offsets, _ = states.take(rows)
     pairs = np.arange(len(rows)), chosen

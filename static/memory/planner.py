@@ -37,14 +37,14 @@ def plan(buffers: Sequence[Buffer], alignment: int = 1, time_limit: float = 0.0)
 
     Raises ValueError for a lifetime that ends before it starts, a negative size, or a negative time limit.
     """
-    deadline = time.perf_counter() + _checked(buffers, time_limit)
+    deadline = time.perf_counter() + _check_time_limit(buffers, time_limit)
     rounded = [(lower, upper, -(-size // alignment) * alignment) for lower, upper, size in buffers]
     bound = max_live(rounded)
     offsets = improve(rounded, heuristics.best(rounded, bound), deadline if time_limit else None)
     return Plan(tuple(offsets), peak(rounded, offsets), bound)
 
 
-def _checked(buffers: Sequence[Buffer], time_limit: float) -> float:
+def _check_time_limit(buffers: Sequence[Buffer], time_limit: float) -> float:
     for lower, upper, size in buffers:
         if lower > upper or size < 0:
             raise ValueError(
@@ -89,11 +89,11 @@ def fillers(buffers: Sequence[Buffer]) -> list[Buffer]:
         if missing[step] > 0:
             opened.append((step, missing[step]))
         elif missing[step] < 0:
-            fills += _closed(opened, step, -missing[step])
+            fills += _close_buffers(opened, step, -missing[step])
     return fills
 
 
-def _closed(opened: list[tuple[int, int]], step: int, size: int) -> list[Buffer]:
+def _close_buffers(opened: list[tuple[int, int]], step: int, size: int) -> list[Buffer]:
     """The buffers that end at a step: the last that has this size, or the last ones whatever their size."""
     alike = [i for i, (_, bytes_) in enumerate(opened) if bytes_ == size]
     if alike:
@@ -210,12 +210,12 @@ class _Search:
             if self.peak == self.bound:
                 return
             self._descend(left - {i}, placed | {i: rest[i]}, self._on_top(i, left, rest))
-        refused = self._refused(here, left, rest)
+        refused = self._resting_places(here, left, rest)
         if refused is not None:
             self._descend(left, placed, refused)
 
     def _descend(self, left: frozenset[int], placed: dict[int, int], rest: list[int]) -> None:
-        if max(peak(self.buffers, rest), self._stacked(left, rest)) < self.peak:
+        if max(peak(self.buffers, rest), self._lower_bound(left, rest)) < self.peak:
             self.visit(left, placed, rest)
 
     def _lowest(self, left: frozenset[int], rest: list[int]) -> list[int]:
@@ -228,7 +228,7 @@ class _Search:
         above = self.meets[i] & left
         return [max(r, top) if j in above else r for j, r in enumerate(rest)]
 
-    def _refused(self, here: list[int], left: frozenset[int], rest: list[int]) -> list[int] | None:
+    def _resting_places(self, here: list[int], left: frozenset[int], rest: list[int]) -> list[int] | None:
         """Where each buffer can rest if none of `here` takes the place: on one that is still to come."""
         raised = list(rest)
         for i in here:
@@ -238,7 +238,7 @@ class _Search:
             raised[i] = max(rest[i], min(below))
         return raised
 
-    def _stacked(self, left: frozenset[int], rest: list[int]) -> int:
+    def _lower_bound(self, left: frozenset[int], rest: list[int]) -> int:
         """No layout ends lower: at some step, what is left there is stacked on the lowest place open to it."""
         highest = 0
         for step in self.steps:
@@ -287,7 +287,7 @@ class _Part:
         self.peak = peak(self.buffers, self.offsets)
         self.forms: list[_Form] = []
         self.rounds, self.rng = 0, np.random.default_rng(len(index))
-        self._more = self._made(most)
+        self._more = self._forms(most)
 
     def improve(self, bound: int, deadline: float | None) -> bool:
         """One more attempt at a layout below the best; False if there is none left to make."""
@@ -317,16 +317,16 @@ class _Part:
             form.seconds = seconds
             self._keep(form, form.offsets)
 
-    def _made(self, most: int) -> Iterator[_Form]:
+    def _forms(self, most: int) -> Iterator[_Form]:
         """The buffers joined, joined after what seems to have been left out is put in, and as they are.
 
         Of more than `most` only the last: each form costs as much as all there was before.
         """
-        yield from self._joined() if len(self.buffers) <= most else ()
+        yield from self._joined_forms() if len(self.buffers) <= most else ()
         boxes = [Box(lower, upper, size, i) for i, (lower, upper, size) in enumerate(self.buffers)]
         yield _Form(boxes, self.offsets)
 
-    def _joined(self) -> Iterator[_Form]:
+    def _joined_forms(self) -> Iterator[_Form]:
         joined = join(self.buffers)
         if len(joined) < len(self.buffers):
             yield _Form(joined)
@@ -380,7 +380,7 @@ class _Form:
                 height - offset - size for offset, (_, _, size) in zip(self.offsets, self.buffers, strict=True)
             ]
         order = sorted(range(len(self.buffers)), key=lambda i: (self.offsets[i], self.buffers[i]))
-        grown = list(heuristics.grown(instance, order, goal))
+        grown = list(heuristics.neighbour_layouts(instance, order, goal))
         return grown[int(len(grown) * self.rng.random() ** 0.5)]
 
     def _width(self, instance: heuristics.Instance) -> int:

@@ -121,7 +121,7 @@ class _Walk:
             if len(self.order) > MOST * len(self.values.order):
                 return None
         outputs = [self.there[output] for output in like.outputs]
-        return Graph(like.name, like.inputs, _needed(self.order, outputs), outputs)
+        return Graph(like.name, like.inputs, _live_nodes(self.order, outputs), outputs)
 
     def _read(self, node: Node, first: bool) -> set[Node]:
         """The owners of the memory that a node reads when it runs for the first time, or again."""
@@ -217,7 +217,7 @@ def _alone(value: Node) -> Node:
     (group,) = value.inputs
     body: Graph = group.attrs["body"]
     output = body.outputs[value.attrs["number"]]
-    nodes = _needed(body.nodes, [output])
+    nodes = _live_nodes(body.nodes, [output])
     read = {source for node in nodes for source in node.inputs}
     taken = [(node, source) for node, source in zip(body.inputs, group.inputs, strict=True) if node in read]
     inside = [node for node in nodes if node.inputs or node in read]
@@ -225,7 +225,7 @@ def _alone(value: Node) -> Node:
     return Node.of(fused, [source for _, source in taken], group.attrs | {"body": smaller}, group.source)
 
 
-def _needed(order: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
+def _live_nodes(order: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
     """The nodes without those that nobody reads any more. A group keeps all of its results, or goes with them."""
     read = set(outputs)
     kept: list[Node] = []

@@ -72,24 +72,24 @@ class Schedule(NamedTuple):
 def schedule(graph: Graph) -> Schedule:
     """The order of the user's code, or one made for little memory where that pays, with what shares memory in it."""
     with clock.phase("schedule"):
-        return _scheduled(graph)
+        return _search_schedule(graph)
 
 
-def _scheduled(graph: Graph) -> Schedule:
+def _search_schedule(graph: Graph) -> Schedule:
     seen = sharing.views(graph.nodes)
     planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
     sizes = {node: nbytes(node) for node in planned}
-    best = _placed(graph.nodes, seen, sizes)
-    order = leanest(graph, *_written(seen.owner, sizes))
+    best = _place(graph.nodes, seen, sizes)
+    order = leanest(graph, *_writer_view(seen.owner, sizes))
     if not all(map(operator.is_, order, graph.nodes)):
-        other = _placed(order, seen, sizes)
+        other = _place(order, seen, sizes)
         best = other if other.live < PAYS * best.live else best
     if any(not dims.same(place.offset, 0) for place in best.place.values()):
-        best = min(best, _placed(best.order, seen, sizes, join=False), key=lambda candidate: candidate.live)
+        best = min(best, _place(best.order, seen, sizes, join=False), key=lambda candidate: candidate.live)
     return Schedule.of(best.order, seen, best.place, best.lives)
 
 
-def _written(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dict[Node, Node], dict[Node, int]]:
+def _writer_view(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dict[Node, Node], dict[Node, int]]:
     """Owners and sizes as the nodes that write see them: one that has several results writes them all at once."""
     written: dict[Node, int] = {}
     for node, size in sizes.items():
@@ -97,7 +97,7 @@ def _written(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dic
     return {node: sharing.writer(own) if own in sizes else own for node, own in owner.items()}, written
 
 
-class _Placed(NamedTuple):
+class _Placement(NamedTuple):
     """An order, where owners lie in it, when their buffers are in use, and the most bytes that are live at one step."""
 
     order: Sequence[Node]
@@ -106,10 +106,10 @@ class _Placed(NamedTuple):
     live: int
 
 
-def _placed(order: Sequence[Node], seen: sharing.Views, sizes: Mapping[Node, int], join: bool = True) -> _Placed:
+def _place(order: Sequence[Node], seen: sharing.Views, sizes: Mapping[Node, int], join: bool = True) -> _Placement:
     place = sharing.places(order, seen, sizes, join)
     lives = lifetimes(order, seen.owner, place)
-    return _Placed(order, place, lives, memory.max_live([(*steps, sizes[node]) for node, steps in lives.items()]))
+    return _Placement(order, place, lives, memory.max_live([(*steps, sizes[node]) for node, steps in lives.items()]))
 
 
 def lifetimes(
@@ -145,7 +145,7 @@ def leanest(graph: Graph, owner: Owner, sizes: Sizes) -> Order:
 
     `owner` gives for each node the one whose memory it is in, `sizes` the bytes of what is planned, 0 if missing.
     """
-    early, late = eager(graph.nodes, owner, sizes), demanded(graph, sizes)
+    early, late = eager(graph.nodes, owner, sizes), demand_order(graph, sizes)
     orders = [graph.nodes, early, late]
     live = [most_live(order, owner, sizes) for order in orders]
     if live[2] < live[1]:
@@ -235,14 +235,14 @@ def _distinct(nodes: Sequence[Node]) -> Sequence[Node]:
     return list(dict.fromkeys(nodes))
 
 
-def demanded(graph: Graph, sizes: Sizes) -> Order:
+def demand_order(graph: Graph, sizes: Sizes) -> Order:
     """Depth first from the outputs in the order of the graph: each node as late as the first that needs it allows.
 
     Of the operands of a node, the one whose computation needs the most memory beyond its result comes first (Sethi
     and Ullman, JACM 17(4), 1970; exact for trees).
     """
     # What comes before the place of an iterator is done, so that a node of many inputs looks at each of them once.
-    ranked = {node: iter(sources) for node, sources in _ranked(graph.nodes, sizes).items()}
+    ranked = {node: iter(sources) for node, sources in _rank_inputs(graph.nodes, sizes).items()}
     done = dict.fromkeys(node for node in graph.nodes if not node.inputs)
     wanted = set(graph.outputs)
     for root in [node for node in graph.nodes if node in wanted] + list(graph.nodes):
@@ -256,7 +256,7 @@ def demanded(graph: Graph, sizes: Sizes) -> Order:
     return list(done)
 
 
-def _ranked(nodes: Sequence[Node], sizes: Sizes) -> dict[Node, list[Node]]:
+def _rank_inputs(nodes: Sequence[Node], sizes: Sizes) -> dict[Node, list[Node]]:
     """The inputs of each node in the order in which they are best computed, were the graph a tree."""
     needed: dict[Node, int] = {}
     ranked: dict[Node, list[Node]] = {}

@@ -85,7 +85,7 @@ def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: 
     until = _last_reads(order, seen, placed)
     for node in order:
         if node in placed and placed[node].buffer is node:
-            over = _overwritten(node, step[writer(node)], seen, placed, until)
+            over = _overwritable_operand(node, step[writer(node)], seen, placed, until)
             if over is not None:
                 placed[node] = placed[seen.owner[over]]
                 until[placed[node].buffer] = until.pop(node)
@@ -129,11 +129,11 @@ def _same_type(node: Node, other: Node) -> bool:
     return node.spec.dtype == other.spec.dtype
 
 
-def _overwritten(
+def _overwritable_operand(
     node: Node, now: int, seen: Views, placed: Mapping[Node, BufferPlace], until: Mapping[Node, int]
 ) -> Node | None:
     """The operand that a result is written over: one that nobody reads later, element over the same element."""
-    numbers = _read_first(node)
+    numbers = _operands_read_first(node)
     if not numbers:
         return None
     inputs = writer(node).inputs
@@ -153,14 +153,14 @@ def _has_its_elements(operand: Node, node: Node, seen: Views) -> bool:
     return (operand.spec is node.spec or operand.spec == node.spec) and operand in seen.whole
 
 
-def _read_first(node: Node) -> Sequence[int]:
+def _operands_read_first(node: Node) -> Sequence[int]:
     """The operands of which each element is read before the same element of the result is written, if they agree."""
     if is_result(node):
-        return _read_first_in_group(node.inputs[0], node.attrs["number"])
+        return _group_operands_read_first(node.inputs[0], node.attrs["number"])
     return node.op.overwrites
 
 
-def _read_first_in_group(group: Node, number: int) -> Sequence[int]:
+def _group_operands_read_first(group: Node, number: int) -> Sequence[int]:
     """The operands that no node of a fused group reads after it has computed a result of its whole space."""
     body, out = group.attrs["body"], group.attrs["body"].outputs[number]
     if out.op.family != "elementwise" or not same_shape(out.spec.shape, group.attrs["space"]):
@@ -170,5 +170,5 @@ def _read_first_in_group(group: Node, number: int) -> Sequence[int]:
         root[node] = root[node.inputs[0]] if node.inputs and is_view(node) else node
     at = body.nodes.index(out)
     late = {root[source] for node in body.nodes[at + 1 :] for source in node.inputs}
-    late |= {root[source] for i, source in enumerate(out.inputs) if i not in _read_first(out)}
+    late |= {root[source] for i, source in enumerate(out.inputs) if i not in _operands_read_first(out)}
     return [i for i, operand in enumerate(body.inputs) if operand not in late]

@@ -57,7 +57,7 @@ class _Binder(Binder):
     def __init__(self, threads: int, *binder: Any) -> None:
         super().__init__(*binder)
         target = host()
-        self.cores = Cores(pool.of(threads, target), target)
+        self.cores = Cores(pool.pool_of(threads, target), target)
 
     def bound(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> FunctionType:
         """The function to call; of the outermost program, which is bound last, what looks at its arguments itself."""
@@ -76,7 +76,7 @@ class _Binder(Binder):
             return super().default(slot, program, values, runs)
         if self._latest is None or self._latest.values is not values:
             self._latest = Frame(program, values, self.sizes)  # one for all segments of a program
-        function, recipes = _made(slot[3], self._latest, runs, self.cores)
+        function, recipes = _make_segment(slot[3], self._latest, runs, self.cores)
         self.kernels += recipes
         return function
 
@@ -95,7 +95,7 @@ class _Binder(Binder):
         return Frame(body, values, self.sizes), inner
 
 
-def _made(
+def _make_segment(
     segment: Segment, frame: Frame, runs: Mapping[Node, Runs], cores: Cores
 ) -> tuple[Callable[..., Any], list[Any]]:
     """The function that runs a segment, and the recipes of the kernels it calls."""
@@ -107,13 +107,13 @@ def _made(
 
     for node in segment.nodes:
         collector.add(node, start)
-    arranged, target = cores.arranged(collector.work), cores.target
+    arranged, target = cores.arrange_cores(collector.work), cores.target
     used = list(flow.kernels(arranged))
     scratch, block = _scratch(used, target, flow.sharers(arranged))
     work = flow.with_scratch(arranged, scratch)
     made = [_array(node, frame.sizes) for node in segment.made]
     keeps = block, collector.kept, frame.values
-    function = compiled(work, len(segment.arguments), made, used, collector.refusals, keeps, target)
+    function = compile_work(work, len(segment.arguments), made, used, collector.refusals, keeps, target)
     if segment.looks:
         function = checking(function, [_array(node, frame.sizes) for node in segment.arguments])
     return function, used
@@ -123,7 +123,7 @@ def _array(node: Node, sizes: Mapping[str, int]) -> StepArray:
     return StepArray(resolve(node.spec.shape, sizes), node.spec.dtype)
 
 
-def compiled(
+def compile_work(
     work: Work,
     arguments: int,
     made: Sequence[StepArray],
@@ -201,7 +201,7 @@ def make(
     """
     python, context, refuse = layouts.python(), refusals.context, refusals.refuse
     listed = flow.CallTable(work, address, drivers, context)
-    results, shapes = _listed(made)
+    results, shapes = _array_table(made)
     fields = layouts.StepTable(
         arguments=arguments,
         result_count=len(made),
@@ -224,7 +224,7 @@ def checking(function: Callable[..., Any], arguments: Sequence[StepArray]) -> Ca
     """
     table: Any = function.__self__  # type: ignore[attr-defined]
     fields = layouts.StepTable.from_buffer_copy(table)
-    expected, shapes = _listed(arguments)
+    expected, shapes = _array_table(arguments)
     fields.expected = ctypes.addressof(expected)
     return _function(fields, table.entry, (table, expected, shapes, arguments))
 
@@ -240,13 +240,13 @@ def array_maker(node: Node, wanted: StepArray) -> Callable[[Any], np.ndarray[Any
         if array.shape != wanted.shape or array.dtype != wanted.dtype:
             specs = [source.spec for source in node.inputs]
             rule = f"gave {describe(array.shape, array.dtype)}, its spec says {describe(*wanted)}; make them equal"
-            raise dispatch.explained(node.op, specs, ShapeError(rule), node.source)
+            raise dispatch.explain_error(node.op, specs, ShapeError(rule), node.source)
         return array.view(wanted.dtype)  # of this very object
 
     return as_array
 
 
-def _listed(arrays: Sequence[StepArray]) -> tuple[Any, Any]:
+def _array_table(arrays: Sequence[StepArray]) -> tuple[Any, Any]:
     """Arrays as machine code reads them, and the shapes, which are to be kept with these."""
     shapes = [np.array(array.shape or (0,), np.intp) for array in arrays]
     specs: list[Any] = [(len(a.shape), shape.ctypes.data, id(a.dtype)) for a, shape in zip(arrays, shapes, strict=True)]
@@ -295,7 +295,7 @@ class ShownKernel:
         return f"{self!r}\n{self.ir}"
 
 
-def of(recipes: Sequence[Any]) -> tuple[ShownKernel, ...]:
+def kernels_of(recipes: Sequence[Any]) -> tuple[ShownKernel, ...]:
     """The kernels of these recipes, each once."""
     return tuple(ShownKernel(recipe, count, host()) for recipe, count in Counter(recipes).items())
 

@@ -63,9 +63,9 @@ class Convolution(NamedTuple):
         ]
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> WindowSpread:
         """How an example lies when it is multiplied."""
-        return Spread(self.windows, self.channels, self.source[2:], split=True)
+        return WindowSpread(self.windows, self.channels, self.source[2:], split=True)
 
     @property
     def _counts(self) -> Strides:
@@ -135,14 +135,14 @@ class Convolution(NamedTuple):
             product.run(counters)
             if not self._is_direct:
                 at = list(zip(counters, self.out, strict=False))
-                laid = Strided(flat, (self._flat, *spread.along))
-                copied(b, (self.rows, *self._counts), laid, Strided(out, self.out[2:], 0, at))
+                laid = StridedArray(flat, (self._flat, *spread.along))
+                copy_loops(b, (self.rows, *self._counts), laid, StridedArray(out, self.out[2:], 0, at))
 
         b.nest(self.batch, example)
         return b.kernel()
 
 
-def convolved(x: LaidArray, weight: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
+def convolution(x: LaidArray, weight: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
     """The recipe of x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
     sizes, counts, dense = x.shape[2:], out.shape[2:], row_major(out.shape)
     windows = sliding(sizes, counts, window)
@@ -185,7 +185,7 @@ def _residues(size: int, count: int, part: tuple[int, int, int, int, int]) -> li
     return residues
 
 
-def convolved_back(g: LaidArray, weight: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
+def convolution_gradient(g: LaidArray, weight: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
     """The recipes of g [N, F, *counts] and weight -> [N, C, *sizes], a convolution of g for each residue of strides.
 
     They write every element but those that no tap meets.
@@ -264,7 +264,7 @@ class SpreadAxis(NamedTuple):
         return range(first, max(first, stop))
 
 
-class Spread(NamedTuple):
+class WindowSpread(NamedTuple):
     """The channels of an example as their windows meet them: where they lie (`steps` for channel and axes), or copied.
 
     `split` tells whether elements that are a stride apart lie side by side in a copy.
@@ -344,15 +344,15 @@ class Spread(NamedTuple):
             ]
             read = sum(i * step for i, step in zip(first, self.steps[1:], strict=True))
             write = sum(inside.start * stride for inside, stride in zip(ranges, strides, strict=True))
-            copied(
+            copy_loops(
                 b,
                 (self.channels, *map(len, ranges)),
-                Strided(source, (self.steps[0], *times(self.steps[1:], [axis.split for axis in axes])), read, at),
-                Strided(copy, (self.channel, *strides), number * math.prod(self.extents) + write),
+                StridedArray(source, (self.steps[0], *times(self.steps[1:], [axis.split for axis in axes])), read, at),
+                StridedArray(copy, (self.channel, *strides), number * math.prod(self.extents) + write),
             )
 
 
-class Strided(NamedTuple):
+class StridedArray(NamedTuple):
     """An array of a kernel: elements between neighbours along each axis, and where the first lies."""
 
     base: Parameter
@@ -366,7 +366,7 @@ class Strided(NamedTuple):
         return b.access(self.base, terms, self.strides[-1] if active > 1 else 1, active, self.offset)
 
 
-def copied(b: LoopBuilder, sizes: Sequence[int], source: Strided, target: Strided) -> None:
+def copy_loops(b: LoopBuilder, sizes: Sequence[int], source: StridedArray, target: StridedArray) -> None:
     """The loops that copy an array of these sizes to another."""
 
     def row(counters: Sequence[Index]) -> None:

@@ -68,9 +68,9 @@ class Cores:
             return self._dealt(cut_product(recipe, places, self._lists, self.target))
         return [(recipe, places)]
 
-    def arranged(self, work: Work) -> Work:
+    def arrange_cores(self, work: Work) -> Work:
         """The work with kernels side by side that do not wait for each other, where that pays."""
-        return arranged(work, self._side_by_side) if self.pool else work
+        return arrange_waves(work, self._side_by_side) if self.pool else work
 
     def _side_by_side(self, wave: Work) -> Work:
         """Pieces that do not wait for each other, in lists that take about as long: the longest come first."""
@@ -169,7 +169,7 @@ def _dtype(recipe: Group, i: int) -> np.dtype[Any]:
 def _chunk(recipe: Group, places: list[Location], number: int, start: int, rows: int, targets: dict[int, int]) -> Part:
     """The group on so many rows from a start on; what it reduces over all is a part, which goes to its target."""
     arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
-    moved = [_moved(place, start * a.strides[0] * _width(a)) for place, a in zip(places, arrays, strict=True)]
+    moved = [_offset_location(place, start * a.strides[0] * _width(a)) for place, a in zip(places, arrays, strict=True)]
     for i, at in targets.items():
         moved[len(recipe.operands) + i] = -1, at + number * _extent(recipe, i) * _dtype(recipe, i).itemsize
     reduced = {recipe.results[i][1] for i in targets}
@@ -222,7 +222,7 @@ def cut_product(recipe: Divisible, places: Sequence[Location], most: int, target
     for start in range(0, axis.size, length):
         count = min(length, axis.size - start)
         cut: Any = (*whole[: axis.at], count, *whole[axis.at + 1 :]) if isinstance(whole, tuple) else count
-        moved = [_moved(place, start * stride) for place, stride in zip(places, axis.strides, strict=True)]
+        moved = [_offset_location(place, start * stride) for place, stride in zip(places, axis.strides, strict=True)]
         parts.append(Part(recipe._replace(**{axis.field: cut}), moved))
     return parts
 
@@ -278,7 +278,7 @@ def _even(size: int, most: int, step: int) -> int:
     return -(-size // (most * step)) * step
 
 
-def _moved(place: Location, by: int) -> Location:
+def _offset_location(place: Location, by: int) -> Location:
     return place[0], place[1] + by
 
 
@@ -289,13 +289,13 @@ def _width(array: ArrayLayout) -> int:
 Joined = Callable[[Work], Work]
 
 
-def arranged(work: Work, joined: Joined) -> Work:
+def arrange_waves(work: Work, joined: Joined) -> Work:
     """The same work wave by wave, each as `joined` makes it. A loop or branch waits for all before it."""
     arranged_work: Work = []
     between: Work = []
     for recipe, places in work:
         if isinstance(recipe, Flow) and recipe.kind != "parallel":
-            lists = tuple(arranged(inner, joined) for inner in recipe.lists)
+            lists = tuple(arrange_waves(inner, joined) for inner in recipe.lists)
             arranged_work += [*_in_waves(between, joined), (recipe._replace(lists=lists), places)]
             between = []
         else:
@@ -307,7 +307,7 @@ def _in_waves(work: Work, joined: Joined) -> Work:
     uses: defaultdict[int, _Uses] = defaultdict(_Uses)  # by the argument that memory is of, -1 for addresses
     waves: list[Work] = []
     for piece in work:
-        touched = list(_touched(piece))
+        touched = list(_touched_extents(piece))
         wave = max((uses[which].first_after(extent) for which, extent in touched), default=0)
         for which, extent in touched:
             uses[which].note(wave, extent)
@@ -316,7 +316,7 @@ def _in_waves(work: Work, joined: Joined) -> Work:
     return [piece for wave in waves for piece in joined(wave)]
 
 
-def _touched(piece: tuple[Any, list[Location]]) -> Iterator[tuple[int, Extent]]:
+def _touched_extents(piece: tuple[Any, list[Location]]) -> Iterator[tuple[int, Extent]]:
     """What a piece reads or writes: of which argument, and the bytes, counted from its start."""
     for recipe, places in flow.calls([piece]):
         for (which, offset), extent in zip(places, recipe.extents, strict=True):
@@ -339,13 +339,13 @@ class _Uses:
 
     def note(self, wave: int, extent: Extent) -> None:
         """Remember that these bytes are read or written in a wave."""
-        first, end = self._from(extent.low), self._from(extent.high)
+        first, end = self._stretch_at(extent.low), self._stretch_at(extent.high)
         if extent.is_written:
             self.starts[first:end], self.latest[first:end] = [extent.low], [(wave, -1)]
         else:
             self.latest[first:end] = [(write, max(read, wave)) for write, read in self.latest[first:end]]
 
-    def _from(self, byte: int) -> int:
+    def _stretch_at(self, byte: int) -> int:
         """The number of the stretch that begins with a byte."""
         number = bisect_left(self.starts, byte)
         if number == len(self.starts) or self.starts[number] != byte:

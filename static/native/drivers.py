@@ -133,7 +133,7 @@ def _whole(f: FunctionWriter, at: Any, dtype: str) -> Any:
 # Cores ---------------------------------------------------------------------------------------------------------------
 
 
-def _shared(module: Any, run: Any, name: str, *, from_front: bool) -> Any:
+def _write_job_loop(module: Any, run: Any, name: str, *, from_front: bool) -> Any:
     """The function that takes lists of the pool's job from one end and runs them, until nobody has to take any."""
     f = FunctionWriter(module, name, VOID, [POINTER])
     (pool,) = f.arguments
@@ -166,8 +166,8 @@ def _parallel(module: Any, run: Any) -> None:
     The caller takes them from the front and the others from the back, so that a part of an array, which is the same
     part of the lists of each kernel, is mostly in the cache of the core that takes it next.
     """
-    _attend(module, _shared(module, run, "shared_from_back", from_front=False))
-    shared = _shared(module, run, "shared_from_front", from_front=True)
+    _attend(module, _write_job_loop(module, run, "shared_from_back", from_front=False))
+    shared = _write_job_loop(module, run, "shared_from_front", from_front=True)
     f = FunctionWriter(module, PARALLEL, VOID, [POINTER], is_internal=False)
     (header,) = f.arguments
     pool, count, lists = (f.field(header, ParallelHeader, name) for name, _ in ParallelHeader._fields_)
@@ -196,13 +196,13 @@ def _parallel(module: Any, run: Any) -> None:
     looks.add_incoming(number(0), before)
     left = f.b.load_atomic(f.at(pool, PoolState, "left"), "seq_cst", 8, typ=LONG)
     with f.where("!=", left, number(0)):
-        looks.add_incoming(_looked(f, pool, looks), f.b.block)
+        looks.add_incoming(_poll_once(f, pool, looks), f.b.block)
         f.b.branch(wait)
     f.b.atomic_rmw("xchg", busy, number(0), "seq_cst")
     f.b.ret_void()
 
 
-def _looked(f: FunctionWriter, pool: Any, looks: Any) -> Any:
+def _poll_once(f: FunctionWriter, pool: Any, looks: Any) -> Any:
     """One look more without what a thread waits for; after some of them it rests."""
     more = f.b.add(looks, number(1))
     with f.where("==", f.b.and_(more, number(REST - 1)), number(0)):
@@ -241,7 +241,7 @@ def _attend(module: Any, shared: Any) -> None:
     looks = f.b.phi(LONG)
     looks.add_incoming(number(0), before)
     with f.b.if_then(idle()):
-        more = _looked(f, pool, looks)
+        more = _poll_once(f, pool, looks)
         looks.add_incoming(more, f.b.block)
         f.b.cbranch(f.b.icmp_signed("<", more, number(LOOKS)), look, sleep)
     f.b.branch(woken)

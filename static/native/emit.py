@@ -86,13 +86,13 @@ class _FunctionText:
 
     def load(self, node: Load) -> None:
         access, lanes = node.access, node.type.lanes
-        loaded = self._loaded(access, lanes)
+        loaded = self._load(access, lanes)
         if node.type.dtype == "b1":
             loaded = self.new(f"icmp ne {in_memory(node.type)} {loaded}, zeroinitializer" if lanes > 1 else
                               f"icmp ne i8 {loaded}, 0")  # fmt: skip
         self.names[node] = loaded
 
-    def _loaded(self, access: Access, lanes: int) -> str:
+    def _load(self, access: Access, lanes: int) -> str:
         base, whole = access.base.type, in_memory(Type(access.base.type.dtype, lanes))
         align = f"align {width(base.dtype)}"
         address = self.address(access)
@@ -106,9 +106,9 @@ class _FunctionText:
             active = mask(lanes, access.active)
             at = f"ptr {address}, i32 {width(base.dtype)}"  # LLVM 22 says the alignment otherwise, and reads this
             return self.new(f"call {whole} @{name}({at}, {active}, {whole} zeroinitializer)")
-        return self._gathered(access, lanes, address, whole, align)
+        return self._gather(access, lanes, address, whole, align)
 
-    def _gathered(self, access: Access, lanes: int, address: str, whole: str, align: str) -> str:
+    def _gather(self, access: Access, lanes: int, address: str, whole: str, align: str) -> str:
         element, value = in_memory(access.base.type), "zeroinitializer"
         for lane in range(access.active if access.step else 1):
             scalar = self.new(f"load {element}, ptr {self.moved(address, element, lane * access.step)}, {align}")
@@ -214,10 +214,10 @@ class _FunctionText:
                 parts = [f"extractelement {whole} {value}, i64 {i}" for i in (0, 1)]
             low, high = (Value(half) for _ in range(2))
             self.names[low], self.names[high] = self.new(parts[0]), self.new(parts[1])
-            value, type = self._joined(node.name, low, high), half
+            value, type = self._join(node.name, low, high), half
         self.names[node] = value
 
-    def _joined(self, name: str, low: Value, high: Value) -> str:
+    def _join(self, name: str, low: Value, high: Value) -> str:
         from static.native import ir
         from static.native.ir import LoopBuilder
 

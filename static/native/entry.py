@@ -27,7 +27,7 @@ ADDRESS, SIZE = ctypes.c_void_p, ctypes.c_ssize_t
 def module() -> str:
     """The LLVM IR of the entry: a function of Python's fast calling convention, whose `self` is an array, the table."""
     module = ir.Module(NAME)
-    parts = [_read(module), _made(module), _patched(module), run_calls(module)]
+    parts = [_read(module), _make_results(module), _patch_addresses(module), run_calls(module)]
     _entry(module, *(part.function for part in parts))
     return str(module)
 
@@ -111,7 +111,7 @@ def _fits(module: Any) -> FunctionWriter:
     return f
 
 
-def _made(module: Any) -> FunctionWriter:
+def _make_results(module: Any) -> FunctionWriter:
     """Makes the tuple of results, or gives True if there are none; null after an exception. Notes where data lie."""
     f = FunctionWriter(module, "make", POINTER, [POINTER, POINTER])
     table, data = f.arguments
@@ -142,7 +142,7 @@ def _made(module: Any) -> FunctionWriter:
     return f
 
 
-def _patched(module: Any) -> FunctionWriter:
+def _patch_addresses(module: Any) -> FunctionWriter:
     """Writes the addresses of this call into the rows that kernels read."""
     f = FunctionWriter(module, "patch", ir.VoidType(), [POINTER, POINTER])
     table, data = f.arguments

@@ -33,7 +33,7 @@ def _polynomial(b: LoopBuilder, x: Value, coefficients: Sequence[float]) -> Valu
     return total
 
 
-def _paired(b: LoopBuilder, x: Value, square: Value, coefficients: Sequence[float]) -> Value:
+def _pair_coefficients(b: LoopBuilder, x: Value, square: Value, coefficients: Sequence[float]) -> Value:
     """The same of an odd number of coefficients in pairs, by powers of x * x: fewer operations wait for each other."""
     first, *rest = (b.constant(coefficient, x.type) for coefficient in coefficients)
     total: Value = first
@@ -42,7 +42,7 @@ def _paired(b: LoopBuilder, x: Value, square: Value, coefficients: Sequence[floa
     return total
 
 
-def _clamped(b: LoopBuilder, x: Value, low: float, high: float) -> Value:
+def _clamp(b: LoopBuilder, x: Value, low: float, high: float) -> Value:
     """x in a range; NaN stays."""
     for name, limit in (("lt", low), ("gt", high)):
         bound = b.constant(limit, x.type)
@@ -56,7 +56,7 @@ _LOG2 = -0.693359375, 2.12194440e-4  # - log(2), in two parts: products of the f
 _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
 
 
-def _reduced(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
+def _reduce_range(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
     """n + 2 * 127 as the last bits of an integer, and e ** r - 1, with x = n log(2) + r."""
     magic = b.constant(_MAGIC + 2 * _BIAS, x.type)
     shifted = b.op("fma", x, b.constant(math.log2(math.e), x.type), magic)
@@ -64,7 +64,7 @@ def _reduced(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
     r = b.op("fma", n, b.constant(_LOG2[0], x.type), x)
     r = b.op("fma", n, b.constant(_LOG2[1], x.type), r)
     square = b.op("mul", r, r)
-    p = b.op("fma", _paired(b, r, square, _EXP), square, r)
+    p = b.op("fma", _pair_coefficients(b, r, square, _EXP), square, r)
     return b.op("bits", shifted, type=Type("i4", x.type.lanes)), p
 
 
@@ -76,7 +76,7 @@ def _power(b: LoopBuilder, biased: Value) -> Value:
 
 def _exp(b: LoopBuilder, x: Value) -> Value:
     """e ** x as 2 ** n e ** r, in two steps, since 2 ** n may be too large or small for a normal float32."""
-    shifted, p = _reduced(b, _clamped(b, x, -_LARGE, 88.8))
+    shifted, p = _reduce_range(b, _clamp(b, x, -_LARGE, 88.8))
     half = b.op("ashr", shifted, b.constant(1, shifted.type))
     scale = _power(b, half)
     return b.op("mul", b.op("fma", p, scale, scale), _power(b, b.op("sub", shifted, half)))
@@ -104,10 +104,10 @@ def _tanh(b: LoopBuilder, x: Value) -> Value:
 
 def _erf(b: LoopBuilder, x: Value) -> Value:
     """The rational function of NumPy's kernel, in float32 too: 1 and -1 from where erf rounds to them. NaN stays."""
-    limited = _clamped(b, x, -ONE_IN_SINGLE, ONE_IN_SINGLE)
+    limited = _clamp(b, x, -ONE_IN_SINGLE, ONE_IN_SINGLE)
     square = b.op("mul", limited, limited)
     ratio = b.op("div", _polynomial(b, square, P_SINGLE), _polynomial(b, square, Q_SINGLE))
-    inside = _clamped(b, b.op("mul", limited, ratio), -1.0, 1.0)
+    inside = _clamp(b, b.op("mul", limited, ratio), -1.0, 1.0)
     is_far = test(
         b, "gt", b.op("abs", limited), b.constant(_LAST_BELOW_ONE, x.type)
     )  # the ratio, fused, rounds below 1
@@ -121,10 +121,10 @@ _LAST_BELOW_ONE = float(np.nextafter(np.float32(ONE_IN_SINGLE), np.float32(0)))
 def _wide(write: Write) -> Write:
     """A function of float32 that is computed in float64."""
 
-    def rounded(b: LoopBuilder, *args: Value) -> Value:
+    def write_rounding(b: LoopBuilder, *args: Value) -> Value:
         return cast(b, write(b, *(cast(b, x, "f8") for x in args)), "f4")
 
-    return rounded
+    return write_rounding
 
 
 # (2 ** r - 1) / r with |r| up to one half, by the polynomial whose largest relative error is least: 4.6e-12.
@@ -143,7 +143,7 @@ def _power_parts(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
 
 
 def _parts_of_exp(b: LoopBuilder, x: Value, low: float = -200.0) -> tuple[Value, Value]:
-    limited = _clamped(b, x, low, 200.0)
+    limited = _clamp(b, x, low, 200.0)
     return _power_parts(b, b.op("mul", limited, b.constant(math.log2(math.e), x.type)))
 
 
@@ -240,7 +240,7 @@ _ATAN = [(-1) ** k * 2.0**_HALVINGS / (2 * k + 1) for k in range(9, -1, -1)]
 def _wide_atan(b: LoopBuilder, x: Value) -> Value:
     """The angle halved three times, atan(x) = 2 atan(x / (1 + sqrt(1 + x * x))), and a series for what is left."""
     unit = b.constant(1.0, x.type)
-    u = _clamped(b, x, -1e30, 1e30)
+    u = _clamp(b, x, -1e30, 1e30)
     for _ in range(_HALVINGS):
         u = b.op("div", u, b.op("add", unit, b.op("sqrt", b.op("fma", u, u, unit))))
     return b.op("mul", _polynomial(b, b.op("mul", u, u), _ATAN), u)
@@ -283,7 +283,7 @@ def _wide_pow(b: LoopBuilder, x: Value, y: Value) -> Value:
     zero, unit = b.constant(0.0, x.type), b.constant(1.0, x.type)
     size, half = b.op("abs", x), b.constant(0.5, x.type)
     exponent = b.op("mul", y, b.op("mul", _wide_log(b, size), b.constant(math.log2(math.e), x.type)))
-    scale, more = _power_parts(b, _clamped(b, exponent, -200.0, 200.0))
+    scale, more = _power_parts(b, _clamp(b, exponent, -200.0, 200.0))
     result = b.op("fma", scale, more, scale)
     whole = test(b, "eq", b.op("trunc", y), y)
     halved = b.op("mul", y, half)
@@ -332,7 +332,7 @@ def dtype_of(dtype: np.dtype[Any]) -> str:
     return dtype.str[1:]
 
 
-def computed_in(node: Node) -> np.dtype[Any] | None:
+def compute_dtype(node: Node) -> np.dtype[Any] | None:
     """The dtype that a node is computed in; None where the op is not native for these dtypes."""
     native = NATIVE[node.op]
     dtypes = [source.spec.dtype for source in node.inputs]

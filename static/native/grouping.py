@@ -24,9 +24,9 @@ from graphs.ir import INPUT, Graph, Node
 from graphs.ops import movement, reductions
 from static.native import functions
 from static.native.placement import JOINED_BY
-from static.passes.fusion import Position, aligned, fused, is_group, is_pointwise, is_result, is_view, result
+from static.passes.fusion import Position, align_shape, fused, is_group, is_pointwise, is_result, is_view, result
 from static.passes.simplification import remove_dead_code
-from static.rebuild import rebuilt
+from static.rebuild import rebuild_node
 
 MOST_NODES = 128  # of a group: registers are few, and the time that LLVM takes grows faster than the nodes
 OF_MANY = 32  # of each group where one cannot hold all over a space: shorter ones read and write fewer arrays at a time
@@ -36,10 +36,10 @@ RECENT = 4  # groups of one space that a node is offered to, the latest ones
 
 def group(graph: Graph) -> Graph:
     """The graph with its elementwise ops and reductions in groups. Takes time in proportion to the nodes."""
-    return Grouping(remove_dead_code(ungrouped(graph))).run()
+    return Grouping(remove_dead_code(ungroup(graph))).run()
 
 
-def ungrouped(graph: Graph) -> Graph:
+def ungroup(graph: Graph) -> Graph:
     """The graph without the groups that were made for NumPy's kernels: their nodes stand in it again."""
     if not any(is_group(node) for node in graph.nodes):
         return graph
@@ -50,20 +50,20 @@ def ungrouped(graph: Graph) -> Graph:
             body: Graph = node.attrs["body"]
             inner = {parameter: made[source] for parameter, source in zip(body.inputs, node.inputs, strict=True)}
             for member in body.nodes:
-                inner.setdefault(member, rebuilt(member, inner))
+                inner.setdefault(member, rebuild_node(member, inner))
             made |= inner
             within[node] = tuple(inner[output] for output in body.outputs)
         elif is_result(node):
             made[node] = within[node.inputs[0]][node.attrs["number"]]
         else:
-            made[node] = rebuilt(node, made)
+            made[node] = rebuild_node(node, made)
     inputs, outputs = ([made[node] for node in chosen] for chosen in (graph.inputs, graph.outputs))
     return Graph(graph.name, inputs, dict.fromkeys(made.values()), outputs)
 
 
 def is_computed(node: Node) -> bool:
     """Whether a node is elementwise and native."""
-    return is_pointwise(node) and functions.computed_in(node) is not None
+    return is_pointwise(node) and functions.compute_dtype(node) is not None
 
 
 def is_reduced(node: Node) -> bool:
@@ -104,7 +104,7 @@ class GroupDraft:
         """Takes the node if its value can be computed here."""
         if len(self.nodes) >= self.most or any(source in self.late for source in node.inputs):
             return False
-        shapes = [aligned(source.spec.shape, self.space) for source in node.inputs]
+        shapes = [align_shape(source.spec.shape, self.space) for source in node.inputs]
         places = [self.positions.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
         if any(place is None for place in places):
             return False
@@ -113,10 +113,10 @@ class GroupDraft:
         return self._admits_value(node, places, shapes)
 
     def _admits_value(self, node: Node, places: list[Position | None], shapes: list[Position | None]) -> bool:
-        whole = aligned(node.spec.shape, self.space)
+        whole = align_shape(node.spec.shape, self.space)
         if whole is None or (node.op is movement.reshape and places[0] != whole):
             return False
-        if any(shape is None or not _within(place, shape) for place, shape in zip(places, shapes, strict=True)):
+        if any(shape is None or not _fits_in(place, shape) for place, shape in zip(places, shapes, strict=True)):
             return False
         place = places[0] if is_view(node) and places[0] is not None else whole  # a view is as little as what it is of
         if place != self.full and (self.split is None or any(place[self.split :])):
@@ -149,7 +149,7 @@ class GroupDraft:
         self.positions[node] = place
 
 
-def _within(place: Position | None, shape: Position) -> bool:
+def _fits_in(place: Position | None, shape: Position) -> bool:
     return place is not None and all(s or not p for p, s in zip(place, shape, strict=True))
 
 
@@ -218,11 +218,11 @@ class Grouping:
         return draft.admits(node)
 
     def _emit(self, node: Node) -> None:
-        self.made[node] = rebuilt(node, self.made)
+        self.made[node] = rebuild_node(node, self.made)
         self.order.append(self.made[node])
 
     def _emit_group(self, draft: GroupDraft) -> None:
-        needed = self._needed(draft)
+        needed = self._nodes_read_outside(draft)
         outputs = [node for node in draft.nodes if node in needed and not is_view(node)]
         if outputs:
             body, operands = _body(draft, outputs)
@@ -235,7 +235,7 @@ class Grouping:
             if node in needed and is_view(node):
                 self._emit(node)
 
-    def _needed(self, draft: GroupDraft) -> set[Node]:
+    def _nodes_read_outside(self, draft: GroupDraft) -> set[Node]:
         """The nodes that something outside reads, and what views that are read outside look at."""
         inside = set(draft.nodes)
         needed: set[Node] = set()
@@ -247,7 +247,7 @@ class Grouping:
         return needed
 
 
-def analysed(body: Graph, space: Shape) -> GroupDraft:
+def analyse_body(body: Graph, space: Shape) -> GroupDraft:
     """The group that a body was made of: where its values lie, and what is late."""
     draft = GroupDraft(space)
     for node in body.nodes:

@@ -33,7 +33,7 @@ from static.native.ir import (
     Parameter,
     Type,
     Value,
-    shifted,
+    offset_index,
 )
 from static.native.placement import Argument, ArrayLayout, Extent, GroupStep, identity, row_major
 from static.native.target import Target
@@ -124,7 +124,7 @@ class _GroupLowering:
         self._outer()
         for n in late:
             if self.recipe.steps[n].taken is not None:
-                self._each(n, lambda n, access: self.b.store(access, self._divided(n, self.b.load(access, 1))))
+                self._each(n, lambda n, access: self.b.store(access, self._divide(n, self.b.load(access, 1))))
         return self.b.kernel(takes_turns=True)
 
     def _outer(self) -> None:
@@ -137,7 +137,7 @@ class _GroupLowering:
 
         def inner(counters: Sequence[Index]) -> None:
             def several(counter: Index, _: Sequence[Value]) -> None:
-                self._rows([(*counters, shifted(counter, i)) for i in range(together)])
+                self._rows([(*counters, offset_index(counter, i)) for i in range(together)])
 
             self.b.loop(whole, together, (), several)
             self.b.loop(outer[-1], 1, (), lambda row, _: self._rows([(*counters, row)]), whole)
@@ -154,7 +154,7 @@ class _GroupLowering:
 
             self.b.nest([size for size, _ in axes], inner)
 
-    def _divided(self, n: int, total: Value) -> Value:
+    def _divide(self, n: int, total: Value) -> Value:
         """A mean of a sum; any other reduction is what it is."""
         step = self.recipe.steps[n]
         if step.taken is None:
@@ -192,7 +192,7 @@ class _GroupLowering:
         starts = [context.start(n, LANES) for n in folds]
         totals = self._axes(self.recipe.split, numbers, context, counters, starts)
         for n, total in zip(folds, totals, strict=True):
-            self._note(n, self._divided(n, self.b.fold(self.recipe.steps[n].join, total)), context, counters)
+            self._note(n, self._divide(n, self.b.fold(self.recipe.steps[n].join, total)), context, counters)
 
     def _axes(
         self,
@@ -301,18 +301,18 @@ class RowLoops:
         whole = size // BLOCK
 
         def turn(counter: Index, totals: Sequence[Value]) -> Sequence[Value]:
-            return self._joined(totals, self._vectors(counter, BLOCK, self._starts(LANES)))
+            return self._join(totals, self._vectors(counter, BLOCK, self._starts(LANES)))
 
         totals = list(self.b.loop(whole * BLOCK, BLOCK, carried, turn))
         if size % BLOCK:
             rest = self._vectors(whole * BLOCK, size % BLOCK, self._starts(LANES), wide=False)  # less code
-            totals = self._joined(totals, rest)
+            totals = self._join(totals, rest)
         return totals
 
     def _starts(self, lanes: int) -> list[Value]:
         return [self.context.start(n, lanes) for n in self.carried]
 
-    def _joined(self, totals: Sequence[Value], parts: Sequence[Value]) -> list[Value]:
+    def _join(self, totals: Sequence[Value], parts: Sequence[Value]) -> list[Value]:
         return [self.context.joined(n, t, p) for n, t, p in zip(self.carried, totals, parts, strict=True)]
 
     def _vectors(self, start: Index, size: int, carried: list[Value], wide: bool = True) -> list[Value]:
@@ -320,7 +320,7 @@ class RowLoops:
         width = WIDE if wide else LANES
         done = size // width * width
         if done:
-            carried = self._joined(carried, self._wide(start, done)) if wide else self._narrow(start, done, carried)
+            carried = self._join(carried, self._wide(start, done)) if wide else self._narrow(start, done, carried)
         return self._rest(start, done, size, carried) if size > done else carried
 
     def _wide(self, start: Index, stop: int) -> list[Value]:
@@ -329,11 +329,11 @@ class RowLoops:
         count, size, fixed = WIDE // lanes, len(self.carried), self._spread(lanes)
 
         def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
-            chunks = [_Chunk(start, shifted(counter, i * lanes), lanes, lanes) for i in range(count)]
+            chunks = [_Chunk(start, offset_index(counter, i * lanes), lanes, lanes) for i in range(count)]
             return self._together(chunks, carried, fixed)
 
         totals = self.b.loop(stop, WIDE, self._starts(lanes) * count, turn)
-        return [self._halved(n, totals[i::size]) for i, n in enumerate(self.carried)]
+        return [self._halve(n, totals[i::size]) for i, n in enumerate(self.carried)]
 
     def _narrow(self, start: Index, stop: int, totals: Sequence[Value]) -> list[Value]:
         """Vectors of 16 lanes one after the other."""
@@ -355,7 +355,7 @@ class RowLoops:
         """What is the same along the axis, in every lane."""
         return {arg: self.b.splat(number, lanes) for arg, number in self.once.items()}
 
-    def _halved(self, n: int, parts: Sequence[Value]) -> Value:
+    def _halve(self, n: int, parts: Sequence[Value]) -> Value:
         """The parts of a reduction in 16 lanes: the upper half of a wide vector joined with the lower."""
         while len(parts) > 1:
             half = len(parts) // 2

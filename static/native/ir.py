@@ -119,21 +119,21 @@ Statement = Load | Store | LaneOp | Fold | Loop
 COUNTER = Type("i8", 1)
 
 
-class Shifted(NamedTuple):
+class OffsetIndex(NamedTuple):
     """A counter and a number that is added to it."""
 
     counter: Value
     by: int
 
 
-Index = Value | Shifted | int
+Index = Value | OffsetIndex | int
 
 
-def shifted(index: Index, by: int) -> Index:
+def offset_index(index: Index, by: int) -> Index:
     """An index and a number added."""
     if isinstance(index, int):
         return index + by
-    return Shifted(index.counter, index.by + by) if isinstance(index, Shifted) else Shifted(index, by)
+    return OffsetIndex(index.counter, index.by + by) if isinstance(index, OffsetIndex) else OffsetIndex(index, by)
 
 
 @dataclass(slots=True)
@@ -173,7 +173,7 @@ class LoopBuilder:
         """The place at these counters; a counter may be a number, where its loop has one turn."""
         kept = []
         for index, stride in terms:
-            counter, by = index if isinstance(index, Shifted) else (index, 0)
+            counter, by = index if isinstance(index, OffsetIndex) else (index, 0)
             if isinstance(counter, int):
                 offset += counter * stride
             elif stride:

@@ -183,7 +183,7 @@ def kinds(layout: Any) -> dict[str, Any]:
 @functools.cache
 def python() -> PythonApi:
     """The addresses in this process. Raises NativeError where Python or NumPy are not as the layouts say."""
-    checked()
+    check_layout()
     api = ctypes.pythonapi
     kind = kinds(PythonApi)
     functions = {
@@ -242,7 +242,7 @@ def _numpy_function(number: int) -> int:
 
 
 @functools.cache
-def checked() -> None:
+def check_layout() -> None:
     """Look whether arrays lie in memory as `ArrayObject` says. Raises NativeError where they do not."""
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     if sys.implementation.name != "cpython" or not has_lock or ctypes.sizeof(c_void_p) != 8:

@@ -74,7 +74,7 @@ def kernels(recipes: Iterable[Any], target: Target) -> Mapping[Any, MachineCode]
         new = [recipe for recipe in wanted if recipe not in linked]
         if new:
             names = {recipe: f"k{number}" for number, recipe in enumerate(new)}
-            made = _linked(target, cache.key(new, target), lambda: module(names, target), list(names.values()))
+            made = _link(target, cache.key(new, target), lambda: module(names, target), list(names.values()))
             linked |= {recipe: made[name] for recipe, name in names.items()}
             _in_use.update({(recipe, target): linked[recipe] for recipe in new})
         return linked
@@ -90,16 +90,16 @@ def module(names: Mapping[Any, str], target: Target) -> str:
 @functools.cache
 def entry(target: Target) -> MachineCode:
     """The function that Python calls."""
-    return _fixed("entry", target, ["entry"])["entry"]
+    return _fixed_functions("entry", target, ["entry"])["entry"]
 
 
 @functools.cache
 def drivers(target: Target) -> Mapping[str, MachineCode]:
     """The functions that run loops, branches and what cores share, and one to measure with."""
-    return _fixed("drivers", target, [flow.WHILE, flow.SWITCH, flow.PARALLEL, flow.ATTEND, flow.COUNT])
+    return _fixed_functions("drivers", target, [flow.WHILE, flow.SWITCH, flow.PARALLEL, flow.ATTEND, flow.COUNT])
 
 
-def _fixed(name: str, target: Target, functions: list[str]) -> dict[str, MachineCode]:
+def _fixed_functions(name: str, target: Target, functions: list[str]) -> dict[str, MachineCode]:
     """The functions of a module of this package, which is imported only to compile it."""
 
     def write() -> str:
@@ -107,18 +107,18 @@ def _fixed(name: str, target: Target, functions: list[str]) -> dict[str, Machine
         return text
 
     with lock:
-        return _linked(target, cache.key([name], target), write, functions)
+        return _link(target, cache.key([name], target), write, functions)
 
 
-def _linked(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, MachineCode]:
+def _link(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, MachineCode]:
     code = cache.load(key)
     if code is None:
-        code = compiled(target, write())
+        code = compile_module(target, write())
         cache.save(key, code)
-    return _placed(target, code, names)
+    return _load_code(target, code, names)
 
 
-def _placed(target: Target, code: bytes, names: Iterable[str]) -> dict[str, MachineCode]:
+def _load_code(target: Target, code: bytes, names: Iterable[str]) -> dict[str, MachineCode]:
     import llvmlite.binding as llvm
 
     builder = llvm.JITLibraryBuilder().add_object_img(code)
@@ -130,7 +130,7 @@ def _placed(target: Target, code: bytes, names: Iterable[str]) -> dict[str, Mach
     return {name: MachineCode(library[name], library) for name in names}
 
 
-def compiled(target: Target, text: str) -> bytes:
+def compile_module(target: Target, text: str) -> bytes:
     """The object code of a module: no addresses are in it."""
     import llvmlite.binding as llvm
 
@@ -188,7 +188,7 @@ declare i32 @llvm.vector.reduce.add.v16i32(<16 x i32>)
 
 def probe(target: Target) -> None:
     """Run code for this target here. Raises AssertionError where it gives something wrong; may end the process."""
-    place = _placed(target, compiled(target, PROBE), ["probe"])["probe"]
+    place = _load_code(target, compile_module(target, PROBE), ["probe"])["probe"]
     numbers = (ctypes.c_float * 16)(*([2.0] * 16))
     if ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(place.address)(ctypes.addressof(numbers)) != 16 * 6:
         raise AssertionError("2 * 2 + 2 is not 6")

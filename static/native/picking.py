@@ -108,12 +108,14 @@ class Picking(NamedTuple):
         picked, positions, values, *refusal = b.parameters
 
         def turn(counters: Sequence[Index], refused: Sequence[Value]) -> list[Value]:
-            place, is_outside = _checked(b, b.load(_access(b, positions, self.positions, counters, 1), 1), self.size)
+            place, is_outside = _check_position(
+                b, b.load(_access(b, positions, self.positions, counters, 1), 1), self.size
+            )
             if self.size:
                 self._row(b, picked, values, place, counters)
             return [b.op("or", refused[0], is_outside)]
 
-        refused = _carried(b, self.sizes[: self.depth], turn, [b.constant(False, Type("b1", 1))])
+        refused = _carry_loops(b, self.sizes[: self.depth], turn, [b.constant(False, Type("b1", 1))])
         _refuse(b, refused, *refusal)
         return b.kernel()
 
@@ -187,7 +189,7 @@ class Flattening(NamedTuple):
             flat: Value = b.constant(0, whole)
             following = []
             for base, array, size, before in zip(positions, self.positions, self.refused, refused, strict=True):
-                place, is_outside = _checked(b, b.load(_access(b, base, array, at, active), WIDE), size)
+                place, is_outside = _check_position(b, b.load(_access(b, base, array, at, active), WIDE), size)
                 following.append(b.op("or", before, is_outside))
                 flat = b.op("add", b.op("mul", flat, b.constant(size, whole)), place)
             b.store(_access(b, out, self.out, at, active), flat)
@@ -199,7 +201,7 @@ class Flattening(NamedTuple):
             refused = b.loop(full, WIDE, refused, lambda i, carried: vector((*counters, i), WIDE, carried))
             return vector((*counters, full), size - full, refused) if size > full else refused
 
-        refused = _carried(b, self.sizes[:-1], row, [b.constant(False, truth)] * count)
+        refused = _carry_loops(b, self.sizes[:-1], row, [b.constant(False, truth)] * count)
         _refuse(b, [b.fold("or", outside) for outside in refused], *refusal)
         return b.kernel()
 
@@ -216,16 +218,16 @@ def _access(
 Turn = Callable[[Sequence[Index], Sequence[Value]], Sequence[Value]]
 
 
-def _carried(
+def _carry_loops(
     b: LoopBuilder, sizes: Sequence[int], turn: Turn, inits: Sequence[Value], counters: Sequence[Index] = ()
 ) -> Sequence[Value]:
     """Loops inside each other, which carry values."""
     if not sizes:
         return turn(counters, inits)
-    return b.loop(sizes[0], 1, inits, lambda i, carried: _carried(b, sizes[1:], turn, carried, (*counters, i)))
+    return b.loop(sizes[0], 1, inits, lambda i, carried: _carry_loops(b, sizes[1:], turn, carried, (*counters, i)))
 
 
-def _checked(b: LoopBuilder, position: Value, size: int) -> tuple[Value, Value]:
+def _check_position(b: LoopBuilder, position: Value, size: int) -> tuple[Value, Value]:
     """A position counted from the front, or 0 for one that an axis does not have; and whether it is one of these."""
     whole = Type(COUNTER.dtype, position.type.lanes)
     place, zero, count = cast(b, position, whole.dtype), b.constant(0, whole), b.constant(size, whole)
@@ -248,7 +250,7 @@ def _refuse(b: LoopBuilder, refused: Sequence[Value], words: Parameter, *numbers
         b.store(b.access(words, [(cast(b, is_refused, COUNTER.dtype), 1)], 1, 1), said)
 
 
-def picked(way: Way, operands: Sequence[LaidArray], out: LaidArray, axis: int, *, is_along: bool = False) -> Work:
+def pick_recipe(way: Way, operands: Sequence[LaidArray], out: LaidArray, axis: int, *, is_along: bool = False) -> Work:
     """The recipe of an op that picks along an axis; what is added to, or written to, is there before."""
     whole, positions = operands[0] if way == "take" else out, operands[1]
     values = out if way == "take" else operands[0 if way == "add" else 2]
@@ -270,7 +272,7 @@ def picked(way: Way, operands: Sequence[LaidArray], out: LaidArray, axis: int, *
     return [(recipe, [whole.place, positions.place, values.place])] if math.prod(positions.shape) else []
 
 
-def flattened(operands: Sequence[LaidArray], out: LaidArray, sizes: tuple[int, ...]) -> Work:
+def flatten_recipe(operands: Sequence[LaidArray], out: LaidArray, sizes: tuple[int, ...]) -> Work:
     """The recipe of places in row-major order."""
     arrays = (*operands, out)
     strides = [broadcast(laid, out.shape) for laid in arrays]

@@ -42,7 +42,7 @@ class LaidArray(NamedTuple):
         low, high, _ = Extent.of(f"{self.dtype.kind}{self.dtype.itemsize}", self.shape, self.steps)
         return self.offset + low, self.offset + high
 
-    def shaped(self, shape: Sequence[int]) -> LaidArray:
+    def with_shape(self, shape: Sequence[int]) -> LaidArray:
         """The same memory, which is in row-major order, in another shape."""
         if math.prod(shape) != math.prod(self.shape):
             raise NativeError(f"native code would read {self.shape} as {tuple(shape)}; use backend='numpy'")

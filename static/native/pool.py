@@ -38,7 +38,7 @@ def count(threads: int | str) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def of(threads: int, target: Target) -> Pool | None:
+def pool_of(threads: int, target: Target) -> Pool | None:
     """The pool of so many threads, the caller's among them; None for one, and where there are no POSIX threads."""
     if threads == 1 or os.name != "posix":
         return None
@@ -99,7 +99,7 @@ def _nanoseconds(pool: Pool) -> int:
     Where the machine was too busy to tell, it is said to take the most, and nothing is kept of that.
     """
     name = cache.key(["sharing at least", pool.threads, platform.platform(), platform.node()], pool.target)
-    measured = _shared(pool)
+    measured = _sharing_cost(pool)
     is_measured = measured > 0
     measured = min(SLOWEST, measured) if is_measured else SLOWEST
     with contextlib.suppress(TypeError, ValueError):
@@ -111,7 +111,7 @@ def _nanoseconds(pool: Pool) -> int:
     return measured
 
 
-def _shared(pool: Pool) -> int:
+def _sharing_cost(pool: Pool) -> int:
     """How many nanoseconds longer lists that count take, one for each thread, than one such list.
 
     Both are the least of several times: one that was interrupted is longer, so that no more than one of them is wrong,

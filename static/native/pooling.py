@@ -28,7 +28,7 @@ from static.native.ir import (
     Value,
     cast,
     maximum,
-    shifted,
+    offset_index,
     test,
 )
 from static.native.placement import ArrayLayout, Extent, LaidArray
@@ -79,14 +79,14 @@ def _argmax(b: LoopBuilder, type: Type, taps: Sequence[_Tap], beside: Sequence[V
 
 def _place(b: LoopBuilder, type: Type, taps: Sequence[_Tap], beside: Sequence[Value]) -> Value:
     del beside
-    return _chosen(b, type, [(tap.number, tap.values[0], tap.values[1]) for tap in taps])
+    return _sum_chosen_taps(b, type, [(tap.number, tap.values[0], tap.values[1]) for tap in taps])
 
 
 def _pick(b: LoopBuilder, type: Type, taps: Sequence[_Tap], beside: Sequence[Value]) -> Value:
-    return _chosen(b, type, [(tap.number, tap.values[0], beside[0]) for tap in taps])
+    return _sum_chosen_taps(b, type, [(tap.number, tap.values[0], beside[0]) for tap in taps])
 
 
-def _chosen(b: LoopBuilder, type: Type, taps: Sequence[tuple[int, Value, Value]]) -> Value:
+def _sum_chosen_taps(b: LoopBuilder, type: Type, taps: Sequence[tuple[int, Value, Value]]) -> Value:
     """The sum of the values whose tap was chosen."""
     zero = b.constant(0.0, type)
     total: Value = zero
@@ -123,10 +123,10 @@ def is_pooled(node: Node) -> bool:
     window: Window = node.attrs["window"]
     (value, *_), made = [source.spec.dtype for source in node.inputs], node.spec.dtype
     floats = value.kind == "f" and value.itemsize >= 4
-    return floats and made.itemsize in functions.WIDTHS and _written_out(window, form.to_elements) <= MOST
+    return floats and made.itemsize in functions.WIDTHS and _unrolled_taps(window, form.to_elements) <= MOST
 
 
-def _written_out(window: Window, to_elements: bool) -> int:
+def _unrolled_taps(window: Window, to_elements: bool) -> int:
     """About how many taps are written out: those of whole windows, and of windows that are cut off at an edge."""
     edges = [length if to_elements or before or after else 1 for length, _, before, after, _ in window]
     return math.prod(part[0] * -(-edge // part[1]) for part, edge in zip(window, edges, strict=True))
@@ -202,11 +202,11 @@ class Pooling(NamedTuple):
 def _runs(size: int, step: int, results: Sequence[tuple[int, Sequence[_Reach]]]) -> list[_Cells]:
     """Runs of cells whose taps meet one of so many elements or windows, each cell `step` after the one before."""
 
-    def met(reach: _Reach, count: int) -> range:
+    def met_range(reach: _Reach, count: int) -> range:
         first = min(count, max(0, -(reach.place // step)))
         return range(first, max(first, min(count, -((reach.place - size) // step))))
 
-    ranges = [[met(reach, count) for reach in reaches] for count, reaches in results]
+    ranges = [[met_range(reach, count) for reach in reaches] for count, reaches in results]
     cuts = sorted({0, *(n for n, _ in results), *(end for row in ranges for r in row for end in (r.start, r.stop))})
     runs = []
     for start, stop in itertools.pairwise(cuts):
@@ -238,10 +238,10 @@ class _PoolingLoops:
             sizes = [run.stop - run.start for run in runs]
 
             def row(counters: Sequence[Index], runs: Sequence[_Cells] = runs, size: int = sizes[-1]) -> None:
-                inner = [shifted(i, run.start) for i, run in zip(counters, runs, strict=False)]
+                inner = [offset_index(i, run.start) for i, run in zip(counters, runs, strict=False)]
 
                 def vector(i: Index, active: int) -> None:
-                    self._cells(outer, [*inner, shifted(i, runs[-1].start)], runs, active)
+                    self._cells(outer, [*inner, offset_index(i, runs[-1].start)], runs, active)
 
                 self.b.vectors(size, vector)
 
@@ -315,7 +315,7 @@ class _PoolingLoops:
         return self.b.access(parameter, terms, along[-1] if active > 1 else 1, active, offset)
 
 
-def pooled(node: Node, operands: Sequence[LaidArray], out: LaidArray) -> Work:
+def pooling_recipe(node: Node, operands: Sequence[LaidArray], out: LaidArray) -> Work:
     """The recipe of an op over windows; one image is an axis of one."""
     window: Window = node.attrs["window"]
     rank, arrays = len(window), (*operands, out)

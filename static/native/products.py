@@ -372,7 +372,7 @@ def turn(
     def block(row: Index, height: int, column: Index, width: int) -> None:
         zero = b.constant(0, Type(dtype, lanes))
         down: list[Value] = [b.load(read(row, column, 0, j, height), lanes) for j in range(width)]
-        turned = transposed(b, down + [zero] * (lanes - width))
+        turned = transpose_vectors(b, down + [zero] * (lanes - width))
         for i in range(height):
             b.store(write(row, column, i, 0, width), turned[i])
 
@@ -390,7 +390,7 @@ def _side(dtype: str, target: Target) -> int:
     return side
 
 
-def transposed(b: LoopBuilder, vectors: Sequence[Value]) -> list[Value]:
+def transpose_vectors(b: LoopBuilder, vectors: Sequence[Value]) -> list[Value]:
     """As many vectors as each has lanes, with rows and columns exchanged."""
     half, turned = len(vectors) // 2, list(vectors)
     for _ in range(half.bit_length()):

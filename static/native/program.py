@@ -136,12 +136,12 @@ class _SegmentWriter(Writer):
             if node.is_part and node.inputs[0] in self.native and not is_scan(node.inputs[0]):
                 self.parts[node.inputs[0]].append(node)
         self.written = {node for node in planned.order if self.owner[node] is node and writer(node) in self.native}
-        self.spoken = self._spoken()
+        self.spoken = self._spoken_nodes()
         self.ranks = {node: i for i, node in enumerate((*graph.inputs, *graph.outputs))}
         self.body: list[_Line] = []
         self.pending: list[Node] = []
 
-    def _spoken(self) -> set[Node]:
+    def _spoken_nodes(self) -> set[Node]:
         """The nodes that have a name: operands of NumPy's kernels, what native code gets, and what is handed out."""
         spoken = set(self.graph.outputs)
         for node in reversed(self.schedule.order):
@@ -180,11 +180,11 @@ class _SegmentWriter(Writer):
             return
         statement = self._statement(node)
         if statement:
-            if not is_view or self.root(node) in self._made(self.pending):
+            if not is_view or self.root(node) in self._results_outside_arena(self.pending):
                 self._flush()
             self.body.append(_Line(statement, node, node.inputs))
 
-    def _made(self, nodes: Iterable[Node]) -> list[Node]:
+    def _results_outside_arena(self, nodes: Iterable[Node]) -> list[Node]:
         """What native nodes write beside the arena."""
         several = {**self.results, **self.parts}
         made = [part for node in nodes for part in several.get(node, (node,))]
@@ -194,7 +194,7 @@ class _SegmentWriter(Writer):
         """Write the segment of the nodes that wait."""
         if not self.pending:
             return
-        made = self._made(self.pending)
+        made = self._results_outside_arena(self.pending)
         kept = [node for node in made if self._is_kept(node)]
         for node in kept:
             self.fresh.add(node)

@@ -35,13 +35,13 @@ class NativeOp(NamedTuple):
 # Copies --------------------------------------------------------------------------------------------------------------
 
 
-def copied(source: LaidArray, target: LaidArray) -> Work:
+def copy_recipe(source: LaidArray, target: LaidArray) -> Work:
     """The recipe that copies an array to another of its shape; none where it lies there already."""
     if source.shape != target.shape:
         raise NativeError(f"native code would copy {source.shape} to {target.shape}; use backend='numpy'")
     if source == target or not math.prod(source.shape):
         return []
-    arrays = [_typed(source, source.shape), _typed(target, source.shape)]
+    arrays = [_type_and_strides(source, source.shape), _type_and_strides(target, source.shape)]
     axes, first = runs(source.shape, None, [strides for _, strides in arrays])
     read, written = (ArrayLayout(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays)
     sizes = tuple(math.prod(source.shape[a] for a in axis) for axis in axes)
@@ -49,12 +49,12 @@ def copied(source: LaidArray, target: LaidArray) -> Work:
     return [(Group(sizes, first, (read,), ((written, 0),), (step,)), [source.place, target.place])]
 
 
-def _placed(source: LaidArray, target: LaidArray, key: tuple[Any, ...]) -> Work:
+def _place_recipe(source: LaidArray, target: LaidArray, key: tuple[Any, ...]) -> Work:
     """Zeros, and the array copied to where a key says."""
     whole = np.lib.stride_tricks.as_strided(np.empty(1, target.dtype), target.shape, target.strides)
     part = whole[(*key, ...)]  # an array, even of one element
     offset = target.offset + part.ctypes.data - whole.ctypes.data
-    copies = copied(source, target._replace(offset=offset, shape=part.shape, strides=part.strides))
+    copies = copy_recipe(source, target._replace(offset=offset, shape=part.shape, strides=part.strides))
     return copies if part.size == whole.size else [*_zeros(target), *copies]
 
 
@@ -65,12 +65,14 @@ def _zeros(target: LaidArray) -> Work:
     return [(Group((size,), 0, (), ((ArrayLayout(dtype, (1,)), 0),), (step,)), [target.place])]
 
 
-def _joined(parts: Sequence[LaidArray], target: LaidArray, axis: int) -> Work:
+def _concat_recipe(parts: Sequence[LaidArray], target: LaidArray, axis: int) -> Work:
     """The copies of what is joined along an axis; what was computed where it belongs stays."""
     work: Work = []
     start = 0
     for piece in parts:
-        work += copied(piece, target._replace(offset=target.offset + start * target.strides[axis], shape=piece.shape))
+        work += copy_recipe(
+            piece, target._replace(offset=target.offset + start * target.strides[axis], shape=piece.shape)
+        )
         start += piece.shape[axis]
     return work
 
@@ -80,11 +82,11 @@ def _joined(parts: Sequence[LaidArray], target: LaidArray, axis: int) -> Work:
 
 def _group(node: Node, space: tuple[int, ...], operands: Sequence[LaidArray], results: Sequence[LaidArray]) -> Any:
     body: Graph = node.attrs["body"]
-    draft = grouping.analysed(body, node.attrs["space"])
+    draft = grouping.analyse_body(body, node.attrs["space"])
     for member in body.nodes:
         if member.op in (reductions.max, reductions.min):
             refuse_empty(TensorSpec(space, member.spec.dtype), tuple(grouping.reduced_axes(member, space)))
-    arrays = [_typed(laid, space) for laid in operands]
+    arrays = [_type_and_strides(laid, space) for laid in operands]
     arrays += [_result(out, laid, space) for out, laid in zip(body.outputs, results, strict=True)]
     axes, first = runs(space, draft.split, [strides for _, strides in arrays])
     laid = [ArrayLayout(dtype, tuple(strides[a[-1]] if a else 0 for a in axes)) for dtype, strides in arrays]
@@ -99,14 +101,14 @@ def _group(node: Node, space: tuple[int, ...], operands: Sequence[LaidArray], re
     return recipe, [member.place for member in (*operands, *results)]
 
 
-def _typed(laid: LaidArray, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
+def _type_and_strides(laid: LaidArray, space: Sequence[int]) -> tuple[str, tuple[int, ...]]:
     return functions.dtype_of(laid.dtype), broadcast(laid, space)
 
 
 def _result(out: Node, laid: LaidArray, space: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
     """How a result lies along the axes of the space: a reduction that drops axes lies along those it keeps."""
     if out.op not in JOINED_BY or out.attrs["keepdims"]:
-        return _typed(laid, space)
+        return _type_and_strides(laid, space)
     over, steps = grouping.reduced_axes(out, space), iter(laid.steps)
     missing = len(space) - out.inputs[0].spec.ndim
     strides = [0 if axis in over or axis < missing else next(steps) for axis in range(len(space))]
@@ -139,7 +141,7 @@ def _steps(
             over = "row" if row else "memory"
             steps.append(GroupStep(node.op, gives, gives, args, stage[node], row, over, count))
         else:
-            kind = functions.computed_in(node)
+            kind = functions.compute_dtype(node)
             steps.append(GroupStep(node.op, functions.dtype_of(kind or node.spec.dtype), gives, args, stage[node], row))
     return tuple(steps)
 
@@ -147,8 +149,8 @@ def _steps(
 # Convolutions --------------------------------------------------------------------------------------------------------
 
 
-def _convolved_back(x: LaidArray, y: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
-    work = convolutions.convolved_back(x, y, out, window, groups)
+def _convolution_gradient_recipe(x: LaidArray, y: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
+    work = convolutions.convolution_gradient(x, y, out, window, groups)
     return work if convolutions.is_covered(window) or not math.prod(out.shape) else [*_zeros(out), *work]
 
 
@@ -158,15 +160,17 @@ def _convolved_back(x: LaidArray, y: LaidArray, out: LaidArray, window: Window, 
 def _picks(way: picking.Way, *, is_along: bool = False) -> NativeOp:
     """What is added goes to zeros, and what is put to a copy of the first operand."""
 
-    def of(node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], _: Mapping[str, int]) -> Work:
+    def recipe_of(
+        node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], _: Mapping[str, int]
+    ) -> Work:
         (out,) = results
-        work = picking.picked(way, operands, out, node.attrs["axis"], is_along=is_along)
+        work = picking.pick_recipe(way, operands, out, node.attrs["axis"], is_along=is_along)
         if way == "put":
-            return [*copied(operands[0], out), *work]
+            return [*copy_recipe(operands[0], out), *work]
         is_empty = not math.prod(out.shape)
         return [*_zeros(out), *work] if way == "add" and not is_empty else work
 
-    return NativeOp(partial(picking.is_picked, adds=way == "add"), of)
+    return NativeOp(partial(picking.is_picked, adds=way == "add"), recipe_of)
 
 
 # Products ------------------------------------------------------------------------------------------------------------
@@ -195,7 +199,7 @@ def _product(operands: Sequence[LaidArray], out: LaidArray) -> Work:
     return [(recipe, [left.place, right.place, out.place])] if math.prod(out.shape) else []
 
 
-def turned(recipe: Product, places: Sequence[Location], at: int) -> Work:
+def with_transpose(recipe: Product, places: Sequence[Location], at: int) -> Work:
     """A product whose right matrix is turned before, to an address: the two kernels."""
     right, (left, source, out) = recipe.right, places
     turn = Turn(recipe.dtype, recipe.inner, recipe.columns, right.row, right.column)
@@ -266,18 +270,19 @@ KERNELS.enter({
         ],
     ),
     "reshape": NativeOp(
-        _is_moved, lambda _, operands, results, __: copied(operands[0], results[0].shaped(operands[0].shape))
+        _is_moved, lambda _, operands, results, __: copy_recipe(operands[0], results[0].with_shape(operands[0].shape))
     ),
     "concat": NativeOp(
-        _is_moved, lambda node, operands, results, _: _joined(operands, results[0], node.attrs["axis"])
+        _is_moved, lambda node, operands, results, _: _concat_recipe(operands, results[0], node.attrs["axis"])
     ),
     "place": NativeOp(
         _is_placed,
-        lambda node, operands, results, sizes: _placed(operands[0], results[0], resolve(node.attrs["key"], sizes)),
+        lambda node, operands, results, sizes:
+            _place_recipe(operands[0], results[0], resolve(node.attrs["key"], sizes)),
     ),
     "matmul": NativeOp(is_product, lambda _, operands, results, __: _product(operands, results[0])),
-    "convolution": _convolves(convolutions.convolved),
-    "convolution_input": _convolves(_convolved_back),
+    "convolution": _convolves(convolutions.convolution),
+    "convolution_input": _convolves(_convolution_gradient_recipe),
     "convolution_weight": _convolves(weight_gradients.weight_gradient),
     "take": _picks("take"),
     "take_along_axis": _picks("take", is_along=True),
@@ -286,11 +291,11 @@ KERNELS.enter({
     "scatter": _picks("put"),
     "flat_index": NativeOp(
         picking.is_flattened,
-        lambda node, operands, results, sizes: picking.flattened(
+        lambda node, operands, results, sizes: picking.flatten_recipe(
             operands, results[0], resolve(node.attrs["sizes"], sizes)
         ),
     ),
 })  # fmt: skip
 KERNELS.for_op(*pooling.FORMS)(
-    NativeOp(pooling.is_pooled, lambda node, operands, results, _: pooling.pooled(node, operands, results[0]))
+    NativeOp(pooling.is_pooled, lambda node, operands, results, _: pooling.pooling_recipe(node, operands, results[0]))
 )

@@ -99,15 +99,15 @@ def host() -> Target:
     if not features.get("fma") or not features.get("avx2"):
         raise NativeError("backend='native' needs a processor with AVX2 and FMA; use backend='numpy'")
     reasons = []
-    for target in _wanted(Target(name, features.flatten())):
-        reason = _tried(target)
+    for target in _candidate_targets(Target(name, features.flatten())):
+        reason = _try_target(target)
         if not reason:
             return target
         reasons.append(reason)
     raise NativeError(f"backend='native' cannot run code here: {'; '.join(reasons)}; use backend='numpy'")
 
 
-def _wanted(whole: Target) -> tuple[Target, ...]:
+def _candidate_targets(whole: Target) -> tuple[Target, ...]:
     """What may be tried, the first that runs is taken."""
     said = os.environ.get(SWITCH, "")
     if not said:
@@ -117,7 +117,7 @@ def _wanted(whole: Target) -> tuple[Target, ...]:
     return (TARGETS[said],)
 
 
-def _tried(target: Target) -> str:
+def _try_target(target: Target) -> str:
     """What goes wrong when code for this target runs in a process of its own; nothing if it runs.
 
     Where it has run, that is kept with the kernels, for this version of the system.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from graphs.ops.windows import Window
 from static.native import functions
-from static.native.convolutions import Sliding, Spread, Strides, Terms, sliding
+from static.native.convolutions import Sliding, Strides, Terms, WindowSpread, sliding
 from static.native.flow import Work
 from static.native.ir import LANES, Access, Index, LoopBuilder, LoopKernel, Type, Value
 from static.native.placement import Extent, LaidArray, row_major
@@ -55,9 +55,9 @@ class WeightGradient(NamedTuple):
         ]
 
     @property
-    def spread(self) -> Spread:
+    def spread(self) -> WindowSpread:
         """How an example lies when it is multiplied."""
-        return Spread(self.windows, self.channels, self.source[2:], split=False)
+        return WindowSpread(self.windows, self.channels, self.source[2:], split=False)
 
     @property
     def _counts(self) -> Strides:

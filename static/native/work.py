@@ -83,7 +83,7 @@ class WorkCollector:
             recipes.KERNELS[node.op].of(node, operands, results, self.frame.sizes), [*operands, *results]
         ):
             if isinstance(recipe, Product) and recipe.turns and not recipe.batch:
-                self._turned(node, recipe, places, lasting or _is_fixed)
+                self._with_transpose(node, recipe, places, lasting or _is_fixed)
             elif isinstance(recipe, (Picking, Flattening)):
                 self.work += self._cut(node, recipe, [*places, *self.refusals.places(node, recipe.refused, self.room)])
             else:
@@ -102,10 +102,10 @@ class WorkCollector:
 
     def in_rows(self, key: Any, laid: LaidArray) -> LaidArray:
         """The array in row-major order, copied if it is not."""
-        if laid.steps == laid.shaped(laid.shape).steps:
-            return laid.shaped(laid.shape)
+        if laid.steps == laid.with_shape(laid.shape).steps:
+            return laid.with_shape(laid.shape)
         copy = self.like(key, laid)
-        self.work += recipes.copied(laid, copy)
+        self.work += recipes.copy_recipe(laid, copy)
         return copy
 
     def like(self, key: Any, laid: LaidArray) -> LaidArray:
@@ -120,7 +120,9 @@ class WorkCollector:
         start = int(self.kept[key].ctypes.data)
         return start + -start % memory.ALIGNMENT
 
-    def _turned(self, node: Node, recipe: Product, places: list[Location], lasting: Callable[[Node], bool]) -> None:
+    def _with_transpose(
+        self, node: Node, recipe: Product, places: list[Location], lasting: Callable[[Node], bool]
+    ) -> None:
         """A product whose right matrix is turned: once for all products that share what stays as it is."""
         stays = lasting(self.frame.root(node.inputs[1]))
         is_shared = stays and (self.before is not None or self.frame.right[node.inputs[1]] > 1)
@@ -131,7 +133,7 @@ class WorkCollector:
         is_turned = key in self.copies
         if not is_turned:
             self.copies[key] = self.room(("turned", node), recipe.inner * recipe.columns, recipe.dtype)
-        turn, product = recipes.turned(recipe, places, self.copies[key])
+        turn, product = recipes.with_transpose(recipe, places, self.copies[key])
         if not stays:
             self.work += self._cut(node, *turn)
         elif not is_turned:
@@ -173,7 +175,7 @@ class _HeldGraph:
         outputs = [self.frame.laid(output, start) for output in self.graph.outputs]
         for source, target in zip(outputs, targets, strict=True):
             if target is not None:
-                self.inner.work += recipes.copied(source, target)
+                self.inner.work += recipes.copy_recipe(source, target)
         return self.inner.work, outputs
 
     def _check_spec(self, node: Node, laid: LaidArray) -> LaidArray:
@@ -211,7 +213,7 @@ class _Scan:
         """Add the first state, the steps, and the last state."""
         work = self.collector.work
         for i in range(self.carry):
-            work += recipes.copied(self.operands[i], self._state(i, 0))
+            work += recipes.copy_recipe(self.operands[i], self._state(i, 0))
         seen: list[Work] = []
         for number in range(self.length):
             if number < 2 * TURNS or number == self.length - 1:
@@ -219,7 +221,7 @@ class _Scan:
             work += seen[-1] if len(seen) > number or number == self.length - 1 else _later(seen, number)
         whole = {i: self._state(i, self.length) for i in range(self.carry)} | self.stacks
         for number, laid in self.parts:
-            work += recipes.copied(whole[number], laid)
+            work += recipes.copy_recipe(whole[number], laid)
 
     def _step(self, number: int) -> Work:
         """The work of a step."""
@@ -227,19 +229,19 @@ class _Scan:
         states, after = ([self._state(i, n) for i in range(self.carry)] for n in (number, number + 1))
         inputs = [*states, *(_row_of(laid, row) for laid in self.operands[self.carry : self.carry + self.xs])]
         inputs += self.operands[self.carry + self.xs :]
-        targets = [*after, *(self._stacked(i, row) for i in range(self.carry, len(self.graph.outputs)))]
+        targets = [*after, *(self._stack_row(i, row) for i in range(self.carry, len(self.graph.outputs)))]
         return self.body.run(inputs, targets)[0]
 
     def _state(self, i: int, number: int) -> LaidArray:
         """Where a state lies before a step: where it is saved, or in one of two places in turn."""
         if self.save and number < self.length:
             row = self.length - 1 - number if self.reverse else number
-            saved = self._stacked(len(self.graph.outputs) + i, row)
+            saved = self._stack_row(len(self.graph.outputs) + i, row)
             if saved is not None:
                 return saved
         return self.states[number % TURNS][i]
 
-    def _stacked(self, number: int, row: int) -> LaidArray | None:
+    def _stack_row(self, number: int, row: int) -> LaidArray | None:
         """The row of what a scan stacks; None where nobody reads it."""
         return _row_of(self.stacks[number], row) if number in self.stacks else None
 
@@ -261,11 +263,11 @@ class _While:
         """Add the first state, and the loop."""
         outer, lists, truths = self.operands[self.carry :], [], []
         for operand, state in zip(self.operands, self.states[0], strict=False):
-            self.collector.work += recipes.copied(operand, state)
+            self.collector.work += recipes.copy_recipe(operand, state)
         for now, after in (self.states, self.states[::-1]):
             condition, (truth,) = self.condition.run([*now, *outer], [None])
             body, _ = self.body.run([*now, *outer], after)
-            last = [piece for number, laid in self.parts for piece in recipes.copied(now[number], laid)]
+            last = [piece for number, laid in self.parts for piece in recipes.copy_recipe(now[number], laid)]
             lists += [condition, body, last]
             truths.append(truth.place)
         self.collector.work.append((Flow("while", tuple(lists)), truths))
@@ -289,7 +291,7 @@ class _Switch:
         first = dict(reversed(self.parts))
         work, _ = held.run(self.operands, [first.get(number) for number in range(len(graph.outputs))])
         for number, laid in self.parts:
-            work += recipes.copied(first[number], laid)
+            work += recipes.copy_recipe(first[number], laid)
         return work
 
 
@@ -422,4 +424,4 @@ class Refusals:
         """Raise OutOfRangeError for what was refused first, with the op, its specs and the user's line."""
         node, size = self.axes[self.context.stopped - FIRST]
         self.context.stopped = 0
-        raise dispatch.explained(node.op, [source.spec for source in node.inputs], outside(size), node.source)
+        raise dispatch.explain_error(node.op, [source.spec for source in node.inputs], outside(size), node.source)

@@ -26,7 +26,7 @@ This takes 0 * x for 0 (padding of which a function makes NaN or infinity shows 
 infinity, or its lowest number, for finite and far smaller: less x these stay what they are, and no x equals them.
 """
 
-from static.padding.marks import Mark, first, padded
+from static.padding.marks import Mark, first, padded_argument
 from static.padding.pairing import culprit, follow
 
-__all__ = ["Mark", "culprit", "first", "follow", "padded"]
+__all__ = ["Mark", "culprit", "first", "follow", "padded_argument"]

@@ -79,7 +79,7 @@ MarkRule = Callable[
 ]  # for a node, that of the unpadded graph, and marks of its inputs
 
 
-def unmarked(shape: Sequence[Size], true: Sequence[Size], dtype: Any, *, taint: bool = False) -> Mark:
+def unknown_mark(shape: Sequence[Size], true: Sequence[Size], dtype: Any, *, taint: bool = False) -> Mark:
     """Elements of which nothing is known; the first ones are real."""
     sizes = tuple(map(int, shape))
     flags, nowhere = (np.broadcast_to(np.asarray(flag), sizes) for flag in (taint, False))
@@ -88,12 +88,12 @@ def unmarked(shape: Sequence[Size], true: Sequence[Size], dtype: Any, *, taint: 
 
 def unlike(node: Node, other: Node) -> Mark:
     """What is known of a tensor that has nothing to do with the one of the unpadded graph."""
-    return unmarked(shape_of(node), shape_of(other), node.spec.dtype, taint=True)
+    return unknown_mark(shape_of(node), shape_of(other), node.spec.dtype, taint=True)
 
 
-def padded(shape: Sequence[Size], dtype: Any, true: Sequence[Size]) -> Mark:
+def padded_argument(shape: Sequence[Size], dtype: Any, true: Sequence[Size]) -> Mark:
     """An argument whose elements beyond the true sizes are padding: False in a mask, and anything in numbers."""
-    mark = unmarked(shape, true, dtype)
+    mark = unknown_mark(shape, true, dtype)
     return sound(mark._replace(certain=mark.extra)) if np.dtype(dtype) == np.bool_ else mark
 
 
@@ -102,7 +102,7 @@ def anything(node: Node, other: Node, sources: Sequence[Marks]) -> Marks:
     taint = any((mark.taint | mark.extra).any() for source in sources for mark in flat(source))
     pairs = list(zip(specs_of(node), specs_of(other), strict=True))
     taint = taint or any(spec != true for spec, true in pairs)
-    marks = [unmarked(spec.shape, true.shape, spec.dtype, taint=taint) for spec, true in pairs]
+    marks = [unknown_mark(spec.shape, true.shape, spec.dtype, taint=taint) for spec, true in pairs]
     return tuple(marks) if hasattr(node.spec, "items") else marks[0]
 
 
@@ -136,7 +136,7 @@ def is_first(real: Bools) -> bool:
     return bool(real[: np.count_nonzero(real)].all())
 
 
-def numbered(start: int, like: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def number_elements(start: int, like: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """A number for each element, from `start` on."""
     return np.asarray(np.arange(start, start + like.size).reshape(like.shape))
 
@@ -185,7 +185,7 @@ def sound(mark: Mark) -> Mark:
     return mark._replace(taint=np.where(extra, ~mark.certain, mark.taint)) if extra.any() else mark
 
 
-def decided(mark: Mark, where: Bools, value: Any) -> Mark:
+def decide_mark(mark: Mark, where: Bools, value: Any) -> Mark:
     """The same, but known to be `value` where something has decided so."""
     if not where.any():
         return mark

@@ -29,7 +29,7 @@ from static.padding.marks import (
     each,
     first,
     flat,
-    numbered,
+    number_elements,
     sound,
     specs_of,
     spread,
@@ -70,9 +70,9 @@ class Pairing:
 
     def walk(self) -> None:
         """Go through both graphs in order."""
-        waiting = _computed(self.other)
+        waiting = _computed_nodes(self.other)
         ahead = next(waiting, None)
-        for node in _computed(self.graph):
+        for node in _computed_nodes(self.graph):
             if ahead is not None and self._pair(node, ahead):
                 ahead = next(waiting, None)
             else:
@@ -93,7 +93,7 @@ class Pairing:
         if not node.is_constant:
             return self.marks[node]
         if (node, other) not in self._constants:
-            self._constants[node, other] = _marked(node, other, [])
+            self._constants[node, other] = _mark_pair(node, other, [])
         return self._constants[node, other]
 
     def _are_partners(self, node: Node, other: Node) -> bool:
@@ -107,7 +107,7 @@ class Pairing:
         sources = self._sources(node, other) if _are_alike(node, other) else None
         if sources is None:
             return False
-        mark = _marked(node, other, sources)
+        mark = _mark_pair(node, other, sources)
         if node.op.family == "movement" and mark.wrong.all() and repr(node.attrs) != repr(other.attrs):
             return False
         self.marks[node], self.partner[node] = mark, other
@@ -121,11 +121,11 @@ class Pairing:
         if node.op is not concat or not paired or [self.partner[n] for n in paired] != list(other.inputs):
             return None
         like, axis = self.marks[paired[0]], node.attrs["axis"]
-        return [self.marks[n] if n in self.partner else _added(self.of(n, n), like, axis) for n in node.inputs]
+        return [self.marks[n] if n in self.partner else _extend_mark(self.of(n, n), like, axis) for n in node.inputs]
 
     def _alone(self, node: Node) -> None:
         """Follow a node without a partner, and find whether it only hands on a value that has one."""
-        mark = _marked(node, node, [self._whole(source) for source in node.inputs])
+        mark = _mark_pair(node, node, [self._whole(source) for source in node.inputs])
         self.marks[node] = mark
         origin = self._origin(node, mark) if isinstance(mark, Mark) else None
         if origin is not None:
@@ -136,7 +136,7 @@ class Pairing:
         if node not in self.partner or not isinstance(mark, Mark):
             return each(whole, mark) if node in self.partner else mark
         if node not in self._numbers:
-            self._numbers[node] = numbered(self._next, mark.taint)
+            self._numbers[node] = number_elements(self._next, mark.taint)
             self._starts.append(self._next)
             self._next += mark.taint.size
         return whole(mark)._replace(same=self._numbers[node])
@@ -160,7 +160,7 @@ class Pairing:
         return self.partner[origin], sound(Mark(taint, mark.certain, mark.value, real))
 
 
-def _computed(graph: Graph) -> Iterator[Node]:
+def _computed_nodes(graph: Graph) -> Iterator[Node]:
     """The nodes that are computed for what a graph returns."""
     needed = ancestors(graph.outputs)
     return (node for node in graph.nodes if node in needed and not node.is_source)
@@ -177,7 +177,7 @@ def _is_wider(spec: TensorSpec, true: TensorSpec) -> bool:
     return all(int(size) >= int(least) for size, least in zip(spec.shape, true.shape, strict=True))
 
 
-def _added(mark: Mark, like: Mark, axis: int) -> Mark:
+def _extend_mark(mark: Mark, like: Mark, axis: int) -> Mark:
     """What only the padded graph joins to others along an axis."""
     nowhere = np.zeros(mark.taint.shape[axis], bool)
     return sound(mark._replace(real=(*like.real[:axis], nowhere, *like.real[axis + 1 :]), same=None))
@@ -191,7 +191,7 @@ def culprit(beside: Pairing, output: Node) -> Node:
     return node.inputs[0] if node.is_part else node
 
 
-def _marked(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
+def _mark_pair(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
     rule = RULES[node.op]
     if node.op.family == "control":
         return rule.mark(node, other, sources)
@@ -236,7 +236,7 @@ def _numbers(computed: npt.NDArray[Any], expected: npt.NDArray[Any], mark: Mark)
     )
 
 
-def _between(graph: Graph, other: Graph) -> Callable[[Sequence[Any]], list[Marks]]:
+def _pair_subgraphs(graph: Graph, other: Graph) -> Callable[[Sequence[Any]], list[Marks]]:
     """The marks of what a pair of subgraphs returns, as a function of those of its inputs."""
 
     def outputs(inputs: Sequence[Any]) -> list[Marks]:
@@ -247,17 +247,17 @@ def _between(graph: Graph, other: Graph) -> Callable[[Sequence[Any]], list[Marks
     return outputs
 
 
-def _joined(mark: Marks, other: Marks) -> Marks:
+def _join_marks(mark: Marks, other: Marks) -> Marks:
     """What holds of both."""
     if not isinstance(mark, Mark):
-        return tuple(map(_joined, mark, other))
+        return tuple(map(_join_marks, mark, other))
     same = mark.certain & other.certain & (mark.value == other.value)
     copies = np.where(mark.copies == other.copies, mark.copies, -1)
     apart = not all(map(np.array_equal, mark.real, other.real))
     return sound(Mark(mark.taint | other.taint | apart, same, mark.value, mark.real, None, copies))
 
 
-def _tainted(mark: Mark) -> Mark:
+def _taint(mark: Mark) -> Mark:
     return mark._replace(taint=np.ones_like(mark.taint), certain=np.zeros_like(mark.certain), upper=None, same=None)
 
 
@@ -265,12 +265,12 @@ def _switch(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
     index, *operands = sources
     both = list(zip(node.attrs["branches"], other.attrs["branches"], strict=True))
     if is_constant(index):
-        return tuple(_between(*both[min(max(int(index.value), 0), len(both) - 1)])(operands))
-    joined = functools.reduce(_joined, [tuple(_between(*pair)(operands)) for pair in both])
-    return each(_undecided, joined) if index.taint.any() else joined
+        return tuple(_pair_subgraphs(*both[min(max(int(index.value), 0), len(both) - 1)])(operands))
+    joined = functools.reduce(_join_marks, [tuple(_pair_subgraphs(*pair)(operands)) for pair in both])
+    return each(_undecided_mark, joined) if index.taint.any() else joined
 
 
-def _undecided(mark: Mark) -> Mark:
+def _undecided_mark(mark: Mark) -> Mark:
     """What is known where it is the same in every branch, whichever both take."""
     return mark._replace(taint=mark.taint | ~mark.certain)
 
@@ -284,7 +284,7 @@ def _scan(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
     real = _steps(length, other.attrs["length"], sources[carry : carry + xs])
     sequences = [_in_step(x, real) for x in sources[carry : carry + xs]]
     outer, state = sources[carry + xs :], tuple(sources[:carry])
-    step, alone = _between(body, other.attrs["body"]), _between(body, body)
+    step, alone = _pair_subgraphs(body, other.attrs["body"]), _pair_subgraphs(body, body)
     carried: Sequence[Node] = node.inputs[:carry]
     rows: dict[int, tuple[Mark, ...]] = {}
     for t in reversed(range(length)) if node.attrs["reverse"] else range(length):
@@ -292,12 +292,12 @@ def _scan(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
         entered = _apart(inputs, carried)
         results = step(inputs) if real[t] else alone(entered)
         rows[t] = (*results[carry:], *(state if node.attrs["save"] else ()))
-        state = tuple(results[:carry]) if real[t] else tuple(map(_kept, state, results, entered))
+        state = tuple(results[:carry]) if real[t] else tuple(map(_check_extra_step, state, results, entered))
         carried = body.outputs[:carry] if real[t] else carried
     if not rows:
         return (*state, *anything(node, other, ())[carry:])
     stacks = zip(*[rows[t] for t in range(length)], strict=True)
-    return (*state, *map(functools.partial(_stacked, real), stacks, specs_of(other)[carry:]))
+    return (*state, *map(functools.partial(_stack_marks, real), stacks, specs_of(other)[carry:]))
 
 
 def _steps(length: int, true: int, sequences: Sequence[Mark]) -> Bools:
@@ -308,7 +308,7 @@ def _steps(length: int, true: int, sequences: Sequence[Mark]) -> Bools:
 
 def _in_step(x: Mark, real: Bools) -> Mark:
     """A sequence, of which nothing is known where its rows go to other steps than in the unpadded scan."""
-    return x if np.array_equal(x.real[0], real) else _tainted(x)._replace(real=(real, *x.real[1:]))
+    return x if np.array_equal(x.real[0], real) else _taint(x)._replace(real=(real, *x.real[1:]))
 
 
 def _apart(inputs: Sequence[Marks], carried: Sequence[Node]) -> list[Marks]:
@@ -319,12 +319,12 @@ def _apart(inputs: Sequence[Marks], carried: Sequence[Node]) -> list[Marks]:
     all_real = [each(whole, mark) for mark in inputs]
     starts = np.cumsum([0, *(mark.taint.size for mark in inputs[: len(carried)])])
     for i, node in enumerate(carried):
-        same = numbered(int(starts[carried.index(node)]), inputs[i].taint)
+        same = number_elements(int(starts[carried.index(node)]), inputs[i].taint)
         all_real[i] = all_real[i]._replace(same=same)
     return all_real
 
 
-def _kept(before: Mark, after: Mark, entered: Mark) -> Mark:
+def _check_extra_step(before: Mark, after: Mark, entered: Mark) -> Mark:
     """A state after a step that the unpadded scan does not take: it must be what it was before."""
     equal = before.certain & after.certain & (before.value == after.value)
     same = (after.copies == entered.copies) | equal
@@ -332,7 +332,7 @@ def _kept(before: Mark, after: Mark, entered: Mark) -> Mark:
     return sound(Mark(before.taint | ~same, after.certain, after.value, before.real, upper))
 
 
-def _stacked(real: Bools, marks: Sequence[Mark], spec: TensorSpec) -> Mark:
+def _stack_marks(real: Bools, marks: Sequence[Mark], spec: TensorSpec) -> Mark:
     """Rows one upon the other, of which those of real steps are real."""
     rows = [mark for mark, is_real in zip(marks, real, strict=True) if is_real]
     inner = rows[0].real if rows else first(marks[0].taint.shape, spec.shape[1:])
@@ -350,7 +350,7 @@ def _stacked(real: Bools, marks: Sequence[Mark], spec: TensorSpec) -> Mark:
 def _fixpoint(step: Callable[[tuple[Marks, ...]], Sequence[Marks]], state: tuple[Marks, ...]) -> tuple[Marks, ...]:
     """What holds of a state after any number of steps."""
     while True:
-        after = tuple(map(_joined, state, step(state)))
+        after = tuple(map(_join_marks, state, step(state)))
         if all(map(_alike, flat(state), flat(after))):
             return after
         state = after
@@ -362,20 +362,20 @@ def _alike(mark: Mark, other: Mark) -> bool:
 
 def _while(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
     carry = node.attrs["carry"]
-    start, outer = tuple(_joined(s, s) for s in sources[:carry]), sources[carry:]
-    step, goes_on = (_between(node.attrs[key], other.attrs[key]) for key in ("body", "condition"))
+    start, outer = tuple(_join_marks(s, s) for s in sources[:carry]), sources[carry:]
+    step, goes_on = (_pair_subgraphs(node.attrs[key], other.attrs[key]) for key in ("body", "condition"))
     state = _fixpoint(lambda s: step([*s, *outer])[:carry], start)
     if goes_on([*state, *outer])[0].taint.any():
-        state = each(_tainted, state)
+        state = each(_taint, state)
     return (*state, state) if node.attrs["save"] else state
 
 
 def _while_gradient(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
     history, carry = sources[0], node.attrs["carry"]
-    start, outer = tuple(_joined(s, s) for s in sources[1 : 1 + carry]), sources[1 + carry :]
-    step = _between(node.attrs["step"], other.attrs["step"])
+    start, outer = tuple(_join_marks(s, s) for s in sources[1 : 1 + carry]), sources[1 + carry :]
+    step = _pair_subgraphs(node.attrs["step"], other.attrs["step"])
     state = _fixpoint(lambda s: step([*s, *history, *outer]), start)
-    return each(_tainted, state) if all(m.taint.all() for m in flat(history)) else state
+    return each(_taint, state) if all(m.taint.all() for m in flat(history)) else state
 
 
 RULES.enter(

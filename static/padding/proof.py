@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import tree
-from graphs.errors import ShapeError, located
+from graphs.errors import ShapeError, locate
 from graphs.ir import Graph
 from graphs.spec import TensorSpec
 from static.padding.marks import first
-from static.padding.marks import padded as padded_mark
+from static.padding.marks import padded_argument as padded_mark
 from static.padding.pairing import culprit, follow
 from static.passes import pipeline
 from static.passes.simplification import decompose
@@ -28,10 +28,10 @@ Bounds = tuple[str | None, ...]
 
 def bounds(traced: Sequence[Any], names: Sequence[Names], true: Mapping[str, int]) -> Bounds:
     """For each argument of integers the smallest true size that none of them is above, as a length would be."""
-    return tuple([_bound(array, axes, true) for array, axes in zip(traced, names, strict=True)])
+    return tuple([_bind_axis(array, axes, true) for array, axes in zip(traced, names, strict=True)])
 
 
-def _bound(array: Any, axes: Names, true: Mapping[str, int]) -> str | None:
+def _bind_axis(array: Any, axes: Names, true: Mapping[str, int]) -> str | None:
     if array.dtype.kind not in "iu" or not array.size:
         return None
     largest = array.max()
@@ -57,7 +57,7 @@ def prove_padding(padded: Graph, unpadded: Graph, call: Specialisation, at_most:
             node = culprit(followed, output)
             rule = f"{refused}what stands in the padding, or how much there is, reaches it by {node.op.name}"
             remedy = "mask it with graphs.where and a bool or length argument, or use shapes='exact'"
-            raise ShapeError(located(f"{rule}; {remedy}", node.source))
+            raise ShapeError(locate(f"{rule}; {remedy}", node.source))
 
 
 Arguments = Callable[[Sequence[Any]], list[Any]]
@@ -77,7 +77,7 @@ class Cropping(NamedTuple):
         base = [o.spec.shape for o in trace(f, *arguments(call.specs)).outputs]
         cropped: list[list[str | None]] = [[None] * len(shape) for shape in base]
         for name in call.padded:
-            wider = [_widened(spec, axes, name) for spec, axes in zip(call.specs, names, strict=True)]
+            wider = [_widen_axis(spec, axes, name) for spec, axes in zip(call.specs, names, strict=True)]
             for axes, before, output in zip(cropped, base, trace(f, *arguments(wider)).outputs, strict=True):
                 _mark(axes, name, before, output.spec.shape)
         return cls(tuple(tuple(axes) for axes in cropped))
@@ -99,7 +99,7 @@ def true_shape(shape: Sequence[int], axes: Names, call: Specialisation) -> list[
     ]
 
 
-def _widened(spec: TensorSpec, names: Names, name: str) -> TensorSpec:
+def _widen_axis(spec: TensorSpec, names: Names, name: str) -> TensorSpec:
     return TensorSpec([s + (n == name) for s, n in zip(spec.shape, names, strict=True)], spec.dtype)
 
 

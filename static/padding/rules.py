@@ -25,18 +25,18 @@ from static.padding.marks import (
     anything,
     best_fit,
     cut,
-    decided,
+    decide_mark,
     first,
     is_first,
     shape_of,
     sound,
     spread,
+    unknown_mark,
     unlike,
-    unmarked,
 )
 
 
-def lined_up(shape: Sequence[int], sources: Sequence[Mark]) -> tuple[Real, list[Mark]]:
+def line_up(shape: Sequence[int], sources: Sequence[Mark]) -> tuple[Real, list[Mark]]:
     """The real places of the result of operands that broadcast.
 
     An operand whose real places are others, so that its elements meet those of others than in the unpadded function,
@@ -46,30 +46,30 @@ def lined_up(shape: Sequence[int], sources: Sequence[Mark]) -> tuple[Real, list[
         next(mark.real[axis] for mark in sources if -axis <= len(mark.real) and len(mark.real[axis]) == size)
         for axis, size in zip(range(-len(shape), 0), shape, strict=True)
     ]
-    return tuple(axes), [mark if _fits(mark, axes) else _lost(mark, axes) for mark in sources]
+    return tuple(axes), [mark if _fits(mark, axes) else _lost_mark(mark, axes) for mark in sources]
 
 
-def _expected(mark: Mark, axes: Sequence[Bools]) -> Real:
+def _expected_real(mark: Mark, axes: Sequence[Bools]) -> Real:
     of_mark = axes[len(axes) - len(mark.real) :]
     pairs = zip(mark.real, of_mark, strict=True)
     return tuple([axis if len(own) == len(axis) else np.ones(1, bool) for own, axis in pairs])
 
 
 def _fits(mark: Mark, axes: Sequence[Bools]) -> bool:
-    return all(map(np.array_equal, mark.real, _expected(mark, axes)))
+    return all(map(np.array_equal, mark.real, _expected_real(mark, axes)))
 
 
-def _lost(mark: Mark, axes: Sequence[Bools]) -> Mark:
+def _lost_mark(mark: Mark, axes: Sequence[Bools]) -> Mark:
     everywhere = np.ones(mark.taint.shape, bool)
-    return Mark(everywhere, ~everywhere, mark.value, _expected(mark, axes))
+    return Mark(everywhere, ~everywhere, mark.value, _expected_real(mark, axes))
 
 
 def by_element(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
     """The marks of the result of any op on the elements of its operands, which broadcast."""
-    return _combined(node, *lined_up(shape_of(node), sources))
+    return _combine_marks(node, *line_up(shape_of(node), sources))
 
 
-def _combined(node: Node, real: Real, sources: Sequence[Mark]) -> Mark:
+def _combine_marks(node: Node, real: Real, sources: Sequence[Mark]) -> Mark:
     taint = functools.reduce(np.logical_or, [s.taint for s in sources])
     certain = functools.reduce(np.logical_and, [s.certain for s in sources])
     value = (
@@ -101,46 +101,46 @@ def _copies(node: Node, sources: Sequence[Mark]) -> Any:
 Decide = Callable[[Node, Mark, Sequence[Mark]], Mark]
 
 
-def _with(decide: Decide) -> MarkRule:
+def _deciding_rule(decide: Decide) -> MarkRule:
     """The rule of an op of which some operands decide, whatever the others are."""
 
     def rule(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
-        real, marks = lined_up(shape_of(node), sources)
-        return sound(decide(node, _combined(node, real, marks), marks))
+        real, marks = line_up(shape_of(node), sources)
+        return sound(decide(node, _combine_marks(node, real, marks), marks))
 
     return rule
 
 
 def _product(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Decide)
     zero = functools.reduce(np.logical_or, [~s.nonzero for s in sources])
-    return decided(result, zero & ~result.certain, 0)  # 0 times infinity, both of them known, is known to be NaN
+    return decide_mark(result, zero & ~result.certain, 0)  # 0 times infinity, both of them known, is known to be NaN
 
 
 def _quotient(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
-    return decided(result, np.broadcast_to(~sources[0].nonzero, shape_of(node)) & ~result.certain, 0)
+    return decide_mark(result, np.broadcast_to(~sources[0].nonzero, shape_of(node)) & ~result.certain, 0)
 
 
-def _shifted(sign_of_other: int, node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
+def _shift_rule(sign_of_other: int, node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     """A sum or difference: what is known to be infinite, or as large as numbers get, stays so."""
     x, y = sources
     for mark, sign in ((x, 1), (y, sign_of_other)):
         if mark.extreme.any():
             where = np.broadcast_to(mark.extreme, shape_of(node))
-            result = decided(result, where & ~result.certain, sign * mark.value)
+            result = decide_mark(result, where & ~result.certain, sign * mark.value)
     return result
 
 
 def _equal(otherwise: bool, node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     """A comparison: no other number is as large."""
     where = np.broadcast_to(functools.reduce(np.logical_or, [mark.extreme for mark in sources]), shape_of(node))
-    return decided(result, where & ~result.certain, otherwise)
+    return decide_mark(result, where & ~result.certain, otherwise)
 
 
 def _either(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     if node.spec.dtype != np.bool_:
         return result
     true = functools.reduce(np.logical_or, [s.certain & ~s.taint & (s.value != 0) for s in sources])
-    return decided(result, true, True)
+    return decide_mark(result, true, True)
 
 
 def _where(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
@@ -148,17 +148,17 @@ def _where(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
     same = x.certain & y.certain & (x.value == y.value)
     yes, no = condition.certain & condition.value, condition.certain & ~condition.value
 
-    def picked(if_yes: Any, if_no: Any, otherwise: Any) -> Any:
+    def pick(if_yes: Any, if_no: Any, otherwise: Any) -> Any:
         return np.broadcast_to(np.where(yes, if_yes, np.where(no, if_no, otherwise)), shape_of(node))
 
-    taint = picked(x.taint, y.taint, x.taint | y.taint) | (condition.taint & ~same)
-    values = picked(x.value, y.value, np.where(same, x.value, result.value)).astype(node.spec.dtype)
+    taint = pick(x.taint, y.taint, x.taint | y.taint) | (condition.taint & ~same)
+    values = pick(x.value, y.value, np.where(same, x.value, result.value)).astype(node.spec.dtype)
     alike = np.where(x.copies == y.copies, x.copies, -1)
-    certain, copies = picked(x.certain, y.certain, same), picked(x.copies, y.copies, alike)
+    certain, copies = pick(x.certain, y.certain, same), pick(x.copies, y.copies, alike)
     return Mark(taint, certain, values, result.real, None, copies)
 
 
-def _compared(least: Callable[[Any, Any], Any], first: int) -> MarkRule:
+def _comparison_rule(least: Callable[[Any, Any], Any], first: int) -> MarkRule:
     """`position < length`, which is False where the position is known to be no less than any length can be.
 
     What is as large as numbers get is larger than all others.
@@ -169,18 +169,18 @@ def _compared(least: Callable[[Any, Any], Any], first: int) -> MarkRule:
         for mark, sign in ((position, -1), (length, 1)):
             if mark.extreme.any():
                 where = np.broadcast_to(mark.extreme, shape_of(node))
-                result = decided(result, where & ~result.certain, mark.value * sign > 0)
+                result = decide_mark(result, where & ~result.certain, mark.value * sign > 0)
         if length.upper is None:
             return result
         beyond = position.certain & least(position.value, length.upper) & ~length.taint
         beyond, unsure = (np.broadcast_to(flags, shape_of(node)) for flags in (beyond, position.taint))
-        settled = decided(result, beyond, False)
+        settled = decide_mark(result, beyond, False)
         return settled._replace(taint=settled.taint | (beyond & unsure))
 
-    return _with(decide)
+    return _deciding_rule(decide)
 
 
-def _converted(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
+def _conversion_rule(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
     (x,) = sources
     dtype, before = node.spec.dtype, x.value.dtype
     wide = dtype.kind == "f" or (dtype.kind == before.kind == "i" and dtype.itemsize >= before.itemsize)
@@ -211,13 +211,13 @@ def _picks_alike(node: Node, size: int, real: Bools) -> bool:
     return len(real) == size or (counted and is_first(real))
 
 
-def _picked(along: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+def _take_rule(along: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """take and take_along_axis: tainted where the index is, or where what is picked may be."""
     x, index = sources
     axis = node.attrs["axis"]
     if _is_known(index):
         try:
-            return relocated(node, _kernels(node, other, index), [x])
+            return relocate(node, _kernels(node, other, index), [x])
         except IndexError:
             return unlike(node, other)
     if not _picks_alike(node, int(np.count_nonzero(x.real[axis])), x.real[axis]):
@@ -243,13 +243,13 @@ def _but(real: Real, axis: int) -> Real:
     return (*real[:axis], *real[axis + 1 :])
 
 
-def _added(along: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+def _scatter_add_rule(along: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """scatter_add and add_along_axis: what is known to be 0 adds nothing, wherever it goes."""
     g, index = sources
     axis = node.attrs["axis"]
     if _is_known(index):
         try:
-            return summed(node, _kernels(node, other, index), [g])
+            return sum_rule(node, _kernels(node, other, index), [g])
         except (IndexError, ValueError):
             return unlike(node, other)
     places = first(shape_of(node)[axis : axis + 1], shape_of(other)[axis : axis + 1])
@@ -272,19 +272,19 @@ Kernel = Callable[..., Any]
 # Moved ------------------------------------------------------------------------------------------------------------
 
 
-def moved(node: Node, other: Node, sources: Sequence[Mark], *, fills: bool = False) -> Mark:
+def movement_rule(node: Node, other: Node, sources: Sequence[Mark], *, fills: bool = False) -> Mark:
     """An op that puts elements where its attributes say; one that `fills` puts known ones between them."""
     filled = [{**version.attrs, "value": 0} if "value" in version.attrs else version.attrs for version in (node, other)]
     kernels = [functools.partial(node.op.kernel, **attrs) for attrs in filled]
     fill = float(node.attrs.get("value", 0))
     taint = fill != float(other.attrs.get("value", 0))
-    mark = relocated(node, kernels, sources, fill)
+    mark = relocate(node, kernels, sources, fill)
     inside = len(sources) == 1 and not fills
     mark = mark._replace(upper=sources[0].upper if inside else None)
     return unlike(node, other) if taint else mark
 
 
-def relocated(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fill: float = 0) -> Mark:
+def relocate(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fill: float = 0) -> Mark:
     """Each element is numbered, and both kernels tell where it goes; the number 0 is that of what is filled in."""
     ends = np.cumsum([1, *(s.taint.size for s in sources)])
     numbers = [np.arange(at, at + s.taint.size).reshape(s.taint.shape) for at, s in zip(ends, sources, strict=False)]
@@ -316,7 +316,7 @@ def relocated(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fi
 def _sum(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """A linear op, or a bilinear one."""
     kernels = [functools.partial(version.op.kernel, **_linear(version.attrs)) for version in (node, other)]
-    return summed(node, kernels, sources)
+    return sum_rule(node, kernels, sources)
 
 
 def _total(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
@@ -336,7 +336,7 @@ def _linear(attrs: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in attrs.items() if key != "dtype"}
 
 
-def summed(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark]) -> Mark:
+def sum_rule(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark]) -> Mark:
     """What is known to be 0 adds nothing, and takes away what it is multiplied with.
 
     That nothing else differs is seen at one random point, with 0 for what is extra: two functions that are linear in
@@ -376,7 +376,7 @@ def _in_sum(mark: Mark) -> tuple[Bools, Bools, Bools]:
 Identity = Callable[["np.dtype[Any]"], float]
 
 
-def reduced(
+def reduction_rule(
     node: Node,
     other: Node,  # noqa: ARG001  (a Rule)
     sources: Sequence[Mark],
@@ -417,13 +417,13 @@ def _least(dtype: np.dtype[Any]) -> float:
 
 def _along(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """An op along one axis, whose results depend on all of it."""
-    real, marks = lined_up(shape_of(node), sources)
+    real, marks = line_up(shape_of(node), sources)
     wrong = functools.reduce(np.logical_or, [s.taint | s.extra for s in marks])
     taint = np.broadcast_to(wrong.any(axis=node.attrs["axis"], keepdims=True), shape_of(node))
     return sound(unlike(node, other)._replace(taint=taint, real=real))
 
 
-def _sorted(numbers: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
+def _sort_rule(numbers: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
     """What is extra goes to the end where it is known to be the last of all: the elements before are as unpadded."""
     (x,) = sources
     axis = node.attrs["axis"]
@@ -432,10 +432,10 @@ def _sorted(numbers: bool, node: Node, other: Node, sources: Sequence[Mark]) -> 
     if x.value.dtype.kind != "f" or not last or numbered:
         return _along(node, other, sources)
     real = (*x.real[:axis], np.sort(x.real[axis])[::-1], *x.real[axis + 1 :])
-    mark = unmarked(shape_of(node), shape_of(other), node.spec.dtype)._replace(real=real)
+    mark = unknown_mark(shape_of(node), shape_of(other), node.spec.dtype)._replace(real=real)
     ends = np.unique(x.value[x.extra])
     is_single = not numbers and len(ends) == 1
-    return decided(sound(mark), mark.extra, ends[0]) if is_single else sound(mark)
+    return decide_mark(sound(mark), mark.extra, ends[0]) if is_single else sound(mark)
 
 
 def _running(identity: float, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
@@ -453,8 +453,8 @@ class PaddingRule(NamedTuple):
     own_sizes: bool = False
 
 
-def _created(node: Node, other: Node, sources: Sequence[Any]) -> Mark:  # noqa: ARG001  (a Rule)
-    return unmarked(node.spec.shape, other.spec.shape, node.spec.dtype)
+def _creation_rule(node: Node, other: Node, sources: Sequence[Any]) -> Mark:  # noqa: ARG001  (a Rule)
+    return unknown_mark(node.spec.shape, other.spec.shape, node.spec.dtype)
 
 
 RULES: RuleTable[PaddingRule] = RuleTable(
@@ -462,10 +462,10 @@ RULES: RuleTable[PaddingRule] = RuleTable(
     otherwise=PaddingRule(anything),
     families={
         "elementwise": PaddingRule(by_element),
-        "movement": PaddingRule(moved, own_sizes=True),
-        "reduction": PaddingRule(reduced),
-        "creation": PaddingRule(_created, own_sizes=True),
-        "source": PaddingRule(_created, own_sizes=True),
+        "movement": PaddingRule(movement_rule, own_sizes=True),
+        "reduction": PaddingRule(reduction_rule),
+        "creation": PaddingRule(_creation_rule, own_sizes=True),
+        "source": PaddingRule(_creation_rule, own_sizes=True),
     },
 )
 
@@ -475,38 +475,38 @@ def _enter(marks: Mapping[str, MarkRule], *, own_sizes: bool = False) -> None:
 
 
 _enter({
-    **dict.fromkeys(("multiply", "logical_and", "bitwise_and"), _with(_product)),
-    **dict.fromkeys(("logical_or", "bitwise_or"), _with(_either)),
-    "add": _with(partial(_shifted, 1)),
-    "subtract": _with(partial(_shifted, -1)),
-    "equal": _with(partial(_equal, False)),
-    "not_equal": _with(partial(_equal, True)),
-    "divide": _with(_quotient),
-    "where": _with(_where),
-    "less": _compared(np.greater_equal, 0),
-    "less_equal": _compared(np.greater, 0),
-    "greater": _compared(np.greater_equal, 1),
-    "greater_equal": _compared(np.greater, 1),
-    "max": partial(reduced, identity=_least),
-    "min": partial(reduced, identity=_largest),
-    "argmax": partial(reduced, identity=_least, numbers=True),
-    "argmin": partial(reduced, identity=_largest, numbers=True),
-    "any": partial(reduced, identity=lambda _: 0),
-    "all": partial(reduced, identity=lambda _: 1),
-    "prod": partial(reduced, identity=lambda _: 1),
+    **dict.fromkeys(("multiply", "logical_and", "bitwise_and"), _deciding_rule(_product)),
+    **dict.fromkeys(("logical_or", "bitwise_or"), _deciding_rule(_either)),
+    "add": _deciding_rule(partial(_shift_rule, 1)),
+    "subtract": _deciding_rule(partial(_shift_rule, -1)),
+    "equal": _deciding_rule(partial(_equal, False)),
+    "not_equal": _deciding_rule(partial(_equal, True)),
+    "divide": _deciding_rule(_quotient),
+    "where": _deciding_rule(_where),
+    "less": _comparison_rule(np.greater_equal, 0),
+    "less_equal": _comparison_rule(np.greater, 0),
+    "greater": _comparison_rule(np.greater_equal, 1),
+    "greater_equal": _comparison_rule(np.greater, 1),
+    "max": partial(reduction_rule, identity=_least),
+    "min": partial(reduction_rule, identity=_largest),
+    "argmax": partial(reduction_rule, identity=_least, numbers=True),
+    "argmin": partial(reduction_rule, identity=_largest, numbers=True),
+    "any": partial(reduction_rule, identity=lambda _: 0),
+    "all": partial(reduction_rule, identity=lambda _: 1),
+    "prod": partial(reduction_rule, identity=lambda _: 1),
     "cumulative_sum": partial(_running, 0),
     "cumulative_prod": partial(_running, 1),
-    "sort": partial(_sorted, False),
-    "argsort": partial(_sorted, True),
+    "sort": partial(_sort_rule, False),
+    "argsort": partial(_sort_rule, True),
     **dict.fromkeys(("linear_recurrence", "cumulative_argmax", "cumulative_argmin", "logcumsumexp"), _along),
 })  # fmt: skip
 _enter({
-    "astype": _converted,
-    **dict.fromkeys(("place", "pad"), partial(moved, fills=True)),
-    "take": partial(_picked, False),
-    "take_along_axis": partial(_picked, True),
-    "scatter_add": partial(_added, False),
-    "add_along_axis": partial(_added, True),
+    "astype": _conversion_rule,
+    **dict.fromkeys(("place", "pad"), partial(movement_rule, fills=True)),
+    "take": partial(_take_rule, False),
+    "take_along_axis": partial(_take_rule, True),
+    "scatter_add": partial(_scatter_add_rule, False),
+    "add_along_axis": partial(_scatter_add_rule, True),
     "scatter": anything,
     "sum": _total,
     **dict.fromkeys(("matmul", "convolution", "convolution_input", "convolution_weight"), _sum),

@@ -27,8 +27,8 @@ from static.passes.loops import Scan, State, pick, scans_of
 from static.passes.products import nbytes, rows_of, terms
 from static.passes.rewrite import Rules, Uses, count_uses, is_product, is_sum, is_turned, rewrite
 from static.passes.simplification import remove_dead_code
-from static.passes.views import permuted, reshaped
-from static.rebuild import replaced
+from static.passes.views import permute_node, reshape_node
+from static.rebuild import replace_nodes
 
 
 def batch_steps(graph: Graph) -> Graph:
@@ -36,14 +36,14 @@ def batch_steps(graph: Graph) -> Graph:
     instead: dict[Node, Node] = {}
     for scan in scans_of(graph):
         _state_last(scan)
-        batched = Batched(scan)
+        batched = BatchedBody(scan)
         ahead = _ahead(scan, batched)
         later = _later(scan, batched)
         if not ahead and not later:
             continue
         made = scan.build()
         instead |= scan.parts_of(made, {part: finish(made) for part, finish in later.items()})
-    return replaced(graph, instead)
+    return replace_nodes(graph, instead)
 
 
 # In the scan ------------------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ _STATE_LAST = Rules(("(total := h + x) + b", "(x + b) + h", _is_early))
 # Before the scan --------------------------------------------------------------------------------------------------
 
 
-def _ahead(scan: Scan, batched: Batched) -> bool:
+def _ahead(scan: Scan, batched: BatchedBody) -> bool:
     """Let the steps read what was computed for all of them; whether that is any work."""
     values = batched.values
     entering = {x.inside for x in scan.xs} | {o.inside for o in scan.outer}
@@ -84,7 +84,7 @@ def _ahead(scan: Scan, batched: Batched) -> bool:
     frontier = [node for node in frontier if _is_work(node, entering)]
     instead = {node: scan.add_sequence(values[node].node) for node in frontier}
     if instead:
-        scan.change(replaced(scan.collect(), instead))
+        scan.change(replace_nodes(scan.collect(), instead))
     return bool(instead)
 
 
@@ -100,14 +100,14 @@ def _is_work(node: Node, entering: set[Node]) -> bool:
 Finish = Callable[[Node], Node]
 
 
-def _later(scan: Scan, batched: Batched) -> dict[Node, Finish]:
+def _later(scan: Scan, batched: BatchedBody) -> dict[Node, Finish]:
     """Take the states that are only added to out of a scan; for the part that each was, what makes it of the new."""
     if scan.save:
         return {}
     finishers: dict[Node, Finish] = {}
     uses = count_uses(scan.collect())
     for number, state in enumerate(scan.old_states):
-        added = _added_to(state, uses)
+        added = _find_increment(state, uses)
         if added is None or not all(_can_wait(term, uses) for term in added):
             continue
         stacks = [_stacks(scan, batched, term) for term in added]
@@ -118,7 +118,7 @@ def _later(scan: Scan, batched: Batched) -> dict[Node, Finish]:
     return finishers
 
 
-def _added_to(state: State, uses: Uses) -> list[Node] | None:
+def _find_increment(state: State, uses: Uses) -> list[Node] | None:
     """What a step adds to a state that it does nothing else with; None for any other state."""
     if state.after.op is not elementwise.add or uses[state.inside] != 1 or uses[state.after] != 1:
         return None
@@ -138,13 +138,13 @@ def _can_wait(term: Node, uses: Uses) -> bool:
     return is_sum(term) and term.spec.dtype == term.inputs[0].spec.dtype
 
 
-def _stacks(scan: Scan, batched: Batched, term: Node) -> list[Finish]:
+def _stacks(scan: Scan, batched: BatchedBody, term: Node) -> list[Finish]:
     """For each operand of a term, what gives its values in all steps, of which some become outputs of the scan."""
     operands = [term.inputs[0].inputs[0], term.inputs[1]] if is_product(term) else [term.inputs[0]]
     return [_stack(scan, batched, operand) for operand in operands]
 
 
-def _stack(scan: Scan, batched: Batched, operand: Node) -> Finish:
+def _stack(scan: Scan, batched: BatchedBody, operand: Node) -> Finish:
     sequences = {x.inside: x.value for x in scan.xs}
     sequence = sequences.get(operand)
     if sequence is None and operand in batched.values and batched.values[operand].each:
@@ -175,11 +175,11 @@ def _over_steps(term: Node, operands: Sequence[Node]) -> Node:
     """The sum of a term over all steps, of the values of its operands in all steps."""
     if is_product(term):
         x, y = map(rows_of, operands)
-        return Node.of(matmul, [permuted(x, (1, 0)), y], {}, term.source)
+        return Node.of(matmul, [permute_node(x, (1, 0)), y], {}, term.source)
     shape: Shape = term.spec.shape
     axis = (0, *(a + 1 for a in term.attrs["axis"]))
     total = Node.of(reductions.sum, [operands[0]], {**term.attrs, "axis": axis, "keepdims": False}, term.source)
-    return reshaped(total, shape, term.source)
+    return reshape_node(total, shape, term.source)
 
 
 LARGEST = 1 << 20  # bytes of one step's value: more are not kept for all steps
@@ -192,7 +192,7 @@ class Value(NamedTuple):
     each: bool
 
 
-class Batched:
+class BatchedBody:
     """The nodes of a body that need no state, as they are for all steps at once."""
 
     def __init__(self, scan: Scan) -> None:
@@ -226,14 +226,14 @@ BatchRule = Callable[[Node, Sequence[Value]], Node | None]
 
 
 def _elementwise(node: Node, inputs: Sequence[Value]) -> Node | None:
-    sources = [_aligned(v.node, node.spec.ndim) if v.each else v.node for v in inputs]
+    sources = [_align_entries(v.node, node.spec.ndim) if v.each else v.node for v in inputs]
     return Node.of(node.op, sources, node.attrs, node.source)
 
 
-def _aligned(x: Node, ndim: int) -> Node:
+def _align_entries(x: Node, ndim: int) -> Node:
     """All entries with axes of size 1 before their own, so that they broadcast as one entry does."""
     length, *entry = x.spec.shape
-    return reshaped(x, (length, *[1] * (ndim - len(entry)), *entry))
+    return reshape_node(x, (length, *[1] * (ndim - len(entry)), *entry))
 
 
 def _matmul(node: Node, inputs: Sequence[Value]) -> Node | None:
@@ -241,16 +241,16 @@ def _matmul(node: Node, inputs: Sequence[Value]) -> Node | None:
     if w.each or w.node.spec.ndim != 2 or node.inputs[0].spec.ndim > 2:
         return None
     product = Node.of(matmul, [rows_of(x.node), w.node], {}, node.source)
-    return reshaped(product, (x.node.spec.shape[0], *node.spec.shape), node.source)
+    return reshape_node(product, (x.node.spec.shape[0], *node.spec.shape), node.source)
 
 
 def _permute(node: Node, inputs: Sequence[Value]) -> Node | None:
-    return permuted(inputs[0].node, (0, *(a + 1 for a in node.attrs["axes"])), node.source)
+    return permute_node(inputs[0].node, (0, *(a + 1 for a in node.attrs["axes"])), node.source)
 
 
 def _reshape(node: Node, inputs: Sequence[Value]) -> Node | None:
     x = inputs[0].node
-    return reshaped(x, (x.spec.shape[0], *node.spec.shape), node.source)
+    return reshape_node(x, (x.spec.shape[0], *node.spec.shape), node.source)
 
 
 def _reduction(node: Node, inputs: Sequence[Value]) -> Node | None:

@@ -30,7 +30,7 @@ from graphs.op import Op, RuleTable
 from graphs.ops import movement, reductions
 from graphs.ops.control import outputs_of
 from graphs.spec import TensorSpec, TupleSpec
-from static.rebuild import rebuilt
+from static.rebuild import rebuild_node
 
 CACHE_BYTES = 6 << 20  # of all that a group reads, holds and writes: less stays in the caches without blocks
 
@@ -135,7 +135,7 @@ def is_fusible(node: Node) -> bool:
 
 
 @functools.lru_cache(maxsize=4096)  # a graph has few shapes, and asks for each node
-def aligned(shape: Shape, space: Shape) -> Position | None:
+def align_shape(shape: Shape, space: Shape) -> Position | None:
     """Where an array of this shape lies when it broadcasts to the space; None when it does not."""
     missing = len(space) - len(shape)
     if missing < 0:
@@ -159,22 +159,22 @@ def position(node: Node, group: Mapping[Node, Position], space: Shape) -> Positi
 
     `group` are the values of the group; any other input is an operand, which broadcasts to the space.
     """
-    shapes = [aligned(source.spec.shape, space) for source in node.inputs]
+    shapes = [align_shape(source.spec.shape, space) for source in node.inputs]
     places = [group.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
     if _IN_SPACE[node.op].reduces:
-        return _reduced(node, places[0], shapes[0], space)
-    whole = aligned(node.spec.shape, space)
+        return _reduced_position(node, places[0], shapes[0], space)
+    whole = align_shape(node.spec.shape, space)
     if whole is None or any(place is None for place in places):
         return None
     if node.op is movement.reshape:
         return whole if places[0] == whole else None
     # A value may lie in less than its shape says: one that was broadcast is computed before it is spread.
-    if any(shape is None or not _within(place, shape) for place, shape in zip(places, shapes, strict=True)):
+    if any(shape is None or not _fits_in(place, shape) for place, shape in zip(places, shapes, strict=True)):
         return None
     return tuple(any(varies) for varies in zip(*(place for place in places if place is not None), strict=True))
 
 
-def _reduced(node: Node, place: Position | None, shape: Position | None, space: Shape) -> Position | None:
+def _reduced_position(node: Node, place: Position | None, shape: Position | None, space: Shape) -> Position | None:
     if place is None or place != shape or (node.op is reductions.mean and not _is_plain(node)):
         return None
     missing = len(space) - len(node.inputs[0].spec.shape)
@@ -188,7 +188,7 @@ def _is_plain(node: Node) -> bool:
     return node.spec.dtype == node.inputs[0].spec.dtype and node.spec.dtype.itemsize >= 4
 
 
-def _within(place: Position | None, shape: Position) -> bool:
+def _fits_in(place: Position | None, shape: Position) -> bool:
     return place is not None and all(s or not p for p, s in zip(place, shape, strict=True))
 
 
@@ -196,14 +196,14 @@ def positions(body: Graph, space: Shape) -> dict[Node, Position]:
     """Where each value of a body lies. Raises ShapeError when one cannot be computed in blocks."""
     places: dict[Node, Position] = {}
     for node in body.nodes:
-        place = position(node, places, space) if node.inputs else aligned(node.spec.shape, space)
+        place = position(node, places, space) if node.inputs else align_shape(node.spec.shape, space)
         if place is None:
             raise ShapeError(f"{node.op.name} {node.spec} does not lie in the space {space}")
         places[node] = place
     return places
 
 
-def merged(places: Sequence[Position], space: Shape) -> list[tuple[int, ...]]:
+def merge_axes(places: Sequence[Position], space: Shape) -> list[tuple[int, ...]]:
     """The axes of the space in runs that every value either varies along or not; axes of size 1 are left out."""
     runs: list[tuple[int, ...]] = []
     last: Any = None
@@ -238,7 +238,7 @@ def check_group(node: Node) -> None:
     group = _Group(space)
     for number, member in enumerate(body.nodes):
         if member.is_input:
-            place = aligned(member.spec.shape, space)
+            place = align_shape(member.spec.shape, space)
         else:
             place = group.admits(member) if is_view(member) or is_fusible(member) else None
         if place is None:
@@ -283,7 +283,10 @@ class _Group:
 
     def _lead_with(self, node: Node, place: Position) -> int:
         end = self.lead
-        for other in (place, *(self.places.get(s) or aligned(s.spec.shape, self.space) or place for s in node.inputs)):
+        for other in (
+            place,
+            *(self.places.get(s) or align_shape(s.spec.shape, self.space) or place for s in node.inputs),
+        ):
             varies = (a for a in range(self.first, end) if other[a] != other[self.first] and not same(self.space[a], 1))
             end = next(varies, end)
         return end
@@ -357,11 +360,11 @@ class _Fusion:
                 self._emit_group(group)
 
     def _emit(self, node: Node, number: int) -> None:
-        self.made[node] = rebuilt(node, self.made)
+        self.made[node] = rebuild_node(node, self.made)
         self.order[number].append(self.made[node])
 
     def _emit_group(self, group: _Group) -> None:
-        needed = self._needed(group)
+        needed = self._nodes_read_outside(group)
         outputs = [node for node in group.nodes if node in needed and not is_view(node)]
         body, operands = _body(group, outputs)
         if not _pays(body):
@@ -379,7 +382,7 @@ class _Fusion:
             if node in needed and is_view(node):
                 self._emit(node, self.now)
 
-    def _needed(self, group: _Group) -> set[Node]:
+    def _nodes_read_outside(self, group: _Group) -> set[Node]:
         """The nodes that something outside reads, and what views that are read outside look at."""
         inside = set(group.nodes)
         needed: set[Node] = set()

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from graphs.ir import INPUT, Graph, Node, ancestors
 from graphs.op import RuleTable
-from graphs.ops.control import part, scan_op, stacked
+from graphs.ops.control import part, scan_op, stacked_specs
 from graphs.spec import TensorSpec
 from static.passes.rewrite import count_uses
-from static.rebuild import collected, rebuilt, replaced
+from static.rebuild import collect_graph, rebuild_node, replace_nodes
 
 # Invariants -------------------------------------------------------------------------------------------------------
 
@@ -27,7 +27,7 @@ from static.rebuild import collected, rebuilt, replaced
 def hoist_invariants(graph: Graph) -> Graph:
     """The graph with what is the same in every step of a loop computed before the loop."""
     instead = {node: _HOISTS[node.op](node) for node in graph.nodes if node.op in _HOISTS}
-    return replaced(graph, {node: new for node, new in instead.items() if new is not node})
+    return replace_nodes(graph, {node: new for node, new in instead.items() if new is not node})
 
 
 _HOISTS: RuleTable[Callable[[Node], Node]] = RuleTable("hoisting", otherwise=lambda node: node)
@@ -64,7 +64,7 @@ def _out_of_bodies(node: Node, runs: Mapping[str, bool], captured: int) -> Node:
         invariants = _invariants(body, inner, runs[name])
         values = dict(zip(inner, outer, strict=True))
         for invariant in invariants:
-            values.setdefault(invariant, rebuilt(invariant, values))
+            values.setdefault(invariant, rebuild_node(invariant, values))
         wanted = _frontier(body, set(invariants))
         moved[name] = {invariant: len(added) + i for i, invariant in enumerate(wanted)}
         added += [values[invariant] for invariant in wanted]
@@ -100,7 +100,7 @@ def _with_inputs(body: Graph, added: Sequence[Node], moved: dict[Node, int]) -> 
     new = [Node.of(INPUT, (), {"name": f"hoisted{first + i}", "spec": a.spec}) for i, a in enumerate(added)]
     inputs = [*body.inputs, *new]
     whole = Graph(body.name, inputs, [*inputs, *(n for n in body.nodes if not n.is_input)], body.outputs)
-    return replaced(whole, {node: new[i] for node, i in moved.items()})
+    return replace_nodes(whole, {node: new[i] for node, i in moved.items()})
 
 
 # Pruning ----------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def prune_loops(graph: Graph) -> Graph:
         scan.parts = [part for part in scan.parts if uses[part]]
         if scan.parts and _prune(scan):
             instead |= scan.parts_of(scan.build(), {})
-    return replaced(graph, instead)
+    return replace_nodes(graph, instead)
 
 
 def _prune(scan: Scan) -> bool:
@@ -153,7 +153,7 @@ class State:
 
 
 @dataclass
-class Given:
+class StepInput:
     """A value that goes into each step, whole or its entry of the step, and what stands for it there."""
 
     value: Node
@@ -170,8 +170,8 @@ class Scan:
     node: Node
     body: Graph
     states: list[State]
-    xs: list[Given]
-    outer: list[Given]
+    xs: list[StepInput]
+    outer: list[StepInput]
     ys: list[Node]
     save: bool
     parts: list[Node]
@@ -190,14 +190,14 @@ class Scan:
         """Give each step its entry of an array; what stands for it in the body."""
         spec = TensorSpec(value.spec.shape[1:], value.spec.dtype)
         inside = Node.of(INPUT, (), {"name": f"each{len(self.xs)}", "spec": spec})
-        self.xs.append(Given(value, inside))
+        self.xs.append(StepInput(value, inside))
         return inside
 
     def collect(self) -> Graph:
         """The body that the lists describe now."""
         inputs = [*(s.inside for s in self.states), *(x.inside for x in self.xs), *(o.inside for o in self.outer)]
         outputs = [*(s.after for s in self.states), *self.ys]
-        return collected(self.body.name, inputs, outputs, self.body.nodes)
+        return collect_graph(self.body.name, inputs, outputs, self.body.nodes)
 
     def change(self, body: Graph) -> None:
         """Let the steps do what another body does, of the same inputs and as many outputs."""
@@ -211,7 +211,7 @@ class Scan:
         body = self.collect()
         carry, length = len(self.states), self.node.attrs["length"]
         attrs = {"body": body, "carry": carry, "xs": len(self.xs), "save": self.save}
-        attrs["rows"] = stacked(body, carry, length, self.save)
+        attrs["rows"] = stacked_specs(body, carry, length, self.save)
         sources = [*(s.start for s in self.states), *(x.value for x in self.xs), *(o.value for o in self.outer)]
         return Node.of(scan_op, sources, {**self.node.attrs, **attrs}, self.node.source)
 
@@ -255,12 +255,12 @@ def scans_of(graph: Graph) -> list[Scan]:
             elif source in parts:
                 del parts[source]
     outputs = set(graph.outputs) if parts else ()
-    return [_taken_apart(node, picked) for node, picked in parts.items() if node not in outputs]
+    return [_open_scan(node, picked) for node, picked in parts.items() if node not in outputs]
 
 
-def _taken_apart(node: Node, parts: list[Node]) -> Scan:
+def _open_scan(node: Node, parts: list[Node]) -> Scan:
     body, carry, xs = node.attrs["body"], node.attrs["carry"], node.attrs["xs"]
-    entering = [Given(value, inside) for value, inside in zip(node.inputs, body.inputs, strict=True)]
+    entering = [StepInput(value, inside) for value, inside in zip(node.inputs, body.inputs, strict=True)]
     states = [State(g.value, g.inside, after) for g, after in zip(entering[:carry], body.outputs, strict=False)]
     ys = list(body.outputs[carry:])
     sequences, outer = entering[carry : carry + xs], entering[carry + xs :]

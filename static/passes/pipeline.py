@@ -24,7 +24,7 @@ from static.passes.simplification import (
 )
 from static.passes.slices import merge_slices
 from static.passes.views import eliminate_views, push_broadcasts
-from static.rebuild import replaced
+from static.rebuild import replace_nodes
 
 Pass = Callable[[Graph], Graph]
 
@@ -90,7 +90,7 @@ def _thousands(size: Size) -> str:
     return f"{size:,}" if isinstance(size, int) else str(size)
 
 
-@blocks.paused()
+@blocks.without_collection()
 def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ran]]:
     """The graph after all passes, each on its subgraphs first, and what each pass did."""
     steps = []
@@ -102,13 +102,13 @@ def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ran
 
 def stages(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> Iterator[tuple[Ran, Graph]]:
     """What each pass did, with the graph after it, one pass after the other."""
-    nodes, held = _measured(graph)
+    nodes, held = _measure_graph(graph)
     left: dict[Pass, Graph] = {}  # the graph in which a pass last found nothing to do
     for pass_ in passes:
         before = nodes, held
         with clock.phase(pass_.__name__):
             after = graph if left.get(pass_) is graph else apply(pass_, graph)
-            nodes, held = before if after is graph else _measured(after)
+            nodes, held = before if after is graph else _measure_graph(after)
         if after is graph:
             left[pass_] = graph
         step = Ran(pass_.__name__, before[0], nodes, before[1], held, pass_ not in INEXACT, after is not graph)
@@ -119,7 +119,7 @@ def stages(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> Iterator[tuple[Ran
 def apply(pass_: Pass, graph: Graph) -> Graph:
     """The graph after one pass on its subgraphs, the innermost first, and on itself."""
     changed = {node: _with_subgraphs(node, pass_) for node in _holders(graph)}
-    return pass_(replaced(graph, {node: new for node, new in changed.items() if new is not node}))
+    return pass_(replace_nodes(graph, {node: new for node, new in changed.items() if new is not node}))
 
 
 def _holders(graph: Graph) -> list[Node]:
@@ -129,22 +129,22 @@ def _holders(graph: Graph) -> list[Node]:
 
 def _with_subgraphs(node: Node, pass_: Pass) -> Node:
     """A control-flow node with its branches and bodies after the pass; the node itself where nothing changes."""
-    attrs = {key: _applied(value, pass_) for key, value in node.attrs.items()}
+    attrs = {key: _apply_pass(value, pass_) for key, value in node.attrs.items()}
     if all(attrs[key] is value for key, value in node.attrs.items()):
         return node
     return Node.of(node.op, node.inputs, attrs, node.source)
 
 
-def _applied(value: Any, pass_: Pass) -> Any:
+def _apply_pass(value: Any, pass_: Pass) -> Any:
     if isinstance(value, Graph):
         return apply(pass_, value)
     if not isinstance(value, tuple):
         return value
-    parts = tuple(_applied(v, pass_) for v in value)
+    parts = tuple(_apply_pass(v, pass_) for v in value)
     return value if all(new is old for new, old in zip(parts, value, strict=True)) else parts
 
 
-def _measured(graph: Graph) -> tuple[int, Size]:
+def _measure_graph(graph: Graph) -> tuple[int, Size]:
     """How many nodes there are, and the bytes of what they compute.
 
     Views compute nothing, and of a fused group only the results: the rest is never in memory as a whole.
@@ -156,6 +156,6 @@ def _measured(graph: Graph) -> tuple[int, Size]:
     for node in graph.nodes:
         if node.op.family == "control" and not is_group(node):
             for inner in node.subgraphs:
-                more = _measured(inner)
+                more = _measure_graph(inner)
                 nodes, held = nodes + more[0], held + more[1]
     return nodes, held

@@ -45,8 +45,8 @@ from graphs.ops.linalg import matmul
 from graphs.ops.slicing import getitem
 from static.passes.rewrite import Uses, call, count_uses, is_product, is_sum, is_turned, number, rewrite
 from static.passes.simplification import LARGEST
-from static.passes.views import bounds, permuted, reshaped, whole_of
-from static.rebuild import replaced
+from static.passes.views import bounds, permute_node, reshape_node, whole_of
+from static.rebuild import replace_nodes
 
 
 def merge_products(graph: Graph) -> Graph:
@@ -61,8 +61,8 @@ def merge_products(graph: Graph) -> Graph:
     for (side, shared), members in groups.items():
         rest = [node for node in members if node not in instead and node.spec.dtype == members[0].spec.dtype]
         if len({node.inputs[1 - side] for node in rest}) == len(rest) > 1 and _pays(rest, side, shared):
-            instead |= _merged(rest, side, shared)
-    return replaced(graph, instead)
+            instead |= _merge_products(rest, side, shared)
+    return replace_nodes(graph, instead)
 
 
 def _is_given(node: Node) -> bool:
@@ -83,9 +83,9 @@ def _pays(members: Sequence[Node], side: int, shared: Node) -> bool:
     return saved > cost + (sum(map(nbytes, members)) if side == 0 else 0)
 
 
-def _merged(members: Sequence[Node], side: int, shared: Node) -> dict[Node, Node]:
+def _merge_products(members: Sequence[Node], side: int, shared: Node) -> dict[Node, Node]:
     axis = 1 - side  # the axis of the other operands, and of the result, along which they lie side by side
-    other = joined([node.inputs[1 - side] for node in members], axis, members[0].source)
+    other = join_matrices([node.inputs[1 - side] for node in members], axis, members[0].source)
     whole = Node.of(matmul, [shared, other] if side == 0 else [other, shared], {}, members[0].source)
     keys = [(*[slice(None)] * axis, slice(*place), *[slice(None)] * (1 - axis)) for place in bounds(members, axis)]
     return {n: Node.of(getitem, [whole], {"key": key}, n.source) for n, key in zip(members, keys, strict=True)}
@@ -94,10 +94,10 @@ def _merged(members: Sequence[Node], side: int, shared: Node) -> dict[Node, Node
 def flatten_products(graph: Graph) -> Graph:
     """The graph with stacks of products with one matrix, and sums of stacks of products, as single products."""
     uses = count_uses(graph)
-    return rewrite(graph, lambda node: _flattened(node, uses), uses)
+    return rewrite(graph, lambda node: _flatten_product(node, uses), uses)
 
 
-def _flattened(node: Node, uses: Uses) -> Node | None:
+def _flatten_product(node: Node, uses: Uses) -> Node | None:
     if is_product(node):
         return _rows_at_once(node)
     if is_sum(node) and is_product(node.inputs[0]) and uses[node.inputs[0]] <= 1:
@@ -107,12 +107,12 @@ def _flattened(node: Node, uses: Uses) -> Node | None:
 
 def rows_of(x: Node) -> Node:
     """All rows of an array one under the other: [..., K] -> [N, K]."""
-    return reshaped(x, (dims.product(x.spec.shape[:-1]), x.spec.shape[-1]))
+    return reshape_node(x, (dims.product(x.spec.shape[:-1]), x.spec.shape[-1]))
 
 
 def rows_times(x: Node, w: Node, source: str) -> Node:
     """The product of all rows of an array with one matrix: [..., K] @ [K, N] -> [..., N]."""
-    return reshaped(Node.of(matmul, [rows_of(x), w], {}, source), (*x.spec.shape[:-1], w.spec.shape[-1]), source)
+    return reshape_node(Node.of(matmul, [rows_of(x), w], {}, source), (*x.spec.shape[:-1], w.spec.shape[-1]), source)
 
 
 def _rows_at_once(node: Node) -> Node | None:
@@ -134,8 +134,8 @@ def _gradient_at_once(node: Node, product: Node) -> Node | None:
         return None
     if node.spec.dtype != product.spec.dtype or not stack:
         return None
-    whole = Node.of(matmul, [permuted(rows_of(x), (1, 0)), rows_of(g)], {}, product.source)
-    return reshaped(whole, node.spec.shape, node.source)
+    whole = Node.of(matmul, [permute_node(rows_of(x), (1, 0)), rows_of(g)], {}, product.source)
+    return reshape_node(whole, node.spec.shape, node.source)
 
 
 def merge_sums(graph: Graph) -> Graph:
@@ -162,7 +162,7 @@ class _Merging:
         for kind in (matmul, reductions.sum):
             for root, leaves in roots:
                 self._merge(root, leaves, kind, instead)
-        return replaced(self.graph, instead)
+        return replace_nodes(self.graph, instead)
 
     def _merge(self, root: Node, leaves: list[Node], kind: Op, instead: dict[Node, Node]) -> None:
         groups: dict[Any, list[Node]] = defaultdict(list)
@@ -178,7 +178,7 @@ class _Merging:
                 members.update(group)
         if made:
             leaves[:] = [*(leaf for leaf in leaves if leaf not in members), *made]
-            instead[root] = _added(leaves, root.source)
+            instead[root] = _add_leaves(leaves, root.source)
 
     def _operands(self, group: Sequence[Node]) -> list[Node]:
         """The operands of all members, joined in the order in which the first ones were computed."""
@@ -187,12 +187,12 @@ class _Merging:
             return [self.joins[frozenset(first), 0]]
         order = in_order(first, self.position)
         axes = (1, 0) if is_product(group[0]) else (0,)
-        return [self._joined([group[i].inputs[k] for i in order], axis) for k, axis in enumerate(axes)]
+        return [self._join([group[i].inputs[k] for i in order], axis) for k, axis in enumerate(axes)]
 
-    def _joined(self, parts: Sequence[Node], axis: int) -> Node:
+    def _join(self, parts: Sequence[Node], axis: int) -> Node:
         key = (tuple(parts), axis)
         if key not in self.joins:
-            self.joins[key] = joined(parts, axis, parts[0].source)
+            self.joins[key] = join_matrices(parts, axis, parts[0].source)
             self.joins.setdefault((frozenset(parts), axis), self.joins[key])
         return self.joins[key]
 
@@ -212,7 +212,7 @@ def terms(root: Node, uses: Uses, absorbed: set[Node]) -> list[Node]:
     return addends
 
 
-def _added(leaves: Sequence[Node], source: str) -> Node:
+def _add_leaves(leaves: Sequence[Node], source: str) -> Node:
     total = leaves[0]
     for leaf in leaves[1:]:
         total = Node.of(elementwise.add, [total, leaf], {}, source)
@@ -260,14 +260,14 @@ def nbytes(node: Node) -> int:
     return typical(node.spec.nbytes)
 
 
-def joined(parts: Sequence[Node], axis: int, source: str) -> Node:
+def join_matrices(parts: Sequence[Node], axis: int, source: str) -> Node:
     """Matrices one after the other along an axis: a view of what they are parts of, where they are; else a concat."""
     if all(is_turned(p) and p.attrs["axes"] == parts[0].attrs["axes"] for p in parts):
         axes = parts[0].attrs["axes"]
-        return permuted(joined([p.inputs[0] for p in parts], axes[axis], source), axes, source)
-    entries = run_of_entries(parts) if axis == 0 else None
+        return permute_node(join_matrices([p.inputs[0] for p in parts], axes[axis], source), axes, source)
+    entries = entries_as_slice(parts) if axis == 0 else None
     if entries is not None:
-        return reshaped(entries, (dims.product(entries.spec.shape[:2]), *entries.spec.shape[2:]), source)
+        return reshape_node(entries, (dims.product(entries.spec.shape[:2]), *entries.spec.shape[2:]), source)
     whole = whole_of(parts, axis)
     return Node.of(movement.concat, parts, {"axis": axis}, source) if whole is None else whole
 
@@ -282,7 +282,7 @@ def entry_of(node: Node) -> tuple[Node, int] | None:
     return None if None in rest else (node.inputs[0], first)
 
 
-def run_of_entries(parts: Sequence[Node]) -> Node | None:
+def entries_as_slice(parts: Sequence[Node]) -> Node | None:
     """The array, or the slice of it, whose entries these are, in order; None where they are not."""
     entries = [entry_of(part) for part in parts]
     if entries[0] is None:
@@ -324,7 +324,7 @@ OFTEN = 8  # how often a transposed matrix is read for a copy of it to pay
 def contract(graph: Graph) -> Graph:
     """The graph with sums as products, and one copy of each transposed matrix that many products read."""
     uses, weights = count_uses(graph), _Weights()
-    return _straightened(rewrite(graph, lambda node: _contracted(node, uses, weights), uses))
+    return _straighten(rewrite(graph, lambda node: _contract(node, uses, weights), uses))
 
 
 class _Weights:
@@ -340,24 +340,24 @@ class _Weights:
         return self._made[key]
 
 
-def _contracted(node: Node, uses: Uses, weights: _Weights) -> Node | None:
+def _contract(node: Node, uses: Uses, weights: _Weights) -> Node | None:
     if node.op not in (reductions.sum, reductions.mean) or not _fits(node):
         return None
     x, axis = node.inputs[0], node.attrs["axis"]
     count: Any = dims.product(x.spec.shape[a] for a in axis)
     weight = 1 if is_sum(node) else 1 / count
     if len(axis) == x.spec.ndim:
-        return _of_all(node, x, uses, count, weight)
+        return _reduce_all(node, x, uses, count, weight)
     if _is_strided(x):
         return None
     rows: Size = dims.product(s for i, s in enumerate(x.spec.shape) if i not in axis)
     if axis == tuple(range(len(axis))):
-        product = [weights(weight, (count,), x.spec.dtype), reshaped(x, (count, rows))]
+        product = [weights(weight, (count,), x.spec.dtype), reshape_node(x, (count, rows))]
     elif axis == tuple(range(x.spec.ndim - len(axis), x.spec.ndim)):
-        product = [reshaped(x, (rows, count)), weights(weight, (count, 1), x.spec.dtype)]
+        product = [reshape_node(x, (rows, count)), weights(weight, (count, 1), x.spec.dtype)]
     else:
         return None
-    return reshaped(Node.of(matmul, product, {}, node.source), node.spec.shape, node.source)
+    return reshape_node(Node.of(matmul, product, {}, node.source), node.spec.shape, node.source)
 
 
 def _fits(node: Node) -> bool:
@@ -376,21 +376,21 @@ def _is_strided(x: Node) -> bool:
     return x.op.view
 
 
-def _of_all(node: Node, x: Node, uses: Uses, count: int, weight: float) -> Node | None:
+def _reduce_all(node: Node, x: Node, uses: Uses, count: int, weight: float) -> Node | None:
     factors = x.inputs * 2 if x.op is elementwise.square else x.inputs
     own = uses[x] <= 1 and x.op in (elementwise.square, elementwise.multiply)
     if not own or any(f.spec != x.spec or _is_strided(f) for f in factors):
         return None
-    total = Node.of(matmul, [reshaped(f, (count,)) for f in factors], {}, node.source)
+    total = Node.of(matmul, [reshape_node(f, (count,)) for f in factors], {}, node.source)
     if weight != 1:
         total = call(elementwise.multiply, total, number(weight, x.spec.dtype), source=node.source)
-    return reshaped(total, node.spec.shape, node.source)
+    return reshape_node(total, node.spec.shape, node.source)
 
 
 # Transposed operands ----------------------------------------------------------------------------------------------
 
 
-def _straightened(graph: Graph) -> Graph:
+def _straighten(graph: Graph) -> Graph:
     often = _often_read(graph)
     copies: dict[Node, Node] = {}
 

@@ -64,7 +64,7 @@ from static.passes.rewrite import (
     rewrite,
     value_of,
 )
-from static.passes.views import reshaped
+from static.passes.views import reshape_node
 
 
 def _into_product(node: Node, p: Node, a: Node, b: Node, c: Node, facts: Facts) -> Node | None:
@@ -157,7 +157,7 @@ def _factor_out(node: Node, facts: Facts) -> Node | None:
         return None
     if all(dims.same(source.spec.shape[a], 1) for a in axis):
         total = call(elementwise.add, source, number(0, node.spec.dtype, node.source), source=node.source)
-        return reshaped(total, node.spec.shape, node.source)
+        return reshape_node(total, node.spec.shape, node.source)
     if source.op is add_along_axis and is_sum(node) and axis == (source.attrs["axis"],):
         return Node.of(node.op, source.inputs[:1], node.attrs, node.source)
     factors = list(_factors(source, facts))
@@ -176,7 +176,7 @@ def _product_of_sum(node: Node, varying: Sequence[Node], same: Sequence[Node]) -
         return None
     total = Node.of(node.op, [rest], node.attrs, node.source)
     for factor in same:
-        total = call(elementwise.multiply, total, _reduced(factor, node), source=node.source)
+        total = call(elementwise.multiply, total, _reduce_factor(factor, node), source=node.source)
     return total if total.spec == node.spec else None
 
 
@@ -190,21 +190,21 @@ def _factors(node: Node, facts: Facts) -> Iterator[Node]:
         yield from factor.inputs if inner else (factor,)
 
 
-def _aligned(factor: Node, ndim: int) -> list[Size]:
+def _align_factor(factor: Node, ndim: int) -> list[Size]:
     return [*[1] * (ndim - factor.spec.ndim), *factor.spec.shape]
 
 
 def _is_same_along(factor: Node, shape: Shape, axis: Sequence[int]) -> bool:
-    sizes = _aligned(factor, len(shape))
+    sizes = _align_factor(factor, len(shape))
     return all(dims.same(sizes[a], 1) for a in axis) and not all(dims.same(shape[a], 1) for a in axis)
 
 
-def _reduced(factor: Node, reduction: Node) -> Node:
+def _reduce_factor(factor: Node, reduction: Node) -> Node:
     """A factor in the shape that it has beside the result of a reduction."""
     if not factor.spec.ndim:
         return factor
-    shape = tuple(_aligned(factor, reduction.inputs[0].spec.ndim))
-    return reshaped(factor, reduced_shape(shape, reduction.attrs["axis"], reduction.attrs["keepdims"]))
+    shape = tuple(_align_factor(factor, reduction.inputs[0].spec.ndim))
+    return reshape_node(factor, reduced_shape(shape, reduction.attrs["axis"], reduction.attrs["keepdims"]))
 
 
 COMMON_FACTORS: tuple[Entry, ...] = (
@@ -235,7 +235,7 @@ def reassociate(graph: Graph) -> Graph:
     return rewrite(graph, rule, facts.uses)
 
 
-def _gathered(node: Node, p: Node, x: Node, s: Node, t: Node, facts: Facts) -> Node | None:
+def _gather_factors(node: Node, p: Node, x: Node, s: Node, t: Node, facts: Facts) -> Node | None:
     if fills(t, node.spec.shape) or not fills(p, node.spec.shape) or not has_smaller(p, x, s):
         return None
     if not facts.owns(p) and (value_of(s) is None or value_of(t) is None):
@@ -245,7 +245,7 @@ def _gathered(node: Node, p: Node, x: Node, s: Node, t: Node, facts: Facts) -> N
     return None if small is None else call(elementwise.multiply, x, small, source=node.source)
 
 
-def _reused(node: Node, p: Node, a: Node, b: Node, c: Node, facts: Facts) -> Node | None:
+def _reuse_product(node: Node, p: Node, a: Node, b: Node, c: Node, facts: Facts) -> Node | None:
     there = facts.product(b, c) if facts.owns(p) else None
     return None if there in (None, p) else Node.of(elementwise.multiply, [a, there], {}, node.source)
 
@@ -277,8 +277,8 @@ def _by_reciprocal(node: Node, x: Node, s: Node, facts: Facts) -> Node | None:
 RULES: tuple[Entry, ...] = (
     *WEIGHTING,
     *COMMON_FACTORS,
-    ("(p := x * s) * t", _gathered),
-    ("(p := a * b) * c", _reused),
+    ("(p := x * s) * t", _gather_factors),
+    ("(p := a * b) * c", _reuse_product),
     ("(p := x * c) * y", _number_outwards),
     ("x / (p := y * c)", _by_product),
     ("x / s", _by_reciprocal),
@@ -383,4 +383,4 @@ def _is_harmless(value: Any) -> bool:
 
 
 def _of_rank(value: Any, ndim: int, source: str) -> Node:
-    return reshaped(number(value, value.dtype, source), (1,) * ndim, source)
+    return reshape_node(number(value, value.dtype, source), (1,) * ndim, source)

@@ -29,7 +29,7 @@ from graphs.op import Op
 from graphs.ops.linalg import matmul
 from graphs.ops.movement import permute_dims
 from graphs.ops.reductions import sum as sum_over
-from static.rebuild import rebuilt
+from static.rebuild import rebuild_node
 
 RewriteRule = Callable[[Node], Node | None]
 Uses = Counter[Node]
@@ -48,10 +48,10 @@ def rewrite(graph: Graph, rule: RewriteRule, uses: Uses | None = None) -> Graph:
     order: dict[Node, None] = {}
     stays = made.keys().isdisjoint
     for node in graph.nodes:
-        current = node if stays(node.inputs) else rebuilt(node, made)
+        current = node if stays(node.inputs) else rebuild_node(node, made)
         replacement = rule(current)
         if replacement is not None and replacement is not current:
-            current = _settled(current, replacement, rule, uses, order)
+            current = _settle(current, replacement, rule, uses, order)
             _place(current, order)
         else:
             order[current] = None
@@ -72,7 +72,7 @@ def count_uses(graph: Graph) -> Uses:
     return uses
 
 
-def _settled(
+def _settle(
     node: Node, replacement: Node | None, rule: RewriteRule, uses: Uses | None, order: Mapping[Node, None]
 ) -> Node:
     """What rules make of a node, and of each node that they make for it, until they have nothing more to say."""
@@ -84,10 +84,10 @@ def _settled(
             _read_instead(node, None if is_placed else replacement, uses)
         if is_placed:
             return replacement
-        new = {n: _settled(n, rule(n), rule, uses, order) for n in replacement.inputs if n not in order}
+        new = {n: _settle(n, rule(n), rule, uses, order) for n in replacement.inputs if n not in order}
         if uses is not None:
             uses.update({settled: uses[made] for made, settled in new.items() if settled is not made})
-        node = rebuilt(replacement, new)
+        node = rebuild_node(replacement, new)
         replacement = rule(node)
     return node
 
@@ -244,7 +244,11 @@ class _RuleWriter:
         self._operands(pattern, "node")
         if when is not None:
             self._inner(f"if {self._calling(when, 'when')}:")
-        made = self._made(ast.parse(make, mode="eval").body) if isinstance(make, str) else self._calling(make, "make")
+        made = (
+            self._make_expression(ast.parse(make, mode="eval").body)
+            if isinstance(make, str)
+            else self._calling(make, "make")
+        )
         self._line(f"replacement = {made}")
         self._inner("if replacement is not None:")
         self._line("return replacement")
@@ -298,7 +302,7 @@ class _RuleWriter:
         self.names[name] = function
         return f"{name}({', '.join(inspect.signature(function).parameters)})"
 
-    def _made(self, tree: ast.expr) -> str:
+    def _make_expression(self, tree: ast.expr) -> str:
         """The expression that makes what stands for the node."""
         if isinstance(tree, ast.Name):
             return tree.id
@@ -308,7 +312,8 @@ class _RuleWriter:
         op, operands = _parts(tree)
         attrs = f"node.attrs if node.op is {self._op(op)} else {{}}"
         return (
-            f"of({self._op(op)}, ({''.join(self._made(operand) + ', ' for operand in operands)}), {attrs}, node.source)"
+            f"of({self._op(op)}, ({''.join(self._make_expression(operand) + ', ' for operand in operands)}), {attrs}, "
+            "node.source)"
         )
 
 

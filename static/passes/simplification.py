@@ -42,7 +42,7 @@ from graphs.dispatch import BROKEN_RULES
 from graphs.ir import CONSTANT, Graph, Node, format_attr
 from graphs.ops import elementwise
 from static.passes.rewrite import Entry, Rules, call, number, rewrite, value_of
-from static.passes.views import reshaped
+from static.passes.views import reshape_node
 from static.trace.symbol import Symbol
 from static.trace.tracing import tracing
 
@@ -110,7 +110,7 @@ def _over_nothing(node: Node, x: Node) -> Node | None:
     """A reduction over axes of size 1, or over none, is a reshape: each result is one element."""
     if x.spec.dtype != node.spec.dtype or not all(dims.same(x.spec.shape[a], 1) for a in node.attrs["axis"]):
         return None
-    return reshaped(x, node.spec.shape, node.source)
+    return reshape_node(x, node.spec.shape, node.source)
 
 
 RULES: tuple[Entry, ...] = (
@@ -185,10 +185,10 @@ def fold_constants(graph: Graph) -> Graph:
     Views of constants are known, but stay: they cost nothing to run, and folded they would hold memory of their own.
     """
     values: dict[Node, Any] = {}
-    return rewrite(graph, lambda node: _folded(node, values))
+    return rewrite(graph, lambda node: _fold_constant(node, values))
 
 
-def _folded(node: Node, values: dict[Node, Any]) -> Node | None:
+def _fold_constant(node: Node, values: dict[Node, Any]) -> Node | None:
     if node.is_constant and not is_symbolic(node.attrs["value"]):
         values[node] = node.attrs["value"]
     if not _foldable(node, values):

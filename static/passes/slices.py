@@ -24,7 +24,7 @@ from graphs.ops.slicing import getitem
 from static.passes.products import entry_of, rows_times, section
 from static.passes.rewrite import Rules, Uses, count_uses, is_product, rewrite
 from static.passes.views import bounds, slice_of
-from static.rebuild import replaced
+from static.rebuild import replace_nodes
 
 FEWEST = 4  # entries: fewer are not worth a view of each
 ROUNDS = 8  # how many ops, one on the other, are merged at most
@@ -33,7 +33,7 @@ ROUNDS = 8  # how many ops, one on the other, are merged at most
 def merge_slices(graph: Graph) -> Graph:
     """The graph with equal work on the entries of one array done on the array."""
     for _ in range(ROUNDS):
-        before, graph = graph, _merged(_entries_first(graph))
+        before, graph = graph, _merge_slices(_entries_first(graph))
         if graph is before:
             break
     return graph
@@ -63,7 +63,7 @@ def _is_late(node: Node, total: Node, y: Node, q: Node, b: Node, facts: Uses) ->
 _ENTRY_FIRST = Rules(("(total := y + q) + b", "(y + b) + q", _is_late))
 
 
-def _merged(graph: Graph) -> Graph:
+def _merge_slices(graph: Graph) -> Graph:
     parts = _parts(graph)
     groups: dict[Any, list[Node]] = defaultdict(list)
     for position, node in enumerate(graph.nodes):
@@ -73,8 +73,8 @@ def _merged(graph: Graph) -> Graph:
     for key, members in groups.items():
         rest = [node for node in members if node not in instead]
         if len(rest) >= FEWEST:
-            instead |= _at_once(key, rest, parts)
-    return replaced(graph, instead)
+            instead |= _merge_members(key, rest, parts)
+    return replace_nodes(graph, instead)
 
 
 class _Parts(NamedTuple):
@@ -131,7 +131,7 @@ def _is_free(others: Sequence[Node], part: AxisPart, position: int, parts: _Part
     return position > after and all(other.is_source for other in others)
 
 
-def _at_once(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Node, Node]:
+def _merge_members(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Node, Node]:
     """What stands for each of the members: its part of one op on the base, or on a slice of it."""
     op, base, entry, index, others, _ = key
     on_base = [(part, node) for node in members for part in parts.of[node.inputs[index]] if part.base is base]
@@ -139,7 +139,7 @@ def _at_once(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Node, Nod
     made: dict[Node, Node] = {}
     for run in runs:
         if len(run) >= FEWEST:
-            made |= _run_at_once(run, op, index, others)
+            made |= _merge_run(run, op, index, others)
     return made
 
 
@@ -158,7 +158,7 @@ def _runs(parts: Sequence[tuple[AxisPart, Node]]) -> list[list[tuple[AxisPart, N
     return runs
 
 
-def _run_at_once(run: Sequence[tuple[AxisPart, Node]], op: Any, index: int, others: Sequence[Node]) -> dict[Node, Node]:
+def _merge_run(run: Sequence[tuple[AxisPart, Node]], op: Any, index: int, others: Sequence[Node]) -> dict[Node, Node]:
     first, node = run[0]
     base = section(first.base, first.start, run[-1][0].stop)
     inputs = [*others[:index], base, *others[index:]]

@@ -57,14 +57,14 @@ def eliminate_views(graph: Graph) -> Graph:
     return rewrite(graph, lambda node: _RULES[node.op](node, facts) if node.op in _RULES else None, facts.uses)
 
 
-def reshaped(x: Node, shape: Sequence[Size], source: str = "") -> Node:
+def reshape_node(x: Node, shape: Sequence[Size], source: str = "") -> Node:
     """`x` in another shape; `x` itself where it has that shape."""
     if dims.same_shape(x.spec.shape, shape):
         return x
     return Node.of(movement.reshape, [x], {"shape": tuple(shape)}, source or x.source)
 
 
-def permuted(x: Node, axes: Sequence[int], source: str = "") -> Node:
+def permute_node(x: Node, axes: Sequence[int], source: str = "") -> Node:
     """`x` with its axes in another order; `x` itself where that is the same order."""
     if tuple(axes) == tuple(range(len(axes))):
         return x
@@ -76,7 +76,7 @@ def _reshape(node: Node, facts: _Facts) -> Node | None:
     if source.spec == node.spec:
         return source
     if source.op is movement.reshape:
-        return reshaped(source.inputs[0], node.spec.shape, node.source)
+        return reshape_node(source.inputs[0], node.spec.shape, node.source)
     if source.op is getitem:
         return _columns(node, source)
     return _kept_dims(node, source) if "keepdims" in source.attrs and facts.uses[source] == 1 else None
@@ -95,7 +95,7 @@ def _columns(node: Node, part: Node) -> Node | None:
     inner = dims.product(shape[at + 1 :])
     if not all(dims.same(size % inner, 0) for size in sizes):
         return None
-    whole = reshaped(base, (*shape[:at], sizes[2] // inner, *shape[at + 1 :]), node.source)
+    whole = reshape_node(base, (*shape[:at], sizes[2] // inner, *shape[at + 1 :]), node.source)
     rows, rest = [slice(None)] * at, [slice(None)] * (len(shape) - at - 1)
     return Node.of(getitem, [whole], {"key": (*rows, slice(start // inner, stop // inner), *rest)}, node.source)
 
@@ -118,7 +118,7 @@ def _permute(node: Node, _: _Facts) -> Node | None:
         return source
     if not is_turned(source):
         return None
-    return permuted(source.inputs[0], [source.attrs["axes"][a] for a in axes], node.source)
+    return permute_node(source.inputs[0], [source.attrs["axes"][a] for a in axes], node.source)
 
 
 def _broadcast(node: Node, _: _Facts) -> Node | None:
@@ -259,13 +259,13 @@ _RULES.enter({
 
 def push_broadcasts(graph: Graph) -> Graph:
     """The graph with operands of elementwise ops taken as they were before they were repeated."""
-    return rewrite(graph, _pushed)
+    return rewrite(graph, _push_broadcast)
 
 
-def _pushed(node: Node) -> Node | None:
+def _push_broadcast(node: Node) -> Node | None:
     if node.op.family != "elementwise" or not node.spec.ndim or not any(map(_is_repeated, node.inputs)):
         return None
-    inputs = [_unrepeated(source, node) for source in node.inputs]
+    inputs = [_drop_repeat(source, node) for source in node.inputs]
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
         return None
     shape = broadcast_shapes(*(source.spec.shape for source in inputs))
@@ -281,7 +281,7 @@ def _is_repeated(source: Node) -> bool:
     return source.is_constant or source.op is broadcast_to or source.op is full
 
 
-def _unrepeated(source: Node, reader: Node) -> Node:
+def _drop_repeat(source: Node, reader: Node) -> Node:
     if source.op is broadcast_to:
         return source.inputs[0]
     if not source.spec.ndim or not reader.op.exact:

@@ -19,10 +19,10 @@ import numpy as np
 from graphs import capture, dispatch, promotion, tree
 from graphs.builder import Builder
 from graphs.dims import Size
-from graphs.errors import ControlFlowError, GraphError, ShapeError, located, user_line
+from graphs.errors import ControlFlowError, GraphError, ShapeError, locate, user_line
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
-from graphs.ops.control import part, ruled_op, scan_op, stacked, switch_op, while_op
+from graphs.ops.control import part, ruled_op, scan_op, stacked_specs, switch_op, while_op
 from graphs.ops.creation import zeros
 from graphs.ops.elementwise import add, where
 from graphs.ops.movement import astype, reshape
@@ -73,7 +73,7 @@ class Subgraph:
         return self.builder.finish(self.outputs)
 
 
-def finished(*subgraphs: Subgraph) -> tuple[list[Graph], list[Node]]:
+def finish_subgraphs(*subgraphs: Subgraph) -> tuple[list[Graph], list[Node]]:
     """The graphs of several subgraphs with one list of captured nodes, and that list."""
     captured = list(dict.fromkeys(node for subgraph in subgraphs for node in subgraph.builder.captured))
     return [subgraph.finish(captured) for subgraph in subgraphs], captured
@@ -85,7 +85,7 @@ def emit(op: Op, sources: Sequence[Node], attrs: Attrs, count: int) -> list[Symb
     try:
         node = builder.append(op, sources, attrs, builder.line or user_line())
     except GraphError as error:
-        raise dispatch.explained(op, [source.spec for source in sources], error) from None
+        raise dispatch.explain_error(op, [source.spec for source in sources], error) from None
     return [part_of(Symbol(builder, node), i) for i in range(count)]
 
 
@@ -104,7 +104,7 @@ def _counting(start: Sequence[Node], step: Subgraph, *others: Subgraph) -> tuple
 def while_node(start: Sequence[Node], test: Subgraph, step: Subgraph) -> list[Symbol]:
     """What is carried after a loop: from `start`, `step` for as long as `test` holds, both of what is carried."""
     start, counter = _counting(start, step, test)
-    (test_graph, step_graph), captured = finished(test, step)
+    (test_graph, step_graph), captured = finish_subgraphs(test, step)
     attrs = {"condition": test_graph, "body": step_graph, "carry": len(start), "save": building().saving > 0}
     parts = emit(while_op, [*start, *captured], attrs, len(start))
     del parts[counter]
@@ -117,30 +117,30 @@ def bounded_node(start: Sequence[Node], test: Subgraph, step: Subgraph, limit: i
     After the last turn a step of the scan runs the branch that keeps what is carried, and asks no test.
     """
     start, counter = _counting(start, step, test)
-    (test_graph, step_graph), captured = finished(test, step)
+    (test_graph, step_graph), captured = finish_subgraphs(test, step)
     outer = [Symbol(building(), node) for node in captured]
 
-    def asked(state: Sequence[Any]) -> list[Symbol]:
-        return appended(test_graph, [*state, *outer])
+    def append_test(state: Sequence[Any]) -> list[Symbol]:
+        return append_graph(test_graph, [*state, *outer])
 
-    def turned(*state: Any) -> list[Any]:
-        after = appended(step_graph, [*state, *outer])
-        return [*after, *asked(after)]
+    def take_turn(*state: Any) -> list[Any]:
+        after = append_graph(step_graph, [*state, *outer])
+        return [*after, *append_test(after)]
 
-    def kept(*state: Any) -> list[Any]:
+    def keep_state(*state: Any) -> list[Any]:
         return [*state, np.asarray(False)]
 
     def turn(values: list[Any]) -> Any:
-        return Tracer().switch(values[-1], (kept, turned), tuple(values[:-1]))
+        return Tracer().switch(values[-1], (keep_state, take_turn), tuple(values[:-1]))
 
-    first = [*start, *nodes_of(asked([Symbol(building(), node) for node in start]))]
+    first = [*start, *nodes_of(append_test([Symbol(building(), node) for node in start]))]
     parts = scan_node(first, [], Subgraph("body", turn, [node.spec for node in first]), limit)
     going = parts[len(start)]
     del parts[len(start) :], parts[counter]
     return parts, going
 
 
-def appended(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
+def append_graph(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
     """Append the nodes of a graph to the one being traced, on these inputs; returns its outputs."""
     builder = building()
     made: dict[Node, Node] = dict(zip(graph.inputs, nodes_of(values), strict=True))
@@ -155,10 +155,10 @@ def scan_node(
 ) -> list[Symbol]:
     """What is carried after a loop over the slices of `sequences`, and then all the other outputs, stacked."""
     start, counter = _counting(start, step)
-    (graph,), captured = finished(step)
+    (graph,), captured = finish_subgraphs(step)
     carry, save = len(start), building().saving > 0
     attrs = {"body": graph, "carry": carry, "xs": len(sequences), "length": length, "reverse": reverse, "save": save}
-    attrs["rows"] = stacked(graph, carry, length, save)
+    attrs["rows"] = stacked_specs(graph, carry, length, save)
     parts = emit(scan_op, [*start, *sequences, *captured], attrs, len(step.outputs))
     del parts[counter]
     return parts
@@ -174,7 +174,7 @@ def building() -> Builder:
     """The graph being traced. Raises ControlFlowError where there is none."""
     builder = current()
     if builder is None:
-        raise ControlFlowError(located("control flow is traced while a graph is being made"))
+        raise ControlFlowError(locate("control flow is traced while a graph is being made"))
     return builder
 
 
@@ -227,10 +227,10 @@ class Loop(NamedTuple):
         start = self._start(state)
 
         def body(values: list[Any]) -> tuple[list[Any], Any]:
-            after, y = self._stepped(start, values)
+            after, y = self._step(start, values)
             leaves = self._like(start, after)
             kept = [leaf for leaf, static in zip(leaves, start.static, strict=True) if static is None]
-            return [_numbered(leaf, spec) for leaf, spec in zip(kept, start.specs, strict=True)], y
+            return [_cast_number(leaf, spec) for leaf, spec in zip(kept, start.specs, strict=True)], y
 
         return start, Subgraph("body", body, [*start.specs, *self.slices], repeats=True)
 
@@ -242,7 +242,7 @@ class Loop(NamedTuple):
         leaves, structure = tree.flatten(state)
         if not any(map(promotion.is_scalar, leaves)):
             return Operands(state)
-        after = self._tried(Operands(state))
+        after = self._trial_step(Operands(state))
         numbers = [promotion.is_scalar(leaf) for leaf in leaves]
         typed = [
             np.asarray(leaf, _holding(leaf, new)) if number else leaf
@@ -251,17 +251,17 @@ class Loop(NamedTuple):
         still = [number and weak.is_weak(new) for number, new in zip(numbers, after, strict=True)]
         return Operands(tree.unflatten(structure, typed), still)
 
-    def _tried(self, start: Operands) -> list[Any]:
+    def _trial_step(self, start: Operands) -> list[Any]:
         """The leaves of the state after one step, whose nodes are thrown away."""
         after: list[Any] = []
 
         def step(values: list[Any]) -> None:
-            after.extend(self._like(start, self._stepped(start, values)[0]))
+            after.extend(self._like(start, self._step(start, values)[0]))
 
         Subgraph("tried", step, [*start.specs, *self.slices])
         return after
 
-    def _stepped(self, start: Operands, values: list[Any]) -> tuple[Any, Any]:
+    def _step(self, start: Operands, values: list[Any]) -> tuple[Any, Any]:
         count = len(start.nodes)
         return self.step(start.filled(values[:count]), values[count:])
 
@@ -269,14 +269,14 @@ class Loop(NamedTuple):
         leaves, structure = tree.flatten(after)
         if structure != start.structure:
             raise ShapeError(
-                located(
-                    f"{self.name}: the body turns a state laid out as {tree.described(start.structure)} into "
-                    f"{tree.described(structure)}; return the same structure"
+                locate(
+                    f"{self.name}: the body turns a state laid out as {tree.describe(start.structure)} into "
+                    f"{tree.describe(structure)}; return the same structure"
                 )
             )
         for static, leaf in zip(start.static, leaves, strict=True):
             if static is not None and not promotion.is_scalar(static) and leaf != static:
-                raise ShapeError(located(f"{self.name}: the body turns {static!r} into {leaf!r}; only tensors change"))
+                raise ShapeError(locate(f"{self.name}: the body turns {static!r} into {leaf!r}; only tensors change"))
         return leaves
 
 
@@ -285,7 +285,7 @@ def _holding(number: Any, after: Any) -> Any:
     return np.result_type(promotion.scalar_dtype(number, [] if weak.is_weak(after) else [after]), dtype_of(after))
 
 
-def _numbered(leaf: Any, spec: TensorSpec) -> Any:
+def _cast_number(leaf: Any, spec: TensorSpec) -> Any:
     """A Python number of the next state in the dtype that the state has; all else as it is."""
     if not weak.is_weak(leaf) or not np.can_cast(dtype_of(leaf), spec.dtype, "safe"):
         return leaf
@@ -306,7 +306,7 @@ class Tracer:
             all(map(weak.is_weak, values)) for values in zip(*(subgraph.values for subgraph in traced), strict=False)
         ]
         _agree(traced)
-        graphs, captured = finished(*traced)
+        graphs, captured = finish_subgraphs(*traced)
         sources = [*nodes_of([reshape(astype(index, np.int64), ())]), *arguments.nodes, *captured]
         parts = emit(switch_op, sources, {"branches": tuple(graphs)}, len(traced[0].outputs))
         weakened = [_weak(result) if number else result for result, number in zip(parts, numbers, strict=True)]
@@ -324,13 +324,13 @@ class Tracer:
     def scan(self, body: Body, state: Any, xs: Any, length: Size, reverse: bool) -> tuple[Any, Any]:
         """A scan node. Raises ShapeError when the body changes the structure or specs of the state."""
         sequences = Operands(xs)
-        return scanned(*traced_scan(callee(body), state, sequences), sequences, length, reverse)
+        return append_scan(*traced_scan(callee(body), state, sequences), sequences, length, reverse)
 
     callee = staticmethod(callee)
 
     def ruled(self, values: Sequence[Any], inputs: Sequence[Any], state: Any, pull: Pull) -> list[Any]:
         """The values, with a gradient rule of the user's own, which reads the state beside the cotangents."""
-        if capture.paused() > building().paused:
+        if capture.pause_depth() > building().paused:
             return list(values)
         rule = OwnRule(values, len(inputs), state, pull)
         with reading_all():  # where forward has changed an input, it is a value now
@@ -344,7 +344,7 @@ def traced_scan(body: Body, state: Any, sequences: Operands) -> tuple[Operands, 
     return Loop("scan", lambda state, x: body(state, sequences.filled(x)), slices).trace(state)
 
 
-def scanned(start: Operands, step: Subgraph, sequences: Operands, length: Size, reverse: bool) -> tuple[Any, Any]:
+def append_scan(start: Operands, step: Subgraph, sequences: Operands, length: Size, reverse: bool) -> tuple[Any, Any]:
     """A scan node of a traced body: the state after it, and its ys."""
     parts = scan_node(start.nodes, sequences.nodes, step, length, reverse)
     after, ys = tree.unflatten(step.structure, parts)
@@ -392,17 +392,21 @@ def _agree(branches: Sequence[Subgraph]) -> None:
     for branch in branches:
         if branch.structure != first.structure:
             raise ShapeError(
-                located(f"switch: branches return {first.structure} and {branch.structure}; return the same from each")
+                locate(f"switch: branches return {first.structure} and {branch.structure}; return the same from each")
             )
     for i, values in enumerate(zip(*(branch.values for branch in branches), strict=True)):
         common = np.result_type(*map(dtype_of, values)) if all(map(weak.is_weak, values)) else None
         for branch in branches:
             if promotion.is_scalar(branch.values[i]):
-                number = np.asarray(branch.values[i], common) if common else promotion.typed(branch.values[i], values)
+                number = (
+                    np.asarray(branch.values[i], common)
+                    if common
+                    else promotion.weak_to_array(branch.values[i], values)
+                )
                 branch.outputs[i] = branch.builder.constant(number)
     for branch in branches:
         if branch.specs != first.specs:
-            raise ShapeError(located(f"switch: branches return {first.specs} and {branch.specs}; make them the same"))
+            raise ShapeError(locate(f"switch: branches return {first.specs} and {branch.specs}; make them the same"))
 
 
 def _tracer(*deciding: Any) -> Tracer | None:
@@ -433,6 +437,6 @@ def _returning(number: int, specs: Sequence[TensorSpec]) -> Graph:
     return builder.finish([inputs[number]])
 
 
-def chosen_by(index: Symbol) -> Any:
+def choice_test(index: Symbol) -> Any:
     """The test of a choice, by the index of its switch."""
     return astype(index, np.bool_)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphs.builder import Builder
-from graphs.errors import NotDifferentiableError, located
+from graphs.errors import NotDifferentiableError, locate
 from graphs.ir import Graph, Node, ancestors
 from graphs.ops.control import ruled_op, scan_op, switch_op, while_gradient_op, while_op
 from graphs.ops.creation import zeros, zeros_like
@@ -27,20 +27,20 @@ from graphs.ops.elementwise import add, greater, less_equal, logical_not, logica
 from graphs.ops.movement import concat, expand_dims, identity
 from graphs.ops.reductions import any as any_op
 from graphs.spec import TensorSpec
-from static.rebuild import replaced
+from static.rebuild import replace_nodes
 from static.trace.control import (
     Operands,
     Subgraph,
     Tracer,
-    appended,
+    append_graph,
+    append_scan,
     building,
     choice,
-    chosen_by,
+    choice_test,
     emit,
-    finished,
+    finish_subgraphs,
     nodes_of,
     part_of,
-    scanned,
     traced_scan,
 )
 from static.trace.differentiate import Cotangent, OpCall, Partial, Reach, graphs_in, joint_rules, recording
@@ -52,19 +52,19 @@ Traced = TypeVar("Traced")
 
 def inline(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
     """Append the nodes of a graph, without effects, to the one being traced, on these inputs; returns its outputs."""
-    return appended(silenced(graph), values)
+    return append_graph(without_effects(graph), values)
 
 
-def silenced(graph: Graph) -> Graph:
+def without_effects(graph: Graph) -> Graph:
     """The graph without its effects: what a gradient computes again is not shown a second time."""
     if not graph.effects:
         return graph
-    instead = {node: _silenced(node) for node in graph.effects if not node.op.effect}
+    instead = {node: _silence_node(node) for node in graph.effects if not node.op.effect}
     nodes = [node for node in graph.nodes if not node.op.effect]
-    return replaced(Graph(graph.name, graph.inputs, nodes, graph.outputs), instead)
+    return replace_nodes(Graph(graph.name, graph.inputs, nodes, graph.outputs), instead)
 
 
-def _silenced(node: Node) -> Node:
+def _silence_node(node: Node) -> Node:
     attrs = {key: _without_effects(value) for key, value in node.attrs.items()}
     return Node.of(node.op, node.inputs, attrs, node.source)
 
@@ -72,10 +72,10 @@ def _silenced(node: Node) -> Node:
 def _without_effects(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple([_without_effects(part) for part in value])
-    return silenced(value) if isinstance(value, Graph) else value
+    return without_effects(value) if isinstance(value, Graph) else value
 
 
-def pulled(
+def pull_graph(
     graph: Graph,
     values: Sequence[Any],
     cotangents: Sequence[Any],
@@ -87,7 +87,7 @@ def pulled(
     `cotangents` has one, or None, for each output; `results` are the values of the first outputs, where they are known.
     """
     builder = building()
-    marked = [_marked(builder, value) for value in values]
+    marked = [_mark_value(builder, value) for value in values]
     variables = [value for value, want in zip(marked, wanted, strict=True) if want]
     with recording(builder, variables) as pullback:
         outputs = inline(graph, marked)
@@ -97,7 +97,7 @@ def pulled(
     return pullback(outputs, cotangents, computed)
 
 
-def filled(cotangents: Sequence[Cotangent], values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
+def fill_cotangents(cotangents: Sequence[Cotangent], values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
     """The cotangents of the wanted inputs of a graph, zeros where nothing reaches one."""
     variables = [value for value, want in zip(values, wanted, strict=True) if want]
     return [
@@ -111,11 +111,11 @@ def _is_partial(cotangent: Cotangent) -> bool:
     return cotangent.value is None or cotangent.reach is not None
 
 
-def _marked(builder: Builder, value: Any) -> Symbol:
+def _mark_value(builder: Builder, value: Any) -> Symbol:
     return Symbol(builder, builder.append(identity, nodes_of([value]), {}))
 
 
-def _given(call: OpCall, first: int, count: int) -> list[Any]:
+def _given_cotangents(call: OpCall, first: int, count: int) -> list[Any]:
     """The cotangents of some parts, None where there is none."""
     return [call.cotangents.get(i) for i in range(first, first + count)]
 
@@ -130,7 +130,7 @@ def _there(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if value is not None]
 
 
-def _placed(values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
+def _place_values(values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
     """Values in the places that are not None or False, None in the others."""
     rest = iter(values)
     return [None if place is None or place is False else next(rest) for place in places]
@@ -142,7 +142,7 @@ def _split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
     return [*(list(islice(rest, count)) for count in counts), list(rest)]
 
 
-def _added(held: Sequence[Any], more: Sequence[Any]) -> list[Any]:
+def _add_cotangents(held: Sequence[Any], more: Sequence[Any]) -> list[Any]:
     """Sums one by one; where there is nothing more (None), what was held."""
     return [a if b is None else add(a, b) for a, b in zip(held, more, strict=True)]
 
@@ -153,27 +153,30 @@ def _switch_rule(call: OpCall) -> list[Any]:
         return _choice_rule(call)
     index, *operands = call.inputs
     branches: tuple[Graph, ...] = call.attrs["branches"]
-    parts = {i: _known(reach.flag()) for i, reach in call.parts.items() if reach is not None}
-    of_results = [Cotangent(g, parts.get(i)) for i, g in enumerate(_given(call, 0, len(branches[0].outputs)))]
+    parts = {i: _certain_reach(reach.flag()) for i, reach in call.parts.items() if reach is not None}
+    of_results = [
+        Cotangent(g, parts.get(i)) for i, g in enumerate(_given_cotangents(call, 0, len(branches[0].outputs)))
+    ]
     wanted = call.wanted[1:]
     traced, by_branch = [], []
     for number, graph in enumerate(branches):
         reaching: list[Cotangent] = []
-        pull = partial(pulled, graph, operands, of_results, wanted)
+        pull = partial(pull_graph, graph, operands, of_results, wanted)
         traced.append(Subgraph(f"branch{number}", lambda _, pull=pull, reaching=reaching: reaching.extend(pull()), []))  # type: ignore[misc]
         by_branch.append(reaching)
     is_told = [_needs_run(ones) for ones in zip(*by_branch, strict=True)]
     for branch, reaching in zip(traced, by_branch, strict=True):
-        branch.give(lambda reaching=reaching: [*filled(reaching, operands, wanted), *_flags_of(reaching, is_told)])  # type: ignore[misc]
-    graphs, captured = finished(*traced)
+        cotangents_of = partial(fill_cotangents, reaching, operands, wanted)
+        branch.give(lambda filled=cotangents_of, at=reaching: [*filled(), *_flags_of(at, is_told)])  # type: ignore[misc]
+    graphs, captured = finish_subgraphs(*traced)
     results = emit(switch_op, [*nodes_of([index]), *captured], {"branches": tuple(graphs)}, len(traced[0].outputs))
     cotangents, told = _split(results, len(is_told))
-    flags = _placed(told, is_told)
+    flags = _place_values(told, is_told)
     reaches = [
-        _known(flag) if flag is not None else _by_branch(index, ones)
+        _certain_reach(flag) if flag is not None else _by_branch(index, ones)
         for flag, ones in zip(flags, zip(*by_branch, strict=True), strict=True)
     ]
-    return [None, *_placed([Cotangent(g, r) for g, r in zip(cotangents, reaches, strict=True)], wanted)]
+    return [None, *_place_values([Cotangent(g, r) for g, r in zip(cotangents, reaches, strict=True)], wanted)]
 
 
 def _needs_run(cotangents: Sequence[Cotangent]) -> bool:
@@ -189,7 +192,7 @@ def _by_branch(index: Symbol, cotangents: Sequence[Cotangent]) -> Reach:
     if all(is_read):
         return None
     if not any(is_read):
-        return _known(np.asarray(False))
+        return _certain_reach(np.asarray(False))
     return Partial(lambda: greater(index, 0) if is_read[1] else less_equal(index, 0), (index.node, is_read[1]))
 
 
@@ -197,13 +200,13 @@ def _flags_of(cotangents: Sequence[Cotangent], asked: Sequence[bool]) -> list[An
     return _flags([cotangent for cotangent, is_asked in zip(cotangents, asked, strict=True) if is_asked])
 
 
-def _known(reach: Any) -> Reach:
+def _certain_reach(reach: Any) -> Reach:
     return None if reach is None else Partial(lambda: reach)
 
 
 def _choice_rule(call: OpCall) -> list[Any]:
     """The cotangent goes to what was chosen."""
-    g, test = call.cotangents[0], chosen_by(call.inputs[0])
+    g, test = call.cotangents[0], choice_test(call.inputs[0])
     _, then, otherwise = call.wanted
     if_then = Partial(lambda: test, (call.inputs[0].node, True))
     if_not = Partial(lambda: logical_not(test), (call.inputs[0].node, False))
@@ -219,38 +222,38 @@ def _scan_rule(call: OpCall) -> list[Any]:
     _, wanted_xs, wanted_outer = _split(call.wanted, carry, attrs["xs"])
     specs, ys = [output.spec for output in body.outputs], len(body.outputs) - carry
     floats = [spec.is_float for spec in specs[:carry]]
-    of_state = _zeros_for(specs[:carry], _given(call, 0, carry))
-    of_ys = _given(call, carry, ys)
+    of_state = _zeros_for(specs[:carry], _given_cotangents(call, 0, carry))
+    of_ys = _given_cotangents(call, carry, ys)
     # What was saved for a gradient is itself read by that gradient, and so has a cotangent at second order.
-    of_saved = _given(call, carry + ys, carry)
+    of_saved = _given_cotangents(call, carry + ys, carry)
     partly: list[Cotangent] = []
     marks = Marks(call, carry)
 
     def step(state: Any, x: Any) -> Any:
         (of_after, of_outer, marked), (before, after, slices, of_y, of_before) = state, x
-        cotangents = [*_placed(_with(of_after, marked, marks), of_state), *_placed(of_y, of_ys)]
+        cotangents = [*_place_values(_with_marks(of_after, marked, marks), of_state), *_place_values(of_y, of_ys)]
         values, all_wanted = [*before, *slices, *outer], [*floats, *wanted_xs, *wanted_outer]
-        partly[:] = pulled(body, values, cotangents, all_wanted, after)
-        reaching = filled(partly, values, all_wanted)
+        partly[:] = pull_graph(body, values, cotangents, all_wanted, after)
+        reaching = fill_cotangents(partly, values, all_wanted)
         into, of_slices, more = _split(reaching, sum(floats), sum(wanted_xs))
-        read = [g for g, is_float in zip(_placed(of_before, of_saved), floats, strict=True) if is_float]
-        marks_before = _merged(_flags(marks.of_marked(partly)), marks.saved)
-        return (_added(into, read), _added(of_outer, more), marks_before), of_slices
+        read = [g for g, is_float in zip(_place_values(of_before, of_saved), floats, strict=True) if is_float]
+        marks_before = _merge_flags(_flags(marks.values_with_mark(partly)), marks.saved)
+        return (_add_cotangents(into, read), _add_cotangents(of_outer, more), marks_before), of_slices
 
     saved = [part_of(call.out, carry + ys + i) for i in range(carry)]
     sums = [zeros_like(value) for value, want in zip(outer, wanted_outer, strict=True) if want]
-    steps = Operands((saved, _shifted(call, saved), xs, _there(of_ys), _there(of_saved)))
+    steps = Operands((saved, _shift_states(call, saved), xs, _there(of_ys), _there(of_saved)))
     start, traced = _steady(marks, partly, lambda: traced_scan(step, (_there(of_state), sums, marks.ends), steps))
-    (of_start, of_outer, marked), of_xs = scanned(start, traced, steps, attrs["length"], not attrs["reverse"])
+    (of_start, of_outer, marked), of_xs = append_scan(start, traced, steps, attrs["length"], not attrs["reverse"])
     makes_a_step = isinstance(attrs["length"], int) and attrs["length"] > 0
     is_read = zip(marks.reads(body.inputs[carry:], call.wanted[carry:]), partly[sum(floats) :], strict=True)
     others = [makes_a_step and always and not _is_partial(cotangent) for always, cotangent in is_read]
-    reaches = _reaches(marks, marked, others, cached(lambda: _reached_by_scan(call, saved)))
+    reaches = _reaches(marks, marked, others, cached(lambda: _scan_reach(call, saved)))
     told = [Cotangent(g, reach) for g, reach in zip([*of_start, *of_xs, *of_outer], reaches, strict=True)]
-    return _placed(told, [*floats, *wanted_xs, *wanted_outer])
+    return _place_values(told, [*floats, *wanted_xs, *wanted_outer])
 
 
-def _reached_by_scan(call: OpCall, saved: Sequence[Any]) -> list[Any]:
+def _scan_reach(call: OpCall, saved: Sequence[Any]) -> list[Any]:
     """Whether some step reads each input that wants a cotangent: bools that go through the steps as cotangents do."""
     attrs, carry, body = call.attrs, call.attrs["carry"], call.attrs["body"]
     _, xs, outer = _split(call.inputs, carry, attrs["xs"])
@@ -262,10 +265,10 @@ def _reached_by_scan(call: OpCall, saved: Sequence[Any]) -> list[Any]:
 
     def step(state: Any, x: Any) -> Any:
         (of_after, of_outer), (before, slices) = state, x
-        seeds = _seeds(body, [*_placed(of_after, floats[:carry]), *ends[carry:]])
-        flags = _flags(pulled(body, [*before, *slices, *outer], seeds, wanted))
+        seeds = _seeds(body, [*_place_values(of_after, floats[:carry]), *ends[carry:]])
+        flags = _flags(pull_graph(body, [*before, *slices, *outer], seeds, wanted))
         into, read, more = _split(flags, count, of_xs)
-        return (_merged(into, of_saved), _merged(of_outer, more)), read
+        return (_merge_flags(into, of_saved), _merge_flags(of_outer, more)), read
 
     start = [end for end, is_float in zip(ends[:carry], floats, strict=False) if is_float]
     never = [np.asarray(False)] * (sum(wanted) - count - of_xs)
@@ -273,7 +276,7 @@ def _reached_by_scan(call: OpCall, saved: Sequence[Any]) -> list[Any]:
     return [*into, *(any_op(is_read) for is_read in read), *more]
 
 
-def _shifted(call: OpCall, saved: Sequence[Any]) -> list[Any]:
+def _shift_states(call: OpCall, saved: Sequence[Any]) -> list[Any]:
     """The states after each step of a scan: those before the next, and the last; none where their number is open."""
     if building().general or not isinstance(call.attrs["length"], int) or not call.attrs["length"]:
         return []
@@ -288,7 +291,7 @@ def _while_rule(call: OpCall) -> list[Any]:
     carry, body = call.attrs["carry"], call.attrs["body"]
     specs = [output.spec for output in body.outputs]
     floats, wanted_outer = [spec.is_float for spec in specs], call.wanted[carry:]
-    of_state = _zeros_for(specs, _given(call, 0, carry))
+    of_state = _zeros_for(specs, _given_cotangents(call, 0, carry))
     outer = call.inputs[carry:]
     sums = [zeros_like(v) for v, want in zip(outer, wanted_outer, strict=True) if want]
     marks = Marks(call, carry)
@@ -297,23 +300,23 @@ def _while_rule(call: OpCall) -> list[Any]:
     def step(values: list[Any]) -> list[Any]:
         of_after, of_outer, marked, before = _split(values, sum(floats), len(sums), sum(marks.is_marked))
         all_wanted = [*floats, *wanted_outer]
-        partly[:] = pulled(body, before, _placed(_with(of_after, marked, marks), of_state), all_wanted)
-        into, more = _split(filled(partly, before, all_wanted), sum(floats))
-        return [*into, *_added(of_outer, more), *_flags(marks.of_marked(partly))]
+        partly[:] = pull_graph(body, before, _place_values(_with_marks(of_after, marked, marks), of_state), all_wanted)
+        into, more = _split(fill_cotangents(partly, before, all_wanted), sum(floats))
+        return [*into, *_add_cotangents(of_outer, more), *_flags(marks.values_with_mark(partly))]
 
-    def traced() -> tuple[list[Any], Subgraph]:
+    def trace_step() -> tuple[list[Any], Subgraph]:
         start = [*_there(of_state), *sums, *marks.ends]
         return start, Subgraph("step", step, [node.spec for node in nodes_of([*start, *call.inputs])])
 
-    carried_back = _through(part_of(call.out, carry), *_steady(marks, partly, traced), outer, reverse=True)
+    carried_back = _through(part_of(call.out, carry), *_steady(marks, partly, trace_step), outer, reverse=True)
     of_start, of_outer, marked = _split(carried_back, sum(floats), len(sums))
     others = [False] * len(sums)  # there may be no round at all
-    reaches = _reaches(marks, marked, others, cached(lambda: _reached_by_while(call)))
+    reaches = _reaches(marks, marked, others, cached(lambda: _while_reach(call)))
     told = [Cotangent(g, reach) for g, reach in zip([*of_start, *of_outer], reaches, strict=True)]
-    return _placed(told, [*floats, *wanted_outer])
+    return _place_values(told, [*floats, *wanted_outer])
 
 
-def _reached_by_while(call: OpCall) -> list[Any]:
+def _while_reach(call: OpCall) -> list[Any]:
     """Whether some round reads each input that wants a cotangent: bools that go through the saved states."""
     carry, body = call.attrs["carry"], call.attrs["body"]
     floats = [output.spec.is_float for output in body.outputs]
@@ -322,8 +325,8 @@ def _reached_by_while(call: OpCall) -> list[Any]:
 
     def step(values: list[Any]) -> list[Any]:
         of_after, of_outer, before = _split(values, count, sum(wanted) - count)
-        flags = _flags(pulled(body, before, _seeds(body, _placed(of_after, floats)), wanted))
-        return [*flags[:count], *_merged(of_outer, flags[count:])]
+        flags = _flags(pull_graph(body, before, _seeds(body, _place_values(of_after, floats)), wanted))
+        return [*flags[:count], *_merge_flags(of_outer, flags[count:])]
 
     traced = Subgraph("reached", step, [node.spec for node in nodes_of([*start, *call.inputs])])
     return _through(part_of(call.out, carry), start, traced, call.inputs[carry:], reverse=True)
@@ -337,7 +340,7 @@ def _reaches(
     Of `marked` floats that is what the marks are before the loop; of those that have one for certain nobody asks, and
     of the rest `reached()` tells.
     """
-    flags = _placed(marked, marks.is_marked)
+    flags = _place_values(marked, marks.is_marked)
     states = zip(marks.is_certain, flags, strict=True)
     asked = [(is_certain, flag) for is_certain, flag in states] + [(is_certain, None) for is_certain in others]
     return [
@@ -354,16 +357,18 @@ def _steady(marks: Marks, before: Sequence[Cotangent], traced: Callable[[], Trac
     return result
 
 
-def _with(cotangents: Sequence[Any], marked: Sequence[Any], marks: Marks) -> list[Any]:
+def _with_marks(cotangents: Sequence[Any], marked: Sequence[Any], marks: Marks) -> list[Any]:
     """The cotangents with where they are there, of those that have a mark."""
-    flags = _placed(marked, marks.is_marked)
-    return [Cotangent(g, _known(flag)) for g, flag in zip(cotangents, flags, strict=True)]
+    flags = _place_values(marked, marks.is_marked)
+    return [Cotangent(g, _certain_reach(flag)) for g, flag in zip(cotangents, flags, strict=True)]
 
 
 def _seeds(body: Graph, reached: Sequence[Any]) -> list[Any]:
     """Cotangents of the outputs of a round of which only matters whether they are there."""
     outputs = zip(body.outputs, reached, strict=True)
-    return [None if end is None else Cotangent(zeros(o.spec.shape, o.spec.dtype), _known(end)) for o, end in outputs]
+    return [
+        None if end is None else Cotangent(zeros(o.spec.shape, o.spec.dtype), _certain_reach(end)) for o, end in outputs
+    ]
 
 
 def _flags(cotangents: Sequence[Cotangent]) -> list[Any]:
@@ -374,7 +379,7 @@ def _flags(cotangents: Sequence[Cotangent]) -> list[Any]:
     ]
 
 
-def _merged(held: Sequence[Any], more: Sequence[Any]) -> list[Any]:
+def _merge_flags(held: Sequence[Any], more: Sequence[Any]) -> list[Any]:
     return [logical_or(flag, other) for flag, other in zip(held, more, strict=True)]
 
 
@@ -384,11 +389,11 @@ def _while_gradient_rule(call: OpCall) -> list[Any]:
     if any(want for i, want in enumerate(call.wanted) if not 1 <= i <= count):
         rule = "while_loop: its gradient has no gradient in a graph"
         message = f"{rule}; use scan, or give the loop a limit, or run it in the dynamic engine"
-        raise NotDifferentiableError(located(message, building().line))
+        raise NotDifferentiableError(locate(message, building().line))
     history, *values = call.inputs
     carried, outer = values[:count], values[count:]
     floats = [output.spec.is_float for output in graph.outputs]  # the others are marks
-    start = _there(_zeros_for([output.spec for output in graph.outputs], _given(call, 0, count)))
+    start = _there(_zeros_for([output.spec for output in graph.outputs], _given_cotangents(call, 0, count)))
 
     def step(values: list[Any]) -> list[Any]:
         cotangents, held = values[: len(start)], values[len(start) :]
@@ -396,17 +401,17 @@ def _while_gradient_rule(call: OpCall) -> list[Any]:
             zeros_like(v) if is_float else np.asarray(True) for v, is_float in zip(carried, floats, strict=True)
         ]
         inputs, wanted = [*anywhere, *held], [*floats, *(False for _ in held)]
-        return filled(pulled(graph, inputs, _placed(cotangents, floats), wanted), inputs, wanted)
+        return fill_cotangents(pull_graph(graph, inputs, _place_values(cotangents, floats), wanted), inputs, wanted)
 
     kept = [node for i, node in enumerate(graph.inputs) if i >= count or floats[i]]
     traced = Subgraph("step", step, [node.spec for node in kept])
     carried_back = _through(history, start, traced, outer, reverse=not call.attrs["reverse"])
-    return [None, *_placed(carried_back, floats), *(None for _ in outer)]
+    return [None, *_place_values(carried_back, floats), *(None for _ in outer)]
 
 
 def _through(history: Symbol, start: Sequence[Any], step: Subgraph, outer: Sequence[Any], reverse: bool) -> list[Any]:
     """A node that carries cotangents through the states a loop has saved; `step` captures nothing."""
-    (graph,), _ = finished(step)
+    (graph,), _ = finish_subgraphs(step)
     attrs = {"step": graph, "carry": len(start), "reverse": reverse}
     return emit(while_gradient_op, nodes_of([history, *start, *outer]), attrs, len(start))
 
@@ -454,14 +459,14 @@ class Marks:
     @property
     def ends(self) -> list[Any]:
         """The marks at the end of the loop."""
-        return self.of_marked(self._ends)
+        return self.values_with_mark(self._ends)
 
     @property
     def saved(self) -> list[Any]:
         """Whether what was saved of each float with a mark has a cotangent."""
-        return self.of_marked(self._saved)
+        return self.values_with_mark(self._saved)
 
-    def of_marked(self, values: Iterable[Any]) -> list[Any]:
+    def values_with_mark(self, values: Iterable[Any]) -> list[Any]:
         """Of one value for each float, or for these and more, those of floats with a mark."""
         return [value for value, is_marked in zip(values, self.is_marked, strict=False) if is_marked]
 

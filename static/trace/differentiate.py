@@ -19,7 +19,7 @@ import numpy as np
 from graphs import reverse, tree
 from graphs.builder import Builder
 from graphs.dims import Size
-from graphs.errors import NotDifferentiableError, located
+from graphs.errors import NotDifferentiableError, locate
 from graphs.ir import GradientLine, Graph, Node
 from graphs.op import Attrs, RuleTable
 from graphs.ops.control import switch_op
@@ -35,7 +35,7 @@ from static.trace.symbol import Symbol, callee
 from static.trace.tracing import check_readable, current, is_choice, is_tensor, node_of, of_kind, reading_all
 
 
-def recorded(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:
+def record_trace(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:
     """Trace `f(*args)`; its outputs, and what pulls cotangents back to the arguments in `positions`.
 
     What `graphs.transforms` is made of.
@@ -70,16 +70,16 @@ def gradients(_: Symbol, outputs: Sequence[Any], inputs: Sequence[Any], seeds: A
     Raises NotDifferentiableError where the outputs do not depend on one, unless that `may_be_none`.
     """
     cotangents = [None] * len(outputs) if seeds is None else seeds if isinstance(seeds, (list, tuple)) else [seeds]
-    reaching = pulled(outputs, cotangents, inputs)
+    reaching = pull_cotangents(outputs, cotangents, inputs)
     if not may_be_none and any(gradient is None for gradient in reaching):
-        raise NotDifferentiableError(located("an input of grad has no part in the outputs; give allow_unused=True"))
+        raise NotDifferentiableError(locate("an input of grad has no part in the outputs; give allow_unused=True"))
     return tuple(reaching)
 
 
 Symbol.gradients = gradients  # type: ignore[attr-defined]
 
 
-def pulled(outputs: Sequence[Any], seeds: Sequence[Any], inputs: Sequence[Any], start: int = 0) -> list[Any]:
+def pull_cotangents(outputs: Sequence[Any], seeds: Sequence[Any], inputs: Sequence[Any], start: int = 0) -> list[Any]:
     """What reaches each input from the outputs, through the nodes from number `start` on; None for nothing."""
     builder = _builder()
     check_readable(outputs)
@@ -93,7 +93,7 @@ def pulled(outputs: Sequence[Any], seeds: Sequence[Any], inputs: Sequence[Any], 
 def _builder() -> Builder:
     builder = current()
     if builder is None:
-        raise NotDifferentiableError(located("a pullback was used after its trace had ended; call it inside the trace"))
+        raise NotDifferentiableError(locate("a pullback was used after its trace had ended; call it inside the trace"))
     return builder
 
 
@@ -114,7 +114,7 @@ def _tensor(leaf: Any) -> Any:
 def check_floating(dtype: np.dtype[Any]) -> None:
     """Raise NotDifferentiableError unless values of this dtype have gradients."""
     if dtype.kind != "f":
-        raise NotDifferentiableError(located(f"gradient with respect to {dtype} values; convert them to a float"))
+        raise NotDifferentiableError(locate(f"gradient with respect to {dtype} values; convert them to a float"))
 
 
 def _seed(output: Any, cotangent: Any) -> Symbol:
@@ -168,10 +168,10 @@ def pull_back(
     Rules read the values of nodes that are `computed` from those nodes.
     """
     with clock.phase("differentiate"):
-        return _pulled_back(builder, start, variables, outputs, seeds, computed)
+        return _pull_variables(builder, start, variables, outputs, seeds, computed)
 
 
-def _pulled_back(
+def _pull_variables(
     builder: Builder,
     start: int,
     variables: Sequence[Symbol],
@@ -182,7 +182,7 @@ def _pulled_back(
     sources = {v.node for v in variables}
     active = _active(builder.nodes[start:], sources)
     cotangents: dict[Node, Any] = {}
-    reached = Reached()
+    reached = CotangentReach()
     for output, seed in zip(outputs, seeds, strict=True):
         cotangent, reach = seed if isinstance(seed, Cotangent) else (seed, None)
         if isinstance(output, Symbol) and output.node in active and cotangent is not None:
@@ -223,7 +223,7 @@ class _Pull(NamedTuple):
     builder: Builder
     active: set[Node]
     computed: Known
-    reached: Reached
+    reached: CotangentReach
 
     def back(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
         """The inputs that want a cotangent, each with its contribution."""
@@ -247,7 +247,7 @@ class _Pull(NamedTuple):
         """The contributions, made in a branch that is taken where a tape would make them; zeros elsewhere."""
         sources: list[Node] = []
 
-        def applied() -> list[Any]:
+        def apply() -> list[Any]:
             pairs = list(contributions)
             sources[:] = [source for source, _ in pairs]
             return [g for _, g in pairs]
@@ -255,7 +255,7 @@ class _Pull(NamedTuple):
         def zeros() -> list[Any]:
             return [zeros_like(Symbol(self.builder, source)) for source in sources]
 
-        made = Tracer().switch(logical_not(reach.flag()), (applied, zeros), ())
+        made = Tracer().switch(logical_not(reach.flag()), (apply, zeros), ())
         return zip(sources, made, strict=True)
 
     def _contributions(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
@@ -345,7 +345,7 @@ def both(first: Reach, second: Reach) -> Reach:
     return Partial(lambda: logical_and(first.flag(), second.flag()))
 
 
-class Reached:
+class CotangentReach:
     """Where the nodes of a graph have cotangents, as far as these have been carried back."""
 
     def __init__(self) -> None:

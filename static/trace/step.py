@@ -18,7 +18,7 @@ from graphs.blocks import Block, enter
 from graphs.builder import Builder
 from graphs.dims import Dim
 from graphs.dispatch import execute
-from graphs.errors import ControlFlowError, located
+from graphs.errors import ControlFlowError, locate
 from graphs.ir import Node
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, of_kind
@@ -133,7 +133,7 @@ class StepTrace:
         """`tensor(data)` of numbers some of which are symbols: their values without history; None where none is."""
         if not any(isinstance(leaf, Symbol) for leaf in tree.leaves(data)):
             return None
-        values = ops.stop_gradient(_stacked(data))
+        values = ops.stop_gradient(_stack_rows(data))
         return self.variable(values if dtype is None else values.to(dtype))
 
     def checkpoint(self, call: Any) -> Any:
@@ -143,7 +143,7 @@ class StepTrace:
     def step(self, optimizer: Any, _: Any) -> Any:
         """`optimizer.step(closure)`. Raises ControlFlowError: only a training step has updates."""
         raise ControlFlowError(
-            located(f"{type(optimizer).__name__}.step is called in a function that is traced; use static.trace_step")
+            locate(f"{type(optimizer).__name__}.step is called in a function that is traced; use static.trace_step")
         )
 
     def zero_grad(self, optimizer: Any) -> None:
@@ -166,7 +166,7 @@ class stepping(Block):  # noqa: N801
 
 
 @contextmanager
-def placed(places: Sequence[Place], values: Mapping[str, Any]) -> Iterator[None]:
+def place_values(places: Sequence[Place], values: Mapping[str, Any]) -> Iterator[None]:
     """Inside, other values stand where some tensors do."""
     chosen = [(space, key, values[name]) for space, key, name in places if name in values]
     before = [(space, key, at(space, key)) for space, key, _ in chosen]
@@ -188,7 +188,7 @@ def _rebound(symbol: Symbol, value: Any) -> Symbol:
     """A symbol of a tensor, with another value. Raises ControlFlowError in a branch or a loop of the graph."""
     if current() is not symbol.builder:
         raise ControlFlowError(
-            located(
+            locate(
                 "a parameter changes where only the run knows whether that is reached; change it in any case, by "
                 "torch.where(condition, new, parameter)"
             )
@@ -207,8 +207,8 @@ def _part_of(whole: Symbol, key: Any) -> Symbol:
     return part
 
 
-def _stacked(data: Any) -> Any:
-    return ops.stack([_stacked(row) for row in data]) if isinstance(data, (list, tuple)) else ops.asarray(data)
+def _stack_rows(data: Any) -> Any:
+    return ops.stack([_stack_rows(row) for row in data]) if isinstance(data, (list, tuple)) else ops.asarray(data)
 
 
 class _Constants:

@@ -23,7 +23,7 @@ from graphs import capture, ops, promotion, surface
 from graphs.blocks import Block, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.dims import Shape, Size
-from graphs.errors import ControlFlowError, located
+from graphs.errors import ControlFlowError, locate
 from graphs.frontends.torch.methods import Count, TorchMethods
 from graphs.ir import Node
 from graphs.op import Op
@@ -78,14 +78,14 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return Count(count, shape) if isinstance(count, int) else count
 
     def __repr__(self) -> str:
-        if unconverted() and sys.gettrace() is None:  # a debugger may show it
-            raise self._unknown("a text", "print it after the run, as an output")
+        if unconverted_reason() and sys.gettrace() is None:  # a debugger may show it
+            raise self._unknown_value_error("a text", "print it after the run, as an output")
         return f"Symbol({self.node.spec})"
 
     def __bool__(self) -> bool:
         if (value := self._constant()) is not None:
             return bool(value)
-        raise self._unknown(
+        raise self._unknown_value_error(
             "a Python `if` or `while`, `and` or `or`",
             "choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
             "graphs.while_loop or graphs.scan",
@@ -96,22 +96,22 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         if (value := self._constant()) is not None:
             return float(value)
         if surface.is_stored():
-            raise self._unknown("an element of a NumPy array", surface.REMEDY)
-        raise self._unknown("float()", "keep it a tensor")
+            raise self._unknown_value_error("an element of a NumPy array", surface.REMEDY)
+        raise self._unknown_value_error("float()", "keep it a tensor")
 
     def __int__(self) -> int:
         if (value := self._constant()) is not None:
             return int(value)
         if surface.is_stored():
-            raise self._unknown("an element of a NumPy array", surface.REMEDY)
-        raise self._unknown("int()", "keep it a tensor, or pass the number as a static argument")
+            raise self._unknown_value_error("an element of a NumPy array", surface.REMEDY)
+        raise self._unknown_value_error("int()", "keep it a tensor, or pass the number as a static argument")
 
     __trunc__ = __int__
 
     def __index__(self) -> int:
         if (value := self._constant()) is not None:
             return value.__index__()
-        raise self._unknown(
+        raise self._unknown_value_error(
             "an index or range()",
             "use graphs.take, graphs.fori_loop, or pass the number as a static argument",
         )
@@ -119,14 +119,16 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
         if (value := self._constant()) is not None:
             return value
-        raise self._unknown("a NumPy array", "use the functions in graphs")
+        raise self._unknown_value_error("a NumPy array", "use the functions in graphs")
 
     def __hash__(self) -> int:
-        raise self._unknown("a set, the key of a dict, or `in` one of them", "compare it with == and use graphs.where")
+        raise self._unknown_value_error(
+            "a set, the key of a dict, or `in` one of them", "compare it with == and use graphs.where"
+        )
 
     def __format__(self, spec: str) -> str:
         if spec:
-            raise self._unknown(f"the format {spec!r}", "print it after the run, as an output")
+            raise self._unknown_value_error(f"the format {spec!r}", "print it after the run, as an output")
         return repr(self)
 
     def item(self) -> Any:
@@ -135,14 +137,14 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         Raises ControlFlowError outside of one.
         """
         if capture.step_trace() is None:
-            raise self._unknown("item()", "keep it a tensor")
+            raise self._unknown_value_error("item()", "keep it a tensor")
         value = self._constant()
         return ops.reshape(self, ()) if value is None else value.item()
 
     def tolist(self) -> Any:
         """The elements in nested lists, symbols as those of `item`. Raises as that."""
         if capture.step_trace() is None:
-            raise self._unknown("item()", "keep it a tensor")
+            raise self._unknown_value_error("item()", "keep it a tensor")
         value = self._constant()
         if value is not None:
             return value.tolist()
@@ -152,7 +154,7 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         """The value, where it follows from constants in the trace of a step. Raises ControlFlowError elsewhere."""
         if (value := self._constant()) is not None:
             return value
-        raise self._unknown("item()", "keep it a tensor")
+        raise self._unknown_value_error("item()", "keep it a tensor")
 
     def _constant(self) -> np.ndarray[Any, Any] | None:
         """The value, where Python may know it."""
@@ -179,13 +181,13 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     def __getattr__(self, name: str) -> Any:
         if self.weak and name in _OF_NUMBERS:
-            raise self._unknown(f"{name} of a Python number", "compute it with graphs")
+            raise self._unknown_value_error(f"{name} of a Python number", "compute it with graphs")
         if name in REFUSED:
             raise _missing(name)
         raise AttributeError(f"'Symbol' object has no attribute {name!r}", name=name, obj=self)
 
     def __deepcopy__(self, memo: object) -> NoReturn:
-        raise self._unknown("a copy by Python", "call clone(), or keep the tensor itself")
+        raise self._unknown_value_error("a copy by Python", "call clone(), or keep the tensor itself")
 
     __copy__ = __reduce_ex__ = __deepcopy__
 
@@ -265,7 +267,7 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def _become(self, result: Any) -> Any:
         if self.node.is_input:
             raise ControlFlowError(
-                located("the shape of an argument is changed in place, which a graph cannot; use the result instead")
+                locate("the shape of an argument is changed in place, which a graph cannot; use the result instead")
             )
         self.node = result.node
         return self
@@ -294,11 +296,11 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         """The bytes of an element."""
         return self.dtype.itemsize
 
-    def _unknown(self, use: str, instead: str, first: str = "") -> ControlFlowError:
+    def _unknown_value_error(self, use: str, instead: str, first: str = "") -> ControlFlowError:
         """The error for a use that needs the value. `first` is what to try before, unless a conversion has failed."""
-        remedies = ", ".join(remedy for remedy in (unconverted() or first, instead) if remedy)
+        remedies = ", ".join(remedy for remedy in (unconverted_reason() or first, instead) if remedy)
         error = ControlFlowError(
-            located(
+            locate(
                 f"{self.node.op.name}: {use} needs the value of {self.node.spec}, which is unknown while the graph is "
                 f"traced; {remedies}, or run this function in the dynamic engine"
             )
@@ -315,16 +317,16 @@ class ArraySymbol(Symbol):
     __class__ = property(type)
 
 
-def _augmented(name: str) -> Callable[..., Any]:
+def _augmented_operator(name: str) -> Callable[..., Any]:
     """`x += y` of a tensor: under all names of x, unless a conversion does that."""
     change = getattr(TorchMethods, name)
 
-    def called(self: Symbol, other: Any) -> Any:
-        if unconverted() and not ((step := capture.step_trace()) is not None and step.holds(self)):
+    def method(self: Symbol, other: Any) -> Any:
+        if unconverted_reason() and not ((step := capture.step_trace()) is not None and step.holds(self)):
             return NotImplemented
         return change(self, other)
 
-    return called
+    return method
 
 
 def _rebinding(_: Symbol, __: Any) -> Any:
@@ -332,7 +334,7 @@ def _rebinding(_: Symbol, __: Any) -> Any:
 
 
 for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
-    setattr(Symbol, _name, _augmented(_name))
+    setattr(Symbol, _name, _augmented_operator(_name))
     setattr(ArraySymbol, _name, _rebinding)
 for _name, _method in vars(Surface).items():
     if callable(_method) and _name not in vars(Symbol) and _name in dir(TorchMethods) and _name not in dir(object):
@@ -360,7 +362,7 @@ REFUSED: dict[str, tuple[str, str]] = {
 
 def _missing(name: str) -> MissingNameError:
     why, instead = REFUSED[name]
-    return MissingNameError(located(f"{name} of a tensor in a trace: {why}; {instead}"))
+    return MissingNameError(locate(f"{name} of a tensor in a trace: {why}; {instead}"))
 
 
 def _stepping(name: str, asked: str) -> Any:
@@ -405,7 +407,7 @@ def callee(f: Callable[..., Any]) -> Callable[..., Any]:
     return f if convert is None else convert(f)
 
 
-def unconverted() -> str:
+def unconverted_reason() -> str:
     """Why the code that runs now is not converted, and what to do about it; empty where nothing is converted."""
     reason = innermost(_thread.reasons, None)
     return "" if reason is None else reason()
@@ -421,10 +423,12 @@ def beside(op: Op, args: Sequence[Any]) -> Sequence[Any]:
     if op.family != "elementwise" or not [arg for arg in args if isinstance(arg, Symbol) and arg.weak]:
         return args
     strong = [arg for arg in args if not is_weak(arg)]
-    return [_typed(arg, strong) if isinstance(arg, Symbol) and arg.weak else arg for arg in args] if strong else args
+    return (
+        [_cast_weak(arg, strong) if isinstance(arg, Symbol) and arg.weak else arg for arg in args] if strong else args
+    )
 
 
-def _typed(symbol: Symbol, strong: Sequence[Any]) -> Any:
+def _cast_weak(symbol: Symbol, strong: Sequence[Any]) -> Any:
     dtype = promotion.scalar_dtype(symbol.dtype.type(0).item(), strong)
     return symbol if symbol.dtype == dtype else astype(symbol, dtype)
 
@@ -442,7 +446,7 @@ def _operator(name: str) -> Callable[..., Any]:
     of_ints = name in _OF_INTS
 
     @functools.wraps(operator)
-    def called(self: Symbol, *others: Any) -> Any:
+    def method(self: Symbol, *others: Any) -> Any:
         if self.weak and any(type(other) is Symbol for other in others):
             return of_tensors(self, *others)
         if not (self.weak and all(map(is_weak, others))):
@@ -450,7 +454,7 @@ def _operator(name: str) -> Callable[..., Any]:
         result = operator(*(map(_int, (self, *others)) if of_ints else (self, *others)))
         return Symbol(result.builder, result.node, weak=True) if isinstance(result, Symbol) else result
 
-    return called
+    return method
 
 
 def _int(value: Any) -> Any:

@@ -25,7 +25,7 @@ from graphs.blocks import Block, Hold, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.capture import Fresh, Guard, Guards, Source
 from graphs.dims import Dim
-from graphs.errors import ArgumentError, ControlFlowError, GraphError, located, user_line
+from graphs.errors import ArgumentError, ControlFlowError, GraphError, locate, user_line
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op, is_ours
 from graphs.ops.control import ruled_op, switch_op
@@ -33,12 +33,12 @@ from graphs.ops.elementwise import where
 from graphs.ops.movement import astype, identity, stop_gradient
 from graphs.spec import OfTensor, TensorSpec, spec_of
 from static import clock
-from static.rebuild import replaced
+from static.rebuild import replace_nodes
 from static.trace import symbol as weak
 from static.trace.symbol import ArraySymbol, Symbol, overwriters
 
 
-class Traced(NamedTuple):
+class TracedFunction(NamedTuple):
     """A traced function: its graph, and how arguments and results are laid out.
 
     `static` holds the arguments' leaves that are no arrays, which the graph was specialised to (None for arrays).
@@ -73,16 +73,16 @@ def trace(f: Callable[..., Any], *args: Any) -> Graph:
     return trace_function(f, args).graph
 
 
-def trace_function(f: Callable[..., Any], args: Sequence[Any], general: bool = False) -> Traced:
+def trace_function(f: Callable[..., Any], args: Sequence[Any], general: bool = False) -> TracedFunction:
     """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise.
 
     A `general` graph is written for sizes that are numbers as for symbolic ones.
     """
     with clock.phase("trace"):
-        return _traced(f, args, general)
+        return _trace(f, args, general)
 
 
-def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced:
+def _trace(f: Callable[..., Any], args: Sequence[Any], general: bool) -> TracedFunction:
     builder = Builder(getattr(f, "__name__", "f"))
     builder.general = general
     builder.reads = {}
@@ -105,8 +105,8 @@ def _traced(f: Callable[..., Any], args: Sequence[Any], general: bool) -> Traced
     streams.check(f)
     static = tuple(None if is_traced(leaf) else leaf for leaf in leaves)
     reads = tuple(source for source, _ in builder.reads.values())
-    return Traced(
-        lowered(builder.finish(nodes)), structure, static, out_structure, reads, tuple(builder.guards.values())
+    return TracedFunction(
+        lower_choices(builder.finish(nodes)), structure, static, out_structure, reads, tuple(builder.guards.values())
     )
 
 
@@ -168,26 +168,26 @@ def forbidden() -> dict[Node, GraphError]:
     return _thread.forbidden
 
 
-def _overwritten(symbol: Symbol, result: Any) -> None:
+def _note_overwrite(symbol: Symbol, result: Any) -> None:
     """Note that a symbol is changed in place. Raises GraphError where the change would be seen outside of the graph."""
     builder, owner = current(), memory(symbol.node)
     if builder is None or symbol.builder is not builder or not isinstance(result, Symbol):
         raise GraphError(
-            located(
+            locate(
                 "a value is changed in place in another graph than its own; use a new value, or leave inplace=True out"
             )
         )
     if owner.is_source:
         raise GraphError(
-            located(
+            locate(
                 "an argument is changed in place, which a graph cannot; use a new value, as in x = x + 1, or leave "
                 "inplace=True out"
             )
         )
     if result.node.spec != symbol.node.spec:
-        raise GraphError(located(f"{symbol.node.spec} cannot hold {result.node.spec}; leave inplace=True out"))
+        raise GraphError(locate(f"{symbol.node.spec} cannot hold {result.node.spec}; leave inplace=True out"))
     _thread.forbidden[owner] = GraphError(
-        located("memory that was changed in place is read under another name; read it anew, or leave inplace=True out")
+        locate("memory that was changed in place is read under another name; read it anew, or leave inplace=True out")
     )
     builder.overwritten.append(owner)
 
@@ -242,7 +242,7 @@ def static_key(leaf: Any) -> tuple[type, Any]:
     if type(leaf).__hash__ is None:
         kind = type(leaf).__name__
         raise ArgumentError(
-            located(
+            locate(
                 f"an argument is a {kind}, neither an array, a container nor a value with a hash; give its arrays, or "
                 f"let optree.register_pytree_node take it apart; one that holds none is static with a hash "
                 f"(@dataclass(frozen=True))"
@@ -258,17 +258,17 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
         typed = weak.beside(op, args)
         sources = [node_of(builder, arg, typed) for arg in typed]
         node = builder.append(op, sources, attrs, builder.line or user_line())
-        if capture.paused() > builder.paused and node.spec.dtype.kind == "f":
+        if capture.pause_depth() > builder.paused and node.spec.dtype.kind == "f":
             node = builder.append(stop_gradient, [node], {})
         return Symbol(builder, node)
     except GraphError as error:
-        raise dispatch.explained(op, args, error) from None
+        raise dispatch.explain_error(op, args, error) from None
 
 
 def _builder_of(op: Op, args: Sequence[Any]) -> Builder:
     builder = current() or next((a.builder for a in args if isinstance(a, Symbol) and a.builder.open), None)
     if builder is None:
-        raise ControlFlowError(located(f"{op.name}: a symbol or symbolic size was used after its trace had ended"))
+        raise ControlFlowError(locate(f"{op.name}: a symbol or symbolic size was used after its trace had ended"))
     return builder
 
 
@@ -279,7 +279,7 @@ def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
     if isinstance(value, Dim):
         return builder.constant(value, promotion.scalar_dtype(value, others))
     if promotion.is_scalar(value):
-        return builder.constant(promotion.typed(value, others))
+        return builder.constant(promotion.weak_to_array(value, others))
     if hasattr(value, "captured_array"):
         step = capture.step_trace()
         symbol = None if step is None else step.symbol_of(value)
@@ -313,7 +313,7 @@ def _refuse(error: GraphError) -> None:
 
 
 dims.refusers.append(_refuse)
-overwriters.append(_overwritten)
+overwriters.append(_note_overwrite)
 dispatch.interpret(ArraySymbol, bind)
 dispatch.interpret(Symbol, bind)
 dispatch.interpret(Dim, bind)
@@ -330,7 +330,7 @@ def is_choice(attrs: Attrs) -> bool:
     return bool(attrs["branches"][0].name == CHOICE)
 
 
-def lowered(graph: Graph) -> Graph:
+def lower_choices(graph: Graph) -> Graph:
     """The graph with `where` in place of each choice, and without rules, in it and in the graphs inside it."""
     instead = {}
     for node in graph.nodes:
@@ -339,10 +339,10 @@ def lowered(graph: Graph) -> Graph:
         elif node.is_part and node.inputs[0].op is switch_op and is_choice(node.inputs[0].attrs):
             instead[node] = _where(node)
         elif any(map(_holds_graphs, node.attrs.values())):
-            attrs = {key: _lowered(value) for key, value in node.attrs.items()}
+            attrs = {key: _lower_value(value) for key, value in node.attrs.items()}
             if any(attrs[key] is not value for key, value in node.attrs.items()):
                 instead[node] = Node.of(node.op, node.inputs, attrs, node.source)
-    return replaced(graph, instead)
+    return replace_nodes(graph, instead)
 
 
 def _where(node: Node) -> Node:
@@ -356,11 +356,11 @@ def _holds_graphs(value: Any) -> bool:
     return isinstance(value, Graph) or (isinstance(value, tuple) and bool(value) and isinstance(value[0], Graph))
 
 
-def _lowered(value: Any) -> Any:
+def _lower_value(value: Any) -> Any:
     if isinstance(value, Graph):
-        return lowered(value)
+        return lower_choices(value)
     if _holds_graphs(value):
-        parts = tuple([lowered(part) for part in value])
+        parts = tuple([lower_choices(part) for part in value])
         return value if all(map(operator.is_, parts, value)) else parts
     return value
 
@@ -421,7 +421,7 @@ def _generators(roots: list[Any]) -> list[Any]:
         if isinstance(value, kind):
             generators.append(value)
         elif isinstance(value, FunctionType):
-            waiting += _held(value)
+            waiting += _names_in_code(value)
         elif isinstance(value, MethodType):
             waiting += [value.__func__, value.__self__]
         elif not isinstance(value, (type, ModuleType)) and not is_ours(type(value)):
@@ -432,7 +432,7 @@ def _generators(roots: list[Any]) -> list[Any]:
 _MOST = 2000  # values that are looked at
 
 
-def _held(f: FunctionType) -> Iterator[Any]:
+def _names_in_code(f: FunctionType) -> Iterator[Any]:
     """What the code of a function reaches by name; of the library's own functions what they were made with."""
     for cell in f.__closure__ or ():
         with contextlib.suppress(ValueError):  # it is empty

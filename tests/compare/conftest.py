@@ -21,20 +21,20 @@ def two_workloads(monkeypatch):
 def toy(monkeypatch):
     """A framework made of our own engines stands for all."""
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
     yield
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
 
 
 @pytest.fixture
 def saved(tmp_path):
     """A file of prices for this machine."""
     path = tmp_path / "costs.json"
-    save(costs(machine(frameworks.named(frameworks.OWN)), recorded_ops=US), path)
+    save(costs(machine(frameworks.find_engine(frameworks.OWN)), recorded_ops=US), path)
     return path
 
 
 @pytest.fixture
 def undrawn(monkeypatch):
     """The figures of a page are laid out and not drawn, which takes nearly all of its time: the test reads words."""
-    monkeypatch.setattr("compare.page.figures.style.rendered", lambda drawing, kind: b'<svg width="1pt"></svg>')
+    monkeypatch.setattr("compare.page.figures.style.render", lambda drawing, kind: b'<svg width="1pt"></svg>')

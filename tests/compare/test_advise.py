@@ -14,7 +14,7 @@ import graphs as g
 from compare import advice
 from compare.advice import counting, prediction
 from compare.advice.prices import save
-from compare.engines import OWN, named
+from compare.engines import OWN, find_engine
 from compare.engines.graphduel.counting import output_of
 from compare.errors import InputsError
 from compare.own.case import differentiates
@@ -145,7 +145,7 @@ def test_a_function_that_is_wrong_says_so_itself():
 
 def test_a_workload_that_branches_on_values_is_run_to_know_its_ops():
     case = replace(BRANCH.case("small"), branches=True)
-    said = prediction.predict(costs(), counting.counted(named(OWN), ARMS, "a branch", [case]))
+    said = prediction.predict(costs(), counting.count_programs(find_engine(OWN), ARMS, "a branch", [case]))
     assert said.ran is True
     assert "this prediction ran your function once for each call" in " ".join(str(said).split())
 
@@ -158,7 +158,8 @@ def test_gradients_are_taken_where_a_run_would_say_so():
 
 def test_a_stream_compiles_once_for_each_shape():
     said = prediction.predict(
-        costs(static_compilations=1.0), counting.counted(named(OWN), ARMS, "a stream", [STREAM.case("small")])
+        costs(static_compilations=1.0),
+        counting.count_programs(find_engine(OWN), ARMS, "a stream", [STREAM.case("small")]),
     )
     assert (said.shapes, said.compile) == (3, 3.0)
     assert "each new shape is priced as a compilation" in said.reasons[-1]

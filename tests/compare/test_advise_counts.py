@@ -6,8 +6,8 @@ import pytest
 import graphs as g
 import static
 from compare.advice import counting
-from compare.engines import OWN, cases, named
-from compare.engines.graphduel.counting import LANE, Touched, _kernel, counts
+from compare.engines import OWN, cases, find_engine
+from compare.engines.graphduel.counting import LANE, BytesTouched, _kernel, counts
 from compare.workloads.base import Case
 from graphs.spec import TensorSpec
 from tests.helpers.fake_workloads import BRANCH
@@ -122,12 +122,12 @@ def test_what_is_not_run_turns_ten_times():
 
 def test_a_call_of_equal_shapes_is_counted_once():
     case = Case(lambda w, x: g.sum(x @ w), np.ones((3, 2), np.float32), ((np.ones((4, 3), np.float32),),) * 3, (1,) * 3)
-    first, second, third = named(OWN).ops.counts(ARMS, case)
+    first, second, third = find_engine(OWN).ops.counts(ARMS, case)
     assert first is second is third
 
 
 def test_what_static_refuses_is_said():
-    program = counting.counted(named(OWN), ARMS, "a branch", [BRANCH.case("small")])
+    program = counting.count_programs(find_engine(OWN), ARMS, "a branch", [BRANCH.case("small")])
     assert program.counts == []
     assert "ControlFlowError" in program.refused
 
@@ -151,15 +151,15 @@ def chain(depth):
 
 def test_a_tape_holds_what_backward_reads():
     spec = TensorSpec((1000,), "float32")
-    touched = Touched.by(static.trace(static.value_and_grad(chain(10)), spec))
+    touched = BytesTouched.by(static.trace(static.value_and_grad(chain(10)), spec))
     # ten results, the cotangent, and the factor of one step while it is made
     assert 11 * 4000 <= touched.held <= 13 * 4000
-    assert Touched.by(static.trace(chain(10), spec)).held == 8000
+    assert BytesTouched.by(static.trace(chain(10), spec)).held == 8000
 
 
 def test_what_was_touched_last_is_near_and_what_the_tape_kept_is_far():
     graph = static.trace(lambda x: g.tanh(g.tanh(x)) * x, TensorSpec((100,), "float32"))
-    touched = Touched.by(graph)
+    touched = BytesTouched.by(graph)
     first, second, product = graph.calls
     whole = 400 * 3  # what the step holds at most, with its input
     assert touched.by_op[first] == [(400, whole), (400, whole)]  # both were touched in the step before
@@ -174,12 +174,12 @@ def test_what_was_touched_last_is_near_and_what_the_tape_kept_is_far():
 def test_a_view_is_memory_of_what_it_shows():
     graph = static.trace(lambda x: g.sum((x * 2)[:10]), TensorSpec((100,), "float32"))
     *_, total = graph.calls
-    assert Touched.by(graph).by_op[total][0] == (40, 0)
+    assert BytesTouched.by(graph).by_op[total][0] == (40, 0)
 
 
 def test_bytes_that_have_left_a_cache_are_counted_by_its_size():
     (node,) = (graph := static.trace(g.tanh, TensorSpec((1 << 20,), "float32"))).calls
-    assert Touched.by(graph).far(node) == {
+    assert BytesTouched.by(graph).far(node) == {
         "bytes from beyond 256 KiB": 2 << 22, "bytes from beyond 2 MiB": 2 << 22, "bytes from beyond 16 MiB": 0,
     }  # fmt: skip
 

@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 from compare.advice import counting, evaluation, prediction, prices, probes
 from compare.cli.command import graphduel
-from compare.engines import named
+from compare.engines import find_engine
 from compare.errors import InputsError, WorkerError
 from compare.records.job import Budget, Job
-from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, RanOp, counted
+from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, RanOp, count_calls
 from compare.records.record import kind_of
 from compare.run.progress import Reporter
 from compare.run.worker import failure, perform
@@ -50,16 +50,16 @@ def program(function: str, inputs: str = "", *, timed: bool = False) -> Any:
 
 def test_stretches_are_what_lies_between_products():
     view, op, product = RanOp("view"), RanOp("other", 10, 80), RanOp("product", 4, 32, 100)
-    counts = counted([op, view, op, product, product, op, view])
+    counts = count_calls([op, view, op, product, product, op, view])
     assert list(counts.eager.values()) == [1, 3, 2, 2, 240, 200]
     assert list(counts.compiled.values()) == [1, 2, 2, 30, 200, 0]
     assert list(counts.compile.values()) == [1, 7, 4, 0]
     assert (counts.ops, counts.control) == (7, "none")
-    read = counted([op, RanOp("read"), op])
+    read = count_calls([op, RanOp("read"), op])
     assert (read.compiled["graph breaks"], read.compiled["fused kernels"], read.eager["eager ops"]) == (1, 2, 3)
     assert read.control == "between graphs"
     assert "Python reads 1 value in a call" in read.remarks[0]
-    assert not any(set(counted([]).eager.values()) - {0, 1})
+    assert not any(set(count_calls([]).eager.values()) - {0, 1})
 
 
 def test_a_worker_counts_the_work_of_each_call_and_the_shapes_among_them():
@@ -100,7 +100,7 @@ def said(eager: float, compiled: float, shapes: int = 1, reads: int = 0) -> pred
     ran = [RanOp("other"), RanOp("product"), *[RanOp("read")] * reads]
     each = {"eager calls": eager, "compiled calls": compiled, "compilations": 2.0, "graph breaks": 2e-3}
     machine = prices.Prices(ARMS, HERE, each, 0.2)
-    return prediction.predict(machine, CountedProgram("a step", [counted(ran)], shapes))
+    return prediction.predict(machine, CountedProgram("a step", [count_calls(ran)], shapes))
 
 
 def test_compiling_is_advised_where_it_should_pay():
@@ -147,7 +147,7 @@ def answered(job: Job, *_: Any) -> Any:
 def machine() -> prices.Prices:
     """Prices of the toy here: each op takes a microsecond, a compiled call nothing else."""
     each = {"eager ops": 1e-6, "eager products": 1e-6, "fused kernels": 1e-6, "compilations": 0.1}
-    return prices.Prices(ARMS, prices.machine(named("toy")), each, 0.2)
+    return prices.Prices(ARMS, prices.machine(find_engine("toy")), each, 0.2)
 
 
 @pytest.mark.slow
@@ -179,7 +179,7 @@ def test_predictions_are_judged_by_what_is_measured(monkeypatch):
 
 def test_the_evaluation_of_a_framework_has_the_screen_of_our_own(tmp_path, monkeypatch):
     monkeypatch.setattr(counting, "run_job", answered)
-    monkeypatch.setattr(counting, "calibrated", lambda *_: machine())
+    monkeypatch.setattr(counting, "calibrate", lambda *_: machine())
     words = ["advise", "--evaluate", "--framework", "toy", "--only", "tiny*", "--calibration", tmp_path / "costs.json"]
     done = CliRunner().invoke(graphduel, [*map(str, words), "--json", str(tmp_path / "out.json")])
     assert done.exit_code == 0, done.output
@@ -194,7 +194,7 @@ def test_the_evaluation_of_a_framework_has_the_screen_of_our_own(tmp_path, monke
 def test_probes_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):
     monkeypatch.setattr(counting, "run_job", lambda job, *_: failure(job, "it died"))
     with pytest.raises(WorkerError, match=r"0 of 15 programs gave a result, 8 are needed"):
-        counting.calibrated(counting.question("toy", "", "", None), Reporter())
+        counting.calibrate(counting.question("toy", "", "", None), Reporter())
 
 
 def test_what_is_wrong_with_the_users_file_is_an_error(monkeypatch):

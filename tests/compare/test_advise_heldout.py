@@ -34,7 +34,7 @@ def test_there_are_forty_and_more_in_every_regime_and_none_is_a_program_of_the_c
 @pytest.mark.parametrize("depth", holdout.DEPTHS)
 @pytest.mark.parametrize("seed", ["0/0", "0/7", "5/3"])
 def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, seed):
-    case, again = (holdout.made("rows of 4 KiB", depth, seed) for _ in range(2))
+    case, again = (holdout.make_program("rows of 4 KiB", depth, seed) for _ in range(2))
     (one,), (other,) = case.examples[0], again.examples[0]
     np.testing.assert_array_equal(one, other)
     results = [
@@ -44,8 +44,8 @@ def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, se
 
 
 def test_other_seeds_give_other_programs():
-    shapes = {holdout.made("rows of 256 KiB", "2 to 4 blocks", str(n)).examples[0][0].shape for n in range(12)}
-    counts = {len(holdout.made("rows of 4 KiB", "8 to 14 blocks", str(n)).params) for n in range(12)}
+    shapes = {holdout.make_program("rows of 256 KiB", "2 to 4 blocks", str(n)).examples[0][0].shape for n in range(12)}
+    counts = {len(holdout.make_program("rows of 4 KiB", "8 to 14 blocks", str(n)).params) for n in range(12)}
     assert shapes == set(holdout.SIZES["rows of 256 KiB"])
     assert len(counts) > 2
 

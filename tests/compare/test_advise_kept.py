@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.advice import counting, evaluation, prediction, prices
-from compare.advice.prices import Row, fitted, load, save
-from compare.engines import OWN, named
+from compare.advice.prices import Row, fit_prices, load, save
+from compare.engines import OWN, find_engine
 from compare.errors import CompareError, WorkerError
-from compare.records.own import CallCounts, CountedProgram, Timed
+from compare.records.own import CallCounts, CountedProgram, TimedCall
 from compare.run.progress import Reporter
 from tests.helpers.prices import ARMS, MACHINE, advise, costs, program, seconds
 
@@ -31,7 +31,7 @@ def kept(tmp_path, monkeypatch, here):
         return costs(here)
 
     def ask(path, say, *, anew=False):
-        return prices.kept(named(OWN), "an-arm", path, measure, say, anew=anew)
+        return prices.load_prices(find_engine(OWN), "an-arm", path, measure, say, anew=anew)
 
     return ask, measured
 
@@ -132,19 +132,19 @@ def rows(noise=0.0):
             sum(PRICES[term] * amount for term, amount in terms.items())
             for terms in (counts.eager, counts.compiled, counts.compile)
         )
-        made.append(Row(counts, Timed(eager * off[0], compiled * off[1], compile)))
+        made.append(Row(counts, TimedCall(eager * off[0], compiled * off[1], compile)))
     return made
 
 
 def test_prices_that_made_the_times_are_found_again_and_arms_share_those_of_one_name():
-    made = fitted(ARMS, MACHINE, rows())
+    made = fit_prices(ARMS, MACHINE, rows())
     assert made.prices == pytest.approx(PRICES, rel=1e-5)
     assert made.spread == prices.LEAST_SPREAD
     assert made.timed(CallCounts({}, {}, {"made": 3.0}, 3)).compile == pytest.approx(0.03)
 
 
 def test_a_noisy_machine_is_less_sure():
-    assert fitted(ARMS, MACHINE, rows(0.5)).spread > 2 * prices.LEAST_SPREAD
+    assert fit_prices(ARMS, MACHINE, rows(0.5)).spread > 2 * prices.LEAST_SPREAD
 
 
 def nnls_table(table):
@@ -178,10 +178,10 @@ def test_programs_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):
     refused = CountedProgram("p", [], 1, refused="no")
     monkeypatch.setattr(counting.Counters, "look", lambda *_, **__: [*answer, refused])
     asked = counting.question(OWN, "", "", None)
-    assert counting.calibrated(asked, Reporter()).prices == pytest.approx(PRICES, rel=1e-5)
+    assert counting.calibrate(asked, Reporter()).prices == pytest.approx(PRICES, rel=1e-5)
     monkeypatch.setattr(counting.Counters, "look", lambda *_, **__: [*answer[:7], refused])
     with pytest.raises(WorkerError, match=r"7 of \d+ programs gave a result, 8 are needed"):
-        counting.calibrated(asked, Reporter())
+        counting.calibrate(asked, Reporter())
 
 
 # How sure a prediction is
@@ -326,7 +326,7 @@ def test_nothing_called_has_no_rate():
 def test_a_program_is_predicted_then_measured_and_one_that_fails_is_left_out(monkeypatch):
     counts = program(4.0, 2.0, 3.0).counts
     answers = {
-        "timed": CountedProgram("timed", counts, 1, Timed(3.0, 2.0, 5.0)),
+        "timed": CountedProgram("timed", counts, 1, TimedCall(3.0, 2.0, 5.0)),
         "refused": CountedProgram("refused", [], 1, refused="it branches"),
     }
 
@@ -345,11 +345,11 @@ def test_a_program_is_predicted_then_measured_and_one_that_fails_is_left_out(mon
 
 
 def test_the_cells_of_the_evaluation_are_chosen_as_those_of_a_run():
-    ours = named(OWN)
+    ours = find_engine(OWN)
     assert evaluation.names(ours, "tiny_mlp/small") == ["tiny_mlp/small"]
     assert evaluation.names(ours, "tiny*") == ["tiny_mlp/small", "tiny_mlp/medium"]
     assert len(evaluation.names(ours)) > 20
-    assert {name.partition("/")[2] for name in evaluation.names(named("torch"))} == {"small"}
+    assert {name.partition("/")[2] for name in evaluation.names(find_engine("torch"))} == {"small"}
 
 
 def test_the_evaluation_is_told_beside_those_who_name_one_engine(monkeypatch, saved):

@@ -49,7 +49,7 @@ LINES = {
 @together("name", LINES)
 def test_a_line_that_lacks_what_its_kind_has_is_refused(name):
     with pytest.raises(ResultsError, match="not a line of graphduel results"):
-        results.parsed(json.dumps(LINES[name]).encode())
+        results.parse_line(json.dumps(LINES[name]).encode())
 
 
 @together(

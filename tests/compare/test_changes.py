@@ -36,7 +36,7 @@ def held(size, start=HERE):
 
 
 def compared(before, after, **options):
-    return changes.compared(*(changes.JudgedRun("", typed(run)) for run in (before, after)), **options)
+    return changes.compare_runs(*(changes.JudgedRun("", typed(run)) for run in (before, after)), **options)
 
 
 def words(before, after, **options):

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.claims import crossover
-from compare.claims.c5_memory import held
+from compare.claims.c5_memory import bytes_held
 from tests.helpers.claim_records import BASE, grid, grid_memory, memories, race, said, verdict
 from tests.helpers.records import typed
 
@@ -58,4 +58,4 @@ def test_cells_where_the_engines_disagree_are_no_points():
     assert crossover.times(typed(grid(PLACES, status="disagree"))) == []
     mixed = [*grid(PLACES), *grid({("matmul", 1, 16): 3.0}, status="disagree")]
     assert len(crossover.times(typed(mixed))) == len(PLACES) - 1
-    assert crossover.sizes([], held) == []
+    assert crossover.sizes([], bytes_held) == []

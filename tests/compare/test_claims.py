@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.claims import CLAIMS, base, conditions, get
-from compare.claims.base import Cited, Finding, Regime, beyond, combine, strongest
+from compare.claims.base import Citation, Finding, Regime, beyond, combine, strongest
 from compare.errors import UnknownNameError
 from compare.stats import Interval
 from tests.helpers.claim_records import (
@@ -276,7 +276,7 @@ def test_what_the_system_does_not_tell_is_not_said():
     assert conditions.sentences(typed([{**models, "environment": {}}])) == silent[1:2]
 
 
-MANY = Cited("2x", "arXiv 1", "a machine", ratio=2.0, beside="steps of 1 MiB")
+MANY = Citation("2x", "arXiv 1", "a machine", ratio=2.0, beside="steps of 1 MiB")
 
 
 @pytest.mark.parametrize(
@@ -302,19 +302,19 @@ def test_a_figure_of_the_literature_is_set_beside_what_comes_nearest(value, inte
 
 
 def test_a_figure_below_one_agrees_with_what_is_below_and_one_that_is_not_comparable_says_why():
-    half = Cited("half", "arXiv 2", "training", ratio=0.5, beside="bytes")
+    half = Citation("half", "arXiv 2", "training", ratio=0.5, beside="bytes")
     assert "agrees in sign and in size: 0.6× [0.4, 0.8]" in half.told(
         [Regime("bytes", "refuted", 0.6, Interval(0.6, 0.4, 0.8))]
     )
     assert half.told([]).endswith("This run did not measure the nearest condition: bytes")
-    apart = Cited("x", "arXiv 3", "people", apart="nobody was asked")
+    apart = Citation("x", "arXiv 3", "people", apart="nobody was asked")
     assert apart.told([]) == "x (arXiv 3); measured on people. This run measured something else: nobody was asked"
     claim = replace(CLAIMS["C1"], literature=("as it is", apart))
     assert claim.judge([]).literature == ("as it is", apart.told([]))
 
 
 def test_each_figure_names_its_condition_and_what_it_is_set_beside():
-    cited = [one for claim in CLAIMS.values() for one in claim.literature if isinstance(one, Cited)]
+    cited = [one for claim in CLAIMS.values() for one in claim.literature if isinstance(one, Citation)]
     assert len(cited) >= 15
     assert all(bool(one.beside) != bool(one.apart) and one.condition for one in cited)
     assert all(one.ratio != 1 for one in cited if one.beside)

@@ -389,10 +389,10 @@ def test_what_the_system_refuses_is_said_in_one_line(call, monkeypatch, error, s
 
 def test_an_error_breaks_between_words_on_a_terminal_alone(monkeypatch):
     words = "matmul: " + "inner dimensions differ; " * 6 + "x" * 100
-    assert terminal.wrapped(words) == words
+    assert terminal.wrap(words) == words
     monkeypatch.setattr(terminal.sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "40")
-    lines = terminal.wrapped(words + "\nnext").split("\n")
+    lines = terminal.wrap(words + "\nnext").split("\n")
     assert " ".join(lines) == words + " next"
     assert [len(line) <= 40 for line in lines[-4:]] == [True, True, False, True]
 

@@ -244,7 +244,7 @@ def test_ctrl_c_and_sigterm_end_a_comparison_and_leave_nothing(call, mine, monke
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a background job it is ignored
     try:
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            monkeypatch.setattr(run, "_asked", lambda *_, number=number: signal.raise_signal(number))
+            monkeypatch.setattr(run, "_next_question", lambda *_, number=number: signal.raise_signal(number))
             done = call("compare", "mine.py:loss", *QUICK)
             assert done.exit_code == code
             assert "nothing was written" in done.stderr
@@ -262,7 +262,7 @@ def test_ctrl_c_in_an_import_is_no_error_of_a_file(call, mine, monkeypatch):
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        monkeypatch.setattr(run, "compared", importing)
+        monkeypatch.setattr(run, "run_question", importing)
         done = call("compare", "mine.py:loss", *QUICK)
         assert (done.exit_code, done.stderr.strip()) == (130, "Stopped.")
     finally:
@@ -299,9 +299,9 @@ def test_in_a_checkout_of_ours_nothing_is_said_to_hide(mine):
     for name in PACKAGES:
         (mine / name).mkdir()
         shutil.copy(Path(HOME, name, "__init__.py"), mine / name)
-    assert origin.hidden(mine / "mine.py") == []
+    assert origin.hidden_packages(mine / "mine.py") == []
     (mine / "static" / "__init__.py").write_text("mine = 1", "utf-8")
-    assert origin.hidden(mine / "mine.py") == ["static"]
+    assert origin.hidden_packages(mine / "mine.py") == ["static"]
 
 
 # plan

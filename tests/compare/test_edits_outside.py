@@ -24,11 +24,11 @@ CHOSEN = ("layer widened", "layer frozen", "early exit", "longer sequences")
 def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
     monkeypatch.setattr(c8_structure, "REPEATS", 2)
-    frameworks.named.cache_clear()
-    for module in (structures, frameworks.named("toy").library.load(structures.__name__)):
+    frameworks.find_engine.cache_clear()
+    for module in (structures, frameworks.find_engine("toy").library.load(structures.__name__)):
         monkeypatch.setattr(module, "EDITS", [edit for edit in module.EDITS if edit.name in CHOSEN])
     yield
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
 
 
 def measured(arm):
@@ -86,15 +86,15 @@ def test_what_is_not_run_stands_among_the_reasons_of_a_verdict():
 
 def test_a_training_that_does_not_end_is_ended(monkeypatch):
     monkeypatch.setattr(c8_structure, "LIMIT", 0.3)
-    toy = frameworks.named("toy")
+    toy = frameworks.find_engine("toy")
     edit = next(edit for edit in toy.library.load(structures.__name__).EDITS if not edit.foreseen)
-    row = c8_structure.measured(toy, "toy-endless", edit, [1.0] * STEPS)
+    row = c8_structure.measure_edit(toy, "toy-endless", edit, [1.0] * STEPS)
     assert row.refused["retraced"] == "it did not end in 0.3 s"
     assert row.engines["dynamic"].seconds > 0
 
 
 def test_eager_that_cannot_train_leaves_a_row_with_the_reason(monkeypatch):
-    toy = frameworks.named("toy")
+    toy = frameworks.find_engine("toy")
     monkeypatch.setattr(toy, "arrays", lambda tree: 1 / 0)
     (row, *_) = measured("toy-jit").edits
     assert row.refused == {"dynamic": "failed: ZeroDivisionError: division by zero"}
@@ -108,9 +108,9 @@ def test_eager_is_trained_again_until_its_budget_is_spent_and_what_compiles_once
         arms.append(arm)
         return train(engine, arm, version)
 
-    train, arms, toy = c8_structure.trained, [], frameworks.named("toy")
-    monkeypatch.setattr(c8_structure, "trained", counted)
+    train, arms, toy = c8_structure.train, [], frameworks.find_engine("toy")
+    monkeypatch.setattr(c8_structure, "train", counted)
     monkeypatch.setattr(c8_structure, "BUDGET", budget)
     (edit, *_) = toy.library.load(structures.__name__).EDITS
-    c8_structure.measured(toy, "toy-jit", edit, [1.0] * STEPS)
+    c8_structure.measure_edit(toy, "toy-jit", edit, [1.0] * STEPS)
     assert (arms.count("toy-eager"), arms.count("toy-jit")) == (times, len(c8_structure.ways(edit)))

@@ -47,7 +47,7 @@ HOLDER = Holder()
 
 
 def effects_of(f, example):
-    return effects.effects_of(f, example, engines.named(engines.OWN))
+    return effects.effects_of(f, example, engines.find_engine(engines.OWN))
 
 
 def here(f, text):
@@ -356,7 +356,7 @@ def test_what_a_library_keeps_for_itself_is_not_the_users(library, tmp_path, mon
 
 def test_compiled_code_that_a_framework_keeps_is_no_file_of_the_users(library, tmp_path, monkeypatch):
     """Of a loop that it compiles anew in each call, which it finds on the disk each time."""
-    own = engines.named(engines.OWN)
+    own = engines.find_engine(engines.OWN)
     monkeypatch.setattr(type(own), "caches", ("site-packages/graphduel_test_library.py",))
     (tmp_path / "code").write_bytes(b"code")
     assert effects_of(lambda x: g.sum(x) * len(library.read(tmp_path / "code")), (X,)) == []

@@ -6,9 +6,9 @@ import pytest
 from compare import engines, workloads
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
-from compare.instruments.time.measure import answer, unlimited
+from compare.instruments.time.measure import answer, no_limit
 from compare.records.job import Budget, Job
-from compare.records.results import unfolded
+from compare.records.results import unfold
 from tests.helpers.slow import mostly_slow
 
 ARMS = ("dynamic", "static-exact", "static-converted")
@@ -17,7 +17,7 @@ BUDGET = Budget(rounds=4, least=2, seconds=0.2, block_seconds=0.002)
 
 @pytest.fixture
 def ours():
-    engine = engines.named(engines.OWN)
+    engine = engines.find_engine(engines.OWN)
     engine.start(0)
     return engine
 
@@ -33,7 +33,7 @@ def test_the_path_of_frameworks_runs_our_engines(ours, name):
     case = ours.library.workload(workloads.source(name)).case("small")
     references = {each.example: each.reference for each in expectations(case)}
     job = Job("time", name, "small", 1, arms=ARMS, budget=BUDGET)
-    parity, time = unfolded(answer(job, WorkloadRunnable(ours, case, ours.step, references), unlimited))
+    parity, time = unfold(answer(job, WorkloadRunnable(ours, case, ours.step, references), no_limit))
     rows = time.arms
     assert {row.status for row in rows.values()} == {"ok"}
     assert all(row.blocks for row in rows.values())

@@ -37,7 +37,7 @@ def test_a_role_has_at_most_eight_methods(role: type[Role]) -> None:
 
 @pytest.mark.parametrize("name", engines.names())
 def test_an_adapter_offers_what_its_engine_and_roles_say_and_no_more(name: str) -> None:
-    engine = engines.named(name)
+    engine = engines.find_engine(name)
     assert {*public(type(engine))} <= {*public(Engine), *public(Framework)}
     mine = {kind: role for role in vars(engine).values() for kind in ROLES if isinstance(role, kind)}
     assert set(mine) == set(ROLES)

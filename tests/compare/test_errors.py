@@ -8,13 +8,13 @@ import pytest
 import graphs as g
 import static
 from compare import workloads
-from compare.errors import described
+from compare.errors import describe_error
 
 
 def caught(run):
     with pytest.raises(Exception) as found:  # noqa: PT011  (its words are what is looked at)
         run()
-    return described(found.value)
+    return describe_error(found.value)
 
 
 def test_the_place_is_the_last_line_outside_of_the_engines():
@@ -40,7 +40,7 @@ def test_an_error_that_comes_from_the_engines_alone_keeps_its_last_line():
         space["fail"](error)
     except ValueError:
         error.__traceback__ = error.__traceback__.tb_next
-    assert described(error) == "ValueError: bug (__init__.py:2)"
+    assert describe_error(error) == "ValueError: bug (__init__.py:2)"
 
 
 def test_workloads_are_what_is_measured_and_have_their_lines():

@@ -324,7 +324,7 @@ def test_a_worker_killed_in_the_middle_of_a_run_loses_nothing(tmp_path, monkeypa
             threading.Timer(0.3, victim.kill).start()
 
     reporter.finish = killing
-    with executors.opened("dask", 1, loopback.address, heard.append) as (cluster, at_once):
+    with executors.open_executor("dask", 1, loopback.address, heard.append) as (cluster, at_once):
         assert at_once == 2
         outcome = runs.run(
             out, replace(SETTINGS, only="tiny", processes=2), reporter, executor=cluster, at_once=at_once
@@ -346,7 +346,7 @@ def test_hosts_have_one_job_at_a_time_and_unlike_ones_are_refused(loopback):
     loopback.worker()
     loopback.wait_for_workers(2)
     heard = []
-    with executors.opened("dask", 1, loopback.address, heard.append) as (cluster, at_once):
+    with executors.open_executor("dask", 1, loopback.address, heard.append) as (cluster, at_once):
         assert at_once == 1  # two workers, one host
         spans = [future.result() for future in [cluster.submit(interval) for _ in range(4)]]
         ends = sorted((start, end) for start, end in spans)
@@ -373,7 +373,7 @@ def test_a_worker_that_is_lost_while_it_is_asked_is_not_used_and_ends_nothing(lo
         return ask(cluster, address, *words)
 
     monkeypatch.setattr(Cluster, "_on", killing)
-    with executors.opened("dask", 1, loopback.address) as (cluster, at_once):
+    with executors.open_executor("dask", 1, loopback.address) as (cluster, at_once):
         assert (len(asked), at_once) == (1, 1)
         assert cluster.submit(interval).result()
 

@@ -182,7 +182,7 @@ def test_a_validator_says_of_lines_what_the_reader_says(record, valid):
     jsonschema = pytest.importorskip("jsonschema")
     line = {"schema": results.VERSION, **record}
     with nullcontext() if valid else pytest.raises(ResultsError):
-        results.parsed(json.dumps(line).encode())
+        results.parse_line(json.dumps(line).encode())
     assert jsonschema.Draft202012Validator(export.json_schema()).is_valid(line) is valid
 
 

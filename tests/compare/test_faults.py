@@ -16,7 +16,7 @@ from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 from tests.helpers.slow import mostly_slow
 
-OURS = engines.named(engines.OWN)
+OURS = engines.find_engine(engines.OWN)
 ENGINES = {
     role: OURS.debugger(arm, lambda file: "corpus" in file)
     for role, arm in zip(("dynamic", "static"), OURS.arms, strict=False)
@@ -161,20 +161,20 @@ def events(*values, file="model.py"):
 def test_bisection_ends_at_the_first_difference(wrong):
     healthy = events(*range(13))
     faulty = events(*range(wrong), *range(100, 113 - wrong))
-    found = c3_debugging.bisected(healthy, Attempt(faulty, ()), None)
+    found = c3_debugging.bisect_runs(healthy, Attempt(faulty, ()), None)
     assert found.place == SourceLine("model.py", 10 + wrong)
     assert 3 <= found.probes <= 4
 
 
 def test_bisection_goes_on_to_the_error_where_all_values_before_it_agree():
     report = ToolReport("forward", "ShapeError: matmul: no (model.py:12); transpose?", 2, SourceLine("model.py", 12))
-    found = c3_debugging.bisected(events(1, 2, 3), Attempt(events(1, 2), None, report), report)
+    found = c3_debugging.bisect_runs(events(1, 2, 3), Attempt(events(1, 2), None, report), report)
     assert found.place == SourceLine("model.py", 12)
-    assert c3_debugging.bisected(events(1, 2), Attempt(events(1, 2), ()), None).place is None
+    assert c3_debugging.bisect_runs(events(1, 2), Attempt(events(1, 2), ()), None).place is None
 
 
 def test_a_value_that_comes_back_does_not_mislead_the_bisection():
-    assert c3_debugging.bisected(events(1, 2, 3, 4), Attempt(events(1, 9, 3, 4), ()), None).place == SourceLine(
+    assert c3_debugging.bisect_runs(events(1, 2, 3, 4), Attempt(events(1, 9, 3, 4), ()), None).place == SourceLine(
         "model.py", 11
     )
 

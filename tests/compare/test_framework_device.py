@@ -16,12 +16,12 @@ from compare.errors import InputsError
 from compare.instruments.time.rounds import NAME
 from compare.own import run, workers
 from compare.own.plan import ComparisonPlan
-from compare.own.question import asked_of
+from compare.own.question import question_for
 from compare.page.show import HERE
 from compare.records import machines
 from compare.records.cells import Memory, Time
-from compare.records.record import Environment, of
-from compare.records.results import unfolded
+from compare.records.record import Environment, records_of
+from compare.records.results import unfold
 from compare.run.worker import perform
 from tests.helpers import toy_framework
 
@@ -80,15 +80,15 @@ COMMAND = ["compare", FUNCTION, "--inputs", CALLS, "--framework", "toy", "--proc
 def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
     monkeypatch.setattr(machines, "_gpus", [])
-    frameworks.named.cache_clear()
-    yield frameworks.named("toy")
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
+    yield frameworks.find_engine("toy")
+    frameworks.find_engine.cache_clear()
 
 
 def answered(asked, process=0):
     """The records of a process of a question, by default the first, its times last; and the heading of the result."""
     record = perform(replace(ComparisonPlan(asked).time(asked.arms, process), asked=asked.to_dict()))
-    records = unfolded(record)
+    records = unfold(record)
     return records, repr(run.result(asked, records, HERE, record))
 
 
@@ -102,7 +102,7 @@ def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
 
 def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeypatch):
     monkeypatch.setattr(toy.devices, "gpu", lambda: "A GPU")
-    asked = asked_of("toy", FUNCTION, CALLS, ("jit",), device="cuda")
+    asked = question_for("toy", FUNCTION, CALLS, ("jit",), device="cuda")
     (*_, record), heading = answered(asked)
     assert toy.device == "cuda"
     assert record.environment.gpu == "A GPU"
@@ -112,7 +112,7 @@ def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeyp
 
 def test_the_clock_of_a_gpu_is_its_events_or_on_the_wall(toy, monkeypatch):
     def clocks():
-        return {name: asked_of("toy", FUNCTION, CALLS, None, device=name).clock_name for name in machines.DEVICES}
+        return {name: question_for("toy", FUNCTION, CALLS, None, device=name).clock_name for name in machines.DEVICES}
 
     assert clocks() == {"cpu": NAME, "cuda": "wall"}
     monkeypatch.setattr(toy, "has_events", True)
@@ -163,9 +163,9 @@ def test_a_question_about_a_gpu_has_its_events_and_its_bytes(toy, monkeypatch):
     monkeypatch.setattr(toy.devices, "clock", lambda: EventClock(cuda.Event))
     monkeypatch.setattr(type(toy.devices), "counter", property(lambda self: allocator(cuda)))
     monkeypatch.setattr(type(toy.devices), "waits", property(lambda self: wait))
-    asked = asked_of("toy", FUNCTION, CALLS, None, device="cuda")
+    asked = question_for("toy", FUNCTION, CALLS, None, device="cuda")
     records, heading = answered(asked, None)
-    (time,), (memory,) = of(records, Time), of(records, Memory)
+    (time,), (memory,) = records_of(records, Time), records_of(records, Memory)
     assert time.clock == "events"
     for row in time.arms.values():
         assert row.blocks
@@ -177,7 +177,7 @@ def test_a_question_about_a_gpu_has_its_events_and_its_bytes(toy, monkeypatch):
 
 
 def test_a_record_of_the_cpu_names_no_gpu():
-    asked = asked_of("toy", FUNCTION, CALLS, ("jit",))
+    asked = question_for("toy", FUNCTION, CALLS, ("jit",))
     (*_, record), heading = answered(asked)
     assert record.environment.gpu is None
     assert " on A GPU" not in heading
@@ -206,11 +206,11 @@ def test_machines_with_different_gpus_are_not_pooled():
 
 def test_variables_for_the_cpu_hide_every_gpu_and_those_for_a_gpu_do_not(monkeypatch, tmp_path):
     monkeypatch.undo()
-    frameworks.named.cache_clear()
-    jax, tensorflow = (frameworks.named(name) for name in ("jax", "tensorflow"))
+    frameworks.find_engine.cache_clear()
+    jax, tensorflow = (frameworks.find_engine(name) for name in ("jax", "tensorflow"))
     assert jax.environment(tmp_path)["JAX_PLATFORMS"] == "cpu"
     assert jax.environment(tmp_path, "cuda")["JAX_PLATFORMS"] == "cuda,cpu"
     assert tensorflow.environment(tmp_path)["CUDA_VISIBLE_DEVICES"] == "-1"
     assert "CUDA_VISIBLE_DEVICES" not in tensorflow.environment(tmp_path, "cuda")
     with pytest.raises(InputsError, match="HIPS autograd runs on the CPU alone; leave --device out"):
-        frameworks.named("autograd").start(0, device="cuda")
+        frameworks.find_engine("autograd").start(0, device="cuda")

@@ -12,7 +12,7 @@ import optree
 import pytest
 
 from compare.engines import jax, leaves
-from compare.engines.leaves import Specialised, Trace
+from compare.engines.leaves import SpecialisedFunction, Trace
 from compare.engines.uncompiled import UncompiledFunction
 from compare.errors import UnsupportedError
 
@@ -43,7 +43,7 @@ def power(params, x, power=1):
 
 @pytest.fixture
 def step():
-    return Specialised(power, by_shape, Arrays())
+    return SpecialisedFunction(power, by_shape, Arrays())
 
 
 def ones(*shape, dtype=np.float32):
@@ -142,13 +142,13 @@ def test_what_was_forgotten_is_traced_again_for_the_same(step):
 
 def test_what_jax_does_after_a_trace_is_added_to_it_and_what_it_does_for_others_is_not(monkeypatch):
     lowering, compiling = jax._STAGES
-    monkeypatch.setattr(Specialised, "latest", None)
-    jax._heard(lowering, 9.0, "jit(run)")
-    monkeypatch.setattr(Specialised, "latest", Trace([], [], 1.0))
+    monkeypatch.setattr(SpecialisedFunction, "latest", None)
+    jax._record_event(lowering, 9.0, "jit(run)")
+    monkeypatch.setattr(SpecialisedFunction, "latest", Trace([], [], 1.0))
     for event, seconds, name in ((lowering, 2.0, "run"), (compiling, 4.0, "jit(run)"), (compiling, 8.0, "jit(add)")):
-        jax._heard(event, seconds, fun_name=name, other=1)
-    jax._heard("/jax/core/compile/jaxpr_trace_duration", 16.0, "run")
-    assert Specialised.latest.seconds == 7.0
+        jax._record_event(event, seconds, fun_name=name, other=1)
+    jax._record_event("/jax/core/compile/jaxpr_trace_duration", 16.0, "run")
+    assert SpecialisedFunction.latest.seconds == 7.0
 
 
 # What a file compiles by itself

@@ -27,7 +27,7 @@ from compare.records import results
 from compare.records.cells import Compilations, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
-from compare.records.record import Cell, Failure, JobName, of
+from compare.records.record import Cell, Failure, JobName, records_of
 from compare.run.executors import groups
 from compare.run.progress import Reporter
 from compare.run.worker import perform
@@ -57,7 +57,7 @@ def measured(**options):
 
 
 def beside(record, kind):
-    return of(results.unfolded(record), kind)
+    return records_of(results.unfold(record), kind)
 
 
 def time_of(workload, size, process, rows, arm="toy-jit"):
@@ -142,7 +142,7 @@ def test_a_traced_arm_is_given_the_rewritten_loss():
 
 
 def test_arms_share_a_process_unless_they_disturb_each_other():
-    toy, text = frameworks.named("toy"), Cell("rnn_text", "small")
+    toy, text = frameworks.find_engine("toy"), Cell("rnn_text", "small")
     assert groups("time", stage.arms_of(toy, TINY, usual=True)) == [PAIR]
     assert groups("time", stage.arms_of(toy, text, usual=True)) == [(*PAIR, "toy-jit-padded")]
     toy.shares = False
@@ -179,7 +179,7 @@ def test_cold_processes_and_checks_come_first_and_then_process_after_process(tmp
 
 def test_an_arm_alone_is_timed_once(tmp_path, monkeypatch):
     monkeypatch.setattr(toy_framework.Toy, "modes", toy_framework.Toy.modes[:1])
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
     _, first, others = stage.jobs(Settings(frameworks=["toy"], only="tiny_mlp"), [TINY], tmp_path, tmp_path)
     assert [(job.arms, job.process) for job in first] == [(("toy-eager",), 1)]
     assert others == []
@@ -199,7 +199,7 @@ def test_what_came_through_no_first_epoch_with_compiled_code_is_known_to_time_no
     later = replace(job(), process=2)
     for process, row, expected in ((0, cut, False), (1, right, False), (1, cut, True)):
         known = time_of(*TINY, process, {"toy-eager": right, "toy-jit": row}, "toy-jit")
-        assert stage.ended([known], later) == expected
+        assert stage.has_no_epoch([known], later) == expected
 
 
 def test_a_cold_process_meets_no_code_of_a_start_that_was_stopped(tmp_path):
@@ -336,9 +336,9 @@ def go(directory: Path, **options):
 def ran(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
-        frameworks.named.cache_clear()
+        frameworks.find_engine.cache_clear()
         yield go(tmp_path_factory.mktemp("run") / "run")
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
 
 
 def test_a_run_writes_verdicts_on_frameworks_beside_ours(ran):

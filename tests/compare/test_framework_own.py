@@ -17,11 +17,11 @@ from compare.claims.verdict import verdict
 from compare.cli.command import graphduel
 from compare.engines.base import CallState
 from compare.engines.source import Loader, namespace
-from compare.engines.step import Compilation, Observed, TrainingFunction
+from compare.engines.step import Compilation, Observations, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, exchange, origin, run, workers
-from compare.own.case import calls_in, checked
-from compare.own.question import Question, arms_of, asked_of
+from compare.own.case import calls_in, check_inputs
+from compare.own.question import Question, arms_of, question_for
 from compare.page import compiled
 from compare.records import results
 from compare.records.cells import (
@@ -36,7 +36,7 @@ from compare.records.cells import (
     TimeArm,
 )
 from compare.records.own import FunctionFault
-from compare.records.record import Bare, Environment, Run, kind_of, of
+from compare.records.record import Bare, Environment, Run, kind_of, records_of
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from tests.helpers import toy_framework
@@ -51,7 +51,7 @@ pytestmark = pytest.mark.usefixtures("toy")
 
 
 def asked(*modes, **options):
-    return asked_of("toy", "f.py:loss", "", modes or None, **{"seconds": 0.02, **options})
+    return question_for("toy", "f.py:loss", "", modes or None, **{"seconds": 0.02, **options})
 
 
 def here(*modes, **options):
@@ -59,7 +59,7 @@ def here(*modes, **options):
 
 
 def only(found, kind):
-    return of(found.records, kind)
+    return records_of(found.records, kind)
 
 
 def flat(found):
@@ -107,7 +107,7 @@ def test_what_an_engine_tells_of_all_its_steps_counts_for_the_one_that_ran(monke
         return run
 
     monkeypatch.setattr(toy_framework.Toy, "build", counting)
-    monkeypatch.setattr(toy_framework.Toy, "observed", lambda *_: Observed(tuple(made)))
+    monkeypatch.setattr(toy_framework.Toy, "observed", lambda *_: Observations(tuple(made)))
     (told,) = only(here(), Compilations)
     assert {mode: len(row.made) for mode, row in told.arms.items()} == {"eager": 0, "jit": 3}
 
@@ -205,7 +205,7 @@ def test_a_mode_that_is_wrong_is_timed_after_a_warning_and_one_that_refuses_is_n
 
 def test_where_each_mode_is_wrong_nothing_denies_the_times_that_are_shown():
     found = here("wrong")
-    for record in (*of(found.records, Parity), *of(found.records, Time)):
+    for record in (*records_of(found.records, Parity), *records_of(found.records, Time)):
         for row in record.arms.values():
             row.status = "disagree"
     judged = verdict(found.records)
@@ -272,7 +272,7 @@ class Workers:
 
 def result(monkeypatch, **seconds):
     Workers(monkeypatch, **seconds)
-    return run.compared(asked("jit", processes=4), Reporter())
+    return run.run_question(asked("jit", processes=4), Reporter())
 
 
 def test_the_call_from_which_compiling_pays_is_counted_from_nothing(monkeypatch):
@@ -299,7 +299,7 @@ def test_a_busy_machine_does_not_move_the_call_from_which_compiling_pays(monkeyp
 
 def test_each_compiled_mode_shares_its_process_with_eager_alone(monkeypatch):
     workers = Workers(monkeypatch)
-    run.compared(asked("jit", "slow", processes=2), Reporter())
+    run.run_question(asked("jit", "slow", processes=2), Reporter())
     pairs = [("toy-eager", "toy-jit"), ("toy-eager", "toy-slow")]
     assert workers.jobs == [(process, arms) for process in range(3) for arms in pairs]
 
@@ -354,14 +354,14 @@ def test_what_a_worker_tells_is_what_is_heard():
     told = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(steps, "_tell", lambda head, what: told.append(head + json.dumps(what).encode() + b"}\n"))
-        with steps.bounded(0.2):
+        with steps.bound_seconds(0.2):
             steps.first_call(steps.FirstCall("toy-jit", 1, 8, 0.125))
         steps.call_times(steps.CallTimes({"toy-jit": 0.5}))
         steps.now("timed")
-    assert [steps.told(line) for line in told] == [
-        steps.Bound(0.2),
+    assert [steps.parse_step(line) for line in told] == [
+        steps.SecondsBound(0.2),
         steps.FirstCall("toy-jit", 1, 8, 0.125),
-        steps.Bound(None),
+        steps.SecondsBound(None),
         steps.CallTimes({"toy-jit": 0.5}),
         "timed",
     ]
@@ -369,7 +369,7 @@ def test_what_a_worker_tells_is_what_is_heard():
 
 def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_asked_again(monkeypatch):
     workers = Workers(monkeypatch, {(1, "toy-slow")})
-    found = run.compared(asked("jit", "slow", processes=3), Reporter())
+    found = run.run_question(asked("jit", "slow", processes=3), Reporter())
     assert found.verdict.refused == {"slow": "unsupported: 2 of 8 calls in 300 s"}
     assert set(found.verdict.steady.values) == {"eager", "jit"}
     assert [arms for process, arms in workers.jobs if process].count(("toy-eager", "toy-slow")) == 1
@@ -377,7 +377,7 @@ def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_aske
 
 def test_a_first_process_that_was_ended_leaves_the_other_modes_and_eager(monkeypatch):
     workers = Workers(monkeypatch, {(0, "toy-slow"), (1, "toy-slow"), (0, "toy-jit"), (1, "toy-jit")})
-    found = run.compared(asked("jit", "slow", processes=3), Reporter())
+    found = run.run_question(asked("jit", "slow", processes=3), Reporter())
     assert found.verdict.refused == dict.fromkeys(("jit", "slow"), "unsupported: 2 of 8 calls in 300 s")
     assert (0, ("toy-eager",)) in workers.jobs
     assert set(found.verdict.steady.values) == {"eager"}
@@ -385,7 +385,7 @@ def test_a_first_process_that_was_ended_leaves_the_other_modes_and_eager(monkeyp
 
 def test_a_mode_that_was_ended_with_a_cold_cache_is_timed_with_what_it_left_there(monkeypatch):
     Workers(monkeypatch, {(0, "toy-jit")})
-    found = run.compared(asked("jit", processes=3), Reporter())
+    found = run.run_question(asked("jit", processes=3), Reporter())
     assert found.verdict.refused == {}
     assert set(found.verdict.steady.values) == {"eager", "jit"}
     assert found.verdict.cached.values["jit"] == pytest.approx(2.0)
@@ -397,7 +397,7 @@ def test_jobs_are_expected_from_the_start_and_called_by_what_they_do(monkeypatch
     Workers(monkeypatch, {(0, "toy-slow"), (1, "toy-slow")})
     reporter.ended = lambda *_: told.append(f"{reporter.pace.done}/{reporter.pace.total} {reporter.label}")
     reporter.notice = told.append
-    run.compared(asked("jit", "slow", processes=2), reporter)
+    run.run_question(asked("jit", "slow", processes=2), reporter)
     cut = "slow had not come through its first calls in 300 s (--limit): it is "
     assert told[:4] == [
         "1/6 first calls of jit",
@@ -414,7 +414,7 @@ def test_what_is_known_is_told_after_each_process(monkeypatch):
     Workers(monkeypatch)
     reporter = Reporter()
     reporter.notice = (told := []).append
-    run.compared(asked("jit", processes=5), reporter)
+    run.run_question(asked("jit", processes=5), reporter)
     assert told[0] == "first pass over the calls, with nothing compiled before: eager 2 ms, jit 18 s"
     assert told[1] == "after 1 of 5 processes: a call of jit takes 0.5× the time of eager"
     assert told[4].startswith("after 4 of 5 processes: a call of jit takes 0.5× [")
@@ -427,7 +427,7 @@ def test_a_worker_that_dies_before_a_compiled_mode_is_the_users_to_mend(monkeypa
 
     monkeypatch.setattr(workers, "ask", dies)
     with pytest.raises(FunctionError, match=r"f\.py:loss: the worker died of SIGSEGV"):
-        run.compared(asked("jit", processes=3), Reporter())
+        run.run_question(asked("jit", processes=3), Reporter())
 
 
 def test_a_framework_that_compiles_nothing_says_so():
@@ -437,14 +437,14 @@ def test_a_framework_that_compiles_nothing_says_so():
 def test_what_is_wrong_with_the_users_file_ends_the_question(monkeypatch):
     monkeypatch.setattr(workers, "ask", lambda *_: FunctionFault("mine.py:3: no", InputsError.exit_code))
     with pytest.raises(InputsError, match=r"mine\.py:3: no"):
-        run.compared(asked("jit", processes=3), Reporter())
+        run.run_question(asked("jit", processes=3), Reporter())
 
 
 @pytest.mark.slow
 def test_failures_alone_are_an_error(monkeypatch):
     monkeypatch.setattr(workers, "ask", lambda job, *_: failure(job, "KeyboardInterrupt (mine.py:3)"))
     with pytest.raises(FunctionError, match=r"f\.py:loss: KeyboardInterrupt \(mine\.py:3\)"):
-        run.compared(asked("jit", processes=0), Reporter())
+        run.run_question(asked("jit", processes=0), Reporter())
 
 
 def test_what_is_asked_survives_its_way_to_a_worker():
@@ -453,13 +453,13 @@ def test_what_is_asked_survives_its_way_to_a_worker():
 
 
 def test_modes_are_those_of_the_framework():
-    toy = frameworks.named("toy")
+    toy = frameworks.find_engine("toy")
     assert arms_of(toy) == ARMS  # the eager mode and the first that compiles
     assert arms_of(toy, ("slow", "eager")) == ("toy-eager", "toy-slow")
     with pytest.raises(InputsError, match="Toy has no mode 'jti'; did you mean 'jit'"):
         arms_of(toy, ("jti",))
     with pytest.raises(UnknownNameError, match="no engine is named 'tyo'; did you mean 'toy'"):
-        frameworks.named("tyo")
+        frameworks.find_engine("tyo")
 
 
 def test_a_framework_that_is_not_there_says_how_to_install_it(monkeypatch):
@@ -556,9 +556,9 @@ def test_what_is_wrong_with_a_file_is_told_with_its_line(tmp_path, monkeypatch, 
 def test_a_function_without_parameters_needs_no_inputs(tmp_path):
     file = tmp_path / "mine.py"
     file.write_text("def epoch():\n    return 1\ndef loss(x):\n    return x\ninputs = [(1,)]", "utf-8")
-    assert origin.called(f"{file}:epoch", None)[1] == [()]
-    assert origin.called(f"{file}:loss", None)[1] == [(1,)]
-    function = origin.called(f"{file}:epoch", None)[0]
+    assert origin.load_function(f"{file}:epoch", None)[1] == [()]
+    assert origin.load_function(f"{file}:loss", None)[1] == [(1,)]
+    function = origin.load_function(f"{file}:epoch", None)[0]
     assert calls_in([()], function) == [()]
     with pytest.raises(InputsError, match=r"inputs\[0\] is empty; .* write inputs = \[\(obj,\)\]"):
         calls_in([()], len)
@@ -603,13 +603,13 @@ class Number(int):
 )
 def test_a_file_is_of_the_one_framework_that_it_imports(text, framework, monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", KINDS)
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
     assert frameworks.of_imports(text) == framework
 
 
 def test_values_are_of_the_framework_that_defines_their_type(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", KINDS)
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
     tensor = type("Tensor", (), {"__module__": "torch._tensor"})
     array = type("ArrayImpl", (), {"__module__": "jaxlib._jax"})
     module = type("Mine", (type("Module", (), {"__module__": "torch.nn.modules"}),), {})
@@ -617,13 +617,13 @@ def test_values_are_of_the_framework_that_defines_their_type(monkeypatch):
         "torch", "jax", "torch", None
     ]  # fmt: skip
     with pytest.raises(InputsError, match=r"inputs\[0\] holds values of PyTorch: .* --framework torch"):
-        checked([(tensor(),)])
+        check_inputs([(tensor(),)])
 
 
 def test_the_command_takes_the_framework_that_the_file_imports(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text("import autograd.numpy as np\ndef loss(w):\n    return w @ w", "utf-8")
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"autograd": "compare.engines.autograd:Autograd"})
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
     done = CliRunner().invoke(graphduel, ["compare", f"{tmp_path / 'mine.py'}:loss", "--modes", "fast"])
     assert done.exit_code == 2, done.output
     assert "mine.py imports autograd: its step runs in HIPS autograd (--framework autograd)" in done.output

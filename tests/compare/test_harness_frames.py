@@ -53,7 +53,7 @@ def loss(w, x):
 
 
 def step_of(name, mode, gradient):
-    engine = engines.named(name)
+    engine = engines.find_engine(name)
     engine.start(0)
     arm = next(arm for arm in engine.arms if engine.mode(arm).name == mode)
     calls = [engine.arrays((W, X))]
@@ -76,7 +76,7 @@ def cases():
 
 @pytest.mark.parametrize(("name", "mode", "most"), [*cases()])
 def test_a_timed_call_runs_next_to_no_code_of_the_harness(name, mode, most):
-    if find_spec(engines.named(name).module) is None:
+    if find_spec(engines.find_engine(name).module) is None:
         pytest.skip(f"{name} is not installed")
     for gradient, bound in zip((True, False), most, strict=True):
         step = step_of(name, mode, gradient)

@@ -48,7 +48,7 @@ def job(**fields):
 
 def has_native_code():
     try:
-        backend.chosen("native")
+        backend.choose_backend("native")
     except g.GraphError:
         return False
     return True

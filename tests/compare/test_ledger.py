@@ -7,11 +7,11 @@ import pytest
 
 import dynamic
 import graphs as g
-from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.functions import transform_step
 from compare.instruments.watch import graph, tape
-from compare.instruments.watch.ledger import attributed, counts, disagreements, measure_arm, most_live
-from compare.instruments.watch.readings import Reading, Timeline, moment, thinned
-from compare.instruments.watch.tape import watched
+from compare.instruments.watch.ledger import attribute_causes, counts, disagreements, measure_arm, most_live
+from compare.instruments.watch.readings import Reading, Timeline, moment, thin_moments
+from compare.instruments.watch.tape import watch_kernels
 from compare.page.figures import ledger as figure
 from compare.page.summary import summarise
 from compare.records.cells import LedgerCount, Moment
@@ -112,11 +112,11 @@ def test_more_than_64_mib_agree_with_the_process_too():
 
 def test_every_new_array_of_a_step_is_seen_and_nothing_stays_changed():
     case = fake_workloads.make_tiny()
-    step = transformed(dynamic, case.loss, 0)
+    step = transform_step(dynamic, case.loss, 0)
     expected = step(case.params, *case.examples[0])
     seen = []
     gc.freeze()
-    with watched(seen.append):
+    with watch_kernels(seen.append):
         found = step(case.params, *case.examples[0])
     count = len(seen)
     np.testing.assert_array_equal(found[1]["w"], expected[1]["w"])
@@ -150,7 +150,7 @@ def test_a_kernels_own_memory_is_workspace_and_what_nobody_knows_is_untold():
 
 def test_thinning_keeps_the_peak_and_every_phase():
     moments = [Moment("forward", {"saved": i}) for i in range(1000)] + [Moment("backward", {"saved": 3})]
-    kept = thinned(moments, 20)
+    kept = thin_moments(moments, 20)
     assert len(kept) <= 21
     assert max(kept, key=lambda m: m.total).total == 999
     assert kept[-1].phase == "backward"
@@ -161,7 +161,7 @@ def test_thinning_keeps_the_peak_and_every_phase():
 
 def test_the_changes_lead_from_one_peak_to_the_other(record):
     first, last = (record["arms"][arm]["peak"] for arm in ARMS)
-    found = attributed(first, [LedgerCount(**c) for c in record["arms"]["static-exact"]["counts"]], last)
+    found = attribute_causes(first, [LedgerCount(**c) for c in record["arms"]["static-exact"]["counts"]], last)
     assert first + sum(change for _, change in found) == last
     causes = dict(found)
     assert causes["branches and loops as graphs"] == 0

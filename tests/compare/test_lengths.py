@@ -6,12 +6,12 @@ import pytest
 from compare.claims.c4_shapes import tables
 from compare.instruments import lengths as named
 from compare.instruments.lengths import measure
-from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collated
+from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collate
 from compare.page.lengths import percentile, rows, table
 from compare.records.job import Budget, Job
 from compare.suite import settings as presets
 from compare.workloads import lengths as models
-from compare.workloads.lengths import DISTRIBUTIONS, drawn
+from compare.workloads.lengths import DISTRIBUTIONS, draw_lengths
 from tests.helpers.records import plain, typed
 from tests.helpers.slow import mostly_slow
 
@@ -91,7 +91,7 @@ def test_a_strategy_that_breaks_is_a_failure_with_its_reason(stream, expected):
 
 
 def test_a_batch_is_padded_with_zeros_and_masked():
-    first, second, mask = collated([(np.array([1, 2, 3]), np.array([4, 5, 6])), (np.array([7]), np.array([8]))])
+    first, second, mask = collate([(np.array([1, 2, 3]), np.array([4, 5, 6])), (np.array([7]), np.array([8]))])
     assert first.tolist() == [[1, 2, 3], [7, 0, 0]]
     assert second.tolist() == [[4, 5, 6], [8, 0, 0]]
     assert mask.tolist() == [[True] * 3, [True, False, False]]
@@ -133,12 +133,12 @@ def test_a_percentile_counts_examples_and_not_calls():
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_lengths_are_as_many_and_as_long_as_asked_and_depend_on_the_seed(name):
-    lengths = drawn(name, 40, 1, 30)
+    lengths = draw_lengths(name, 40, 1, 30)
     assert len(lengths) == 40
     assert all(models.SHORTEST <= n <= 30 for n in lengths)
     assert len(set(lengths)) > 5
-    assert lengths == drawn(name, 40, 1, 30)
-    assert lengths != drawn(name, 40, 2, 30)
+    assert lengths == draw_lengths(name, 40, 1, 30)
+    assert lengths != draw_lengths(name, 40, 2, 30)
 
 
 def test_names_for_jobs_are_those_there_are():

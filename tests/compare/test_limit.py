@@ -13,7 +13,7 @@ from contextlib import suppress
 import pytest
 
 from compare.engines import limit
-from compare.engines.limit import LimitError, Spent, within
+from compare.engines.limit import LimitError, SpentSeconds, limit_seconds
 from tests.helpers.machine import Machine
 from tests.helpers.together import together
 
@@ -39,18 +39,18 @@ def swallowing():
 
 
 def test_what_does_not_end_is_ended():
-    with pytest.raises(LimitError, match=r"it did not end in 0\.01 s"), within(SOON):
+    with pytest.raises(LimitError, match=r"it did not end in 0\.01 s"), limit_seconds(SOON):
         forever()
 
 
 def test_a_compiler_that_takes_every_error_for_the_users_cannot_swallow_the_limit():
-    with pytest.raises(LimitError), within(SOON):
+    with pytest.raises(LimitError), limit_seconds(SOON):
         deaf()
 
 
 def test_an_alarm_that_was_swallowed_comes_again(monkeypatch):
     monkeypatch.setattr(limit, "AGAIN", SOON)
-    with pytest.raises(LimitError), within(SOON):
+    with pytest.raises(LimitError), limit_seconds(SOON):
         swallowing()
 
 
@@ -63,7 +63,7 @@ def test_an_alarm_that_rings_while_a_block_is_left_neither_ends_it_nor_outlives_
 
     monkeypatch.setattr(limit._Alarm, "stop", ring_and_stop)
     before = signal.getsignal(signal.SIGALRM)
-    with within(60):
+    with limit_seconds(60):
         total = 1 + 1
     assert total == 2
     assert signal.getsignal(signal.SIGALRM) is before
@@ -71,20 +71,20 @@ def test_an_alarm_that_rings_while_a_block_is_left_neither_ends_it_nor_outlives_
 
 
 def test_what_ends_in_time_gives_its_result_and_its_own_errors():
-    with within(60):
+    with limit_seconds(60):
         found = 1 + 1
     assert found == 2
-    with pytest.raises(ZeroDivisionError), within(60):
+    with pytest.raises(ZeroDivisionError), limit_seconds(60):
         1 / 0  # noqa: B018
 
 
 def test_afterwards_there_is_no_alarm_and_the_handler_of_before():
     before = signal.getsignal(signal.SIGALRM)
-    with within(60):
+    with limit_seconds(60):
         assert signal.getsignal(signal.SIGALRM) is not before
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
-    with pytest.raises(LimitError), within(SOON):
+    with pytest.raises(LimitError), limit_seconds(SOON):
         forever()
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
@@ -94,7 +94,7 @@ def test_another_thread_has_no_limit():
     ended = []
 
     def run():
-        with within(SOON):
+        with limit_seconds(SOON):
             threading.Event().wait(5 * SOON)
             ended.append(True)
 
@@ -120,14 +120,14 @@ def test_another_thread_has_no_limit():
 def test_a_second_counts_in_which_somebody_had_a_core_or_nobody_waited_for_one(threads, spent):
     with pytest.MonkeyPatch.context() as patch:
         machine = Machine(patch)
-        clock = Spent(0)
+        clock = SpentSeconds(0)
         machine.passes(2.0, **threads)
         assert clock.look() == pytest.approx(spent)
 
 
 def test_a_process_that_has_ended_takes_nothing_back(monkeypatch):
     machine = Machine(monkeypatch)
-    clock = Spent(0)
+    clock = SpentSeconds(0)
     machine.passes(1.0, main=(0.0, 0.0), compiler=(1.0, 0.0))
     clock.look()
     machine.passes(1.0, main=(1.0, 0.0))
@@ -160,7 +160,7 @@ def test_a_block_that_waits_for_a_core_is_given_the_time(monkeypatch):
         return {"main": (int(passed * 1e8), int(passed * 9e8))}
 
     monkeypatch.setattr(limit, "shares", told)
-    with within(1.0):
+    with limit_seconds(1.0):
         time.sleep(2.0)
-    with pytest.raises(LimitError), within(0.05):
+    with pytest.raises(LimitError), limit_seconds(0.05):
         time.sleep(20)

@@ -55,7 +55,7 @@ def records(machine, **header):
 
 def test_a_cell_is_told_for_each_machine_that_measured_it():
     runs = [JudgedRun("one", records("A")), JudgedRun("other", records("B"))]
-    warm, _, first, _, peak = (changes.by_run(runs, measure, measure.to_base) for measure in MEASURES)
+    warm, _, first, _, peak = (changes.values_by_run(runs, measure, measure.to_base) for measure in MEASURES)
     words = {cell.workload: changes.side_agreement(ratios) for (cell, _), ratios in warm.items()}
     assert words == {"vae": "the same", "gat": "opposite", "crf": "differ", "gcn": "one machine"}
     ratios = {cell.workload: row for (cell, _), row in warm.items()}

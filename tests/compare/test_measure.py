@@ -17,7 +17,7 @@ from compare.engines.graphduel.steps import GraphStep
 from compare.instruments.runnables import WorkloadRunnable
 from compare.instruments.time import measure, rounds
 from compare.instruments.time import measure as timing
-from compare.instruments.time.measure import unlimited
+from compare.instruments.time.measure import no_limit
 from compare.records.job import Budget
 from compare.records.record import JobName
 from tests.helpers import fake_workloads
@@ -80,18 +80,18 @@ def test_a_block_is_long_enough_and_not_much_longer(nanoseconds, least):
 def test_the_processor_of_first_calls_is_that_of_building_and_calls_alone(monkeypatch):
     """Each look at the clock finds it a second later: two for each part."""
     seconds = iter(range(100))
-    monkeypatch.setattr(measure, "spent", lambda: next(seconds))
-    runnable = WorkloadRunnable(engines.named(engines.OWN), fake_workloads.STREAM.case("small"), engines.step)
-    epoch = measure.first_epoch(runnable, "dynamic", unlimited)
+    monkeypatch.setattr(measure, "processor_seconds", lambda: next(seconds))
+    runnable = WorkloadRunnable(engines.find_engine(engines.OWN), fake_workloads.STREAM.case("small"), engines.step)
+    epoch = measure.first_epoch(runnable, "dynamic", no_limit)
     assert epoch.processor == 1 + len(epoch.calls)
     assert epoch.times(runnable, "cpu").processor == epoch.processor
     assert epoch.times(runnable, "wall").processor is None
 
 
 def test_what_is_spent_includes_what_a_process_has_started():
-    before = rounds.spent()
+    before = rounds.processor_seconds()
     subprocess.run([sys.executable, "-c", "import time\nwhile time.process_time() < 0.2: pass"], check=True)
-    assert rounds.spent() - before >= 0.15  # the system counts in ticks
+    assert rounds.processor_seconds() - before >= 0.15  # the system counts in ticks
 
 
 def test_what_the_first_call_does_once_leaves_blocks_as_long_as_those_of_others():
@@ -130,12 +130,12 @@ def test_a_spent_budget_ends_between_rounds_after_the_least():
 
 
 def test_no_collection_inside_a_block_and_the_setting_comes_back():
-    with rounds.collected():
+    with rounds.without_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
     gc.disable()
     try:
-        with rounds.collected():
+        with rounds.without_collection():
             pass
         assert not gc.isenabled()
     finally:
@@ -145,8 +145,8 @@ def test_no_collection_inside_a_block_and_the_setting_comes_back():
 def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
     case = fake_workloads.make_stream()
     build = lambda arm, case: GraphStep(lambda *_: (0.0, ()), None, case.examples)  # noqa: E731
-    runnable = WorkloadRunnable(engines.named(engines.OWN), case, build)
-    epochs = timing.first_epochs(job("time", "STREAM", arms=("a", "b")), runnable, unlimited)
+    runnable = WorkloadRunnable(engines.find_engine(engines.OWN), case, build)
+    epochs = timing.first_epochs(job("time", "STREAM", arms=("a", "b")), runnable, no_limit)
     for epoch in epochs.values():
         calls = plain(epoch.calls)
         assert [call["length"] for call in calls] == [3, 5, 3, 8]

@@ -15,7 +15,7 @@ import graphs
 import static
 from compare import engines, workloads
 from compare.engines.graphduel.steps import CompiledStep
-from compare.instruments.lengths.strategies import collated
+from compare.instruments.lengths.strategies import collate
 from compare.workloads import (
     beam_text,
     branch_on_sum,
@@ -144,7 +144,7 @@ def lstm_by_hand(p: Any, characters: Any, following: Any) -> float:
 
 
 @pytest.mark.parametrize("length", [1, 2, 9])
-@pytest.mark.parametrize("loss", [lstm_text.loss, lstm_text.scanned])
+@pytest.mark.parametrize("loss", [lstm_text.loss, lstm_text.scanned_loss])
 def test_lstm_equals_a_direct_loop(loss: Callable[..., Any], length: int) -> None:
     params, line = lstm_params(), random_line(length)
     np.testing.assert_allclose(loss(params, *line), lstm_by_hand(params, *line), rtol=1e-12)
@@ -168,7 +168,7 @@ def test_masked_padding_changes_neither_loss_nor_gradients(
 def test_a_policy_that_pads_gives_the_unpadded_result(policy: Literal["bucket", "pad"]) -> None:
     params = rnn_params()
     dims = (None, ("T",), ("T",), ("T",))
-    step = static.jit(static.value_and_grad(rnn_text.masked), shapes=policy, dims=dims)
+    step = static.jit(static.value_and_grad(rnn_text.masked_loss), shapes=policy, dims=dims)
     plain = dynamic.value_and_grad(rnn_text.loss)
     for length in (11, 3, 6, 1):
         line = random_line(length)
@@ -266,17 +266,17 @@ def normed_by_hand(x: Any) -> Any:
 
 
 def test_the_encoder_equals_one_by_hand() -> None:
-    example = encoder_text.hidden(np.random.default_rng(1), np.arange(7))
+    example = encoder_text.hide_characters(np.random.default_rng(1), np.arange(7))
     assert encoder_text.loss(encoder_params(), *example) == pytest.approx(encoder_by_hand(encoder_params(), *example))
 
 
-@pytest.mark.parametrize("batched", [rnn_text.batched, rnn_text.batched_scanned, encoder_text.masked])
+@pytest.mark.parametrize("batched", [rnn_text.batched_loss, rnn_text.batched_scanned_loss, encoder_text.masked_loss])
 def test_a_padded_batch_is_the_mean_of_its_lines(batched: Callable[..., Any]) -> None:
-    name = "encoder_text" if batched is encoder_text.masked else "rnn_text"
+    name = "encoder_text" if batched is encoder_text.masked_loss else "rnn_text"
     stream = lengths.stream(name, (5, 2, 7), width=8, batch=3)
     params = graphs.tree_map(lambda leaf: leaf.astype(np.float64), stream.params)
     alone = np.mean([stream.model.loss(params, *example) for example in stream.examples])
-    assert batched(params, *collated(stream.examples)) == pytest.approx(alone)
+    assert batched(params, *collate(stream.examples)) == pytest.approx(alone)
 
 
 # Structure that depends on values -----------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_a_padded_batch_is_the_mean_of_its_lines(batched: Callable[..., Any]) ->
 def test_each_digit_goes_to_one_expert_and_several_experts_get_some() -> None:
     case = moe_digits.make(experts=6, hidden=16, batch=48, batches=1)
     ((x, y),) = case.examples
-    shares, chosen = moe_digits.routed(case.params, x)
+    shares, chosen = moe_digits.route(case.params, x)
     np.testing.assert_allclose(shares.sum(1), 1, rtol=1e-5)
     assert len(set(chosen.tolist())) > 2
     logits = np.stack(
@@ -333,14 +333,14 @@ def test_lines_that_are_written_end_where_a_value_says_so() -> None:
         text = prompt.tolist()
         for _ in range(decode_text.MOST):  # all anew for each character, nothing kept
             keys, values = decode_text.read(case.params, np.array(text))
-            token, _ = decode_text.written(case.params, np.array(text[-1]), keys, values)
+            token, _ = decode_text.next_character(case.params, np.array(text[-1]), keys, values)
             text.append(int(token))
             if int(token) % decode_text.ENDS == 0:
                 break
         ends.append(len(text) - len(prompt))
         surprise = np.mean(
             [
-                decode_text.written(
+                decode_text.next_character(
                     case.params, np.array(text[n - 1]), *decode_text.read(case.params, np.array(text[:n]))
                 )[1]
                 for n in range(len(prompt), len(text))

@@ -24,7 +24,7 @@ def test_a_row_of_the_table_is_a_model_of_the_suite():
     assert list(vars(installed.TABLE)) == OF_PACKAGES
     assert {MODELS[name].package for name in OF_PACKAGES} == {"torchvision", "timm", "transformers"}
     for name in OF_PACKAGES:
-        holder, function = models.defined(models.source(name))
+        holder, function = models.holder_of(models.source(name))
         assert holder is getattr(installed.TABLE, name)
         assert function is holder.loss
         assert MODELS[name].varies == holder.varies
@@ -32,14 +32,14 @@ def test_a_row_of_the_table_is_a_model_of_the_suite():
 
 def test_a_file_of_ours_is_where_it_was():
     pytest.importorskip("torch")
-    holder, function = models.defined(models.source("pinn"))
+    holder, function = models.holder_of(models.source("pinn"))
     assert holder.__name__ == "compare.workloads.models.pinn"
     assert function is holder.loss
 
 
 def test_what_is_not_installed_is_absent_and_said_in_one_line(none_installed):
     assert not {cell.workload for cell in jobs.cells(Settings("models"))} & set(OF_PACKAGES)
-    said = jobs.left_out()
+    said = jobs.missing_packages()
     assert said == "left out: 12 models of torchvision, timm and transformers; pip install 'graphduel[models]'"
 
 
@@ -54,9 +54,9 @@ def test_what_is_installed_is_measured_after_the_files(monkeypatch):
     monkeypatch.setattr(models, "find_spec", lambda package: package == "timm" or None)
     names = [cell.workload for cell in jobs.cells(Settings("models"))]
     assert names[-3:] == [name for name in OF_PACKAGES if MODELS[name].package == "timm"]
-    assert jobs.left_out().startswith("left out: 9 models of torchvision and transformers;")
+    assert jobs.missing_packages().startswith("left out: 9 models of torchvision and transformers;")
     monkeypatch.setattr(models, "find_spec", lambda _: True)
-    assert jobs.left_out() == ""
+    assert jobs.missing_packages() == ""
 
 
 # Each adapter, over a package that is made up: it asks for no weights, and calls what it has made
@@ -92,7 +92,7 @@ def made_up(monkeypatch):
 
 @pytest.mark.parametrize("name", [name for name in OF_PACKAGES if MODELS[name].package != "transformers"])
 def test_a_model_of_images_is_made_without_weights(made_up, name):
-    holder, loss = models.defined(models.source(name))
+    holder, loss = models.holder_of(models.source(name))
     (call,) = holder.batches()
     assert np.isfinite(float(loss(*call).detach()))
     ((asked, options),) = made_up
@@ -132,7 +132,7 @@ def test_a_model_of_an_installed_package_has_a_gradient(name):
     torch = pytest.importorskip("torch")
     if models.missing(name):
         pytest.skip(f"{MODELS[name].package} is not installed")
-    holder, loss = models.defined(models.source(name))
+    holder, loss = models.holder_of(models.source(name))
     for call in holder.batches()[:2]:
         model, *_ = call
         gradients = torch.autograd.grad(loss(*call), list(model.parameters()), materialize_grads=True)

@@ -22,7 +22,7 @@ from compare.page import models as shown
 from compare.records import machines, results
 from compare.records.cells import Call, Memory, Parity, ParityArm, Time, TimeArm
 from compare.records.job import Budget
-from compare.records.record import Cell, Run, of
+from compare.records.record import Cell, Run, records_of
 from compare.run.progress import Reporter
 from compare.run.worker import perform
 from compare.suite import frameworks as stage
@@ -56,7 +56,7 @@ def model(name, function, sizes):
 def toys(monkeypatch):
     """Three models of the toy framework: one of fixed shape, one that raises, one of varying length."""
     monkeypatch.setattr(engines, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
-    engines.named.cache_clear()
+    engines.find_engine.cache_clear()
     for module in (stage, models):
         monkeypatch.setattr(module, "FRAMEWORK", "toy")
     files = [model("toy_fixed", loss, (4,)), model("toy_broken", broken, (4,)), model("toy_lengths", loss, SIZES)]
@@ -67,7 +67,7 @@ def toys(monkeypatch):
     monkeypatch.setattr(models, "source", lambda name: f"{name}:loss")
     monkeypatch.setattr(stage, "AT_ONCE", 1)  # jobs run here in this thread, which alone has limits
     yield
-    engines.named.cache_clear()
+    engines.find_engine.cache_clear()
 
 
 def go(directory, stops_after=None, resume=False, only="toy_*", **options):
@@ -104,7 +104,7 @@ def test_one_model_that_fails_loses_no_other(toys, tmp_path):
         assert row.error <= 1e-4
     assert (rows["toy_lengths"].inputs, rows["toy_lengths"].shapes) == (len(SIZES), len(SIZES))
     assert len([label for label in ran if "toy_fixed" in label]) == 4
-    assert not any(record.arm is None for record in of(outcome.records, Time))
+    assert not any(record.arm is None for record in records_of(outcome.records, Time))
 
 
 @pytest.mark.slow
@@ -207,7 +207,7 @@ def test_a_device_that_is_not_there_is_told_before_anything_is_measured(toys, tm
 @pytest.fixture
 def gpu(toys, monkeypatch):
     """A GPU that computes nothing, and what has waited for it."""
-    toy, waited = engines.named("toy"), []
+    toy, waited = engines.find_engine("toy"), []
     monkeypatch.setattr(toy.devices, "gpu", lambda: "A GPU")
     monkeypatch.setattr(
         type(toy.devices), "waits", property(lambda self: lambda result: waited.append(self.engine.device))
@@ -219,14 +219,14 @@ def gpu(toys, monkeypatch):
 
 def test_on_a_gpu_each_call_is_waited_for_and_timed_on_the_wall(gpu, tmp_path):
     outcome, _ = go(tmp_path / "run", only="toy_lengths", device="cuda")
-    times = of(outcome.records, Time)
+    times = records_of(outcome.records, Time)
     assert {record.environment.gpu for record in times} == {"A GPU"}
     assert {record.clock for record in times} == {"wall"}
     calls = sum(len(row.stream) for record in times for row in record.arms.values())
     blocks = sum(row.calls_per_block * len(row.blocks) for record in times for row in record.arms.values())
     assert set(gpu) == {"cuda"}
     assert len(gpu) >= calls + blocks
-    assert not of(outcome.records, Memory)  # bytes from malloc say nothing about a GPU
+    assert not records_of(outcome.records, Memory)  # bytes from malloc say nothing about a GPU
     assert "Frameworks computed on A GPU." in (tmp_path / "run" / "report.md").read_text()
 
 

@@ -7,7 +7,7 @@ import pytest
 from compare.errors import ResultsError
 from compare.records import results
 from compare.records.cells import Compilations, Memory, Parity, Time
-from compare.records.record import of
+from compare.records.record import records_of
 
 
 def line(process, **eager):
@@ -26,8 +26,8 @@ def line(process, **eager):
 
 @pytest.mark.parametrize("process", [0, 1])
 def test_the_process_of_a_framework_is_times_and_what_stands_beside_them(process):
-    records = results.unfolded(results.of_json(line(process)))
-    (time,), (parity,) = of(records, Time), of(records, Parity)
+    records = results.unfold(results.of_json(line(process)))
+    (time,), (parity,) = records_of(records, Time), records_of(records, Parity)
     assert records[-1] is time  # it tells that the job is done
     assert (time.process, time.cache, time.clock) == (process, "warm" if process else "cold", "wall")
     assert (time.base, time.seed, {record.host for record in records}) == ("toy-eager", 3, {"there"})
@@ -38,13 +38,13 @@ def test_the_process_of_a_framework_is_times_and_what_stands_beside_them(process
     if process:
         assert len(records) == 2
     else:
-        (told,), (memory,) = of(records, Compilations), of(records, Memory)
+        (told,), (memory,) = records_of(records, Compilations), records_of(records, Memory)
         assert (told.arms["toy-jit"].made[0].seconds, told.arms["toy-jit"].breaks) == (1.5, {"a print": 2})
         assert (memory.counted, memory.arms["toy-jit"].peak, memory.arms["toy-jit"].held) == ("malloc", 100, 7)
 
 
 def test_an_arm_that_was_wrong_disagrees():
-    (parity,) = of(results.unfolded(results.of_json(line(1, status="disagree", reason="off"))), Parity)
+    (parity,) = records_of(results.unfold(results.of_json(line(1, status="disagree", reason="off"))), Parity)
     assert (parity.agree, parity.arms["toy-eager"].status) == (False, "disagree")
 
 

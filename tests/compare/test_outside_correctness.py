@@ -95,8 +95,8 @@ def in_time(fares):
 
 def test_where_a_reason_quotes_the_user_it_is_what_comes_last():
     error = ValueError('in user code:\n\n    File "a.py", line 1, in f  *\n        if x:\n\n    TypeError: no bool\n')
-    assert control_flow.said(error) == "TypeError: no bool"
-    assert control_flow.said(ValueError("one\ntwo")) == "ValueError: one two"
+    assert control_flow.error_line(error) == "TypeError: no bool"
+    assert control_flow.error_line(ValueError("one\ntwo")) == "ValueError: one two"
 
 
 # C2
@@ -190,7 +190,7 @@ def test_a_record_names_files_without_their_folders(said, kept):
 
 def test_the_line_that_an_error_names_is_the_last_of_the_users():
     folder = "/home/me/corpus"
-    tools = frameworks.named("toy").debugger("toy-jit", lambda file: file.startswith(folder))
+    tools = frameworks.find_engine("toy").debugger("toy-jit", lambda file: file.startswith(folder))
     words = f'File "{folder}/shapes.py", line 3, in f\nFile "{folder}/shapes.py", line 7, in g\nFile "x.py", line 9'
     report = tools.report(ValueError(words), "")
     assert (report.place, report.when) == (SourceLine("shapes.py", 7), "trace")

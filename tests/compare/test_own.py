@@ -29,7 +29,7 @@ from tests.helpers.own_functions import MASKS, QUICK, STREAM
 from tests.helpers.records import lines, typed
 from tests.helpers.records import plain as json_of
 
-OURS = engines.named(engines.OWN)
+OURS = engines.find_engine(engines.OWN)
 MODES = OURS.arms[:5]
 
 
@@ -127,7 +127,7 @@ def test_a_step_is_the_function_and_its_gradients_in_argument_0(f, inputs, mode)
     for call, example in zip(inputs, step.examples, strict=True):
         value, gradients = step(*example)
         if f is own.outputs:
-            expected = functions.transformed(dynamic, f, None)(*call)
+            expected = functions.transform_step(dynamic, f, None)(*call)
         else:
             expected = dynamic.value_and_grad(f)(*call)
         assert rounding.tree_error((value, gradients), tuple(expected)) < 1e-5
@@ -199,8 +199,8 @@ plain = st.recursive(
 @given(plain)
 def test_a_plain_container_reaches_the_worker_as_it_is(value):
     arrays = []
-    told = json.loads(json.dumps(exchange._encoded(value, arrays)))
-    back = exchange._decoded(told, arrays)
+    told = json.loads(json.dumps(exchange._encode(value, arrays)))
+    back = exchange._decode(told, arrays)
     assert back == value
     assert type(back) is type(value)
 
@@ -232,7 +232,7 @@ def test_a_worker_converts_what_was_found_to_need_it(tmp_path):
 @pytest.mark.parametrize("value", [object(), {1, 2}, np.array([None])])
 def test_what_is_no_plain_container_is_not_sent(value):
     with pytest.raises(InputsError, match="processes=0"):
-        exchange._encoded([value], [])
+        exchange._encode([value], [])
 
 
 def test_only_what_another_process_can_find_has_an_origin():
@@ -340,12 +340,12 @@ def test_save_writes_a_report_and_never_over_another(found, tmp_path):
 def test_what_the_caller_froze_stays_frozen_and_else_nothing_does():
     try:
         gc.unfreeze()
-        with measure.pinned():
+        with measure.pin_process():
             assert gc.get_freeze_count()
         assert not gc.get_freeze_count()
         gc.freeze()
         frozen = gc.get_freeze_count()
-        with measure.pinned():
+        with measure.pin_process():
             pass
         assert gc.get_freeze_count() > frozen / 2  # some of it may have been freed meanwhile
     finally:
@@ -355,7 +355,7 @@ def test_what_the_caller_froze_stays_frozen_and_else_nothing_does():
 def test_the_process_is_as_it_was_before(found):
     if hasattr(os, "sched_getaffinity"):
         before = os.sched_getaffinity(0)
-        with measure.pinned():
+        with measure.pin_process():
             assert len(os.sched_getaffinity(0)) == 1
         assert os.sched_getaffinity(0) == before
 

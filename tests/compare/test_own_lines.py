@@ -18,7 +18,7 @@ from compare.instruments.time.rounds import IS_FINE
 from compare.instruments.watch import graph as ledger
 from compare.instruments.watch import readings as ticks
 from compare.instruments.watch.lines import measure_lines, texts
-from compare.instruments.watch.tape import LineKernel, aligned
+from compare.instruments.watch.tape import LineKernel, align_lines
 from compare.own.case import case_of
 from compare.own.plan import ComparisonPlan
 from compare.own.question import Question
@@ -27,7 +27,7 @@ from compare.page.summary import summarise
 from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.own import FunctionLook
-from compare.records.record import of
+from compare.records.record import records_of
 from compare.words import text
 
 ARMS = ("dynamic", "static-exact")
@@ -140,8 +140,8 @@ def test_an_arm_that_refuses_says_why_and_one_that_converts_is_read():
 
 
 def test_what_was_watched_longer_is_scaled_to_the_step():
-    counted = ticks.counted([LineOp("a.py:1")])
-    row = ticks.timed(counted, lambda: None, lambda: [("a.py:1", 3.0), ("", 1.0), ("a.py:2", 4.0)])
+    counted = ticks.count_lines([LineOp("a.py:1")])
+    row = ticks.time_lines(counted, lambda: None, lambda: [("a.py:1", 3.0), ("", 1.0), ("a.py:2", 4.0)])
     assert row.lines["a.py:1"].seconds == pytest.approx(row.step * 3 / 8)
     assert row.lines["a.py:2"].seconds == pytest.approx(row.step / 2)
     assert row.elsewhere == pytest.approx(row.step / 8, abs=1e-12)
@@ -152,9 +152,9 @@ def test_what_other_programs_take_is_no_part_of_a_line():
     def step():
         time.sleep(0.02)  # as if another program had the core
 
-    row = ticks.timed(ticks.counted([]), step, lambda: [("mine.py:1", 0.02)])
+    row = ticks.time_lines(ticks.count_lines([]), step, lambda: [("mine.py:1", 0.02)])
     assert (row.step < 0.01) == IS_FINE
-    wall = ticks.timed(ticks.counted([]), step, lambda: [("mine.py:1", 0.02)], time.perf_counter_ns)
+    wall = ticks.time_lines(ticks.count_lines([]), step, lambda: [("mine.py:1", 0.02)], time.perf_counter_ns)
     assert wall.step >= 0.02
     assert wall.lines["mine.py:1"].seconds >= 0.019
     assert (row.lines["mine.py:1"].seconds < 0.01) == IS_FINE
@@ -162,8 +162,8 @@ def test_what_other_programs_take_is_no_part_of_a_line():
 
 def test_arrays_that_no_kernel_was_recorded_for_have_no_line():
     kernels = [LineKernel(LineOp("a:1"), (1,)), LineKernel(LineOp("a:2"), (2,))]
-    assert aligned(kernels, [(1,), (2,)]) == ["a:1", "a:2"]
-    assert aligned(kernels, [(1,), (7,), (2,)]) == ["a:1", "", "a:2"]
+    assert align_lines(kernels, [(1,), (2,)]) == ["a:1", "a:2"]
+    assert align_lines(kernels, [(1,), (7,), (2,)]) == ["a:1", "", "a:2"]
 
 
 def test_saved_nodes_of_a_step_without_backward_are_none():
@@ -190,7 +190,7 @@ def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():
     assert max(map(len, shown)) <= 80
     assert any(row.startswith(line(mlp, FIRST)) and "h = g.tanh(" in row for row in shown)
     assert line(mlp, FIRST) in found._repr_html_()
-    (lines,) = of(found.records, SourceLines)
+    (lines,) = records_of(found.records, SourceLines)
     steps = [text.seconds(row.step) for row in lines.arms.values()]
     assert next(row for row in shown if row.startswith("a step")).split("  ")[-1] == "timed between watched ones"
     assert all(step in next(row for row in shown if row.startswith("a step")) for step in steps)

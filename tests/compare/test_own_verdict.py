@@ -22,7 +22,7 @@ from compare.own.result import Result
 from compare.page import show, verdicts
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
-from compare.records.record import Failure, Run, of
+from compare.records.record import Failure, Run, records_of
 from compare.stats import Interval
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, KEYS, cell, memory
@@ -78,7 +78,7 @@ def test_what_disagrees_is_marked_and_not_timed():
     assert found.verdict.disagree
     assert found.exit_code == 4
     assert "bool mask" in found.verdict.refused["static-pad"]
-    timings = of(found.records, Time)
+    timings = records_of(found.records, Time)
     assert timings
     assert all(record.arms["static-pad"].status == "disagree" for record in timings)
 
@@ -114,7 +114,7 @@ def test_what_the_function_raises_is_raised():
 def test_a_measurement_that_fails_is_a_record(monkeypatch):
     monkeypatch.setattr(memory_instrument, "measure_arm", lambda arm, case: 1 / 0)
     found = compare.compare(own.loss, own.inputs, **QUICK)
-    assert [failure.error for failure in of(found.records, Failure)]
+    assert [failure.error for failure in records_of(found.records, Failure)]
     assert found.verdict.memory.outcome == "not measured"
     assert "failed: ZeroDivisionError" in repr(found)
     assert found.exit_code == 1
@@ -264,7 +264,7 @@ def test_what_the_gate_allowed_beyond_its_tolerance_is_said():
     settings = {"gradient": True, "inputs": 1, "processes": 3, "where": "fresh workers"}
     records = [Run("r", "2030-01-02", settings), *records]
     assert show.notes_of(Result("mine", ("dynamic", "static-exact"), tuple(records))) == []
-    for record in of(records, Parity):
+    for record in records_of(records, Parity):
         record.arms["static-exact"].reason = "ill-conditioned: rounding alone moves its result by up to 0.0023"
     told = show.notes_of(Result("mine", ("dynamic", "static-exact"), tuple(records)))
     assert told == ["static-exact: ill-conditioned: rounding alone moves its result by up to 0.0023"]

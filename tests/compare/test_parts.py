@@ -10,7 +10,7 @@ from compare.errors import UnsupportedError
 from compare.instruments import parts as programs
 from compare.instruments.parts import DYNAMIC, ENGINES, STATIC, UNEXPLAINED, measure_parts
 from compare.page.figures import parts as figure
-from compare.page.figures.parts import parted, stages
+from compare.page.figures.parts import stages, step_parts
 from compare.page.summary import summarise
 from compare.records.job import Budget
 from compare.records.record import Cell
@@ -40,7 +40,7 @@ def record(process=0, unexplained=0.0, noise=(1.0, 1.5, 1.25)):
 
 
 def test_the_parts_of_an_engine_with_known_ones_are_found():
-    dynamic_parts, static_parts = parted(typed([record(0), record(1)]))
+    dynamic_parts, static_parts = step_parts(typed([record(0), record(1)]))
     expected = {part: seconds / 7.25 for part, seconds in SHARES.items()}
     assert {part: share.estimate for part, share in dynamic_parts.shares.items()} == pytest.approx(expected)
     found = {part: share.estimate * 4 for part, share in static_parts.shares.items()}
@@ -53,22 +53,22 @@ def test_the_parts_of_an_engine_with_known_ones_are_found():
 def test_records_of_another_versions_programs_are_left_out():
     older = record(0)
     older["engines"]["dynamic"]["ran"] = older["engines"]["dynamic"].pop("anew")
-    assert parted(typed([older])) == []
-    assert [one.engine for one in parted(typed([older, record(1)]))] == ["dynamic", "static"]
+    assert step_parts(typed([older])) == []
+    assert [one.engine for one in step_parts(typed([older, record(1)]))] == ["dynamic", "static"]
     assert figure.draw(summarise(typed([older]))).figure is None
 
 
 @pytest.mark.parametrize("unexplained", [-0.875, 0.0, 0.875])
 def test_a_bar_ends_at_the_whole_step(unexplained):
-    for one in parted(typed([record(unexplained=unexplained)])):
-        shares = figure.drawn(one)
+    for one in step_parts(typed([record(unexplained=unexplained)])):
+        shares = figure.positive_shares(one)
         assert min(shares.values()) > 0
         assert sum(shares.values()) == pytest.approx(1)
         assert shares.keys() <= one.shares.keys()
 
 
 def test_what_is_unexplained_beyond_five_percent_is_told():
-    found = parted(typed([record(i, unexplained=0.875) for i in range(3)]))[0]
+    found = step_parts(typed([record(i, unexplained=0.875) for i in range(3)]))[0]
     assert not found.adds_up
     assert found.note.startswith("tiny (small), dynamic: 12.3% of a step is unexplained [12.3%, 12.3%], more than 5%")
 
@@ -87,7 +87,7 @@ def test_programs_of_both_engines_run_and_keep_the_schema():
     job = fake_workloads.job("parts", "TINY", process=0, budget=budget)
     found = plain(measure_parts(job, fake_workloads.make_tiny()))
     assert typed(found)
-    for one in parted(typed([found])):
+    for one in step_parts(typed([found])):
         assert sum(share.estimate for share in one.shares.values()) == pytest.approx(1)
         assert set(found["engines"][one.engine]) == {n for ws in ENGINES[one.engine].values() for n in ws}
     assert set(stages(typed([found]), Cell("tiny", "small"))) == {"tracing", "passes", "planning", UNEXPLAINED}
@@ -183,7 +183,7 @@ def test_terms_need_the_blocks_of_the_denominator():
         sum_interval([(1, [[1.0]])], [[1.0, 2.0]])
     alone = sum_interval([(1, [[1.0]])], [[2.0]])
     assert (alone.estimate, alone.bounded, alone.bounds()) == (0.5, False, None)
-    (found, _) = parted(typed([record(0, unexplained=0.875), record(1, unexplained=0.875)]))
+    (found, _) = step_parts(typed([record(0, unexplained=0.875), record(1, unexplained=0.875)]))
     assert "12.3% of a step is unexplained (no interval), more than 5%" in found.note
 
 

@@ -12,7 +12,7 @@ import pytest
 from compare import steps
 from compare.errors import OverrunError, ResultsError, WorkerError
 from compare.records.job import Job
-from compare.records.results import parsed
+from compare.records.results import parse_line
 from compare.run import processes
 from compare.run.processes import Allowance
 from tests.helpers.machine import Machine
@@ -91,9 +91,9 @@ def test_a_worker_without_an_answer_says_how_it_ended_and_what_it_did(ask, progr
     "line", ["", "hello", "{}", '{"step":', '{"step":[]}', '{"bound":"x"}', '{"bound":{}}', '{"step":' + "[" * 99_999]
 )
 def test_what_others_have_written_into_the_pipe_is_neither_a_step_nor_an_answer(line):
-    assert steps.told(line.encode() + b"\n") is None
+    assert steps.parse_step(line.encode() + b"\n") is None
     with pytest.raises(ResultsError, match="not a line of"):
-        parsed(line.encode() + b"\n")
+        parse_line(line.encode() + b"\n")
 
 
 @together(

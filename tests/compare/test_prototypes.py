@@ -16,11 +16,11 @@ by_workload = pytest.mark.parametrize("edit", EDITS, ids=lambda edit: edit.workl
 
 @pytest.mark.parametrize("edit", mostly_slow(EDITS, 4), ids=lambda edit: edit.workload)
 def test_an_edit_changes_one_model_in_both_engines_alike(edit):
-    ours = engines.named(engines.OWN)
-    case = c7_prototyping.before(ours, edit)
+    ours = engines.find_engine(engines.OWN)
+    case = c7_prototyping.case_before_edit(ours, edit)
     args = (case.params, *case.examples[-1])  # of which the branch takes the side that is edited
     with ours.library.edited(edit.module.__name__, edit.source()) as module:
-        edited = c7_prototyping.changed(case, module)
+        edited = c7_prototyping.case_with_module(case, module)
         after = [float(ours.build(arm, ours.loss(arm, edited), 0)(*args)[0]) for arm in ours.arms[:2]]
     assert after[0] == pytest.approx(after[1], rel=1e-4)
     assert after[0] != pytest.approx(float(case.loss(*args)), rel=1e-6)

@@ -23,9 +23,9 @@ CHOSEN = [edit for edit in EDITS if edit.workload in ("tiny_mlp", "elementwise_c
 def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
     monkeypatch.setattr(c7_prototyping, "EDITS", CHOSEN)
-    frameworks.named.cache_clear()
-    yield frameworks.named("toy")
-    frameworks.named.cache_clear()
+    frameworks.find_engine.cache_clear()
+    yield frameworks.find_engine("toy")
+    frameworks.find_engine.cache_clear()
 
 
 def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges(toy, monkeypatch):
@@ -48,7 +48,7 @@ def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges(toy,
 
 def test_the_edited_model_is_what_runs(toy):
     edit = CHOSEN[0]
-    case = c7_prototyping.before(toy, edit)
+    case = c7_prototyping.case_before_edit(toy, edit)
     given = c7_prototyping.arguments(toy, case)
     with toy.library.edited(edit.module.__name__, edit.source()) as after:
         values = [float(toy.build("toy-eager", loss, 0)(*given)[0]) for loss in (case.loss, after.loss)]
@@ -71,7 +71,7 @@ def test_what_an_arm_refuses_is_named_with_its_reason_and_no_task():
 def test_a_first_result_that_does_not_come_is_not_waited_for(toy, monkeypatch):
     monkeypatch.setattr(toy, "build", lambda arm, loss, argnum: hang if arm == "toy-jit" else lambda *_: None)
     monkeypatch.setattr(c7_prototyping, "LIMIT", 0.05)
-    row = c7_prototyping.measured(toy, "toy-jit", CHOSEN[0])
+    row = c7_prototyping.measure_edit(toy, "toy-jit", CHOSEN[0])
     assert row.refused == {"static": "it did not end in 0.05 s"}
 
 

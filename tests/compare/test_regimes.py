@@ -6,7 +6,7 @@ import pytest
 
 from compare import workloads
 from compare.claims import regimes
-from compare.claims.c5_memory import held
+from compare.claims.c5_memory import bytes_held
 from compare.claims.evidence import Evidence, right_arms
 from compare.errors import UnsupportedError
 from compare.instruments import memory, parity, sample
@@ -14,7 +14,7 @@ from compare.instruments.memory import measure_arm
 from compare.instruments.time import measure as timing
 from compare.own import plan
 from compare.own.question import Question
-from compare.records.cells import Parity, Time, TimeArm, admitted
+from compare.records.cells import Parity, Time, TimeArm, admit_arms
 from compare.records.job import Budget, Job
 from compare.records.record import Cell, Failure, JobName
 from compare.suite import jobs
@@ -54,8 +54,8 @@ def test_a_cell_is_placed_by_what_the_dynamic_engine_reaches_and_only_if_it_was_
 
 @pytest.mark.parametrize("label", ["supported", "refuted", "depends", "inconclusive"])
 def test_only_what_speaks_for_every_size_is_settled(label):
-    assert regimes.settled(label, regimes.SIZES) == (label, ())
-    found, why = regimes.settled(label, [regimes.REALISTIC])
+    assert regimes.settle_label(label, regimes.SIZES) == (label, ())
+    found, why = regimes.settle_label(label, [regimes.REALISTIC])
     assert found == ("inconclusive" if label in ("supported", "refuted") else label)
     assert bool(why) == (found != label)
 
@@ -89,7 +89,9 @@ def test_counts_are_the_same_together_in_one_process_and_each_alone(name):
         alone = measure_arm(arm, case)
         assert (row.status, row.resident_growth, row.nodes) == ("ok", 0, alone.nodes)
         assert row.classes["structure"] == alone.classes["structure"]
-        assert held(row)[0] == pytest.approx(held(alone)[0], rel=0.02)  # a few objects of Python live otherwise
+        assert bytes_held(row)[0] == pytest.approx(
+            bytes_held(alone)[0], rel=0.02
+        )  # a few objects of Python live otherwise
     assert right_arms([together]) == {(Cell(name, "small"), arm) for arm in together.arms}
 
 
@@ -120,7 +122,7 @@ def times(process, cache=None, **arms):
     ],
 )  # fmt: skip
 def test_an_arm_may_be_timed_where_no_record_calls_it_wrong_and_the_base_is_right(records, wrong, arms, refused, ended):
-    gate = admitted(records, "base", wrong=wrong)
+    gate = admit_arms(records, "base", wrong=wrong)
     assert (" ".join(gate.arms), " ".join(gate.refused), " ".join(gate.ended)) == (arms, refused, ended)
 
 
@@ -129,7 +131,7 @@ def test_a_look_that_fails_costs_no_arm():
     gate = Parity(question.name, "given", {arm: row("ok") for arm in question.arms}, agree=True, same_graph=None,
                   kernel_calls={})  # fmt: skip
     failed = Failure(JobName("shape policies"), "ZeroDivisionError: in a look at the function")
-    assert plan.admitted(question, [gate, failed]) == ["dynamic", "static-exact"]
+    assert plan.admitted_arms(question, [gate, failed]) == ["dynamic", "static-exact"]
 
 
 class Off:

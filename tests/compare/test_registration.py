@@ -99,11 +99,11 @@ from compare.suite.settings import Settings
 job = jobs.check_jobs(Settings())[-1]
 assert (job.kind, job.claim, job.source) == ("haste", "C9", "builtins:dict")
 assert (worker.handler(job).func, worker.handler(job).args) == (dict, (job,))
-assert executors.measured(lambda job, timeout: Haste("C9", 1.0), job, 1).job == job.name
+assert executors.measure_job(lambda job, timeout: Haste("C9", 1.0), job, 1).job == job.name
 record = Haste("C9", 2.0)
-assert results.parsed(results.encoded(record)) == record
+assert results.parse_line(results.encode(record)) == record
 try:
-    results.parsed(b'{"schema": 1, "kind": "haste", "claim": "C9", "haste": "great"}')
+    results.parse_line(b'{"schema": 1, "kind": "haste", "claim": "C9", "haste": "great"}')
 except ResultsError as error:
     assert "Expected `float`, got `str` - at `$.haste`" in str(error)
 else:

@@ -143,7 +143,7 @@ def whole(tmp_path_factory):
     none = {"effect": None, "interval": None, "regimes": (), "reasons": ("no such records",)}
     verdicts = [verdict("C2", "supported"), verdict(), verdict("C7", "not measured yet", **none)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(style, "rendered", one_of_the_others(style.rendered))
+        patch.setattr(style, "render", one_of_the_others(style.render))
         return written(tmp_path_factory.mktemp("runs") / "demo", full_run(), verdicts)
 
 

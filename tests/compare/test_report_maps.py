@@ -13,7 +13,7 @@ from compare.claims.crossover import Course, MapPlace
 from compare.errors import ResultsError
 from compare.page import assemble, html, verdicts
 from compare.page import summary as model
-from compare.page.figures import Drawn, crossover, decision, style
+from compare.page.figures import DrawnPlots, crossover, decision, style
 from compare.page.figures import lengths as strategies
 from compare.page.summary import summarise
 from compare.stats import Interval
@@ -68,7 +68,7 @@ def test_the_page_advises_by_the_map_and_no_further_than_it_reaches():
 def test_the_figure_of_the_answer_is_above_zero_once_static_has_paid_back():
     place = summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9)).places[0]
     runs = np.array([1.0, 50.0, 51.0, 1e6])
-    share = decision.saved(place, runs, 1)
+    share = decision.time_saved(place, runs, 1)
     assert (share > 0).tolist() == [False, place.pays_after <= 50, True, True]
     assert decision.pays(place, 1) == str(place.pays_after)
     assert share[-1] == pytest.approx(1 - place.steady.estimate, abs=1e-3)
@@ -85,12 +85,12 @@ def test_a_model_finds_the_line_that_its_places_were_made_from():
             MapPlace("add", depth, elements), dynamic, built, Interval(ratio, ratio, ratio)
         )
 
-    (found,) = model.fitted([place(depth, elements) for depth in (1, 8, 64) for elements in (16, 2048)])
+    (found,) = model.fit_cost_models([place(depth, elements) for depth in (1, 8, 64) for elements in (16, 2048)])
     assert found.dynamic == pytest.approx(lines[0])
     assert found.static == pytest.approx(lines[1])
     assert found.build == pytest.approx((1e-3, 2e-4))
     assert found.error == pytest.approx(1.0)
-    assert model.fitted([place(1, 16)]) == []
+    assert model.fit_cost_models([place(1, 16)]) == []
 
 
 def test_the_line_runs_where_static_stops_leading():
@@ -150,7 +150,7 @@ def test_the_page_holds_both_figures(tmp_path, undrawn):
 def test_the_first_screen_has_at_most_120_words_before_the_claims_and_none_that_is_ours_alone():
     """The title, the conditions in a word, the contents, and the answer; what is folded is not on the screen."""
     found = summary(START, *grid(PLACES, build=100.5 * BASE, noise=1e-9))
-    page = assemble.page("mine", found, judge(found.records), Drawn({}, (), []))
+    page = assemble.page("mine", found, judge(found.records), DrawnPlots({}, (), []))
     top = html.render(page).partition("<body>")[2].partition('<table class="verdicts')[0]
     top = re.sub(r"</summary>.*?</details>", "", top, flags=re.DOTALL)
     words = re.sub(r"<[^>]*>", " ", top).split()

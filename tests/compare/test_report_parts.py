@@ -12,7 +12,7 @@ from compare.page import verdicts
 from compare.page.blocks import Page, Section
 from compare.page.figures import parity as two_graphs
 from compare.page.figures import style
-from compare.page.figures.parity import layered
+from compare.page.figures.parity import layer_graph
 from compare.page.markdown import render
 from compare.page.summary import largest
 from compare.records.record import Cell
@@ -73,8 +73,8 @@ def test_a_course_adds_build_early_calls_and_steady_calls():
         (text.quantity(0.97, "share"), "97%"),
         (text.quantity(3, "steps"), "3 steps"),
         (text.interval(0.99951, 0.99959), "[0.9995, 0.9996]"),
-        (text.listed(["a", "b", "c"]), "a, b and c"),
-        (text.listed([]), ""),
+        (text.join_words(["a", "b", "c"]), "a, b and c"),
+        (text.join_words([]), ""),
     ],
 )
 def test_numbers_read_well(shown, expected):
@@ -96,7 +96,7 @@ def small_graph(spec="f32[3]"):
 
 def test_a_layered_drawing_runs_downwards_and_overlaps_nowhere():
     graph = small_graph()
-    layout = layered(graph)
+    layout = layer_graph(graph)
     assert len(set(layout.nodes.values())) == len(graph)
     for (tail, head), points in layout.edges.items():
         assert (points[0], points[-1]) == (layout.nodes[tail], layout.nodes[head])
@@ -108,7 +108,7 @@ def test_the_two_graphs_say_whether_they_are_isomorphic():
     renamed = nx.relabel_nodes(small_graph(), {"x": "other"})
     same = two_graphs.drawing({"dynamic": small_graph(), "static": renamed})
     assert "are isomorphic" in same.caption
-    assert style.rendered(same.figure, "svg").startswith(b"<?xml")
+    assert style.render(same.figure, "svg").startswith(b"<?xml")
     assert "not isomorphic" in two_graphs.drawing({"a": small_graph(), "b": small_graph("f64[3]")}).caption
 
 

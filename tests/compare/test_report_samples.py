@@ -35,7 +35,7 @@ def test_a_row_for_each_process_and_mode_with_all_its_blocks(summary):
 
 
 def test_each_dot_says_its_values_in_the_file(summary):
-    said = re.findall("<title>([^<]*)</title>", style.rendered(time.draw(summary).figure, "svg").decode())
+    said = re.findall("<title>([^<]*)</title>", style.render(time.draw(summary).figure, "svg").decode())
     assert len(said) == 6
     assert all(re.fullmatch(r"process \d, [a-z-]+: .* in \d+ blocks?\)", words) for words in said)
 

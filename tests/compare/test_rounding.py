@@ -10,9 +10,9 @@ from compare.instruments import judge, parity, rounding
 from compare.instruments.judge import Standard
 from compare.instruments.rounding import Difference, Moves
 from compare.own import run
-from compare.own.question import asked_of
+from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity
-from compare.records.record import of
+from compare.records.record import records_of
 from compare.workloads import Case
 from tests.helpers import mutants, toy_framework
 from tests.helpers.fake_workloads import job
@@ -67,9 +67,9 @@ def of_framework(monkeypatch, change, on_edge):
         return mutants.altered(step, lambda value, gradients: (value, change(gradients, inputs(on_edge)[1])))
 
     monkeypatch.setattr(toy_framework.Toy, "build", built)
-    asked = asked_of("toy", "f.py:loss", "", ("eager", "jit"), seconds=0.02)
+    asked = question_for("toy", "f.py:loss", "", ("eager", "jit"), seconds=0.02)
     result = run.here(asked, loss, [inputs(on_edge)])
-    (record,), (told,) = of(result.records, Parity), of(result.records, Compilations)
+    (record,), (told,) = records_of(result.records, Parity), records_of(result.records, Compilations)
     assert record.arms["eager"].status == "ok"
     assert (told.conditioning > 1e-3) == on_edge
     return record.arms["jit"], " ".join(repr(result).split())
@@ -178,7 +178,7 @@ def moves(*results):
 
 def verdict(result, of, reference=REFERENCE):
     measured = of if callable(of) else lambda *_: of
-    return judge.judged({0: reference.less(result)}, {0: reference}, measured)
+    return judge.judge_calls({0: reference.less(result)}, {0: reference}, measured)
 
 
 A, B, C = map(direction, (1, 2, 3))
@@ -315,7 +315,7 @@ def test_what_the_plain_mode_overflows_on_has_no_part_in_the_size_of_an_array():
 def test_a_mode_that_is_off_here_and_right_nearby_stands_on_the_other_side_of_a_jump():
     def judged(places):
         """A mode that is off from these numbers."""
-        return judge.judged(
+        return judge.judge_calls(
             {0: REFERENCE.less(moved(C))},
             {0: REFERENCE},
             nearby=lambda _: judge.right_nearby(lambda k: k not in places),

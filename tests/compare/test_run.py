@@ -207,11 +207,11 @@ def test_nothing_measured_has_its_own_code(tmp_path):
 
 def test_a_failed_job_is_tried_again_on_resume_and_then_fine(tmp_path):
     before, _ = go(tmp_path, Machine(time_tiny=failing))
-    assert len(results.lost(before.records)) == 3
+    assert len(results.lost_jobs(before.records)) == 3
     outcome, machine = go(tmp_path, resume=True)
     assert machine.labels == [f"time tiny/small, process {i}" for i in range(3)]
     assert outcome.exit_code == 0
-    assert results.lost(outcome.records) == []  # what a later start has made good is no limit of the run
+    assert results.lost_jobs(outcome.records) == []  # what a later start has made good is no limit of the run
 
 
 @pytest.mark.parametrize("kind", ["time", "memory", "parity"])

@@ -90,10 +90,10 @@ def test_a_packed_run_is_read_and_not_resumed(tmp_path):
     path = tmp_path / results.RESULTS
     packed = tmp_path / results.PACKED
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert results.found_in(tmp_path) == path
+    assert results.find_results(tmp_path) == path
     assert results.read(packed) == results.read(path)
     path.unlink()
-    assert results.found_in(tmp_path) == packed
+    assert results.find_results(tmp_path) == packed
     with pytest.raises(CompareError, match="is packed; unpack it with gunzip to go on"):
         go(tmp_path, resume=True)
     packed.write_bytes(packed.read_bytes()[:-20])
@@ -120,7 +120,7 @@ LOCKED = """
 import sys, time
 from pathlib import Path
 from compare.records import journal
-with journal.locked(Path(sys.argv[1]), print):
+with journal.hold_lock(Path(sys.argv[1]), print):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -150,7 +150,7 @@ def test_a_lock_is_held_by_one_at_a_time_whoever_comes_and_goes(tmp_path):
 
     def enter(number):
         for _ in range(50):
-            with suppress(CompareError), journal.locked(tmp_path, print):
+            with suppress(CompareError), journal.hold_lock(tmp_path, print):
                 inside.append(number)
                 most.append(len(inside))
                 time.sleep(0)
@@ -166,11 +166,11 @@ def test_a_lock_is_held_by_one_at_a_time_whoever_comes_and_goes(tmp_path):
 
 
 def test_a_lock_file_that_says_nothing_is_another_process(tmp_path):
-    with journal.locked(tmp_path, print):
+    with journal.hold_lock(tmp_path, print):
         (tmp_path / journal.LOCK).write_text("[]")
         with (
             pytest.raises(CompareError, match="is being written by another process; wait"),
-            journal.locked(tmp_path, print),
+            journal.hold_lock(tmp_path, print),
         ):
             pass
 
@@ -181,7 +181,7 @@ def test_a_file_system_without_locks_is_told_of(tmp_path, monkeypatch):
 
     monkeypatch.setattr(journal, "_lock", none)
     heard = []
-    with journal.locked(tmp_path, heard.append):
+    with journal.hold_lock(tmp_path, heard.append):
         pass
     assert heard == [f"{tmp_path} cannot be locked (No locks available): let no other run write into it"]
 

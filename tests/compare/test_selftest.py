@@ -59,7 +59,7 @@ def test_a_slowdown_is_that_share_of_the_same_work_counted_in_the_engine(change,
 
 @given(st.integers(0, 10_000), st.integers(1, 300))
 def test_a_share_is_spread_evenly(share, calls):
-    step = trials.Injected(GraphStep(lambda *_: None, (), ()), share=share / 10_000)
+    step = trials.InjectedStep(GraphStep(lambda *_: None, (), ()), share=share / 10_000)
     for _ in range(calls):
         step()
     assert step.calls == calls
@@ -71,7 +71,7 @@ def own_job(size):
 
 
 def test_a_longer_function_is_slowed_inside_each_call():
-    step = trials.build("static-exact|+5%", trials.WORKLOAD.case("1 ms"), trials.divided(own_job("1 ms")))
+    step = trials.build("static-exact|+5%", trials.WORKLOAD.case("1 ms"), trials.divide_work(own_job("1 ms")))
     (slowed,), (plain_one,) = (
         one.executables() for one in (step, trials.build("static-exact", trials.WORKLOAD.case("1 ms")))
     )
@@ -83,8 +83,8 @@ def test_a_longer_function_is_slowed_inside_each_call():
 
 
 def test_a_short_function_and_the_workloads_are_slowed_by_further_calls():
-    assert trials.divided(own_job("5 us")) is None
-    assert trials.divided(job("selftest time", "TINY")) is None
+    assert trials.divide_work(own_job("5 us")) is None
+    assert trials.divide_work(job("selftest time", "TINY")) is None
 
 
 @pytest.mark.parametrize("kind", ["array", "object"])

@@ -76,7 +76,7 @@ def test_an_effect_in_words(unit, interval, verdict, text):
 
 def test_the_table_says_which_ratio_it_shows(capsys):
     effect = Effect("seconds, static ÷ dynamic", 0.5, "ratio")
-    tables.judged([Verdict(claims.get("C6"), Finding("depends", (), effect, Interval(0.5, 0.25, 1.0)))])
+    tables.verdict_table([Verdict(claims.get("C6"), Finding("depends", (), effect, Interval(0.5, 0.25, 1.0)))])
     said = capsys.readouterr().out
     assert "0.5× [0.25, 1]" in said
     assert "seconds, static ÷ dynamic" in said

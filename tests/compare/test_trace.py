@@ -99,7 +99,7 @@ def test_two_axes_are_padded_each_and_counted_together():
     found = {}
     for name, strategy in STRATEGIES.items():
         parts = [strategy.layout(column, 2) for column in columns]
-        laid = strategies.combined(parts, columns, strategy.padding != "none")
+        laid = strategies.combine_layouts(parts, columns, strategy.padding != "none")
         found[name] = laid.compiles, sum(laid.sizes)
     assert found["static, exact"] == (2, 6 + 20 + 6)
     assert found["static, powers of two"] == (2, 2 * 4 + 4 * 8 + 2 * 4)
@@ -115,8 +115,8 @@ TRACES = st.lists(st.integers(1, 400), min_size=2, max_size=300)
 
 @given(TRACES, st.integers(8, 60), st.integers(0, 3))
 def test_a_sample_is_of_the_trace_and_the_same_for_the_same_seed(lengths, count, seed):
-    found = trace.sampled(lengths, count, 12, seed)
-    assert found == trace.sampled(lengths, count, 12, seed)
+    found = trace.draw_sample(lengths, count, 12, seed)
+    assert found == trace.draw_sample(lengths, count, 12, seed)
     assert set(found.lengths) <= set(lengths)
     assert 0 < len(found.lengths) <= count
     assert found.sizes <= 12
@@ -125,17 +125,17 @@ def test_a_sample_is_of_the_trace_and_the_same_for_the_same_seed(lengths, count,
 
 def test_a_sample_keeps_the_spread_and_how_often_lengths_come_again():
     lengths = [1 + (i * i) % 97 for i in range(970)]  # 49 different
-    found = trace.sampled(lengths, 100, 20, 0)
+    found = trace.draw_sample(lengths, 100, 20, 0)
     assert found.sizes == trace.LEAST_SIZES  # fewer would keep no spread
     assert fmean(found.lengths) == pytest.approx(fmean(lengths), rel=0.03)
-    apart = trace.sampled(range(1, 1001), 100, 20, 0)
+    apart = trace.draw_sample(range(1, 1001), 100, 20, 0)
     assert (len(apart.lengths), apart.sizes, apart.hits) == (20, 20, 0.0)  # none comes again in the trace
     assert max(apart.lengths) > 950
     assert min(apart.lengths) < 50
 
 
 def test_a_cap_leaves_the_longest_out_and_counts_them():
-    found = trace.sampled(range(1, 101), 50, 10, 0, cap=60)
+    found = trace.draw_sample(range(1, 101), 50, 10, 0, cap=60)
     assert max(found.lengths) <= 60
     assert (found.cap, found.left_out) == (60, 40)
 
@@ -160,7 +160,7 @@ def test_a_probe_that_measured_nothing_ends_the_command():
 def test_a_sample_fits_into_its_time_or_is_the_smallest(compile, step):
     known = trace.Paces((1, 100), (compile, compile * 50), (step, step * 10))
     lengths = list(range(1, 101)) * 3
-    found = trace.fitted(lengths, known, 3, 40.0, 48, 0)
-    least = trace.fitted(lengths, known, 3, 0.0, 48, 0)
+    found = trace.fit_sample(lengths, known, 3, 40.0, 48, 0)
+    least = trace.fit_sample(lengths, known, 3, 0.0, 48, 0)
     assert known.seconds(found.lengths, 3) <= 40.0 or found == least
     assert least.cap == 50

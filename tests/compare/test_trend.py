@@ -35,7 +35,7 @@ def ordered(runs):
 
 
 def ratios(one, runs):
-    return [ratio and pytest.approx(ratio.estimate, rel=0.01) for ratio in one.to_first(runs)]
+    return [ratio and pytest.approx(ratio.estimate, rel=0.01) for ratio in one.ratios_to_first(runs)]
 
 
 def test_each_run_is_divided_by_the_first_and_the_last_compared_with_the_one_before():
@@ -113,7 +113,7 @@ def test_the_page_says_what_changed_and_draws_every_row():
 
 def write(folder, records):
     folder.mkdir()
-    (folder / results.RESULTS).write_bytes(b"".join(map(results.encoded, records)))
+    (folder / results.RESULTS).write_bytes(b"".join(map(results.encode, records)))
     return str(folder)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import graphs as g
 import static
-from compare.records.job import Job, seeded
+from compare.records.job import Job, seeded_random
 from compare.records.kinds import KINDS
 from compare.records.record import Failure
 from compare.records.results import to_json
@@ -37,7 +37,7 @@ def test_a_file_whose_name_is_no_text_has_an_order_and_a_layout_too():
     job = replace(JOB, size=latin)
     assert job.random().random() == job.random().random() != JOB.random().random()
     assert environment.layout_variable(job)[LAYOUT]
-    assert seeded("tiny").random() == Random("tiny").random()  # all other orders are what they were
+    assert seeded_random("tiny").random() == Random("tiny").random()  # all other orders are what they were
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -88,7 +88,7 @@ def test_arenas_begin_at_offsets_of_their_own_on_cache_lines_and_give_the_same()
     f = static.value_and_grad(lambda x: g.mean(g.exp(x) * g.tanh(x * 2)))
     plain = static.compile(f, x)(x)
     for process in range(6):
-        environment.moved(replace(JOB, process=process))
+        environment.shift_memory(replace(JOB, process=process))
         places.add(_offset())
         arena = memory.allocate(100)
         assert arena.ctypes.data % ALIGNMENT == 0
@@ -114,7 +114,7 @@ def test_where_bytes_are_counted_arenas_are_as_they_are():
     counted = [name for name, kind in KINDS.items() if kind.counts]
     assert {*counted} == {"memory", "selftest memory", "crossover memory", "ledger", "ladder"}
     for kind in counted:
-        environment.moved(replace(JOB, kind=kind))
+        environment.shift_memory(replace(JOB, kind=kind))
         assert _offset() == 0
 
 

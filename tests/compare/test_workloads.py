@@ -43,7 +43,7 @@ def dynamic_step(case: Case) -> Callable[..., Any]:
 
 
 def static_step(case: Case) -> Callable[..., Any]:
-    return static.jit(static.value_and_grad(cases.traced(case)))
+    return static.jit(static.value_and_grad(cases.traceable_loss(case)))
 
 
 ENGINES = {"dynamic": dynamic_step, "static": static_step}
@@ -194,7 +194,7 @@ def test_engines_agree(workload: Workload) -> None:
 def test_the_tape_and_the_traced_graph_are_one_graph(workload: Workload) -> None:
     case = small(workload.name)
     tape = dynamic.record(dynamic.value_and_grad(case.static_loss or case.loss), case.params, *case.examples[0])
-    graph = static.trace(static.value_and_grad(cases.traced(case)), case.params, *case.examples[0])
+    graph = static.trace(static.value_and_grad(cases.traceable_loss(case)), case.params, *case.examples[0])
     if len(list(graph.nested())) > 1:
         assert workload.name in CONTROLLED
         return

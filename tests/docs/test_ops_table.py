@@ -27,7 +27,7 @@ def test_the_page_is_up_to_date():
 
 @together("name", table.functions())
 def test_every_public_function_has_a_docstring_and_a_sample(name):
-    assert table.named(name).__doc__
+    assert table.find_function(name).__doc__
     call = table.calls(name)[0]
     call(*call.arrays)
 
@@ -53,5 +53,5 @@ def _form(name):
 
 
 def test_dtypes_are_grouped():
-    assert table.grouped(table.DTYPES) == "bool, int, float"
-    assert table.grouped(["bool", "int8", "float16", "float32", "float64"]) == "bool, int8, float"
+    assert table.group_dtypes(table.DTYPES) == "bool, int, float"
+    assert table.group_dtypes(["bool", "int8", "float16", "float32", "float64"]) == "bool, int8, float"

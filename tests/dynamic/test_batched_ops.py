@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dynamic
-from graphs.op import registered
+from graphs.op import registered_ops
 from graphs.ops.movement import identity
 from graphs.testing import samples
 from tests.helpers.batches import assert_same, branching, each_strategy, leaf, recurrent, trees, weighted, words
@@ -22,7 +22,7 @@ COPIES = 3
 
 def calls():
     """Samples of every op that computes from arrays; of the elementwise ones, which share a rule, a few."""
-    for name, op in registered().items():
+    for name, op in registered_ops().items():
         if op.family not in ("source", "control", "creation", "random", "elementwise") or name in ELEMENTWISE:
             yield from samples(name)
 

@@ -94,13 +94,13 @@ def test_what_is_gathered_of_runs_is_what_they_hold(drawn, in_a_row, with_views)
         runs.append(View(node, 0) if with_views else node)
         sizes.append(1 if in_a_row else size)
     values = np.concatenate([run.block.tensor.numpy()[run.start :][:n] for run, n in zip(runs, sizes, strict=True)])
-    got = moves.gathered(moves.located(runs, sizes), (len(values),))
+    got = moves.gather_runs(moves.locate_runs(runs, sizes), (len(values),))
     np.testing.assert_array_equal(got.numpy(), values)
     assert moves.are_one(runs) == (len({(run.block, run.start) for run in runs}) == 1)
 
 
 def stretches(runs, sizes):
-    blocks, *numbers = moves.located(runs, sizes)
+    blocks, *numbers = moves.locate_runs(runs, sizes)
     return blocks, list(zip(*[each.tolist() for each in numbers], strict=True))
 
 

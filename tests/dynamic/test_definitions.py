@@ -16,7 +16,7 @@ from graphs.errors import ArgumentError
 from graphs.frontends.torch import names
 from graphs.frontends.torch.methods import TorchMethods
 from graphs.frontends.torch.pointwise import of_op
-from graphs.op import registered
+from graphs.op import registered_ops
 from static.trace.symbol import ArraySymbol, Symbol
 from tests.peers.torch_table import DEFINITIONS, definitions
 
@@ -102,7 +102,7 @@ def test_a_tensor_and_a_symbol_have_each_definition():
 
 
 def test_an_op_that_is_a_function_of_pytorchs_is_found_by_it():
-    for op in registered().values():
+    for op in registered_ops().values():
         for name in () if op.torch is None else (op.torch.name or op.name, *op.torch.alias.split()):
             function = names.functions[name]
             assert function.__doc__ == op.__doc__

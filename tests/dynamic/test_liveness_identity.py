@@ -194,7 +194,7 @@ class Calls:
 
 
 def lower_bound(program: Program) -> int:
-    with dispatch.observed(calls := Calls(program.inputs)):
+    with dispatch.observe_kernels(calls := Calls(program.inputs)):
         value, gradients = dynamic.value_and_grad(program)(program.inputs)
     return calls.bound([value, *gradients])
 

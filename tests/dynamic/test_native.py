@@ -25,7 +25,7 @@ from compare.run.environment import environment
 from dynamic import tapes
 from dynamic.pool import _allocator
 from graphs import dispatch, op
-from graphs.ops.gamma import unknown
+from graphs.ops.gamma import no_gradient_rule
 from graphs.testing.samples import samples
 from tests.helpers.both_tapes import compiled_only, in_python, loops, pullbacks
 from tests.helpers.growth import failing
@@ -80,7 +80,7 @@ def gradients() -> dict[str, str]:
         one = random_program(seed)
         value, gradient = dynamic.value_and_grad(one)(list(one.inputs))
         found[f"random program {seed}"] = digest([value, *gradient])
-    for name, one in sorted(op.registered().items()):
+    for name, one in sorted(op.registered_ops().items()):
         for number, sample in enumerate(samples(name) if one.family not in NO_SAMPLES else ()):
             inputs = [operand(a, True) for a in sample.args]
             with np.errstate(all="ignore"):
@@ -129,7 +129,7 @@ def test_most_pullbacks_are_programs() -> None:
 
 def _is_piecewise(one: op.Op) -> bool:
     """Whether some input has no rule, or one that refuses."""
-    return any(rule is None or rule.apply is unknown for rule in one.rules)
+    return any(rule is None or rule.apply is no_gradient_rule for rule in one.rules)
 
 
 # Quotients by powers of two ------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ def test_a_hook_may_begin_to_observe() -> None:
     h = g.cos(x)
     with ExitStack() as stack:
         h.register_hook(
-            lambda _: stack.enter_context(dispatch.observed(lambda one, *_: seen.append(one.name))) and None
+            lambda _: stack.enter_context(dispatch.observe_kernels(lambda one, *_: seen.append(one.name))) and None
         )
         h.sum().backward()
     assert "sin" in seen

@@ -41,7 +41,7 @@ def operands() -> Iterator[Any]:
 
 shortened = [
     one
-    for one in op.registered().values()
+    for one in op.registered_ops().values()
     if is_recorded(one) and one.arity in (1, 2) and (one.arity == 1 or not has_options(one))
 ]
 
@@ -105,7 +105,7 @@ def test_on_a_class_a_record_is_a_method() -> None:
 
 # Bind -------------------------------------------------------------------------------------------------------------
 
-recorded = sorted(name for name, one in op.registered().items() if is_recorded(one))
+recorded = sorted(name for name, one in op.registered_ops().items() if is_recorded(one))
 
 
 @compiled_only
@@ -213,7 +213,7 @@ def test_an_index_stands_aside() -> None:
     assert x[1:].grad_fn is not None
     assert type(dynamic.Tensor.__getitem__) is loops.Record
     seen: list[str] = []
-    with dispatch.observed(lambda one, *_: seen.append(one.name)):
+    with dispatch.observe_kernels(lambda one, *_: seen.append(one.name)):
         assert described(x[0]) == described(x[0])
     assert seen == ["getitem"] * 2
     with dynamic.no_grad():

@@ -23,13 +23,13 @@ pytestmark = pytest.mark.usefixtures("nothing_unusual")
 
 
 def _observed(x: Any) -> Any:
-    with dispatch.observed(lambda *_: None):
+    with dispatch.observe_kernels(lambda *_: None):
         return g.sum(x * x)
 
 
 def _leaves_observers(x: Any) -> Any:
     h = x * x
-    h.register_hook(lambda _: _OBSERVERS.enter_context(dispatch.observed(lambda *_: None)))
+    h.register_hook(lambda _: _OBSERVERS.enter_context(dispatch.observe_kernels(lambda *_: None)))
     return g.sum(h)
 
 
@@ -97,7 +97,7 @@ def test_a_step_in_one_call_is_the_step_by_parts(name: str, around: str) -> None
         return f(*given)
 
     contexts = {"no_grad": dynamic.no_grad, "batched": dynamic.batched, "alone": ExitStack}
-    context = contexts.get(around, functools.partial(dispatch.observed, lambda *_: None))
+    context = contexts.get(around, functools.partial(dispatch.observe_kernels, lambda *_: None))
     outcomes = []
     for made in (dynamic.value_and_grad(counted), transforms.value_and_grad(functional._by_parts, counted)):
         with context(), _OBSERVERS:

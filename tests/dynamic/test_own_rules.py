@@ -29,10 +29,10 @@ def scale() -> float:
 def forgotten() -> Iterator[None]:
     """No op of a test is left in the registry, and the factor is 1 again."""
     global factor  # noqa: PLW0603
-    before = registry.registered()
+    before = registry.registered_ops()
     yield
     factor = 1.0
-    for name in set(registry.registered()) - set(before):
+    for name in set(registry.registered_ops()) - set(before):
         del registry._registry[name]
 
 
@@ -124,7 +124,7 @@ def test_a_rule_reads_what_is_there_when_it_runs(made: Any, run: Callable[[Any],
 
 
 def test_the_rules_of_the_library_are_told_from_others() -> None:
-    for op in (op for op in registry.registered().values() if op.family != "custom"):  # other tests make some
+    for op in (op for op in registry.registered_ops().values() if op.family != "custom"):  # other tests make some
         assert all(rule.is_ours for rule in op.rules if rule), op
         assert op.prepare is None or is_ours(op.prepare), op
     own = custom_op(name(), lambda x: np.sin(x) * 1, vjp=lambda g_, x: g.multiply(g_, g.cos(x)))

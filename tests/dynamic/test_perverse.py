@@ -127,7 +127,7 @@ COMPILED: dict[str, tuple[str, str]] = {
 }
 MORE = """
 from dynamic.fast import loops
-from dynamic.batching.deferred import Deferred
+from dynamic.batching.deferred import DeferredTensor
 
 memory = loops.pool(1024, 1024)
 
@@ -138,7 +138,7 @@ def record_of(op):
 
 def pretending():
     value = dynamic.tensor([1.0])
-    value.__class__ = Deferred
+    value.__class__ = DeferredTensor
     return value
 
 g.sum(x)

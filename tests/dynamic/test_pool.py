@@ -36,7 +36,7 @@ def test_random_programs_give_the_same_bits_and_no_alias_changes(seed):
             alias = ALIASES[random.choice(["the array", "reshape", "memoryview", "transpose", "tensor"])](out)
             held.append((alias, content(alias)))
 
-    with pool_of_all(), dispatch.observed(hold):
+    with pool_of_all(), dispatch.observe_kernels(hold):
         for _ in range(3):
             assert same_bits(step(program, program.inputs), expected), str(program)
             del held[: len(held) // 2]

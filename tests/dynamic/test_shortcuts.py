@@ -37,7 +37,7 @@ def both_ways(call: Callable[[], Any]) -> tuple[Any, Any]:
 
     outcome()  # the first use of an op installs its shortcut
     quick = outcome()
-    with dispatch.observed(lambda *_: None):
+    with dispatch.observe_kernels(lambda *_: None):
         return quick, outcome()
 
 
@@ -69,7 +69,7 @@ def test_elementwise_ops_of_every_dtype_beside_tensors_and_numbers(one: op.Op, d
             assert quick == watched, (arrays, wanted)
 
 
-@together("name", sorted(o.name for o in op.registered().values() if o.family not in NO_SAMPLES), quick=60)
+@together("name", sorted(o.name for o in op.registered_ops().values() if o.family not in NO_SAMPLES), quick=60)
 def test_every_sample_of_every_op_with_its_gradients(name: str) -> None:
     for sample in samples(name):
 
@@ -124,7 +124,7 @@ def test_what_matters_is_asked_on_every_call() -> None:
     with dynamic.no_grad():
         assert not (x * x).requires_grad
     seen: list[str] = []
-    with dispatch.observed(lambda one, *_: seen.append(one.name)):
+    with dispatch.observe_kernels(lambda one, *_: seen.append(one.name)):
         y = x * x
     assert seen == ["multiply"]
     assert y.requires_grad

@@ -47,7 +47,7 @@ def _values(dtype: Any = np.float64) -> Any:
 def test_slices_give_what_zeros_around_each_give(reads: list[tuple[str, Any]]) -> None:
     """Observed, an engine runs op by op: `place`, and then `add`."""
     in_place = dynamic.grad(_loss)(_values(), reads)
-    with dispatch.observed(lambda *_: None):
+    with dispatch.observe_kernels(lambda *_: None):
         op_by_op = dynamic.grad(_loss)(_values(), reads)
     np.testing.assert_array_equal(in_place, op_by_op)
 

@@ -8,7 +8,7 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from graphs.analysis import unreached
+from graphs.analysis import nodes_without_gradient
 from graphs.errors import AnomalyError, InplaceError, ShapeError
 
 X = np.array([[1.0, -2.0], [0.0, 4.0]], np.float32)
@@ -184,9 +184,9 @@ def test_what_a_failed_trace_had_reached():
 
     with pytest.raises(ShapeError) as caught:
         static.compile(broken, X, W)
-    nodes = static.debug.traced_before(caught.value)
+    nodes = static.debug.nodes_before_error(caught.value)
     assert [node.op.name for node in nodes if node.op.family != "source"][:2] == ["matmul", "tanh"]
-    assert static.debug.traced_before(ValueError("elsewhere")) == []
+    assert static.debug.nodes_before_error(ValueError("elsewhere")) == []
 
 
 @pytest.mark.parametrize("optimised", [False, True])
@@ -259,7 +259,7 @@ def test_inputs_without_a_gradient_are_named_with_what_stops_it():
         return g.sum(hidden * g.astype(p["compared"] > 0, np.float32))
 
     p = {"w": W, "stopped": W, "compared": W, "unused": W, "fine": W}
-    found = unreached(static.trace(lambda p, x: f(p, x) + g.sum(p["fine"]), p, X))
+    found = nodes_without_gradient(static.trace(lambda p, x: f(p, x) + g.sum(p["fine"]), p, X))
     assert {name: [stop.op.name for stop in stops] for name, stops in found.items()} == {
         "p['stopped']": ["stop_gradient"],
         "p['compared']": ["greater"],
@@ -269,7 +269,7 @@ def test_inputs_without_a_gradient_are_named_with_what_stops_it():
 
 
 def test_gradients_reach_through_control_flow():
-    assert unreached(static.trace(looped, {"w": W}, X)) == {}
+    assert nodes_without_gradient(static.trace(looped, {"w": W}, X)) == {}
 
 
 def test_what_is_computed_and_thrown_away_gets_no_gradient():
@@ -277,4 +277,4 @@ def test_what_is_computed_and_thrown_away_gets_no_gradient():
         g.sum(p["lost"])
         return g.sum(x @ p["w"])
 
-    assert unreached(dynamic.record(f, {"w": W, "lost": W}, X)) == {"p['lost']": []}
+    assert nodes_without_gradient(dynamic.record(f, {"w": W, "lost": W}, X)) == {"p['lost']": []}

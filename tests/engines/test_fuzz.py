@@ -13,7 +13,7 @@ import graphs as g
 import static
 from dynamic.batching.batch import SCHEDULES
 from graphs.errors import InplaceError, ShapeError
-from graphs.op import registered
+from graphs.op import registered_ops
 from static.passes import pipeline
 from tests.fuzz.__main__ import main
 from tests.fuzz.cases import case_of, same_bits
@@ -112,7 +112,7 @@ VIEWS = {
 
 
 def test_every_op_that_makes_views_is_tried():
-    views = {name for name, op in registered().items() if op.view}
+    views = {name for name, op in registered_ops().items() if op.view}
     assert views - {"part", "observe"} == set(VIEWS)  # these have no kernel that users call
 
 

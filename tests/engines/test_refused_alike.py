@@ -10,7 +10,7 @@ import dynamic
 import graphs as g
 import static
 from graphs.errors import GraphError
-from graphs.op import get, registered
+from graphs.op import get, registered_ops
 from graphs.testing import samples
 from tests.helpers.together import together
 
@@ -21,7 +21,7 @@ EFFECTS = ("print", "breakpoint", "require")
 
 def public_ops():
     """The names of ops that a user calls as they are, and that have samples."""
-    for name in registered():
+    for name in registered_ops():
         if name not in EFFECTS and get(name) in (getattr(g, name, None), getattr(g.linalg, name, None)):
             try:
                 samples(name)

@@ -9,7 +9,7 @@ import pytest
 
 import dynamic as torch
 import static
-from compare.engines.graphduel.replay import Repeated, replaying
+from compare.engines.graphduel.replay import RepeatedDraws, replaying
 from graphs.errors import ControlFlowError, GraphError
 from static.trace.step import StepTrace, stepping
 from static.trace.tracing import current
@@ -144,7 +144,7 @@ def drawn(x):
 
 
 def test_each_call_draws_what_the_first_drew_on_the_tape_and_in_a_graph():
-    replay = Repeated(0)
+    replay = RepeatedDraws(0)
 
     def step(x):
         with replaying(replay), as_tensors():

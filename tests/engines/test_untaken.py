@@ -107,7 +107,7 @@ OWN = {root: (np.zeros(3),), cube: (np.zeros(3),), endless: (np.zeros(3),), unso
 
 def differentiable():
     """The ops that have a gradient and can be called: those of the library, and a user's."""
-    ops = [op for op in registry.registered().values() if op.differentiable and op.name != "observe"]
+    ops = [op for op in registry.registered_ops().values() if op.differentiable and op.name != "observe"]
     return [*OWN, *(op for op in ops if op.family not in ("control", "effect", "custom"))]
 
 

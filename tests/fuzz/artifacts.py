@@ -29,7 +29,7 @@ import graphs as g
 import static
 from graphs.archive import digest
 from graphs.errors import ArtifactError, GraphError
-from graphs.op import registered
+from graphs.op import registered_ops
 
 Files = dict[str, bytes]
 Place = tuple[Any, ...]
@@ -211,7 +211,7 @@ def _change(document: Any, place: Place, places: list[Place], rng: Random) -> No
     elif kind == 5 and isinstance(value, list):
         rng.shuffle(value)
     elif kind == 6 and isinstance(value, str):
-        holder[key] = rng.choice([*registered(), "", "axis", "B", "\0", "print('run')", value + "x"])
+        holder[key] = rng.choice([*registered_ops(), "", "axis", "B", "\0", "print('run')", value + "x"])
     else:
         holder[key] = {rng.choice(KINDS): copy.deepcopy(value)}
 

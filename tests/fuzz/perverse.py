@@ -21,7 +21,7 @@ import graphs as g
 from dynamic import grad_mode, inplace
 from dynamic.batching import nodes
 from dynamic.batching.batch import Batch
-from dynamic.batching.deferred import Deferred
+from dynamic.batching.deferred import DeferredTensor
 from dynamic.node import Leaf
 from dynamic.node import Node as TapeNode
 from dynamic.tensor import Tensor
@@ -108,7 +108,7 @@ def wrongs(chance: random.Random) -> Any:
     ]
     unmade = [
         made(kind)
-        for kind in (Tensor, TapeNode, Leaf, Pullback, Deferred, nodes.DeferredNode, nodes.View, nodes.ResultPart)
+        for kind in (Tensor, TapeNode, Leaf, Pullback, DeferredTensor, nodes.DeferredNode, nodes.View, nodes.ResultPart)
     ]
     others = [*unmade, Evil(chance.getrandbits(30)), [Evil(chance.getrandbits(30))], (Evil(chance.getrandbits(30)),)]
     return chance.choice(

@@ -144,8 +144,8 @@ def _picture(_figure: Any, kind: str) -> bytes:
 
 def fuzz(count: int, seed: int, folder: Path, seconds: int = 60) -> Counter[str]:
     """What became of so many altered files, by command and exit code. Raises what none may raise, the file kept."""
-    files, found, painted = originals(), Counter[str](), style.rendered
-    style.rendered = _picture
+    files, found, painted = originals(), Counter[str](), style.render
+    style.render = _picture
     try:
         earlier = folder / "earlier"
         earlier.mkdir()
@@ -166,7 +166,7 @@ def fuzz(count: int, seed: int, folder: Path, seconds: int = 60) -> Counter[str]
                 signal.alarm(0)
             shutil.rmtree(run)
     finally:
-        style.rendered = painted
+        style.render = painted
     return found
 
 

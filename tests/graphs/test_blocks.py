@@ -188,7 +188,7 @@ def test_a_batch_may_be_a_decorator():
 
 def test_observers_left_in_any_order():
     seen = []
-    one, two = (dispatch.observed(lambda op, *_, n=n: seen.append((n, op.name))) for n in (1, 2))
+    one, two = (dispatch.observe_kernels(lambda op, *_, n=n: seen.append((n, op.name))) for n in (1, 2))
     one.__enter__()
     two.__enter__()
     one.__exit__(None, None, None)
@@ -211,12 +211,12 @@ def test_traces_left_in_any_order():
 def test_the_collector_is_as_it_was():
     gc.disable()
     try:
-        with blocks.paused():
+        with blocks.without_collection():
             assert not gc.isenabled()
         assert not gc.isenabled()
     finally:
         gc.enable()
-    with blocks.paused(), blocks.paused():
+    with blocks.without_collection(), blocks.without_collection():
         assert not gc.isenabled()
     assert gc.isenabled()
 

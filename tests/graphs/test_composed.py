@@ -13,7 +13,7 @@ from static.passes import pipeline
 from static.passes.simplification import decompose
 from tests.helpers.together import together
 
-COMPOSED = [op for op in registry.registered().values() if op.parts is not None]
+COMPOSED = [op for op in registry.registered_ops().values() if op.parts is not None]
 SAMPLES = [sample for op in COMPOSED for sample in samples(op.name)]
 EACH = together("sample", SAMPLES, ids=str)
 

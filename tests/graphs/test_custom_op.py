@@ -19,7 +19,7 @@ each_engine = pytest.mark.parametrize("engine", ENGINES)
 @pytest.fixture(autouse=True)
 def _names_of_its_own(monkeypatch):
     """Ops that a test defines are forgotten after it."""
-    monkeypatch.setattr(registry, "_registry", registry.registered())
+    monkeypatch.setattr(registry, "_registry", registry.registered_ops())
 
 
 def values(*shape):
@@ -158,7 +158,7 @@ def test_saved_and_loaded_where_it_is_defined(tmp_path, monkeypatch):
     exe = static.compile(static.grad(lambda x: graphs.sum(op(x, beta=2.0))), x)
     exe.save(tmp_path / "f.graph")
     np.testing.assert_array_equal(static.load(tmp_path / "f.graph")(x), exe(x))
-    held = {name: op for name, op in registry.registered().items() if name != "swish"}
+    held = {name: op for name, op in registry.registered_ops().items() if name != "swish"}
     monkeypatch.setattr(registry, "_registry", held)
     with pytest.raises(graphs.ArtifactError, match="no op is named 'swish'; import the module that defines it"):
         static.load(tmp_path / "f.graph")

@@ -28,8 +28,8 @@ from graphs.drawing import (
     layout,
     of_graph,
 )
-from graphs.drawing.groups import MOST, folded
-from graphs.drawing.pictures import ends, signed
+from graphs.drawing.groups import MOST, fold
+from graphs.drawing.pictures import ends, label_with_sign
 from graphs.ops.control import scan
 from graphs.plain import plain
 
@@ -123,7 +123,7 @@ def test_the_body_of_a_scan_stands_in_a_box():
         "matmul", "add", "tanh", "sum"
     ]  # fmt: skip
     assert [(link.source, link.target) for link in diagram.links if link.inside] == [(node.key, box.key)]
-    found = layout.laid_out(diagram)
+    found = layout.lay_out(diagram)
     outer = found.places[box.key]
     for item in diagram.items:
         place = found.places[item.key]
@@ -134,14 +134,14 @@ def test_the_body_of_a_scan_stands_in_a_box():
 def test_a_large_graph_is_folded_to_its_repeated_blocks():
     diagram = of_graph(static.trace(static.value_and_grad(long), np.ones(3)))
     assert len(diagram.items) > MOST
-    small = folded(diagram)
+    small = fold(diagram)
     assert len(small.items) < 20
     assert sum(item.count for item in small.items) == len(diagram.items)
     assert sum(item.saved for item in small.items) == sum(item.saved for item in diagram.items)
     forward = next(item for item in small.items if item.label == "100 × tanh, multiply")
     assert (forward.kind, forward.detail) == ("forward", "202 nodes: tanh, multiply")  # with x and 1.5
     assert len(GraphDrawing(diagram, unfold=True).shown.items) == len(diagram.items)
-    assert folded(small) == small
+    assert fold(small) == small
 
 
 @pytest.mark.slow
@@ -339,7 +339,7 @@ def chain(count):
 def test_a_loop_of_folded_lines_has_an_arrow_upwards_beside_the_one_downwards():
     items = tuple(Item(key, key, "", "forward") for key in ("a", "b"))
     diagram = Diagram("loop", items, (Link("a", "b"), Link("b", "a")))
-    places = layout.laid_out(diagram).places
+    places = layout.lay_out(diagram).places
     down, up = ends(places["a"], places["b"], ()), ends(places["b"], places["a"], ())
     assert down[0][1] < down[1][1]
     assert up[0][1] > up[1][1]
@@ -348,7 +348,7 @@ def test_a_loop_of_folded_lines_has_an_arrow_upwards_beside_the_one_downwards():
 
 def test_a_long_link_keeps_clear_of_what_is_high():
     diagram = of_graph(static.trace(static.value_and_grad(rnn), np.ones((3, 3)), np.ones((5, 3))))
-    found = layout.laid_out(diagram)
+    found = layout.lay_out(diagram)
     boxes = [found.places[box.key] for box in diagram.boxes]
     inner = {item.key for item in diagram.items if item.box}
     points = [point for (source, _), route in found.routes.items() if source not in inner for point in route]
@@ -382,7 +382,7 @@ def test_two_thousand_nodes_are_laid_out_in_layers():
 
 
 def test_backward_added_and_removed_have_a_sign_beside_their_colour():
-    texts = [signed(Item("%0", "mul", "", kind)) for kind in ("forward", "backward", "added", "removed")]
+    texts = [label_with_sign(Item("%0", "mul", "", kind)) for kind in ("forward", "backward", "added", "removed")]
     assert texts == ["mul", "∇ mul", "+ mul", "− mul"]
     assert GraphDrawing(step()).svg().count("<polygon") == 1 + sum(item.kind == "backward" for item in step().items)
 
@@ -395,7 +395,7 @@ def test_a_tape_stands_beside_the_traced_graph():
     assert [box.around for box in both.boxes] == ["", "", "1:"]
     assert len(both.items) == len(tape.items) + len(traced.items)
     assert len({item.key for item in both.items}) == len(both.items)
-    places = layout.laid_out(both).places
+    places = layout.lay_out(both).places
     one, other = places["0:"], places["1:"]
     assert one.x + one.width <= other.x
     ET.fromstring(GraphDrawing(both).svg())

@@ -15,7 +15,7 @@ import pytest
 import graphs as g
 import static
 from graphs.drawing import Diagram, GraphDrawing, Item, Link, difference, of_graph
-from graphs.drawing.groups import LEVEL, ItemGroup, folded, grouped, groups_of, keys_of, opened
+from graphs.drawing.groups import LEVEL, ItemGroup, fold, group_items, groups_of, keys_of, open_groups
 from graphs.ops.control import scan
 from tests.helpers.deep import deep, layer
 
@@ -49,7 +49,7 @@ def titles(parts):
 
 @each
 def test_each_item_is_in_one_group_and_no_group_is_large(diagram):
-    parts = grouped(diagram)
+    parts = group_items(diagram)
     assert sorted(key for part in parts for key in keys_of(part)) == sorted(item.key for item in diagram.items)
     groups = [inner for part in parts if isinstance(part, ItemGroup) for inner in groups_of(part)]
     assert all(len(held) <= LEVEL for held in (parts, *(group.parts for group in groups)))
@@ -60,7 +60,7 @@ def test_each_item_is_in_one_group_and_no_group_is_large(diagram):
 @each
 @pytest.mark.parametrize("most", [3, 8, 20, 60])
 def test_closed_groups_never_read_each_other_in_a_circle(diagram, most):
-    small = folded(diagram, most)
+    small = fold(diagram, most)
     assert sum(item.count for item in small.items) == len(diagram.items)
     links = [(link.source, link.target) for link in small.links if not link.inside]
     assert nx.is_directed_acyclic_graph(nx.DiGraph(links))
@@ -68,7 +68,7 @@ def test_closed_groups_never_read_each_other_in_a_circle(diagram, most):
 
 def test_layers_of_a_python_loop_are_one_group_of_alike_groups():
     forward, backward = [
-        part for part in grouped(DIAGRAMS["layers"]) if isinstance(part, ItemGroup) and part.title.endswith("layer")
+        part for part in group_items(DIAGRAMS["layers"]) if isinstance(part, ItemGroup) and part.title.endswith("layer")
     ]
     assert (forward.title, backward.title) == ("layer", "∇ layer")
     line = layer.__code__.co_firstlineno
@@ -80,15 +80,15 @@ def test_layers_of_a_python_loop_are_one_group_of_alike_groups():
 
 def test_a_body_of_control_flow_is_a_group_beside_its_node():
     diagram = DIAGRAMS["loops"]
-    groups = {inner.key for part in grouped(diagram) if isinstance(part, ItemGroup) for inner in groups_of(part)}
+    groups = {inner.key for part in group_items(diagram) if isinstance(part, ItemGroup) for inner in groups_of(part)}
     assert {box.key for box in diagram.boxes} <= groups
 
 
 def test_groups_open_together_and_as_far_as_there_is_room():
-    parts = grouped(DIAGRAMS["layers"])
-    assert opened(parts, 0) == set()
+    parts = group_items(DIAGRAMS["layers"])
+    assert open_groups(parts, 0) == set()
     every = {inner.key for part in parts if isinstance(part, ItemGroup) for inner in groups_of(part)}
-    assert opened(parts, 10**6) == every
+    assert open_groups(parts, 10**6) == every
 
 
 def test_lines_say_what_is_written_in_them_and_in_which_function():

@@ -20,7 +20,7 @@ import graphs as g
 import static
 from graphs import op as registry
 from graphs.errors import GraphError
-from graphs.op import TABLES, RuleTable, registered
+from graphs.op import TABLES, RuleTable, registered_ops
 from graphs.testing import samples
 from tests.helpers.backends import BACKENDS
 from tests.helpers.together import together
@@ -30,7 +30,7 @@ ROOMS = ("dynamic.batching.rules", "static.native.work", "static.padding.pairing
 for _room in (*ROOMS, *["static.exporting.model"] * bool(find_spec("onnx"))):
     import_module(_room)  # which enters its tables
 MOST = {"set": 0, "dict": 0, "name": 0, "family": 30, "identity": 80}
-OPS = {name: op for name, op in registered().items() if op.family not in ("control", "effect", "source", "custom")}
+OPS = {name: op for name, op in registered_ops().items() if op.family not in ("control", "effect", "source", "custom")}
 
 
 # Places ---------------------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def opaque():
 def test_each_table_has_an_answer_for_each_op_and_the_safe_one_for_a_users(opaque):
     assert len({table.room for table in TABLES}) == len(TABLES) >= 14
     for table in TABLES:
-        assert {table.answer(op) for op in registered().values()} <= {"own", "family", "otherwise"}, table.room
+        assert {table.answer(op) for op in registered_ops().values()} <= {"own", "family", "otherwise"}, table.room
         assert all(
             table[op] is table.families.get(op.family, table.otherwise) for op in OPS.values() if op not in table
         )

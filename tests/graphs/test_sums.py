@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graphs
-from graphs.ops.sums import summed
+from graphs.ops.sums import sum_sorted_axes
 from tests.helpers.engines import ENGINES, gradients, run
 
 SHAPES = [
@@ -55,7 +55,7 @@ def test_what_blas_does_not_add_has_the_bits_of_numpy(shape, dtype):
     x = np.random.default_rng(3).integers(0, 9, shape).astype(dtype)
     for axis in axes_of(x.ndim)[:-2]:
         for keepdims in (False, True):
-            got, expected = summed(x, axis, None, None, keepdims), np.add.reduce(x, axis, None, None, keepdims)
+            got, expected = sum_sorted_axes(x, axis, None, None, keepdims), np.add.reduce(x, axis, None, None, keepdims)
             np.testing.assert_array_equal(got, expected, strict=True)
 
 
@@ -79,9 +79,9 @@ def test_what_is_not_finite_reaches_its_own_sum_alone(axis, value):
     x[5, 3] = x[6, 3] = x[5, 4] = value
     with np.errstate(over="ignore", invalid="ignore"):
         expected = x.astype("float64").sum(axis=axis).astype("float32")
-        np.testing.assert_array_equal(summed(x, axis), expected)
+        np.testing.assert_array_equal(sum_sorted_axes(x, axis), expected)
         x[6, 3] = -value
-        opposed = summed(x, axis)[3 if axis == (0,) else 5]
+        opposed = sum_sorted_axes(x, axis)[3 if axis == (0,) else 5]
     assert np.isnan(opposed) == (np.isnan(value) or (np.isinf(value) and axis == (0,)))
 
 
@@ -91,9 +91,9 @@ def test_a_row_has_the_same_bits_in_any_large_block_of_rows(rows, length, data, 
     least = -(-4096 // length)
     start = data.draw(st.integers(0, rows - least))
     stop = data.draw(st.integers(start + least, rows))
-    whole = summed(x, (1,))
-    np.testing.assert_array_equal(summed(x[start:stop], (1,)), whole[start:stop])
-    np.testing.assert_array_equal(summed(x[None], (2,), None, None, True)[0, :, 0], whole)
+    whole = sum_sorted_axes(x, (1,))
+    np.testing.assert_array_equal(sum_sorted_axes(x[start:stop], (1,)), whole[start:stop])
+    np.testing.assert_array_equal(sum_sorted_axes(x[None], (2,), None, None, True)[0, :, 0], whole)
 
 
 @pytest.mark.parametrize("shape", [(100_000, 3), (3, 4096)])
@@ -101,7 +101,7 @@ def test_long_sums_of_singles_lose_no_more_digits_than_numpys(shape):
     x = (np.random.default_rng(0).normal(size=shape) + 1).astype(np.float32)
     axis = (0,) if shape[0] > shape[1] else (1,)
     exact = x.astype(np.float64).sum(axis)
-    error, theirs = (np.max(np.abs(s - exact) / exact) for s in (summed(x, axis), np.add.reduce(x, axis)))
+    error, theirs = (np.max(np.abs(s - exact) / exact) for s in (sum_sorted_axes(x, axis), np.add.reduce(x, axis)))
     assert error <= 2 * theirs + 4 * np.finfo(np.float32).eps
 
 

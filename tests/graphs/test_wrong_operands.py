@@ -12,7 +12,7 @@ import pytest
 import graphs as g
 import static
 from graphs.errors import GraphError
-from graphs.op import Op, registered
+from graphs.op import Op, registered_ops
 from graphs.spec import TupleSpec, spec_of
 from tests.helpers.together import check_each, together
 from tests.helpers.wrong_operands import OPS, samples_of, variants
@@ -47,7 +47,7 @@ def compare(op: Op, arrays: tuple[Any, ...], attrs: dict[str, Any]) -> None:
 
 @together("name", OPS, quick=40)
 def test_infer_admits_no_operand_that_the_kernel_refuses(name: str) -> None:
-    op = registered()[name]
+    op = registered_ops()[name]
     for sample in samples_of(name):
         inputs, attrs = sample.prepared()
         for _, arrays in variants(tuple(map(np.asarray, inputs))):
@@ -59,7 +59,7 @@ def test_what_a_call_was_prepared_to_is_prepared_to_itself(name: str) -> None:
     """By this `infer` knows that attributes are those of a call of these operands."""
     for sample in samples_of(name):
         inputs, attrs = sample.prepared()
-        registered()[name].infer(*map(spec_of, inputs), **attrs)
+        registered_ops()[name].infer(*map(spec_of, inputs), **attrs)
 
 
 # Control flow -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import gc
 
 from compare.own import run, workers
-from compare.records.results import encoded, parsed
+from compare.records.results import encode, parse_line
 from compare.run import worker
 
 
@@ -12,7 +12,7 @@ def asked_here(monkeypatch):
 
     def answer(job, *_):
         gc.freeze()  # what the question before has imported is not walked by each collection below
-        return parsed(encoded(worker.perform(job)))
+        return parse_line(encode(worker.perform(job)))
 
     monkeypatch.setattr(workers, "ask", answer)
     monkeypatch.setattr(run, "run_job", answer)

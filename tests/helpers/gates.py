@@ -16,7 +16,7 @@ from compare import engines
 from compare.instruments import parity
 from compare.instruments.judge import Result
 from compare.instruments.runnables import FunctionRunnable
-from compare.instruments.time.measure import first_epoch, unlimited
+from compare.instruments.time.measure import first_epoch, no_limit
 from compare.own.case import case_of
 from compare.page import compiled
 from compare.records.cells import Compilations, Parity
@@ -119,7 +119,7 @@ def gated(world: World, row: Row, wrong: tuple[str, str] | None = None) -> tuple
     """How the gate takes the mode that compiles, or one that has this wrong; and what the answer says of that."""
     if row.framework == engines.OWN:
         return _gated_ours(world, row, wrong)
-    engine = engines.named(row.framework)
+    engine = engines.find_engine(row.framework)
     engine.start(0)
     function, calls, argnum = step(world, row)
     arm = MUTANT if wrong else world.arm
@@ -128,7 +128,7 @@ def gated(world: World, row: Row, wrong: tuple[str, str] | None = None) -> tuple
     )
     if wrong:
         runnable.change = partial(changed, wrong, world, runnable)
-    epochs = {each: first_epoch(runnable, each, unlimited) for each in (engine.arms[0], arm)}
+    epochs = {each: first_epoch(runnable, each, no_limit) for each in (engine.arms[0], arm)}
     assert epochs[engine.arms[0]].status == "ok", epochs[engine.arms[0]].reason
     place = {"workload": "step", "size": "given", "eager": engine.arms[0]}
     checked = {each: epoch.parity(runnable) for each, epoch in epochs.items()}

@@ -17,7 +17,7 @@ import graphs as g
 from compare import engines
 from compare.instruments import parity
 from compare.instruments.runnables import FunctionRunnable
-from compare.instruments.time.measure import first_epoch, unlimited
+from compare.instruments.time.measure import first_epoch, no_limit
 from compare.own.case import case_of
 from tests.helpers.mutants import altered
 from tests.helpers.toy_framework import Toy
@@ -120,7 +120,7 @@ def by_framework(network: Network, change: Change = honest) -> tuple[str, str | 
     calls = [(network.params, network.x)]
     runnable = _Reordered(Toy(), "toy-eager", "loss", network.loss, calls, 0, checks=True)
     runnable.other, runnable.change = network.reordered, change
-    _, epoch = (first_epoch(runnable, arm, unlimited) for arm in ("toy-eager", "toy-jit"))
+    _, epoch = (first_epoch(runnable, arm, no_limit) for arm in ("toy-eager", "toy-jit"))
     return epoch.status, epoch.reason
 
 

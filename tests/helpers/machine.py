@@ -6,7 +6,7 @@ from compare.engines import limit
 
 
 class Machine:
-    """The clock and the scheduler that `compare.engines.limit.Spent` reads."""
+    """The clock and the scheduler that `compare.engines.limit.SpentSeconds` reads."""
 
     def __init__(self, monkeypatch):
         self.at, self.shares = 0.0, {}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compare.engines.step import Function, bound
+from compare.engines.step import Function, bind_call
 
 
 def altered(built: Function, change: Callable[..., Any]) -> Function:
     """What an engine has built, which gives `change` of the value, the gradients, and what else a call gives."""
-    return lambda *args: change(*bound(built, args)())
+    return lambda *args: change(*bind_call(built, args)())

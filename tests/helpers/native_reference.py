@@ -43,7 +43,7 @@ Vector = np.ndarray[Any, Any]
 def in_python() -> Iterator[None]:
     """What is bound inside runs its kernels in Python, wherever it is called."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(binding, "compiled", _interpreted)
+        patch.setattr(binding, "compile_work", _interpreted)
         patch.setattr(binding, "checking", lambda function, *_: function)
         yield
 
@@ -57,7 +57,7 @@ def _interpreted(
     keeps: Any,
     target: Target,
 ) -> Any:
-    """What `binding.compiled` gives, with kernels of loop IR that plain Python runs."""
+    """What `binding.compile_work` gives, with kernels of loop IR that plain Python runs."""
     kernels = {recipe: recipe.lower(target) for recipe in dict.fromkeys(used)}
 
     def run(*arrays: np.ndarray[Any, Any]) -> Any:

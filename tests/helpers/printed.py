@@ -15,7 +15,7 @@ from graphs.ir import Graph
 from static.call.executable import Executable
 from static.passes import pipeline
 from static.passes.simplification import remove_dead_code
-from static.trace.tracing import Traced
+from static.trace.tracing import TracedFunction
 
 # What a line says about subgraphs that their own lines say too, and options that are as they are by default.
 _REPEATED = re.compile(
@@ -70,6 +70,6 @@ def inputs_of(graph: Graph, size: int) -> list[Any]:
 def evaluated(graph: Graph, values: list[Any]) -> list[Any]:
     """The outputs of a graph, run as it is."""
     arguments, results = tree.flatten(tuple(values))[1], tree.flatten([0.0] * len(graph.outputs))[1]
-    traced = Traced(graph, arguments, (None,) * len(values), results)
+    traced = TracedFunction(graph, arguments, (None,) * len(values), results)
     found: list[Any] = Executable(traced, graph, ())(*values)
     return found

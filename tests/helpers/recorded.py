@@ -14,7 +14,7 @@ NO_SAMPLES = {"source", "control", "custom"}  # of a graph alone, or of a test
 
 
 def elementwise() -> list[op.Op]:
-    return [o for o in op.registered().values() if o.family == "elementwise" and o.arity in (1, 2)]
+    return [o for o in op.registered_ops().values() if o.family == "elementwise" and o.arity in (1, 2)]
 
 
 def described(tensor: dynamic.Tensor) -> Any:

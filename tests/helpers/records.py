@@ -13,7 +13,7 @@ def typed(line):
         return [typed(one) for one in line]
     if not isinstance(line, dict):
         return line
-    record = results.parsed(json.dumps({"schema": results.VERSION, **line}).encode())
+    record = results.parse_line(json.dumps({"schema": results.VERSION, **line}).encode())
     assert record is not None
     return record
 

@@ -13,7 +13,7 @@ import graphs as g
 import static
 from compare.engines.base import Compiler, Devices, Errors, Mode, Ops
 from compare.engines.framework import Framework
-from compare.engines.step import Compilation, Observed
+from compare.engines.step import Compilation, Observations
 from compare.records.own import RanOp
 from graphs.errors import ControlFlowError
 
@@ -69,10 +69,10 @@ class Toy(Framework):
             return endless(step)
         return step
 
-    def observed(self, step: Any) -> Observed:
+    def observed(self, step: Any) -> Observations:
         """The compilations of `static.jit`."""
         count = step.stats.compiles if isinstance(step, static.Jitted) else 0
-        return Observed([Compilation("a new shape", 0.25)] * count, {"a print": count} if count else {})
+        return Observations([Compilation("a new shape", 0.25)] * count, {"a print": count} if count else {})
 
 
 class ToyDevices(Devices):

@@ -20,7 +20,7 @@ import dynamic
 import static
 from compare.advice import prices
 from compare.cli.graph import BufferRow, write_offsets
-from compare.cli.options import written
+from compare.cli.options import write_json
 from compare.gate.rules import Gate
 from compare.records import results
 from graphs.drawing.drawing import MappedBuffer, MemoryMap
@@ -67,7 +67,7 @@ WRITERS = (
     Writer("map.svg", lambda path, n: _map(n).save(path)),
     Writer("kernel", _cached),
     Writer("verdicts.json", lambda path, n: results.write_json(path, list(range(100 * n)))),
-    Writer("answer.json", lambda path, n: written(path, {"values": list(range(100 * n))})),
+    Writer("answer.json", lambda path, n: write_json(path, {"values": list(range(100 * n))})),
     Writer("results.jsonl", _baseline),
     Writer("offsets.csv", lambda path, n: write_offsets([BufferRow("a", 0, 1, 8)] * 10 * n, [0] * 10 * n, path)),
     Writer("junit.xml", lambda path, n: Gate(junit=path).fail("f", "error " * 50 * n)),

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from graphs.errors import GraphError
-from graphs.op import registered
+from graphs.op import registered_ops
 from graphs.testing import samples
 from graphs.testing.sample import Sample
 
 Array = np.ndarray[Any, Any]
 DTYPES = ("?", "i1", "u8", "i8", "f2", "f4", "f8")
 EFFECTS = ("print", "breakpoint", "require")
-OPS = [name for name, op in registered().items() if op.family not in ("source", "control") and name not in EFFECTS]
+OPS = [name for name, op in registered_ops().items() if op.family not in ("source", "control") and name not in EFFECTS]
 
 
 def samples_of(name: str) -> list[Sample]:

@@ -22,7 +22,7 @@ def written(tmp_path):
 
 
 def test_a_model_is_a_function_with_a_call_that_a_worker_finds(written) -> None:
-    model, calls = origin.called(f"{written}:model", None)
+    model, calls = origin.load_function(f"{written}:model", None)
     ((x,),) = calls
     assert (x.shape, x.dtype) == ((8, 3), np.float32)
     np.testing.assert_allclose(model(x), np.tanh(x + 1), rtol=1e-6)
@@ -35,7 +35,7 @@ def test_a_file_that_is_no_model_is_refused(tmp_path) -> None:
     path = tmp_path / "broken.onnx"
     path.write_bytes(b"no model")
     with pytest.raises(InputsError, match=r"broken.onnx: "):
-        origin.called(f"{path}:model", None)
+        origin.load_function(f"{path}:model", None)
 
 
 @pytest.mark.slow

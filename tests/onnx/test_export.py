@@ -41,7 +41,7 @@ WITHOUT_SAMPLES = {
     "while_loop",
     "while_loop_gradient",
 }
-CALLED = sorted(registry.registered().keys() - WITHOUT_SAMPLES)
+CALLED = sorted(registry.registered_ops().keys() - WITHOUT_SAMPLES)
 CLOSE = 1e-6  # of the largest element
 RNG = np.random.default_rng(0)
 
@@ -193,7 +193,7 @@ def hard(dtype: str) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_elementwise_ops_are_right_at_values_that_are_hard() -> None:
     """Tiny, huge, infinite and NaN, alone and in pairs; 1e-40 is 0 for onnxruntime's sigmoid."""
-    calls = [samples(name)[0] for name, op in registry.registered().items() if op.family == "elementwise"]
+    calls = [samples(name)[0] for name, op in registry.registered_ops().items() if op.family == "elementwise"]
     calls = [call for call in calls if all(array.dtype.kind == "f" for array in call.arrays)]
 
     def check_hard(sample) -> None:

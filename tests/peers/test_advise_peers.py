@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compare.engines import named
-from compare.records.own import counted
+from compare.engines import find_engine
+from compare.records.own import count_calls
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -20,13 +20,13 @@ def loss(w, x):
 
 @pytest.mark.parametrize("name", ["torch", "jax"])
 def test_products_and_flops_are_those_of_both_passes(name):
-    framework = named(name)
+    framework = find_engine(name)
     if framework.missing:
         pytest.skip(framework.missing)
     framework.start(0)
     w, x = (np.ones(shape, np.float32) for shape in ((WIDTH, WIDTH), (BATCH, WIDTH)))
     step = framework.build(framework.arms[0], loss, 0)
-    work = counted(framework.ops.ran(step, framework.arrays((w, x))))
+    work = count_calls(framework.ops.ran(step, framework.arrays((w, x))))
     assert (work.eager["eager products"], work.eager["eager flops"]) == (2, 2 * FLOPS)  # forward, and the gradient of w
     assert work.eager["eager ops"] >= 4  # square, sum, and what comes back
     assert work.compiled["fused kernels"] >= 1
@@ -34,7 +34,7 @@ def test_products_and_flops_are_those_of_both_passes(name):
 
 
 def test_modules_are_counted_too():
-    framework = named("torch")
+    framework = find_engine("torch")
     if framework.missing:
         pytest.skip(framework.missing)
     import torch
@@ -42,23 +42,23 @@ def test_modules_are_counted_too():
     framework.start(0)
     model = torch.nn.Sequential(torch.nn.Linear(WIDTH, WIDTH), torch.nn.Tanh(), torch.nn.Linear(WIDTH, 1))
     step = framework.build("torch-eager", lambda model, x: model(x).square().mean(), 0)
-    work = counted(framework.ops.ran(step, (model, torch.ones(BATCH, WIDTH))))
+    work = count_calls(framework.ops.ran(step, (model, torch.ones(BATCH, WIDTH))))
     assert work.eager["eager products"] == 5  # two forward, and three gradients: the first needs no x
     assert work.eager["eager flops"] == 2 * FLOPS + 3 * 2 * BATCH * WIDTH
 
 
 def test_values_that_python_decides_by_are_reads():
-    framework = named("torch")
+    framework = find_engine("torch")
     if framework.missing:
         pytest.skip(framework.missing)
     framework.start(0)
     step = framework.build("torch-eager", lambda w: w.sum() * (2 if w.sum() > 0 else 1) * w[0].item(), 0)
-    work = counted(framework.ops.ran(step, framework.arrays((np.ones(3, np.float32),))))
+    work = count_calls(framework.ops.ran(step, framework.arrays((np.ones(3, np.float32),))))
     assert work.compiled["graph breaks"] == 2
 
 
 def test_what_has_no_counter_is_refused():
-    framework = named("autograd")
+    framework = find_engine("autograd")
     from compare.errors import UnsupportedError
 
     with pytest.raises(UnsupportedError, match="nothing counts the ops that"):

@@ -10,7 +10,7 @@ import pytest
 
 import compare
 from compare.records.cells import Compilations
-from compare.records.record import of
+from compare.records.record import records_of
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -129,6 +129,6 @@ def test_what_is_counted_is_what_the_framework_counts(name, capsys):
         found = compare.compare(
             f, calls, [program.mode], framework=program.framework, processes=0, seconds=0.02, allow_effects=True
         )
-        (told,) = of(found.records, Compilations)
+        (told,) = records_of(found.records, Compilations)
         row = told.arms[program.mode]
         assert (len(row.made), sum(row.breaks.values())) == by_hand, found

@@ -10,9 +10,9 @@ from compare import engines as frameworks
 from compare import workloads
 from compare.instruments import parity, rounding
 from compare.own import effects, run
-from compare.own.question import asked_of
+from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity
-from compare.records.record import of
+from compare.records.record import records_of
 from graphs import op as registry
 from graphs.testing import samples
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.peers
 
 def told(asked, function, calls):
     records = run.here(asked, function, calls).records
-    return of(records, Compilations), of(records, Parity)
+    return records_of(records, Compilations), records_of(records, Parity)
 
 
 CONTROL = {"cond", "switch", "while_loop", "scan"}  # which have no samples: workloads try them
@@ -29,7 +29,7 @@ each_framework = pytest.mark.parametrize("name", frameworks.frameworks())
 
 
 def started(name):
-    framework = frameworks.named(name)
+    framework = frameworks.find_engine(name)
     if framework.missing:
         pytest.skip(framework.missing)
     framework.start(0, doubles=True)
@@ -53,7 +53,7 @@ def outcomes(framework, functions, name):
 def test_functions_mean_what_ours_of_that_name_mean(name):
     framework = started(name)
     functions = framework.functions()
-    for op in sorted(set(functions) & set(registry.registered()) - CONTROL):
+    for op in sorted(set(functions) & set(registry.registered_ops()) - CONTROL):
         found = list(outcomes(framework, functions, op))
         assert not [str(sample) for outcome, sample in found if outcome == "wrong"], op
         assert "right" in {outcome for outcome, _ in found}, op
@@ -84,7 +84,7 @@ def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_s
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     calls = [(model, torch.randn(8, 3)), (model, torch.randn(5, 3))]
-    asked = asked_of("torch", "", "", ("eager",), seconds=0.01)
+    asked = question_for("torch", "", "", ("eager",), seconds=0.01)
     (found,), (parity,) = told(asked, lambda model, x: (model(x) ** 2).sum(), calls)
     assert found.random
     assert 0 < parity.arms["eager"].gradient_error < 1e-4  # from float64, with the same random numbers

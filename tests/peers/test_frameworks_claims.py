@@ -26,7 +26,7 @@ def installed(request):
 
 def programs(arm, monkeypatch, *families):
     monkeypatch.setattr(corpus, "FAMILIES", families)
-    monkeypatch.setattr(control_flow, "sampled", lambda: [False] * len(corpus.programs()))
+    monkeypatch.setattr(control_flow, "sample_mask", lambda: [False] * len(corpus.programs()))
     return {row.program: row for row in control_flow.measure(check_of(arm)).programs}
 
 

@@ -21,7 +21,7 @@ each_arm = pytest.mark.parametrize("arm", ARMS)
 
 
 def started(name):
-    framework = frameworks.named(name)
+    framework = frameworks.find_engine(name)
     if framework.missing:
         pytest.skip(framework.missing)
     framework.start(0)
@@ -39,7 +39,7 @@ def test_every_edited_training_has_our_losses_in_eager(name):
     theirs = framework.library.load(structures.__name__).EDITS
     for ours, edit in zip(structures.EDITS, theirs, strict=True):
         expected = structure.reference(ours)
-        run = structure.trained(framework, framework.arms[0], edit.plain)
+        run = structure.train(framework, framework.arms[0], edit.plain)
         assert structure.apart(expected, run.losses) < structure.TOLERANCE, edit.name
         assert run.rebuilds == 0
 
@@ -55,7 +55,7 @@ def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(a
     for ours in structures.EDITS:
         if ours.name in chosen:
             expected = structure.reference(ours)
-            row = structure.measured(framework, arm, theirs[ours.name], expected)
+            row = structure.measure_edit(framework, arm, theirs[ours.name], expected)
             assert row.agree, row
             assert not row.refused
             assert row.ways["retraced"].rebuild == chosen[ours.name]
@@ -68,7 +68,7 @@ def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(a
 def test_an_edit_of_a_model_gives_a_result_in_both_arms(arm, monkeypatch):
     framework = of_arm(arm)
     monkeypatch.setattr(prototyping, "LIMIT", 300.0)
-    row = prototyping.measured(framework, arm, EDITS[0])
+    row = prototyping.measure_edit(framework, arm, EDITS[0])
     assert not row.refused
     assert row.engines.keys() == {"dynamic", "static"}
 

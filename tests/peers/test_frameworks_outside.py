@@ -6,7 +6,7 @@ import pytest
 
 from compare import workloads
 from compare.engines import frameworks, of_arm
-from compare.engines.limit import within
+from compare.engines.limit import limit_seconds
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
 from compare.instruments.time.measure import first_epoch
@@ -33,5 +33,5 @@ def test_a_workload_agrees_or_says_why_it_does_not_run(arm, workload):
     source = workloads.source(workload)
     case = framework.library.workload(source).case("small")
     references = {each.example: each.reference for each in expectations(workloads.load(source).case("small"))}
-    epoch = first_epoch(WorkloadRunnable(framework, case, framework.step, references), arm, lambda _: within(60))
+    epoch = first_epoch(WorkloadRunnable(framework, case, framework.step, references), arm, lambda _: limit_seconds(60))
     assert epoch.status in ("ok", "unsupported"), epoch.reason

@@ -7,7 +7,7 @@ import pytest
 
 from compare import engines
 from compare.engines.nudge import DOUBLE, FloatChange
-from compare.instruments.time.measure import first_epoch, unlimited
+from compare.instruments.time.measure import first_epoch, no_limit
 from tests.helpers import gates
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -42,17 +42,17 @@ def attention():
 
 @pytest.fixture
 def trained():
-    engine = engines.named("tensorflow")
+    engine = engines.find_engine("tensorflow")
     variables, squares, step, calls = attention()
     engine.start(0)
     runnable = gates.Mutated(engine, engine.arms[0], "step", step, calls, 0, checks=True)
-    assert first_epoch(runnable, engine.arms[0], unlimited).status == "ok"
+    assert first_epoch(runnable, engine.arms[0], no_limit).status == "ok"
     return runnable, variables, squares
 
 
 def test_what_rounding_leaves_of_zero_may_be_other_rounding(trained):
     runnable, _, _ = trained
-    compiled = first_epoch(runnable, "tf-function", unlimited)
+    compiled = first_epoch(runnable, "tf-function", no_limit)
     assert (compiled.status, runnable.undoubled) == ("ok", "what it holds stays in float32")
 
 
@@ -66,12 +66,12 @@ def test_each_variable_is_compared_though_none_has_a_name(trained, name):
             return value, gradients
 
         runnable.change = one_percent
-        assert first_epoch(runnable, gates.MUTANT, unlimited).status == "disagree"
+        assert first_epoch(runnable, gates.MUTANT, no_limit).status == "disagree"
 
 
 def test_variables_are_moved_as_rounding_moves_them_and_come_back():
     tf = pytest.importorskip("tensorflow")
-    engine, count = engines.named("tensorflow"), tf.Variable(3)
+    engine, count = engines.find_engine("tensorflow"), tf.Variable(3)
     numbers = np.array([1.5, 2.0], np.float32)
     floats = tf.Variable(numbers)
     for change in (FloatChange(1), DOUBLE):

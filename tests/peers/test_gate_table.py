@@ -10,7 +10,7 @@ import pytest
 
 from compare import engines
 from compare.errors import UnsupportedError
-from compare.instruments.time.measure import first_epoch, unlimited
+from compare.instruments.time.measure import first_epoch, no_limit
 from tests.helpers import gates, random_steps
 from tests.helpers.together import check_each
 
@@ -64,19 +64,19 @@ def one_percent(place, value, gradients):
 @pytest.mark.parametrize("name", random_steps.STEPS)
 def test_one_percent_of_any_array_of_a_random_step_is_found_and_what_is_right_passes(name):
     pytest.importorskip("torch")
-    engine = engines.named("torch")
+    engine = engines.find_engine("torch")
     engine.start(0)
     function, calls = random_steps.STEPS[name]()
     runnable = gates.Mutated(engine, engine.arms[0], name, function, calls, 0, checks=True)
-    assert first_epoch(runnable, engine.arms[0], unlimited).status == "ok"
+    assert first_epoch(runnable, engine.arms[0], no_limit).status == "ok"
     (standard,) = runnable.expected.values()
     assert (runnable.random, runnable.undoubled, standard.exact is None) == (True, None, False)
-    assert first_epoch(runnable, "torch-aot-eager", unlimited).status == "ok"
+    assert first_epoch(runnable, "torch-aot-eager", no_limit).status == "ok"
     gradients = sum(leaf.part == 1 for leaf in standard.leaves)
 
     def check(place):
         runnable.change = partial(one_percent, place)
-        epoch = first_epoch(runnable, gates.MUTANT, unlimited)
+        epoch = first_epoch(runnable, gates.MUTANT, no_limit)
         assert epoch.status == "disagree", epoch.reason
 
     check_each([None, *range(0, gradients, 1 + gradients // 8)], check)

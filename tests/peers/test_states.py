@@ -15,15 +15,15 @@ import graphs as g
 from compare import engines
 from compare.instruments.time import measure
 from compare.own import run
-from compare.own.question import asked_of
+from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity, Time
-from compare.records.record import of
+from compare.records.record import records_of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 
 def started(name):
-    engine = engines.named(name)
+    engine = engines.find_engine(name)
     if engine.missing:
         pytest.skip(engine.missing)
     engine.start(0, doubles=None)
@@ -115,7 +115,7 @@ VISITED |= {"graphduel": graphduel_visited}
 @pytest.mark.parametrize("name", VISITED)
 def test_a_comparison_in_a_process_of_the_callers_leaves_its_switches_and_counts_the_same_again(name, monkeypatch):
     """What is set is measured with, also by what raises, and a second comparison begins from nothing."""
-    if missing := engines.named(name).missing:
+    if missing := engines.find_engine(name).missing:
         pytest.skip(missing)
     loss, calls, read, inside, back = VISITED[name]()
     monkeypatch.setenv("SOMEBODY_ELSES", "as it was")
@@ -143,7 +143,7 @@ def test_a_comparison_in_a_process_of_the_callers_leaves_its_switches_and_counts
         counts = []
         for _ in range(2):
             found = compare.compare(loss, calls, **options)
-            arms = {arm: row for told in of(found.records, Compilations) for arm, row in told.arms.items()}
+            arms = {arm: row for told in records_of(found.records, Compilations) for arm, row in told.arms.items()}
             counts.append({arm: (len(row.made), row.breaks) for arm, row in arms.items()} or found.verdict.compiles)
             assert process() == before
         assert counts[0] == counts[1]
@@ -231,8 +231,8 @@ def test_a_schedule_that_ends_is_timed_from_a_state_that_lasts():
         opt.step()
         plan.step()
 
-    found = run.here(asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02), step, [(torch.ones(2, 4),)] * 3)
-    (time,) = of(found.records, Time)
+    found = run.here(question_for("torch", "f.py:step", "", ("eager",), seconds=0.02), step, [(torch.ones(2, 4),)] * 3)
+    (time,) = records_of(found.records, Time)
     assert time.arms["eager"].status == "ok"
     assert time.arms["eager"].calls_per_block in (3, 6)
     assert plan.last_epoch == 0
@@ -250,9 +250,9 @@ def test_each_call_of_jax_has_arrays_of_its_own():
         return {"w": state["w"] - 0.1 * jax.grad(lambda w: jnp.mean((x @ w) ** 2))(state["w"]), "n": state["n"] + 1}
 
     state = {"w": jnp.ones((4, 4)), "n": jnp.zeros(())}
-    asked = asked_of("jax", "f.py:step", "", ("eager", "jit"), seconds=0.02, gradient=False)
+    asked = question_for("jax", "f.py:step", "", ("eager", "jit"), seconds=0.02, gradient=False)
     found = run.here(asked, step, [(state, jnp.ones((2, 4))), (state, 2 * jnp.ones((2, 4)))])
-    assert {row.status for row in of(found.records, Parity)[0].arms.values()} == {"ok"}
+    assert {row.status for row in records_of(found.records, Parity)[0].arms.values()} == {"ok"}
     assert not state["w"].is_deleted()
 
 
@@ -282,8 +282,8 @@ def test_variables_of_tensorflow_come_back_to_the_numbers_that_they_were_made_wi
     assert training_of(engine, step, calls) is not None
     assert weight.numpy().tolist() == [[1.0]] * 4
     assert training_of(engine, lambda x: tf.reduce_mean(x @ weight), calls) is None
-    found = run.here(asked_of("tensorflow", "f.py:step", "", ("eager", "function"), seconds=0.02), step, calls * 2)
-    assert {row.status for row in of(found.records, Parity)[0].arms.values()} == {"ok"}
+    found = run.here(question_for("tensorflow", "f.py:step", "", ("eager", "function"), seconds=0.02), step, calls * 2)
+    assert {row.status for row in records_of(found.records, Parity)[0].arms.values()} == {"ok"}
     assert "a training step" in repr(found)
     assert weight.numpy().tolist() == [[1.0]] * 4
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 @pytest.fixture(scope="module")
 def runnable():
     """An MLP, as a mode of PyTorch's is compared with eager."""
-    engine = engines.named("torch")
+    engine = engines.find_engine("torch")
     engine.start(0)
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(16, 64), torch.nn.GELU(), torch.nn.Linear(64, 4))
@@ -42,7 +42,7 @@ def off_by(runnable, name, error):
 
 def fault(runnable, result):
     reference = runnable.expected[0]
-    return judge.judged({0: reference.less(result)}, {0: reference}, runnable.moves).fault
+    return judge.judge_calls({0: reference.less(result)}, {0: reference}, runnable.moves).fault
 
 
 def test_a_gradient_one_percent_further_off_than_the_error_of_eager_allows_is_refused(runnable):

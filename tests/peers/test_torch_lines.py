@@ -6,11 +6,11 @@ from compare import engines
 from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.watch import lines as measure
 from compare.own import run
-from compare.own.question import asked_of
+from compare.own.question import question_for
 from compare.page import show
 from compare.records.cells import SourceLines
 from compare.records.job import Job
-from compare.records.record import of
+from compare.records.record import records_of
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -21,7 +21,7 @@ W1, W2 = 32 * 64 * 4, 64 * 8 * 4
 
 @pytest.fixture
 def adapter():
-    engine = engines.named("torch")
+    engine = engines.find_engine("torch")
     engine.start(0)
     return engine
 
@@ -106,7 +106,7 @@ def trained():
 
 def test_ops_of_backward_are_of_the_line_that_ran_forward_and_those_of_the_optimizer_of_its_own():
     model, step = trained()
-    rows = costs(engines.named("torch").ops.lines(step, (torch.randn(4, 6), torch.randint(0, 2, (4,)))))
+    rows = costs(engines.find_engine("torch").ops.lines(step, (torch.randn(4, 6), torch.randint(0, 2, (4,)))))
     parameters = sum(parameter.nbytes for parameter in model.parameters())
     assert rows[line(step, 2)][0] > parameters
     assert rows[line(step, 3)][0] == 4  # the cotangent of the loss
@@ -114,9 +114,9 @@ def test_ops_of_backward_are_of_the_line_that_ran_forward_and_those_of_the_optim
 
 
 def test_the_answer_has_the_lines_of_eager_whose_times_come_to_the_step():
-    asked = asked_of("torch", "test_torch_lines.py:mlp", "inputs", ["eager"], seconds=0.05)
+    asked = question_for("torch", "test_torch_lines.py:mlp", "inputs", ["eager"], seconds=0.05)
     result = run.here(asked, mlp, [call()])
-    (record,) = of(result.records, SourceLines)
+    (record,) = records_of(result.records, SourceLines)
     row = record.arms["eager"]
     assert row.status == "ok"
     assert set(row.lines) == {line(mlp, below) for below in (1, 2, 3)}
@@ -131,9 +131,9 @@ def test_the_answer_has_the_lines_of_eager_whose_times_come_to_the_step():
 def test_a_training_step_is_read_and_put_back():
     model, step = trained()
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    asked = asked_of("torch", "test_torch_lines.py:step", "inputs", ["eager"], seconds=0.05)
+    asked = question_for("torch", "test_torch_lines.py:step", "inputs", ["eager"], seconds=0.05)
     result = run.here(asked, step, [(torch.randn(4, 6), torch.randint(0, 2, (4,)))])
-    (record,) = of(result.records, SourceLines)
+    (record,) = records_of(result.records, SourceLines)
     assert line(step, 4) in record.arms["eager"].lines
     assert all(map(torch.equal, before, model.parameters()))
 
@@ -147,4 +147,4 @@ def test_a_worker_has_a_number_and_the_record_of_lines_has_none(adapter):
 
 
 def test_an_engine_that_cannot_tell_lines_says_so_in_the_table_and_is_not_asked():
-    assert {name for name in engines.names() if engines.named(name).tells_lines} == {"graphduel", "torch"}
+    assert {name for name in engines.names() if engines.find_engine(name).tells_lines} == {"graphduel", "torch"}

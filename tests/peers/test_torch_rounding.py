@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 @pytest.fixture(scope="module")
 def runnable():
     """The model, as a mode of PyTorch's is compared with eager; what one ReLU of its last block takes is all but 0."""
-    engine = engines.named("torch")
+    engine = engines.find_engine("torch")
     engine.start(0)
-    file, loss = models.defined("compare.workloads.models.resnet18:loss")
+    file, loss = models.holder_of("compare.workloads.models.resnet18:loss")
     _make_uncertain(file)
     return ModelRunnable(engine, "torch-eager", "resnet18", loss, file.inputs, 0, checks=True)
 
@@ -47,7 +47,7 @@ def turned(runnable):
 
 def verdict(runnable, result):
     reference = runnable.expected[0]
-    return judge.judged({0: reference.less(result)}, {0: reference}, runnable.moves)
+    return judge.judge_calls({0: reference.less(result)}, {0: reference}, runnable.moves)
 
 
 def test_a_mode_with_a_relu_on_its_other_side_is_admitted(runnable, turned):

@@ -13,9 +13,9 @@ from compare import engines as frameworks
 from compare.engines.torch import told
 from compare.errors import InputsError
 from compare.own import origin, run
-from compare.own.question import asked_of
+from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity
-from compare.records.record import of
+from compare.records.record import records_of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what Dynamo does itself
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks"
@@ -25,7 +25,7 @@ DRAW = {"cnn", "transformer"}
 
 @pytest.fixture
 def adapter():
-    found = frameworks.named("torch")
+    found = frameworks.find_engine("torch")
     if found.missing:
         pytest.skip(found.missing)
     found.start(0, doubles=None)
@@ -40,7 +40,7 @@ def fresh(adapter):
 
 
 def example(name):
-    return origin.called(f"{EXAMPLES / name}.py:loss", None)
+    return origin.load_function(f"{EXAMPLES / name}.py:loss", None)
 
 
 def compiled(adapter, loss, calls):
@@ -59,9 +59,9 @@ def test_each_step_is_gated_unchanged_and_keeps_its_state(adapter, name):
     loss, calls = example(name)
     model = calls[0][0]
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    asked = asked_of("torch", "", "", ("eager",), seconds=0.01)
+    asked = question_for("torch", "", "", ("eager",), seconds=0.01)
     records = run.here(asked, loss, calls).records
-    (found,), (parity,) = of(records, Compilations), of(records, Parity)
+    (found,), (parity,) = records_of(records, Compilations), records_of(records, Parity)
     eager = parity.arms["eager"]
     error = max(eager.output_error, eager.gradient_error)
     assert found.random == (name in DRAW)
@@ -229,9 +229,9 @@ def test_without_any_parameter_gradients_are_in_the_floats_of_the_first_argument
 def test_a_model_that_a_loss_closes_over_runs_in_float64_and_keeps_its_buffers(adapter):
     model, loss, calls = of_closure()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    asked = asked_of("torch", "f.py:loss", "", ("eager",), seconds=0.01)
+    asked = question_for("torch", "f.py:loss", "", ("eager",), seconds=0.01)
     found = run.here(asked, loss, calls)
-    (told,), (parity,) = of(found.records, Compilations), of(found.records, Parity)
+    (told,), (parity,) = records_of(found.records, Compilations), records_of(found.records, Parity)
     assert (told.undoubled, told.random) == (None, False)
     assert 0 < parity.arms["eager"].output_error < 1e-5
     assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
@@ -250,10 +250,10 @@ def test_tensors_that_a_loss_closes_over_or_makes_are_in_float64_beside_its_argu
         return torch.cat([y @ w, torch.ones(2, 2)]).pow(2).mean() + sums.sum()
 
     found = run.here(
-        asked_of("torch", "f.py:loss", "", ("eager",), seconds=0.01), loss, [(torch.randn(3, 2), torch.randn(5, 4))]
+        question_for("torch", "f.py:loss", "", ("eager",), seconds=0.01), loss, [(torch.randn(3, 2), torch.randn(5, 4))]
     )
-    assert of(found.records, Compilations)[0].undoubled is None
-    assert 0 < of(found.records, Parity)[0].arms["eager"].output_error < 1e-5
+    assert records_of(found.records, Compilations)[0].undoubled is None
+    assert 0 < records_of(found.records, Parity)[0].arms["eager"].output_error < 1e-5
 
 
 def test_a_packed_sequence_is_one_argument_and_outputs_of_any_class_are_compared(adapter):
@@ -270,9 +270,9 @@ def test_a_packed_sequence_is_one_argument_and_outputs_of_any_class_are_compared
         return Output(loss=last.square().mean(), more=[("text", last)])
 
     calls = [(pack_sequence([torch.randn(n, 8) for n in (3, 2)]),)]
-    found = run.here(asked_of("torch", "f.py:loss", "", ("torch-eager",), seconds=0.01), loss, calls)
-    assert of(found.records, Compilations)[0].gradients == "4 parameters, as backward() leaves them"
-    assert 0 < of(found.records, Parity)[0].arms["eager"].output_error < 1e-5
+    found = run.here(question_for("torch", "f.py:loss", "", ("torch-eager",), seconds=0.01), loss, calls)
+    assert records_of(found.records, Compilations)[0].gradients == "4 parameters, as backward() leaves them"
+    assert 0 < records_of(found.records, Parity)[0].arms["eager"].output_error < 1e-5
 
 
 def test_what_gives_no_loss_is_compared_by_its_value_unless_gradients_are_asked_for(adapter):
@@ -285,10 +285,10 @@ def test_what_gives_no_loss_is_compared_by_its_value_unless_gradients_are_asked_
         return model(x)
 
     for gradient in (None, False):
-        asked = asked_of("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=gradient)
+        asked = question_for("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=gradient)
         found = run.here(asked, infer, [(torch.ones(4, 3),)])
         assert not found.records[0].settings["gradient"]
-    asked = asked_of("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=True)
+    asked = question_for("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=True)
     with pytest.raises(InputsError, match="the loss is a tensor of shape"):
         run.here(asked, infer, [(torch.ones(4, 3),)])
 
@@ -342,8 +342,8 @@ def asked(tmp_path, text, *modes, name="loss", **options):
     """The result of a file's function in this process."""
     file = tmp_path / "mine.py"
     file.write_text(NET + text, "utf-8")
-    function, calls = origin.called(f"{file}:{name}", None)
-    question = asked_of("torch", f"{file}:{name}", "", modes or ("eager",), seconds=0.01, **options)
+    function, calls = origin.load_function(f"{file}:{name}", None)
+    question = question_for("torch", f"{file}:{name}", "", modes or ("eager",), seconds=0.01, **options)
     return run.here(question, function, calls)
 
 
@@ -352,7 +352,9 @@ def test_what_a_file_compiles_is_a_mode_of_its_own_and_eager_compiles_nothing(ad
     found = asked(tmp_path, ALREADY[kind])
     assert found.modes == ("eager", "as-written")
     assert found.verdict.compiles == {"eager": 0, "as-written": 1}
-    shares = {mode: row.share for record in of(found.records, Compilations) for mode, row in record.arms.items()}
+    shares = {
+        mode: row.share for record in records_of(found.records, Compilations) for mode, row in record.arms.items()
+    }
     assert shares["eager"] is None
     assert shares["as-written"] == (1 if kind == "a function" else pytest.approx(shares["as-written"], abs=0.99))
     assert 0 < shares["as-written"] <= 1
@@ -384,7 +386,7 @@ def test_half_of_a_step_is_told_as_that(adapter, tmp_path):
     )
     (share,) = [
         row.share
-        for record in of(asked(tmp_path, text, "aot-eager").records, Compilations)
+        for record in records_of(asked(tmp_path, text, "aot-eager").records, Compilations)
         for mode, row in record.arms.items()
         if mode == "aot-eager"
     ]
@@ -398,7 +400,7 @@ def test_breaks_at_several_lines_are_several_with_the_hint_and_the_page(fresh, t
         "    return y.mean() * y.sum().item()\n"
     )
     found = asked(tmp_path, text, "aot-eager")
-    (breaks,) = [r.arms["aot-eager"].breaks for r in of(found.records, Compilations) if "aot-eager" in r.arms]
+    (breaks,) = [r.arms["aot-eager"].breaks for r in records_of(found.records, Compilations) if "aot-eager" in r.arms]
     assert sorted(re.search(r"mine\.py:(\d+)", said)[1] for said in breaks) == ["10", "12"]
     assert set(breaks.values()) == {1}
     shown = " ".join(repr(found).split())
@@ -409,7 +411,7 @@ def test_breaks_at_several_lines_are_several_with_the_hint_and_the_page(fresh, t
 def test_each_comparison_in_a_process_begins_from_nothing(adapter, tmp_path):
     text = "def loss(x):\n    y = net(x)\n    print(end='')\n    return y.mean()\n"
     first, second = (asked(tmp_path, text, "aot-eager") for _ in range(2))
-    told = [[r.arms["aot-eager"].breaks for r in of(each.records, Compilations)] for each in (first, second)]
+    told = [[r.arms["aot-eager"].breaks for r in records_of(each.records, Compilations)] for each in (first, second)]
     assert first.verdict.compiles == second.verdict.compiles == {"eager": 0, "aot-eager": 2}
     assert told[0] == told[1]
 
@@ -420,7 +422,7 @@ def test_what_a_decorator_of_a_library_wraps_is_named(adapter, tmp_path):
         "@torch.inference_mode()\ndef infer(x):\n    return net(x)\n"
     )
     found = asked(tmp_path, text, "aot-eager", name="infer", gradient=False)
-    reasons = [made.reason for r in of(found.records, Compilations) for made in r.arms["aot-eager"].made]
+    reasons = [made.reason for r in records_of(found.records, Compilations) for made in r.arms["aot-eager"].made]
     assert reasons[1] == "tensor 'x' size mismatch at index 0. expected 3, actual 5 (mine.py:8: infer)"
 
 

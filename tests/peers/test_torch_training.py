@@ -9,9 +9,9 @@ from compare import engines
 from compare.engines.torch import dynamo
 from compare.instruments.runnables import FunctionRunnable
 from compare.own import run
-from compare.own.question import asked_of
+from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity
-from compare.records.record import of
+from compare.records.record import records_of
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 @pytest.fixture(autouse=True)
 def adapter():
-    found = engines.named("torch")
+    found = engines.find_engine("torch")
     found.start(0, doubles=None)
     dynamo.forget()
     return found
@@ -64,9 +64,9 @@ def adam(parameters):
 def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options):
     model, opt, step = made(optimizer, **options)
     before, state = copy.deepcopy(model.state_dict()), copy.deepcopy(opt.state_dict())
-    asked = asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    asked = question_for("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
-    (parity,), (told,) = of(found.records, Parity), of(found.records, Compilations)
+    (parity,), (told,) = records_of(found.records, Parity), records_of(found.records, Compilations)
     assert {row.status for row in parity.arms.values()} == {"ok"}
     assert parity.arms["compile"].state_error < 1e-4  # of the parameters and buffers after each call
     assert told.trains
@@ -80,9 +80,9 @@ def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options
 def test_a_bias_before_a_norm_is_what_adam_makes_of_rounding():
     """Its gradient is 0 but for rounding, and Adam divides by its size: PyTorch itself does not give it twice."""
     *_, step = made(adam, norm=torch.nn.BatchNorm1d)
-    asked = asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    asked = question_for("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
-    (parity,), (told,) = of(found.records, Parity), of(found.records, Compilations)
+    (parity,), (told,) = records_of(found.records, Parity), records_of(found.records, Compilations)
     assert {row.status for row in parity.arms.values()} == {"ok"}
     assert told.conditioning > 1e-4
     assert "This step is ill-conditioned: eager itself is off by" in " ".join(repr(found).split())
@@ -99,8 +99,8 @@ def test_a_step_that_another_mode_trains_otherwise_disagrees(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(dynamo, "made", wrong)
-    asked = asked_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    monkeypatch.setattr(dynamo, "compile_loss", wrong)
+    asked = question_for("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     assert found.verdict.refused["compile"].startswith(
         "disagree: the parameter `model.0.weight` after call 1 is off by"
@@ -119,9 +119,9 @@ def test_a_step_in_mixed_precision_is_measured():
         opt.step()
         return loss
 
-    asked = asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02)
+    asked = question_for("torch", "f.py:step", "", ("eager",), seconds=0.02)
     found = run.here(asked, step, calls(1))
-    assert of(found.records, Parity)[0].arms["eager"].status == "ok"
+    assert records_of(found.records, Parity)[0].arms["eager"].status == "ok"
 
 
 def test_ops_of_the_compiler_are_none_that_ran_outside_of_compiled_code(adapter):
@@ -144,8 +144,8 @@ def test_an_epoch_without_arguments_is_a_step_of_one_call():
         for x, y in loader:
             step(x, y)
 
-    found = run.here(asked_of("torch", "f.py:epoch", "", ("eager",), seconds=0.02), epoch, [()])
-    assert of(found.records, Parity)[0].arms["eager"].status == "ok"
+    found = run.here(question_for("torch", "f.py:epoch", "", ("eager",), seconds=0.02), epoch, [()])
+    assert records_of(found.records, Parity)[0].arms["eager"].status == "ok"
     assert "a training step over 1 input" in repr(found)
     assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
 
@@ -172,8 +172,8 @@ def test_a_step_that_is_a_method_is_put_back_as_well(is_bound):
 
     step = trainer.step if is_bound else calls_it
     before = trainer.model.weight.detach().clone()
-    found = run.here(asked_of("torch", "f.py:step", "", ("eager",), seconds=0.02), step, calls())
-    (told,) = of(found.records, Compilations)
+    found = run.here(question_for("torch", "f.py:step", "", ("eager",), seconds=0.02), step, calls())
+    (told,) = records_of(found.records, Compilations)
     assert told.trains
     assert not told.random
     assert told.conditioning < 1e-5

@@ -269,7 +269,7 @@ def test_results_are_the_callers(everywhere, arena):
 # Every op, random graphs -------------------------------------------------------------------------------------
 
 
-ELEMENTWISE = sorted(name for name, op in registry.registered().items() if op.family == "elementwise")
+ELEMENTWISE = sorted(name for name, op in registry.registered_ops().items() if op.family == "elementwise")
 
 
 @together("name", ELEMENTWISE, quick=30)

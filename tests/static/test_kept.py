@@ -10,7 +10,7 @@ import numpy as np
 import graphs as g
 import static
 from graphs import ir
-from static.convert.rewrite.functions import Rewritten
+from static.convert.rewrite.functions import RewriteCache
 from static.convert.stage import calls
 
 X = np.ones(4, np.float32)
@@ -34,7 +34,7 @@ def test_specs_of_inputs_and_constants_are_known_after_the_first_graph():
 
 
 def test_rewritten_code_goes_with_the_code_that_it_was_made_of(monkeypatch):
-    rewrite = Rewritten(calls.OPERATORS)
+    rewrite = RewriteCache(calls.OPERATORS)
     monkeypatch.setattr(calls, "_rewrite", rewrite)
     names = {}
     for number in range(5):

@@ -114,7 +114,7 @@ def eager(count: int) -> Callable[[], Any]:
 
 def demanded(count: int) -> Callable[[], Any]:
     graph = joined(count)
-    return lambda: schedule.demanded(graph, bytes_of(graph))
+    return lambda: schedule.demand_order(graph, bytes_of(graph))
 
 
 def without_views(count: int) -> Callable[[], Any]:

@@ -12,7 +12,7 @@ import graphs as g
 import static
 from graphs import tree
 from graphs.errors import LinAlgError, ShapeError
-from graphs.op import registered
+from graphs.op import registered_ops
 from graphs.ops import reductions
 from graphs.testing import samples
 from static import padding
@@ -25,7 +25,7 @@ from tests.helpers.together import together
 
 SAMPLES = [
     sample
-    for name, op in registered().items()
+    for name, op in registered_ops().items()
     if op.family not in ("source", "control", "effect")
     for sample in samples(name)
     if sample.arrays
@@ -84,7 +84,7 @@ def test_no_op_passes_padding_on_in_secret(sample):
 
 def test_a_rule_that_forgets_is_found(monkeypatch):
     def forgetful(node, other, sources):
-        return marking.unmarked(marking.shape_of(node), marking.shape_of(other), node.spec.dtype)
+        return marking.unknown_mark(marking.shape_of(node), marking.shape_of(other), node.spec.dtype)
 
     monkeypatch.setitem(RULES, reductions.max, PaddingRule(forgetful))
     rng = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import pytest
 import graphs as g
 import static
 from compare import workloads
-from compare.engines.cases import traced
+from compare.engines.cases import traceable_loss
 from graphs.ops.elementwise import fmod, sgn
 from static.passes import pipeline
 from static.passes.simplification import fold_constants, merge_common_subexpressions, remove_dead_code, simplify_algebra
@@ -156,7 +156,7 @@ def test_a_result_returned_twice_is_two_arrays():
 def test_every_exact_rung_gives_the_same_bits(name):
     workload = workloads.get(name)
     case = workload.case("small")
-    step = static.value_and_grad(traced(case))
+    step = static.value_and_grad(traceable_loss(case))
     example = case.examples[0]
     rungs = [((), False), (pipeline.REPLAY, False), (pipeline.REPLAY, True), (pipeline.SIMPLIFY, False)]
     rungs += [(pipeline.SIMPLIFY, True), (pipeline.SIMPLIFY * 2, True)]

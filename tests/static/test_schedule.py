@@ -243,7 +243,7 @@ def test_every_order_computes_the_graph_and_the_chosen_one_is_no_worse(block):
         graph = static.trace(static.value_and_grad(program), list(program.inputs))
         seen = sharing.views(graph.nodes)
         sizes = {n: n.spec.nbytes for n in sharing.in_arena(graph.nodes, graph.outputs, seen.owner)}
-        late = ordering.demanded(graph, sizes)
+        late = ordering.demand_order(graph, sizes)
         for order in (late, ordering.eager(graph.nodes, seen.owner, sizes), ordering.eager(late, seen.owner, sizes)):
             done: set[Node] = set()
             for node in order:

@@ -13,12 +13,12 @@ import graphs as g
 import static
 from graphs import dims
 from graphs.errors import GraphError, ShapeError
-from graphs.op import registered
+from graphs.op import registered_ops
 from graphs.ops.slicing import sliced_size
 from graphs.testing import samples
 from tests.helpers.together import together
 
-OPS = [name for name, op in registered().items() if op.family not in ("source", "control", "effect")]
+OPS = [name for name, op in registered_ops().items() if op.family not in ("source", "control", "effect")]
 B, T = g.dim("B"), g.dim("T")
 # Keys are u64[2], attributes of these hold sizes that are numbers.
 REFUSED = {"uniform", "normal", "split_key", "fold_in", "convolution_input", "convolution_weight", "add_along_axis"}

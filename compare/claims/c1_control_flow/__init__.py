@@ -16,7 +16,7 @@ from statistics import median
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
 from compare.records.checks import ProgramRow, Programs
 from compare.records.kinds import KINDS
-from compare.records.record import Records, kind_of, of
+from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, geometric_mean, proportion_interval
 from compare.words import text
 
@@ -58,12 +58,12 @@ def find(records: Records) -> Finding:
 
 def _hard_words(programs: list[ProgramRow], hard: Interval, alone: Interval) -> str:
     share = f"{alone.estimate:.0%} are hard for static"
-    if not _tried(programs):
+    if not _conversion_rows(programs):
         return share
     return f"{hard.estimate:.0%} are hard for static if it converts their control flow; {share} if it only traces them"
 
 
-def _tried(programs: list[ProgramRow]) -> list[ProgramRow]:
+def _conversion_rows(programs: list[ProgramRow]) -> list[ProgramRow]:
     """Those that were converted as well, which no framework does apart from compiling."""
     return [p for p in programs if p.convert is not None]
 
@@ -71,7 +71,7 @@ def _tried(programs: list[ProgramRow]) -> list[ProgramRow]:
 def _programs(records: Records) -> list[ProgramRow]:
     """Each program once; of several measurements the worst, since repeating one is no new evidence."""
     rows_by_name: dict[str, ProgramRow] = {}
-    for row in (row for record in of(records, Programs) for row in record.programs):
+    for row in (row for record in records_of(records, Programs) for row in record.programs):
         rows_by_name[row.program] = min(
             rows_by_name.get(row.program, row), row, key=lambda p: (p.dynamic, not _is_hard(p), repr(p))
         )
@@ -102,31 +102,31 @@ def _details(programs: list[ProgramRow]) -> Iterator[str]:
     edits = [p.edit or 0.0 for p in programs if p.static == "rewritten"]
     cost = f" (median: {median(edits):.0%} of the tokens change)" if edits else ""
     unchanged, refused = (sum(p.static == kind for p in programs) for kind in ("unchanged", "refused"))
-    first = text.counted(unchanged, "program")
-    how = "traced" if _tried(programs) else "compiled"
+    first = text.count_noun(unchanged, "program")
+    how = "traced" if _conversion_rows(programs) else "compiled"
     yield f"{how}, what runs: {first} unchanged, {len(edits)} after a rewriting{cost}, {refused} never"
     beyond = (refused + sum(edit > GENEROUS_EDIT for edit in edits)) / len(programs)
     yield f"{how}: if a change of {GENEROUS_EDIT:.0%} of the tokens still counted as easy, {beyond:.0%} would be hard"
-    yield from _converted(programs)
-    yield from _named("dynamic fails in", (p for p in programs if not p.dynamic))
-    yield from _named(
+    yield from _conversion_sentences(programs)
+    yield from _name_programs("dynamic fails in", (p for p in programs if not p.dynamic))
+    yield from _name_programs(
         f"{how} without an error, but wrong for another input", (p for p in programs if p.trace == "wrong")
     )
-    yield from _named("no fixed graph gives the same result", (p for p in programs if p.static == "refused"))
+    yield from _name_programs("no fixed graph gives the same result", (p for p in programs if p.static == "refused"))
     if ratios := [p.static_seconds / p.dynamic_seconds for p in programs if p.dynamic_seconds and p.static_seconds]:
         yield f"static ÷ dynamic in time, once compiled, where both run: {geometric_mean(ratios):.2g}"
 
 
-def _converted(programs: list[ProgramRow]) -> Iterator[str]:
+def _conversion_sentences(programs: list[ProgramRow]) -> Iterator[str]:
     """How programs fare converted, and what that costs against the same by hand; nothing where none was."""
-    tried = _tried(programs)
+    tried = _conversion_rows(programs)
     if not tried:
         return
     right = sum(p.convert == "right" for p in tried)
     least = min(p.inputs or 0 for p in tried)
     yield f"converted: {right} of {len(tried)} programs run unchanged, on {least} inputs or more each"
-    yield from _named("converted without an error, but wrong", (p for p in tried if p.convert == "wrong"))
-    yield from _named(
+    yield from _name_programs("converted without an error, but wrong", (p for p in tried if p.convert == "wrong"))
+    yield from _name_programs(
         "converted, but failed with an error that is no refusal", (p for p in tried if p.convert == "failed")
     )
     by_hand = [p for p in tried if p.static == "rewritten"]
@@ -139,10 +139,10 @@ def _converted(programs: list[ProgramRow]) -> Iterator[str]:
     for words, ratios in (("time of a call", calls), ("time to compile", compiled)):
         if ratios:
             shown = f"median {median(ratios):.2f}, at most {max(ratios):.2f}"
-            yield f"{words}, converted ÷ rewritten by hand: {shown}, over {text.counted(len(ratios), 'program')}"
+            yield f"{words}, converted ÷ rewritten by hand: {shown}, over {text.count_noun(len(ratios), 'program')}"
 
 
-def _named(words: str, programs: Iterable[ProgramRow]) -> Iterator[str]:
+def _name_programs(words: str, programs: Iterable[ProgramRow]) -> Iterator[str]:
     if names := [p.program for p in programs]:
         yield f"{words}: {', '.join(names)}"
 

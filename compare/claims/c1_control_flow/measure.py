@@ -27,9 +27,9 @@ import optree
 import dynamic
 from compare import engines, steps
 from compare.engines import Engine
-from compare.engines.limit import LimitError, within
-from compare.engines.step import Compilation, Observed
-from compare.errors import described, without_folders
+from compare.engines.limit import LimitError, limit_seconds
+from compare.engines.step import Compilation, Observations
+from compare.errors import describe_error, without_folders
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.rounding import tree_error
 from compare.instruments.time.rounds import paired_rounds
@@ -68,21 +68,21 @@ class ProgramOutcome(NamedTuple):
 
 def measure(job: Job) -> Programs:
     """The record of claim C1 about an arm, beside the eager one of its engine: one entry for each program."""
-    engine, arm = engines.compared(job.arm)
+    engine, arm = engines.engine_of_arm(job.arm)
     engine.start(0, doubles=True)
     ours = steps.each("ran", programs())
     forms = zip(
         ours,
         programs(engine.library.load),
         programs(partial(engine.library.load, control=True)),
-        sampled(),
+        sample_mask(),
         strict=True,
     )
     gc.freeze()  # what is loaded now is not walked by each collection between blocks
     return Programs("C1", [ProgramTrial(engine, arm, *form).row() for form in forms])
 
 
-def sampled() -> list[bool]:
+def sample_mask() -> list[bool]:
     """Of each program whether it is the first of its family: those for which kernels are compiled in any case."""
     families = [program.family for program in programs()]
     return [family not in families[:i] for i, family in enumerate(families)]
@@ -96,7 +96,7 @@ class ProgramTrial:
     ) -> None:
         self.engine, self.arm, self.ours, self.theirs, self.rewriting = engine, arm, ours, theirs, rewriting
         self.sampled = sampled
-        self.weighted = partial(weighted, engine)
+        self.weighted = partial(weight_outputs, engine)
 
     def row(self) -> ProgramRow:
         """What the program does in the eager arm as it is, and what the other arm takes.
@@ -109,7 +109,7 @@ class ProgramTrial:
             expected = reference(self.ours, self.ours.inputs)
         except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
             unknown = ProgramOutcome("failed", "there is nothing to compare with")
-            return entry(self.ours, ProgramOutcome("failed", described(error)), unknown, unknown)
+            return entry(self.ours, ProgramOutcome("failed", describe_error(error)), unknown, unknown)
         eager = self.op_by_op(self.theirs, self.theirs.plain, self.ours.inputs)
         in_eager = self.checked(eager, expected)
         more = [] if self.engine.compiles_slowly else further(self.ours)
@@ -149,7 +149,7 @@ class ProgramTrial:
             try:
                 check_reference(self.ours, expected)
             except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
-                return ProgramOutcome("wrong", said(error))
+                return ProgramOutcome("wrong", error_line(error))
         return outcome
 
     def compiled(
@@ -190,7 +190,9 @@ class ProgramTrial:
 
     def idiom(self, function: Function) -> str | None:
         """What the engine calls the control flow that a rewriting is written in; None where it needs no such op."""
-        names = dict.fromkeys(self.engine.idioms[name] for name in used(function) if name in self.engine.idioms)
+        names = dict.fromkeys(
+            self.engine.idioms[name] for name in functions_used(function) if name in self.engine.idioms
+        )
         return ", ".join(names) or None
 
     def broken(self, expected: Results) -> tuple[int | None, Any]:
@@ -223,13 +225,13 @@ class ProgramVersion:
 
     def on(self, inputs: Sequence[Arguments]) -> Results:
         """These inputs, one after the other."""
-        return calls(self.program, self._called, inputs)
+        return calls(self.program, self._call, inputs)
 
-    def _called(self, *args: Any) -> Any:
+    def _call(self, *args: Any) -> Any:
         return self.engine.numpy(self.step(*self.engine.arrays(args)))
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> Observations:
         """What the engine tells of this version."""
         return self.engine.observed(self.watched).since(self.before)
 
@@ -243,12 +245,12 @@ class ProgramVersion:
     def fares(self, expected: Results, more: Sequence[Arguments] = ()) -> ProgramOutcome:
         """How it fares on its inputs, also on a second round, and then on more of them, within the time limit."""
         try:
-            with warnings.catch_warnings(action="ignore"), within(LIMIT):  # compilers warn of much
+            with warnings.catch_warnings(action="ignore"), limit_seconds(LIMIT):  # compilers warn of much
                 wrong = self._off(expected, more)
         except LimitError as error:
             return ProgramOutcome("failed", f"time limit: {error}")
         except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
-            return ProgramOutcome("refused" if self.engine.errors.refuses(error) else "failed", said(error))
+            return ProgramOutcome("refused" if self.engine.errors.refuses(error) else "failed", error_line(error))
         return ProgramOutcome("wrong", wrong) if wrong else ProgramOutcome("right")
 
     def _off(self, expected: Results, more: Sequence[Arguments]) -> str:
@@ -292,13 +294,13 @@ def entry(
 
 def reference(program: Program, inputs: Sequence[Arguments]) -> Results:
     """The value and the gradient for each of these inputs, by our tape, which `check_reference` checks."""
-    engine = engines.named(engines.OWN)
-    return calls(program, engine.build(engine.arms[0], weighted(engine, program.plain), 0), inputs)
+    engine = engines.find_engine(engines.OWN)
+    return calls(program, engine.build(engine.arms[0], weight_outputs(engine, program.plain), 0), inputs)
 
 
 def check_reference(program: Program, expected: Results) -> None:
     """Raises AssertionError where a value is not that of a run on arrays, or a gradient not that of differences."""
-    loss = weighted(engines.named(engines.OWN), program.plain)
+    loss = weight_outputs(engines.find_engine(engines.OWN), program.plain)
     plain = [(value, None) for value in calls(program, loss, program.inputs)]
     if wrong := off([(value, None) for value, _ in expected], plain):
         raise AssertionError(wrong)
@@ -348,7 +350,7 @@ def seconds(program: Program, versions: Mapping[str, ProgramVersion]) -> dict[st
     return {name: median(times) / len(program.inputs) for name, times in blocks.items()}
 
 
-def weighted(engine: Engine, function: Function) -> Function:
+def weight_outputs(engine: Engine, function: Function) -> Function:
     """The function as a scalar one, in which each element of each floating result has a weight of its own."""
     total = engine.functions()["sum"]
 
@@ -361,7 +363,7 @@ def weighted(engine: Engine, function: Function) -> Function:
     return loss
 
 
-def used(function: Function) -> list[str]:
+def functions_used(function: Function) -> list[str]:
     """The functions of `graphs` that a function calls, in the order in which they are written."""
     source = ast.parse(textwrap.dedent(inspect.getsource(function)))
     return [
@@ -371,7 +373,7 @@ def used(function: Function) -> list[str]:
     ]
 
 
-def said(error: BaseException) -> str:
+def error_line(error: BaseException) -> str:
     """An error on one line: that which its words end with, where they quote a traceback of the user's code."""
     quoted = _QUOTED.findall(str(error))
-    return without_folders(" ".join((quoted[-1] if quoted else described(error)).split()))[:LONGEST]
+    return without_folders(" ".join((quoted[-1] if quoted else describe_error(error)).split()))[:LONGEST]

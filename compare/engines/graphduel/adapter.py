@@ -18,23 +18,23 @@ import dynamic
 import graphs
 import static
 from compare.engines.base import CallState, Compiler, Engine, Errors, Library, Mode, Numbers, Ops, Process
-from compare.engines.cases import signature, traced
+from compare.engines.cases import signature, traceable_loss
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
-from compare.engines.graphduel.functions import InDoubles, transformed
+from compare.engines.graphduel.functions import InDoubles, transform_step
 from compare.engines.graphduel.programs import kept_tensor
 from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange, double
 from compare.engines.state import Piece
-from compare.engines.step import Compilation, Function, Observed
+from compare.engines.step import Compilation, Function, Observations
 from compare.engines.switches import Switch
 from compare.errors import UnsupportedError
 from compare.records.machines import Device
 from compare.records.own import CallCounts
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
-from graphs.op import registered
+from graphs.op import registered_ops
 from static.native.cache import SWITCH
 
 DYNAMIC = Mode("dynamic", derivatives=dynamic, readable=True)
@@ -95,13 +95,13 @@ class GraphDuel(Engine):
     def functions(self) -> dict[str, Function]:
         """The op library itself: every op, and what is made of ops."""
         public = {name: getattr(graphs, name) for name in graphs.__all__ if callable(getattr(graphs, name))}
-        return {**public, **registered()}
+        return {**public, **registered_ops()}
 
     def loss(self, arm: str, case: Case) -> Function:
         """The loss as it is for a tape and for conversion, and as a fixed graph takes it for the others."""
         if not self.mode(arm).traces:
             return case.loss
-        return (case.scanned if self.mode(arm) is SYMBOLIC else None) or traced(case)
+        return (case.scanned if self.mode(arm) is SYMBOLIC else None) or traceable_loss(case)
 
     def step(self, arm: str, case: Case) -> steps.GraphStep:
         """See the base; an input that never varies is compiled here."""
@@ -111,10 +111,10 @@ class GraphDuel(Engine):
         """See the base; the static engine compiles when a call has a new shape."""
         mode = self.mode(arm)
         if mode is DYNAMIC:
-            return transformed(dynamic, loss, argnum)
+            return transform_step(dynamic, loss, argnum)
         if mode is CONVERTED:
             loss = static.converted(loss)
-        return steps.compiled(arm.removeprefix(steps.STATIC), transformed(static, loss, argnum))
+        return steps.compile_policy(arm.removeprefix(steps.STATIC), transform_step(static, loss, argnum))
 
     def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
         """Those that see every value."""
@@ -128,13 +128,13 @@ class GraphDuel(Engine):
         """NumPy's own, also where a tensor is left."""
         return optree.tree_map(lambda x: x.numpy() if isinstance(x, dynamic.Tensor) else x, tree, none_is_leaf=True)
 
-    def observed(self, step: Function) -> Observed:
+    def observed(self, step: Function) -> Observations:
         """What a jitted function has compiled, and why."""
         stats = getattr(step, "stats", None)
         if stats is None:
-            return Observed()
+            return Observations()
         share = stats.compile_seconds / (stats.compiles or 1)
-        return Observed([Compilation(reason, share) for reason in stats.reasons])
+        return Observations([Compilation(reason, share) for reason in stats.reasons])
 
 
 class OwnProcess(Process):
@@ -171,12 +171,12 @@ class OwnOps(Ops):
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """See the base; the function is given tensors, and no tape is recorded."""
-        return transformed(dynamic, function, None)(*call)[0]
+        return transform_step(dynamic, function, None)(*call)[0]
 
     def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
         """See the base; by tracing, once for each signature where no branch may differ."""
         by_signature: dict[Any, CallCounts] = {}
-        rewritten = traced(case)
+        rewritten = traceable_loss(case)
         signatures = [signature(example) for example in case.examples]
         counts = []
         for key, example in zip(signatures, case.examples, strict=True):
@@ -192,7 +192,7 @@ class OwnCompiler(Compiler):
     def compiled(self, arm: str, function: Function) -> Function:
         """By `static.jit`, whose every call is one graph."""
         whole = static.converted(function) if self.engine.mode(arm) is CONVERTED else function
-        return steps.compiled(arm.removeprefix(steps.STATIC), whole)
+        return steps.compile_policy(arm.removeprefix(steps.STATIC), whole)
 
     def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
         """The whole step is one graph: the value, its gradient, and what is around the function."""
@@ -203,7 +203,7 @@ class OwnCompiler(Compiler):
         """A tape needs not to be told; a graph has symbolic sizes."""
         if self.engine.mode(arm) is DYNAMIC:
             return self.engine.build(arm, loss, 0)
-        return static.jit(transformed(static, loss, 0), shapes="symbolic", dims=dims)
+        return static.jit(transform_step(static, loss, 0), shapes="symbolic", dims=dims)
 
 
 class OwnState(CallState):

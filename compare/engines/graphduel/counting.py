@@ -17,7 +17,7 @@ from typing import Any
 
 import dynamic
 import static
-from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.functions import transform_step
 from compare.records.own import CallCounts, Control, Terms
 from graphs import tree
 from graphs.errors import ControlFlowError
@@ -55,36 +55,36 @@ def counts(
     `traced_f` is what the static engine traces: f, or the same without Python's control flow on values, and then f is
     run where it may be. Raises what tracing and `f` raise.
     """
-    traced = static.trace(transformed(static, traced_f, argnum), *args)
+    traced = static.trace(transform_step(static, traced_f, argnum), *args)
     branches = traced_f is not f
     eager, trips, forward = traced, _trips(traced, traced), None
     if branches and run:
-        eager = dynamic.record(transformed(dynamic, f, argnum), *args)
+        eager = dynamic.record(transform_step(dynamic, f, argnum), *args)
         trips = _trips(traced, eager)
     elif branches:
         trips = TURNS
-        forward = static.trace(transformed(static, traced_f, None), *args) if argnum is not None else None
-    recorded = _recorded(eager, argnum, 1.0 if branches and run else trips, forward)
+        forward = static.trace(transform_step(static, traced_f, None), *args) if argnum is not None else None
+    recorded = _count_recorded(eager, argnum, 1.0 if branches and run else trips, forward)
     control: Control = "in the graph" if branches else "none"
     remarks = [_CONVERTED] if branches and not run else []
     nodes = sum(len(graph) for graph in traced.nested())
     compile = {"static compilations": 1.0, "traced nodes": float(nodes)}
     optimised, _ = pipeline.run(traced)
     ops = round(sum(amount for term, amount in recorded.items() if term in ("recorded ops", "forward ops")))
-    return CallCounts(recorded, _compiled(optimised, trips), compile, ops, control, remarks, ran=branches and run)
+    return CallCounts(recorded, _count_compiled(optimised, trips), compile, ops, control, remarks, ran=branches and run)
 
 
-def _recorded(graph: Graph, argnum: int | None, trips: float, forward: Graph | None) -> Terms:
+def _count_recorded(graph: Graph, argnum: int | None, trips: float, forward: Graph | None) -> Terms:
     """A step of the dynamic engine whose graph this is, or the traced one, in which `while` loops turn `trips` times.
 
     What a traced gradient computes again of the branches and loops of `forward`, a tape keeps instead.
     """
     step = "forward" if argnum is None else "recorded"
-    touched = Touched.by(graph)
+    touched = BytesTouched.by(graph)
     terms = {f"{step} calls": 1.0, f"{step} arrays": float(len(graph.inputs) + len(graph.outputs))}
     ran = [(touched, node, times) for node, times in calls(graph, trips)]
     if forward is not None:
-        there = Touched.by(forward)
+        there = BytesTouched.by(forward)
         ran += [(there, node, -times) for node, times in _again(forward, trips)]
     for memory_of, node, times in ran:
         new = 0.0 if node.op.view or node.is_source else size_of(node)
@@ -95,22 +95,22 @@ def _recorded(graph: Graph, argnum: int | None, trips: float, forward: Graph | N
     return terms
 
 
-def _compiled(graph: Graph, trips: float) -> Terms:
+def _count_compiled(graph: Graph, trips: float) -> Terms:
     """A call of the executable of an optimised graph, whose `while` loops run `trips` times."""
     terms = {"static calls": 1.0, "static arrays": float(len(graph.inputs) + len(graph.outputs))}
-    touched = Touched.by(graph)
+    touched = BytesTouched.by(graph)
     for node, times in calls(graph, trips):
         if is_result(node):  # an array that the group has written into
             continue
         if not node.op.view:
-            _add(terms, {**(_fused(node) if is_group(node) else _kernel(node)), **touched.far(node)}, times)
+            _add(terms, {**(_fused_terms(node) if is_group(node) else _kernel(node)), **touched.far(node)}, times)
         elif owner(node).is_input:  # a view of a planned buffer is made once
             _add(terms, {"static views": 1.0}, times)
-    _add(terms, {"static turns": 1.0}, turned(graph, trips))
+    _add(terms, {"static turns": 1.0}, loop_turns(graph, trips))
     return terms
 
 
-def _fused(node: Node) -> Terms:
+def _fused_terms(node: Node) -> Terms:
     """The ops of a group, once for each block."""
     body = node.subgraphs[0]
     cut = groups.cut(groups.lower(body, node.attrs["space"]), {})
@@ -128,14 +128,14 @@ def _kernel(node: Node) -> Terms:
     return {} if node.is_source or is_result(node) or node.op.view else _KERNELS[node.op](node)
 
 
-def _moved(node: Node) -> Terms:
+def _movement_terms(node: Node) -> Terms:
     moved = size_of(node) if node.op.gathers else max(map(size_of, (node, *node.inputs)))
     return {f"{node.op.family} kernels": 1.0, "elements that others move": moved / 4}
 
 
 def _elementwise(node: Node) -> Terms:
     if type(node.spec) is not TensorSpec:
-        return _moved(node)
+        return _movement_terms(node)
     work = {"elements": float(math.prod(node.spec.shape)), "elementwise flops": _flops(node)}
     return {"elementwise kernels": 1.0, **work, "short rows": _rows(node)}
 
@@ -150,7 +150,7 @@ def _flops(node: Node) -> float:
 
 
 _KERNELS: RuleTable[Callable[[Node], Terms]] = RuleTable(
-    "counted kernels", otherwise=_moved, families={"elementwise": _elementwise, "reduction": _reduction}
+    "counted kernels", otherwise=_movement_terms, families={"elementwise": _elementwise, "reduction": _reduction}
 )
 
 
@@ -170,7 +170,7 @@ def _convolution(node: Node) -> Terms:
 
 
 @_KERNELS.for_op("scatter", "scatter_add")
-def _scattered(node: Node) -> Terms:
+def _scatter_terms(node: Node) -> Terms:
     return {"scattering kernels": 1.0, "elements that others move": max(map(size_of, (node, *node.inputs))) / 4}
 
 
@@ -184,13 +184,13 @@ def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
             yield node, 1.0
 
 
-def turned(graph: Graph, trips: float) -> float:
+def loop_turns(graph: Graph, trips: float) -> float:
     """How often loops turn, at any depth."""
     times = 0.0
     for node in filter(_is_control, graph.calls):
         turns = _turns(node, trips)
         times += 0.0 if "branches" in node.attrs else max(count for _, count in turns)
-        times += sum(count * turned(inner, trips) for inner, count in turns)
+        times += sum(count * loop_turns(inner, trips) for inner, count in turns)
     return times
 
 
@@ -235,7 +235,7 @@ def _loops(graph: Graph) -> Iterator[Graph]:
 
 
 @dataclass
-class Touched:
+class BytesTouched:
     """For each op the bytes of each array it reads or makes, with the bytes touched since that memory was last.
 
     A kernel is fast on arrays that it has just touched. In a step an operand was touched some time ago, and what was
@@ -254,7 +254,7 @@ class Touched:
     by_op: dict[Node, list[tuple[float, float]]] = field(default_factory=dict)
 
     @classmethod
-    def by(cls, graph: Graph) -> Touched:
+    def by(cls, graph: Graph) -> BytesTouched:
         """The memory that a step touches, its ops in order."""
         ops = [node for node in graph.calls if not node.op.view]
         lifetimes = _lifetimes(ops, graph)

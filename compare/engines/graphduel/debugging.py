@@ -26,7 +26,7 @@ from compare.records.checks import Phase
 from compare.workloads.faults.fault import SourceLine, Training
 from dynamic.anomaly import Lines, forward_lines
 from graphs import dispatch, tree
-from graphs.analysis import unreached
+from graphs.analysis import nodes_without_gradient
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
@@ -50,9 +50,9 @@ class GraphTools(Tools):
         """See the base; the graph says where a gradient stops."""
         training.reset()
         graph, when, ops = self.graph(training)
-        for name, stops in unreached(graph).items():
+        for name, stops in nodes_without_gradient(graph).items():
             if any(name.endswith(f"[{parameter!r}]") for parameter in training.params):
-                message = f"{name} gets no gradient{_stopped(stops)}"
+                message = f"{name} gets no gradient{_stop_message(stops)}"
                 return ToolReport(when, message, ops, named_line(message))
         training.reset()
         return zero_gradient(self.gradients(training), faulty.ops)
@@ -64,7 +64,7 @@ class DynamicTools(GraphTools):
     def attempt(self, training: Training, *, checked: bool = False) -> Attempt:  # noqa: D102  (the base says it)
         training.reset()
         watch = dynamic.detect_anomaly() if checked else nullcontext()
-        with forward_lines() as lines, np.errstate(all="ignore"), watch, dispatch.observed(log := _Log(lines)):
+        with forward_lines() as lines, np.errstate(all="ignore"), watch, dispatch.observe_kernels(log := _Log(lines)):
             losses, params = [], _tensors(training.params)
             step = _training_step(
                 log.entering("forward", training.loss, "backward"), log.entering("update", training.update)
@@ -74,7 +74,7 @@ class DynamicTools(GraphTools):
                 try:
                     loss, params = step(params, *example)
                 except Exception as error:  # noqa: BLE001  (whatever a faulty training raises is what is looked for)
-                    return ended(log.events, error, log.phase)
+                    return failed_attempt(log.events, error, log.phase)
                 losses.append(_array(loss))
             return Attempt(tuple(log.events), (losses, tree.tree_map(_array, params)))
 
@@ -138,9 +138,9 @@ class StaticTools(GraphTools):
         training.reset()
         phases = _TracePhases()
         try:
-            executable = _compiled(training, phases)
+            executable = _compile_training(training, phases)
         except Exception as error:  # noqa: BLE001  (whatever a faulty training raises is what is looked for)
-            return ended([*inputs_of(training.declared), *_traced_before(error)], error, "trace")
+            return failed_attempt([*inputs_of(training.declared), *_events_before_error(error)], error, "trace")
         walk = _Walk(checked)
         losses, params = [], training.params
         for example in training.examples:
@@ -148,12 +148,12 @@ class StaticTools(GraphTools):
                 loss, params = walk.step(executable, params, example)
             except Exception as error:  # noqa: BLE001  (as above)
                 when = phases.of(walk.stopped_at(executable)) if walk.visited else "call"
-                return ended(walk.events, error, when)
+                return failed_attempt(walk.events, error, when)
             losses.append(np.asarray(loss))
         return Attempt(tuple(walk.events), (losses, params))
 
     def step(self, training: Training) -> TrainingUpdate:  # noqa: D102
-        return _compiled(training, _TracePhases())
+        return _compile_training(training, _TracePhases())
 
     def gradients(self, training: Training) -> Any:  # noqa: D102
         return static.grad(training.loss)(training.params, *training.examples[0])
@@ -172,13 +172,13 @@ class _TracePhases:
     def marking(self, function: Callable[..., Any], *, before: set[Node], after: set[Node]) -> Callable[..., Any]:
         """The function, writing down the nodes that are there before and after it is traced."""
 
-        def traced(*args: Any) -> Any:
+        def wrapper(*args: Any) -> Any:
             before.update(_nodes())
             result = function(*args)
             after.update(_nodes())
             return result
 
-        return traced
+        return wrapper
 
     def of(self, node: Node | None) -> Phase:
         """The phase that a node belongs to."""
@@ -201,15 +201,15 @@ class _Walk:
         self.visited.clear()
         with np.errstate(all="ignore"):
             if self.checked:
-                return self._walked(executable, params, example)
+                return self._walk(executable, params, example)
             try:
                 result: tuple[Any, Any] = executable(params, *example)
                 return result
             finally:
                 with suppress(Exception):  # the error of the call itself is the one that a user sees
-                    self._walked(executable, params, example)
+                    self._walk(executable, params, example)
 
-    def _walked(self, executable: static.Executable, params: Any, example: Any) -> tuple[Any, Any]:
+    def _walk(self, executable: static.Executable, params: Any, example: Any) -> tuple[Any, Any]:
         result: tuple[Any, Any] = static.debug.run(executable, params, *example, visit=self.visit)
         return result
 
@@ -233,7 +233,7 @@ def _nodes() -> list[Node]:
     return list(builder.nodes) if builder else []
 
 
-def _compiled(training: Training, phases: _TracePhases) -> static.Executable:
+def _compile_training(training: Training, phases: _TracePhases) -> static.Executable:
     loss = phases.marking(training.loss, before=set(), after=phases.forward)
     update = phases.marking(training.update, before=phases.backward, after=set())
 
@@ -244,13 +244,13 @@ def _compiled(training: Training, phases: _TracePhases) -> static.Executable:
     return static.compile(step, training.params, *training.declared)
 
 
-def _traced_before(error: Exception) -> list[Event]:
+def _events_before_error(error: Exception) -> list[Event]:
     """The specs that a failed trace had reached."""
-    nodes = [node for node in static.debug.traced_before(error) if node.op.family not in _NO_VALUE]
+    nodes = [node for node in static.debug.nodes_before_error(error) if node.op.family not in _NO_VALUE]
     return [Event(node.op.name, node.source, node.spec) for node in nodes if node.op is not identity]
 
 
-def ended(events: Sequence[Event], error: Exception, when: Phase) -> Attempt:
+def failed_attempt(events: Sequence[Event], error: Exception, when: Phase) -> Attempt:
     """An attempt that ended in an error, with the report that it is."""
     message = f"{type(error).__name__}: {' '.join(str(error).split())}"
     notes = " ".join(getattr(error, "__notes__", ()))
@@ -269,5 +269,5 @@ def inputs_of(example: Sequence[Any]) -> list[Event]:
     return [Event(f"input {i}", "", np.asarray(value)) for i, value in enumerate(example)]
 
 
-def _stopped(stops: Sequence[Any]) -> str:
+def _stop_message(stops: Sequence[Any]) -> str:
     return f": it stops at {stops[0].op.name} ({stops[0].source})" if stops else ": nothing of it reaches the loss"

@@ -13,7 +13,7 @@ import numpy as np
 import dynamic
 import graphs
 from compare.engines.state import StartState
-from compare.engines.step import Bindable, BoundCall, bound
+from compare.engines.step import Bindable, BoundCall, bind_call
 from graphs import dispatch, promotion, tree
 from graphs.blocks import Block, enter
 
@@ -25,18 +25,18 @@ WRITTEN = "as_its_user_writes_it"
 """An attribute of a function: what makes the step that the dynamic engine times, of the argument for gradients."""
 
 
-def transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
+def transform_step(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
     """What a step runs in an engine: the value of `f` with its gradients in an argument, or `(output, ())`.
 
     Each run of it begins with the state of the start, where the function has one.
     """
-    step, start = _transformed(engine, f, argnum), getattr(f, START, None)
+    step, start = _transform(engine, f, argnum), getattr(f, START, None)
     if start is None:
         return step
-    return StepFromStart(step, start) if engine is dynamic else _traced_from(start, step)
+    return StepFromStart(step, start) if engine is dynamic else _trace_from(start, step)
 
 
-def _transformed(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
+def _transform(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
     if argnum is not None:
         return engine.value_and_grad(f, argnum)
     return DynamicOutput(f) if engine is dynamic else _alone(f)
@@ -50,13 +50,13 @@ def _alone(f: Callable[..., Any]) -> Callable[..., Any]:
     return output
 
 
-def _traced_from(start: StartState, step: Callable[..., Any]) -> Callable[..., Any]:
+def _trace_from(start: StartState, step: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(step)
-    def traced(*args: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         start.begin(is_trace=True)
         return step(*args)
 
-    return traced
+    return wrapper
 
 
 class StepFromStart(Bindable):
@@ -68,7 +68,7 @@ class StepFromStart(Bindable):
 
     def bind(self, *args: Any) -> BoundCall:
         """See the base."""
-        call = bound(self.step, args)
+        call = bind_call(self.step, args)
 
         def run() -> Any:
             self.start.begin(is_trace=False)
@@ -115,12 +115,12 @@ def _widening(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
     def run(op: Any, args: Sequence[Any], attrs: dispatch.Attrs) -> Any:
         dtypes = {arg.dtype for arg in args if hasattr(arg, "dtype")}
         if len(dtypes) > 1 and np.dtype(np.float64) in dtypes:
-            args = [_widened(arg) for arg in args]
+            args = [_widen(arg) for arg in args]
         return interpreter(op, args, attrs)
 
     return run
 
 
-def _widened(arg: Any) -> Any:
+def _widen(arg: Any) -> Any:
     narrow = hasattr(arg, "dtype") and arg.dtype.kind == "f" and arg.dtype.itemsize < 8
     return graphs.astype(arg, np.float64) if narrow else arg

@@ -13,11 +13,11 @@ import dynamic
 from compare.engines.graphduel.programs import StandingProgram, StandingStep, array_of, as_array, plain
 from compare.engines.reach import ReachedCode, names_of
 from compare.engines.step import loss_in
-from compare.engines.torch.step import differentiated
+from compare.engines.torch.step import differentiate_step
 from graphs import tree
 from static.call.step import traced_tensors
 from static.convert.stage.places import putting_back
-from static.trace.step import StepTrace, placed
+from static.trace.step import StepTrace, place_values
 from static.trace.symbol import callee
 from static.trace.tracing import current
 
@@ -81,13 +81,13 @@ class LossProgram(StandingProgram):
                 trace = StepTrace(builder, {**self.tensors, **values}, rest)
                 with self.drawing(), traced_tensors(trace, self.places) as call:
                     return self.counted_in(callee(self.function)(*self.calls(call)))
-            with placed(self.places, values), self.drawing(), putting_back():
-                value = self._called(rest)
+            with place_values(self.places, values), self.drawing(), putting_back():
+                value = self._call(rest)
             return self.counted_in(value)
 
-        return self.tagged(loss)
+        return self.tag_function(loss)
 
-    def _called(self, args: Any) -> Any:
+    def _call(self, args: Any) -> Any:
         if not self.differentiates:
             return callee(self.function)(*self.taking(args))
         is_outside = not dynamic.is_grad_enabled()
@@ -129,7 +129,7 @@ class _WrittenLoss(StandingStep):
             return call
         if not self.program.params:
             _requiring(args)
-        return differentiated(call, tree.leaves(self._parts(args)), may_be_none=True)
+        return differentiate_step(call, tree.leaves(self._parts(args)), may_be_none=True)
 
     def _parts(self, args: tuple[Any, ...]) -> Any:
         """What gradients are taken in."""
@@ -138,11 +138,11 @@ class _WrittenLoss(StandingStep):
     def result(self, args: tuple[Any, ...]) -> Callable[[Any], Any]:
         """See the base."""
 
-        def made(value: Any) -> tuple[Any, Any]:
+        def make_result(value: Any) -> tuple[Any, Any]:
             gradients = tree.tree_map(_gradient, self._parts(args)) if self.takes_gradients else ()
             return tree.tree_map(as_array, plain(self.program.counted_in(value))), gradients
 
-        return made
+        return make_result
 
 
 def _gradient(part: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import dynamic
-from compare.engines.containers import CallContainers, apart, opened
+from compare.engines.containers import CallContainers, apart, to_containers
 from compare.engines.graphduel.functions import START, WRITTEN
 from compare.engines.graphduel.replay import Replay, replaying
 from compare.engines.kinds import Kinds
@@ -85,7 +85,7 @@ class StandingProgram(ABC):
         code = ReachedCode(function)
         self.trainable = any(tensor.requires_grad for tensor in kinds.held(function, brought).values())
         self.values = [*kinds.leaves(list(brought)), *code.values]
-        changed = self._changed()
+        changed = self._changed_tensors()
         self.start = StartState(self.snapshot)
         self.tensors: dict[str, Any] = kinds.state(function, brought, changed)
         self.labels = kinds.labels(function, brought, self.tensors)
@@ -100,7 +100,7 @@ class StandingProgram(ABC):
         self.places: list[Place] = [(s, k, names[id(v)]) for s, k in places if id(v := at(s, k)) in names]
         self.place_of = {name: (space, key) for space, key, name in reversed(self.places)}
 
-    def _changed(self) -> set[int]:
+    def _changed_tensors(self) -> set[int]:
         """The ids of the tensors that a first call changes, its arguments left out."""
         try:
             with replaying(self.replay), dynamic.enable_grad():
@@ -141,7 +141,7 @@ class StandingProgram(ABC):
     def written(self, argnum: int | None) -> StandingStep:
         """The step as its user writes it, for the dynamic engine; see `StandingStep`."""
 
-    def tagged(self, made: Callable[..., Any]) -> Callable[..., Any]:
+    def tag_function(self, made: Callable[..., Any]) -> Callable[..., Any]:
         """What `made` gives: under the name of the function, and with what steps ask for."""
         made.__name__ = getattr(self.function, "__name__", "f")
         vars(made).update({START: self.start, WRITTEN: self.written})
@@ -187,7 +187,7 @@ def plain(value: Any) -> Any:
     def numbers(leaf: Any) -> Any:
         return leaf.detach() if isinstance(leaf, (dynamic.Tensor, Symbol)) else None
 
-    return tree.tree_map(lambda leaf: None if isinstance(leaf, (str, bytes)) else leaf, opened(value, numbers))
+    return tree.tree_map(lambda leaf: None if isinstance(leaf, (str, bytes)) else leaf, to_containers(value, numbers))
 
 
 # As its user runs it -------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class StandingStep(Bindable):
         pairs = [(tensor, array) for tensor, array in leaves if isinstance(array, np.ndarray)]
 
         @contextmanager
-        def within() -> Iterator[None]:
+        def restore_after() -> Iterator[None]:
             program.snapshot.restore()
             self.load(*before)
             for tensor, array in pairs:
@@ -226,7 +226,7 @@ class StandingStep(Bindable):
                 program.snapshot.restore()
 
         run = self.run(partial(program.function, *call), own)
-        return BoundCall(_drawing(program.replay, run) if program.draws else run, self.result(own), within)
+        return BoundCall(_drawing(program.replay, run) if program.draws else run, self.result(own), restore_after)
 
     def mode(self) -> AbstractContextManager[Any]:
         """Where it runs."""

@@ -43,7 +43,7 @@ class Replay(DrawnNumbers):
         return drawn if drawn.shape == shape else drawn.reshape(shape)
 
 
-class Repeated(Replay):
+class RepeatedDraws(Replay):
     """Where nothing was drawn elsewhere: each call draws what the first one of its shapes drew here, in every mode."""
 
     def __init__(self, seed: int) -> None:

@@ -11,10 +11,10 @@ import numpy as np
 
 import dynamic
 import static
-from compare.engines import OWN, named
-from compare.engines.cases import converted, masked_dims, names, traced
-from compare.engines.graphduel.functions import WRITTEN, transformed
-from compare.engines.step import Compilation, Observed, Step
+from compare.engines import OWN, find_engine
+from compare.engines.cases import convert_loss, masked_dims, names, traceable_loss
+from compare.engines.graphduel.functions import WRITTEN, transform_step
+from compare.engines.step import Compilation, Observations, Step
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Example
 from graphs import tree
@@ -46,14 +46,14 @@ class GraphStep(Step):
     ) -> None:
         self.function, self.params = function, params
         self.stats = stats or Stats()
-        super().__init__(named(OWN), function, examples, (params,))
+        super().__init__(find_engine(OWN), function, examples, (params,))
 
     @property
-    def observed(self) -> Observed:
+    def observed(self) -> Observations:
         """A compilation for each graph, with its reason; the seconds are those of all."""
         reasons = self.stats.reasons or ["the step was built"] * self.stats.compiles
         share = self.stats.compile_seconds / (self.stats.compiles or 1)
-        return Observed([Compilation(reason, share) for reason in reasons])
+        return Observations([Compilation(reason, share) for reason in reasons])
 
     def close(self) -> None:
         """See the base."""
@@ -66,7 +66,7 @@ class CompiledStep(GraphStep):
 
     def __init__(self, case: Case, **options: Any) -> None:
         started = time.perf_counter()
-        step = transformed(static, traced(case), case.argnum)
+        step = transform_step(static, traceable_loss(case), case.argnum)
         executable = static.compile(step, case.params, *case.examples[0], **options)
         stats = Stats(compiles=1, compile_seconds=time.perf_counter() - started)
         super().__init__(executable, case.params, case.examples, stats)
@@ -86,10 +86,10 @@ class JitStep(GraphStep):
 
     def __init__(self, case: Case, policy: Any, **options: Any) -> None:
         padded = policy in PADDING
-        loss = _masked(case, policy) if padded else _unpadded(case, policy)
-        jitted = compiled(
+        loss = _masked_loss(case, policy) if padded else _unpadded_loss(case, policy)
+        jitted = compile_policy(
             policy,
-            transformed(static, loss, case.argnum),
+            transform_step(static, loss, case.argnum),
             limit=len(case.examples),  # the cache at its best: it never has to forget
             dims=masked_dims(case) if padded else case.dims,
             buckets=_largest(case) if policy == "pad" else None,
@@ -122,7 +122,7 @@ def build(arm: str, case: Case) -> GraphStep:
     """
     if arm == "dynamic":
         written = getattr(case.loss, WRITTEN, None)
-        step = written(case.argnum) if written else transformed(dynamic, case.loss, case.argnum)
+        step = written(case.argnum) if written else transform_step(dynamic, case.loss, case.argnum)
         return GraphStep(step, case.params, case.examples)
     policy = arm.removeprefix(STATIC)
     if policy == NATIVE:
@@ -130,14 +130,14 @@ def build(arm: str, case: Case) -> GraphStep:
     if policy == CONVERTED:
         return converting(case)
     if policy == ONNXRUNTIME:
-        session = compiled(policy, transformed(static, traced(case), case.argnum))
+        session = compile_policy(policy, transform_step(static, traceable_loss(case), case.argnum))
         return GraphStep(session, case.params, case.examples, session.stats)
     if policy == "exact" and not case.varies:
         return CompiledStep(case)
     return JitStep(case, policy)
 
 
-def compiled(policy: str, function: Callable[..., Any], **options: Any) -> Any:
+def compile_policy(policy: str, function: Callable[..., Any], **options: Any) -> Any:
     """The function as a mode of the static engine compiles it, by its name without `static-`; options of `static.jit`.
 
     A mode that is no shape policy has exact shapes.
@@ -153,7 +153,7 @@ def compiled(policy: str, function: Callable[..., Any], **options: Any) -> Any:
 def native(case: Case, threads: int = 1) -> GraphStep:
     """The step as machine code, a graph for each shape. Raises UnsupportedError where there can be none."""
     try:
-        backend.chosen(NATIVE)
+        backend.choose_backend(NATIVE)
     except GraphError as error:
         raise UnsupportedError(str(error)) from None
     if case.varies:
@@ -161,7 +161,7 @@ def native(case: Case, threads: int = 1) -> GraphStep:
     return CompiledStep(case, backend=NATIVE, threads=threads)
 
 
-def threaded(case: Case) -> GraphStep:
+def threaded_step(case: Case) -> GraphStep:
     """The step as machine code on all cores that this process may use. Raises UnsupportedError where that is one."""
     cores = pool.count("all")
     if cores == 1:
@@ -175,15 +175,15 @@ def converting(case: Case) -> GraphStep:
     return JitStep(plain, CONVERTED) if case.varies else CompiledStep(plain)
 
 
-def _masked(case: Case, policy: str) -> Callable[..., Any]:
+def _masked_loss(case: Case, policy: str) -> Callable[..., Any]:
     if case.masked is None:
         raise UnsupportedError(f"{policy}: the workload has no masked loss: padding would change its result")
-    return converted(case.masked, case)
+    return convert_loss(case.masked, case)
 
 
-def _unpadded(case: Case, policy: str) -> Callable[..., Any]:
+def _unpadded_loss(case: Case, policy: str) -> Callable[..., Any]:
     scanned = case.scanned if policy == "symbolic" else None
-    return scanned or traced(case)
+    return scanned or traceable_loss(case)
 
 
 def _largest(case: Case) -> tuple[int] | None:

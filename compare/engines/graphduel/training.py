@@ -21,7 +21,7 @@ from dynamic import Tensor, enable_grad
 from dynamic.optim.optimizer import Optimizer
 from graphs import tree
 from graphs.errors import count_as_ours
-from static.call.step import is_ruled, slot_sums, sums_of, trained
+from static.call.step import is_ruled, slot_sums, sums_of, trainable_params
 from static.trace.symbol import callee
 from static.trace.tracing import current
 
@@ -66,7 +66,7 @@ class TrainingProgram(StandingProgram):
             for number, (group, sums) in enumerate(zip(optimizer.param_groups, groups, strict=False)):
                 params = [
                     names.get(id(param), f"parameter {k} of group {number}, which the step does not read")
-                    for k, param in enumerate(trained(group))
+                    for k, param in enumerate(trainable_params(group))
                 ]
                 for slot, kept in sums.items():
                     each = (
@@ -96,16 +96,16 @@ class TrainingProgram(StandingProgram):
     def made(self) -> Callable[..., Any]:
         """`step(state, *args) -> (value, state)`."""
 
-        def called(*args: Any) -> Any:
+        def call(*args: Any) -> Any:
             return _value(callee(self.function)(*self.calls(args)))
 
         def step(state: State, *args: Any) -> tuple[Any, State]:
             if current() is not None:
-                traced = static.TrainingStep(called, self.tensors, self.optimizers, self.places)
+                traced = static.TrainingStep(call, self.tensors, self.optimizers, self.places)
                 with self.drawing():
                     value, after = traced.function(state, *args)
                 pairs = zip(self.optimizers, after["sums"], strict=True)
-                sums = [[_named(optimizer, each) for each in groups] for optimizer, groups in pairs]
+                sums = [[_slots_with_sums(optimizer, each) for each in groups] for optimizer, groups in pairs]
                 return value, {**after, "sums": sums}
             self.load(state)
             with enable_grad(), self.drawing():
@@ -113,7 +113,7 @@ class TrainingProgram(StandingProgram):
             return _value(value), self.after
 
         vars(step)[PARTS] = self.parts
-        return self.tagged(step)
+        return self.tag_function(step)
 
 
 class _WrittenTraining(StandingStep):
@@ -136,8 +136,12 @@ def _value(returned: Any) -> Any:
 
 def _sums(optimizer: Optimizer) -> list[Any]:
     """What it keeps now, by PyTorch's slots; of a parameter that had no gradient yet what it begins with."""
-    return [_named(optimizer, slot_sums(optimizer, group)) for group in optimizer.param_groups if is_ruled(optimizer)]
+    return [
+        _slots_with_sums(optimizer, slot_sums(optimizer, group))
+        for group in optimizer.param_groups
+        if is_ruled(optimizer)
+    ]
 
 
-def _named(optimizer: Any, sums: Mapping[str, Any]) -> Mapping[str, Any]:
+def _slots_with_sums(optimizer: Any, sums: Mapping[str, Any]) -> Mapping[str, Any]:
     return {slot: sums[slot] for slot in optimizer.slots if sums.get(slot)}

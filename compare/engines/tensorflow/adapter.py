@@ -14,10 +14,10 @@ import numpy as np
 import optree
 
 from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Mode, Numbers, Process
-from compare.engines.composites import composed
-from compare.engines.containers import opened
+from compare.engines.composites import compose
+from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
-from compare.engines.leaves import Everything, Specialised
+from compare.engines.leaves import Everything, SpecialisedFunction
 from compare.engines.nudge import FloatChange
 from compare.engines.reach import ReachedCode
 from compare.engines.step import (
@@ -25,7 +25,7 @@ from compare.engines.step import (
     BoundCall,
     Compilation,
     Function,
-    Observed,
+    Observations,
     StateReader,
     TrainingFunction,
     ValueStep,
@@ -34,14 +34,14 @@ from compare.engines.step import (
 )
 from compare.engines.tensorflow import refusals
 from compare.engines.tensorflow.functions import NUMBER, functions
-from compare.engines.tensorflow.state import is_trained, kept, making, nudged, state_reader, switches
+from compare.engines.tensorflow.state import is_trained, making, nudge_variables, snapshot, state_reader, switches
 from compare.engines.uncompiled import (
     Substitution,
     UncompiledFunction,
     UncompiledStep,
     WrittenStep,
-    asked,
     training_step,
+    watch_makers,
 )
 from compare.errors import NoGradientsError, without_folders
 from compare.records.machines import Device
@@ -104,19 +104,19 @@ class TensorFlow(Framework):
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
-        return composed(functions())
+        return compose(functions())
 
     def arrays(self, tree: Any) -> Any:
         """Tensors, copied to the device; those that lie there already stay."""
         import tensorflow as tf
 
-        def placed(leaf: Any) -> Any:
+        def place(leaf: Any) -> Any:
             if isinstance(leaf, np.ndarray):
                 return tf.constant(leaf)
             return tf.identity(leaf) if isinstance(leaf, tf.Tensor) and self.device == "cuda" else leaf
 
         with tf.device("GPU:0" if self.device == "cuda" else "CPU:0"):
-            return optree.tree_map(placed, tree, none_is_leaf=True)
+            return optree.tree_map(place, tree, none_is_leaf=True)
 
     def numpy(self, tree: Any) -> Any:
         """Arrays, copied."""
@@ -130,26 +130,26 @@ class TensorFlow(Framework):
                 value = tf.sparse.to_dense(tf.sparse.reorder(value)) if sparse else tf.convert_to_tensor(value)
             return value.numpy() if isinstance(value, (tf.Tensor, tf.Variable)) else None
 
-        return opened(tree, numbers)
+        return to_containers(tree, numbers)
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The whole step, traced for each signature."""
-        around = uncompiled(self, loss)
+        around = without_compilation(self, loss)
         run = around.function if self.mode(arm) is EAGER else loss
         step = ValueStep(run) if argnum is None else TapeStep(run, argnum, trainables_in(loss))
         if self.mode(arm) is AS_WRITTEN:
             return FunctionsStep(step, around)
         if self.mode(arm) is EAGER:
             return UncompiledStep(step, around.within)
-        return specialised(self.mode(arm), step, loss)
+        return specialise(self.mode(arm), step, loss)
 
-    def observed(self, step: Function) -> Observed:
+    def observed(self, step: Function) -> Observations:
         """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
         step = step.run if isinstance(step, WholeStep) else step
-        return step.observed() if isinstance(step, (Specialised, FunctionsStep)) else Observed()
+        return step.observed() if isinstance(step, (SpecialisedFunction, FunctionsStep)) else Observations()
 
 
-def uncompiled(engine: Engine, function: Function) -> UncompiledFunction:
+def without_compilation(engine: Engine, function: Function) -> UncompiledFunction:
     """A function whose own compiled parts run as written; the engine `compiles` where there are any."""
     import tensorflow as tf
 
@@ -157,14 +157,14 @@ def uncompiled(engine: Engine, function: Function) -> UncompiledFunction:
     return UncompiledFunction(function, python_function, met, [(tf, "function")], keras_models)
 
 
-def specialised(mode: Mode, step: Function, written: Function) -> Specialised:
+def specialise(mode: Mode, step: Function, written: Function) -> SpecialisedFunction:
     """A step compiled for the signatures that its author has written, or for each that it meets."""
     import tensorflow as tf
 
     options = dict(_OPTIONS[mode])
     if signature := getattr(written, "input_signature", None):
         options["input_signature"] = signature
-    return Specialised(step, lambda f: tf.function(f, **options), Everything(), written)
+    return SpecialisedFunction(step, lambda f: tf.function(f, **options), Everything(), written)
 
 
 class TensorFlowProcess(Process):
@@ -202,24 +202,24 @@ class TensorFlowCompiler(Compiler):
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """By what the user's own compiled functions compile."""
-        return uncompiled(self.engine, function).within()
+        return without_compilation(self.engine, function).within()
 
     def compiled(self, arm: str, function: Function) -> Function:
         """See the base."""
-        return specialised(self.engine.mode(arm), function, function)
+        return specialise(self.engine.mode(arm), function, function)
 
 
 class TensorFlowState(CallState):
     """See the base."""
 
-    kept = staticmethod(kept)
+    kept = staticmethod(snapshot)
     making = staticmethod(making)
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """What a call of it shows to change variables that are trained."""
-        around = uncompiled(self.engine, function)
+        around = without_compilation(self.engine, function)
         around(*calls[0])
         if not is_trained(changed()):
             return None
@@ -255,7 +255,10 @@ class TensorFlowNumbers(Numbers):
     @contextmanager
     def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
         """See the base; variables are moved, and never in float64."""
-        with super().meanwhile(holders, change), nudged(holders, change) if change.seed is not None else nullcontext():
+        with (
+            super().meanwhile(holders, change),
+            nudge_variables(holders, change) if change.seed is not None else nullcontext(),
+        ):
             yield
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
@@ -325,17 +328,17 @@ class FunctionsStep(WrittenStep):
 
     def _noting(self, args: Sequence[Any]) -> AbstractContextManager[None]:
         self.entries += self.around.of_objects(args)
-        return asked(self.around.makers, self._noted)
+        return watch_makers(self.around.makers, self._noted)
 
     def _noted(self, function: Function, maker: Function) -> Any:
         self.made.append(maker(function))
         return self.made[-1]
 
-    def observed(self) -> Observed:
+    def observed(self) -> Observations:
         """A compilation for each trace."""
         held = [entry.space.get(entry.name) for entry in self.entries if isinstance(entry.space, dict)]
         functions = {id(each): each for each in (*self.around.written, *held, *self.made) if python_function(each)}
-        return Observed(
+        return Observations(
             [
                 Compilation(f"{function.python_function.__name__} was traced")
                 for function in functions.values()
@@ -388,7 +391,7 @@ class TapeStep(Bindable):
         leaves = list(named.values())
         if not leaves:
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
-        self.gradients_in = text.counted(len(leaves), "trained variable") if outer else ""
+        self.gradients_in = text.count_noun(len(leaves), "trained variable") if outer else ""
         watched = leaves[0] if leaves[0] is argument else leaves
 
         is_loss = False  # whether the first run has given the loss alone: no later one looks for it
@@ -409,7 +412,7 @@ class TapeStep(Bindable):
                 name: tf.zeros_like(leaf) if gradient is None else tf.convert_to_tensor(gradient)
                 for (name, leaf), gradient in zip(named.items(), gradients, strict=True)
             }
-            return value, _placed(argument, dense)
+            return value, _place_gradients(argument, dense)
 
         return BoundCall(run, result)
 
@@ -446,7 +449,7 @@ def _floats(argument: Any) -> dict[int, Any]:
     return {i: x for i, x in tensors.items() if isinstance(x, are) and (x.dtype.is_floating or x.dtype.is_complex)}
 
 
-def _placed(argument: Any, gradients: dict[int, Any]) -> Any:
+def _place_gradients(argument: Any, gradients: dict[int, Any]) -> Any:
     """The gradients where their leaves lie; by number where there are others, and those of a model."""
     leaves, structure = optree.tree_flatten(argument)
     if len(gradients) != len(leaves) or hasattr(argument, "trainable_variables"):

@@ -28,20 +28,20 @@ def functions() -> dict[str, Function]:
         return lambda x, axis=None: f(tf.reshape(x, [-1]), axis=0) if axis is None else f(x, axis=axis)
 
     def order(f: Function) -> Function:
-        def ordered(x: Any, axis: int = -1, descending: bool = False) -> Any:
+        def sort_along(x: Any, axis: int = -1, descending: bool = False) -> Any:
             return f(x, axis=axis, direction="DESCENDING" if descending else "ASCENDING")
 
-        return ordered
+        return sort_along
 
     def along(f: Function) -> Function:
         return lambda x, axis=-1: f(x, axis=range(len(x.shape))[axis])  # axis=None is refused: tf takes it for -1
 
     def both(f: Function) -> Function:
-        def called(x: Any, y: Any) -> Any:
+        def wrapper(x: Any, y: Any) -> Any:
             like = next(part for part in (x, y) if tf.is_tensor(part))
             return f(*(part if tf.is_tensor(part) else tf.cast(part, like.dtype) for part in (x, y)))
 
-        return called
+        return wrapper
 
     def where(test: Any, x: Any, y: Any) -> Any:
         like = next((part for part in (x, y) if tf.is_tensor(part)), tensor(x))
@@ -78,15 +78,15 @@ def functions() -> dict[str, Function]:
     def while_loop(test: Function, body: Function, state: Any) -> Any:
         structure = optree.tree_structure(state)
 
-        def packed(parts: Any) -> Any:
+        def pack(parts: Any) -> Any:
             return optree.tree_unflatten(structure, list(parts))
 
         after = tf.while_loop(
-            lambda *parts: test(packed(parts)),
-            lambda *parts: parts_of(body(packed(parts))),
+            lambda *parts: test(pack(parts)),
+            lambda *parts: parts_of(body(pack(parts))),
             parts_of(state),
         )
-        return packed(after)
+        return pack(after)
 
     def scan(step: Function, state: Any, xs: Any) -> Any:
         length = tf.shape(xs)[0]

@@ -13,7 +13,7 @@ from compare.engines.step import StateReader
 from compare.engines.switches import Switch
 
 
-def kept(value: Any) -> Piece | None:
+def snapshot(value: Any) -> Piece | None:
     """What brings back a variable; of a function that is compiled, the one that it was made of."""
     import tensorflow as tf
 
@@ -33,13 +33,13 @@ def making(add: Callable[[Any], None]) -> Iterator[None]:
     """Inside, `add` is told each variable that is made outside of a graph, with the numbers it is made with."""
     import tensorflow as tf
 
-    def made(following: Callable[..., Any], **options: Any) -> Any:
+    def make_variable(following: Callable[..., Any], **options: Any) -> Any:
         variable = following(**options)
         if tf.executing_eagerly():
             add(variable)
         return variable
 
-    with tf.variable_creator_scope(made):
+    with tf.variable_creator_scope(make_variable):
         yield
 
 
@@ -76,7 +76,7 @@ def state_reader(changed: Sequence[Piece]) -> StateReader:
 
 
 @contextmanager
-def nudged(holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
+def nudge_variables(holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
     """Inside, variables among these have other floats; their dtype is their own, so that none is in float64."""
     import tensorflow as tf
 

@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Library, Mode, Numbers, Ops, Process
-from compare.engines.composites import composed
-from compare.engines.containers import opened
+from compare.engines.composites import compose
+from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
 from compare.engines.heap import ByteCounter
 from compare.engines.kinds import Kinds
 from compare.engines.nudge import FloatChange
-from compare.engines.step import Context, Function, LineOp, Observed, TrainingFunction
+from compare.engines.step import Context, Function, LineOp, Observations, TrainingFunction
 from compare.engines.switches import Switch
 from compare.engines.torch import counting, dynamo, gpu, numbers, told
 from compare.engines.torch.dynamo import MANY
 from compare.engines.torch.functions import IDIOMS, control, functions
 from compare.engines.torch.state import state_reader
-from compare.engines.torch.step import TorchOutput, TorchStep, holders_in, is_whole, mapped, trains
+from compare.engines.torch.step import TorchOutput, TorchStep, holders_in, is_whole, map_leaves, trains
 from compare.records.machines import Device
 
 EAGER = Mode("eager")
@@ -65,43 +65,43 @@ class Torch(Framework):
         torch.manual_seed(seed)
         if doubles is not None:
             torch.set_default_dtype(torch.float64 if doubles else torch.float32)
-            dynamo.unbounded()
+            dynamo.unlimit_recompiles()
 
     def functions(self) -> dict[str, Function]:
         """See the class."""
-        return composed(functions(self.device))
+        return compose(functions(self.device))
 
     def arrays(self, tree: Any) -> Any:
         """Tensors that share memory with the arrays, or lie on the GPU; there tensors and modules are moved as well."""
         import torch
 
-        return self.devices.placed(mapped(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree))
+        return self.devices.placed(map_leaves(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree))
 
     def numpy(self, tree: Any) -> Any:
         """Arrays, which share memory with tensors on the CPU."""
         import torch
 
-        return opened(tree, lambda leaf: numbers.array(leaf) if isinstance(leaf, torch.Tensor) else None)
+        return to_containers(tree, lambda leaf: numbers.array(leaf) if isinstance(leaf, torch.Tensor) else None)
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
         """The loss as the arm runs it, and the gradients of the leaves of one argument."""
-        run, within = run_of(self, arm, loss), within_of(self, arm, loss)
+        run, within = run_of(self, arm, loss), context_of(self, arm, loss)
         if argnum is None:
             return TorchOutput(run, within)
         return TorchStep(run, argnum, loss, within)
 
-    def observed(self, step: Function) -> Observed:
+    def observed(self, step: Function) -> Observations:
         """What Dynamo recorded."""
-        return told.observed(getattr(step, "run", step))
+        return told.dynamo_observations(getattr(step, "run", step))
 
 
 def run_of(engine: Engine, arm: str, function: Function) -> Function:
     """A function as an arm runs it."""
     mode = engine.mode(arm)
-    return function if mode in (EAGER, dynamo.AS_WRITTEN) else dynamo.made(mode, function)
+    return function if mode in (EAGER, dynamo.AS_WRITTEN) else dynamo.compile_loss(mode, function)
 
 
-def within_of(engine: Engine, arm: str, function: Function) -> Context:
+def context_of(engine: Engine, arm: str, function: Function) -> Context:
     """Where it runs so."""
     return partial(engine.compiler.eagerly, function) if engine.mode(arm) is EAGER else nullcontext
 
@@ -176,7 +176,7 @@ class TorchDevices(Devices):
         import torch
 
         kinds = (torch.Tensor, torch.nn.Module)
-        return mapped(lambda x: x.to(self.engine.device) if isinstance(x, kinds) or is_whole(x) else x, tree)
+        return map_leaves(lambda x: x.to(self.engine.device) if isinstance(x, kinds) or is_whole(x) else x, tree)
 
     @property
     def waits(self) -> Function | None:
@@ -195,11 +195,11 @@ class TorchCompiler(Compiler):
 
     def compiled(self, arm: str, function: Function) -> Function:
         """By `fullgraph=True`, or exported."""
-        return dynamo.made(self.engine.mode(arm), function, fullgraph=True)
+        return dynamo.compile_loss(self.engine.mode(arm), function, fullgraph=True)
 
     def captured(self, arm: str, function: Function, *, whole: bool = True) -> Function | None:
         """The graphs of both passes by Dynamo and AOTAutograd, run op by op; an export has no other kernels."""
-        return dynamo.captured(self.engine.mode(arm), function) if whole else dynamo.pieces(function)
+        return dynamo.capture_graphs(self.engine.mode(arm), function) if whole else dynamo.pieces(function)
 
     def forget(self) -> None:
         """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
@@ -230,7 +230,7 @@ class TorchState(CallState):
 
     reader = staticmethod(state_reader)
     reached = staticmethod(holders_in)
-    kept = staticmethod(numbers.kept)
+    kept = staticmethod(numbers.snapshot)
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
@@ -242,7 +242,7 @@ class TorchState(CallState):
         return TrainingFunction(self._arm_of(function))
 
     def _arm_of(self, function: Function) -> Callable[[str], tuple[Function, Context]]:
-        return lambda arm: (run_of(self.engine, arm, function), within_of(self.engine, arm, function))
+        return lambda arm: (run_of(self.engine, arm, function), context_of(self.engine, arm, function))
 
     def kinds(self) -> Kinds:
         """See the base."""

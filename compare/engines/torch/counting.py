@@ -11,42 +11,42 @@ from typing import Any
 
 import optree
 
-from compare.engines.step import BoundCall, bound
+from compare.engines.step import BoundCall, bind_call
 from compare.records.own import RanOp
 
 
 def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:
     """The ops of a call, in order; `torch.utils.flop_counter` knows the products and their flops."""
-    from compare.engines.torch.drawing import Dispatched
+    from compare.engines.torch.drawing import DispatchMode
 
     ops: list[RanOp] = []
 
-    def told(op: Any, args: Any, options: dict[str, Any], result: Any) -> Any:
-        ops.append(_of(op, args, options, result))
+    def note(op: Any, args: Any, options: dict[str, Any], result: Any) -> Any:
+        ops.append(_count_op(op, args, options, result))
         return result
 
-    ready = bound(step, call)
-    with ready.within(), Dispatched(told):
+    ready = bind_call(step, call)
+    with ready.within(), DispatchMode(note):
         ready.run()
     return ops
 
 
 def dtypes(step: Callable[..., Any], call: tuple[Any, ...]) -> set[str]:
     """The dtypes of what the ops of a call make."""
-    from compare.engines.torch.drawing import Dispatched
+    from compare.engines.torch.drawing import DispatchMode
 
     seen: set[str] = set()
 
-    def told(_: Any, __: Any, ___: Any, result: Any) -> Any:
+    def note(_: Any, __: Any, ___: Any, result: Any) -> Any:
         seen.update(str(tensor.dtype).removeprefix("torch.") for tensor in _tensors(result))
         return result
 
-    with Dispatched(told):
+    with DispatchMode(note):
         step(*call)
     return seen
 
 
-def _of(op: Any, args: Any, kwargs: dict[str, Any], out: Any) -> RanOp:
+def _count_op(op: Any, args: Any, kwargs: dict[str, Any], out: Any) -> RanOp:
     import torch
     from torch.utils.flop_counter import flop_registry
 

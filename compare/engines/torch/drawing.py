@@ -20,16 +20,16 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
 """What was drawn in place, as the distribution without options: options come after the tensor."""
 
 
-class Dispatched(TorchDispatchMode):
-    """Inside, an op gives what `told(op, args, options, result)` makes of its result."""
+class DispatchMode(TorchDispatchMode):
+    """Inside, an op gives what `note(op, args, options, result)` makes of its result."""
 
-    def __init__(self, told: Callable[[Any, Any, Any, Any], Any]) -> None:
+    def __init__(self, note: Callable[[Any, Any, Any, Any], Any]) -> None:
         super().__init__()
-        self.told = told
+        self.note = note
 
     def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         options = kwargs or {}
-        return self.told(op, args, options, op(*args, **options))
+        return self.note(op, args, options, op(*args, **options))
 
 
 def _is_drawn(op: Any) -> bool:
@@ -45,30 +45,30 @@ def draws(step: Callable[..., Any], call: tuple[Any, ...]) -> list[np.ndarray]:
     """What each op that draws gave, in order: uniform numbers from 0 to 1, normal ones, masks, integers."""
     drawn = list[np.ndarray]()
 
-    def told(op: Any, args: Any, _: Any, result: Any) -> Any:
+    def note(op: Any, args: Any, _: Any, result: Any) -> Any:
         if _is_drawn(op) and not _is_backward():
             last = result[-1] if isinstance(result, tuple) else result
             plain: Callable[..., Any] = _PLAIN.get(op.overloadpacket.__name__, lambda numbers, *_: numbers)
             drawn.append(np.array(plain(array(last), *(arg for arg in args[1:] if isinstance(arg, (int, float))))))
         return result
 
-    with Dispatched(told):
+    with DispatchMode(note):
         step(*call)
     return drawn
 
 
-def noting(drawn: list[Any]) -> Dispatched:
+def noting(drawn: list[Any]) -> DispatchMode:
     """Inside, what each op that draws gave is appended to `drawn`, that of a backward pass as well."""
 
-    def told(op: Any, _: Any, __: Any, result: Any) -> Any:
+    def note(op: Any, _: Any, __: Any, result: Any) -> Any:
         if _is_drawn(op):
             drawn.append(result.clone() if _gives_numbers_alone(op) else None)
         return result
 
-    return Dispatched(told)
+    return DispatchMode(note)
 
 
-class Giving(Dispatched):
+class Giving(DispatchMode):
     """Inside, each op that draws gives what was noted, in its order, in the dtype that is asked for now.
 
     Raises UnsupportedError where another number of ops draw, or other shapes, and for an op whose result is more than

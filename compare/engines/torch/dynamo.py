@@ -30,27 +30,27 @@ KEPT = 10_000
 MANY = {"recompile_limit": 1000, "accumulated_recompile_limit": 10_000}
 
 
-def made(mode: Mode, loss: Function, **options: Any) -> Function:
+def compile_loss(mode: Mode, loss: Function, **options: Any) -> Function:
     """The loss, compiled in a mode when it is first called; `options` are those of `torch.compile`."""
     import torch
 
     if mode is EXPORT:
-        return _exported(loss)
+        return _export(loss)
     compiled: Function = torch.compile(loss, **{**OPTIONS[mode], **options})
     return compiled
 
 
-def captured(mode: Mode, function: Function) -> Function | None:
+def capture_graphs(mode: Mode, function: Function) -> Function | None:
     """The function as graphs of both passes, run op by op; None for an export, which has no other kernels."""
-    return None if mode is EXPORT else made(mode, function, fullgraph=True, backend=GRAPHS)
+    return None if mode is EXPORT else compile_loss(mode, function, fullgraph=True, backend=GRAPHS)
 
 
 def pieces(function: Function) -> Function:
     """The function in as many graphs as it takes, run op by op."""
-    return made(next(iter(OPTIONS)), function, backend=GRAPHS)
+    return compile_loss(next(iter(OPTIONS)), function, backend=GRAPHS)
 
 
-def _exported(loss: Function) -> Function:
+def _export(loss: Function) -> Function:
     """A program for each structure and shapes of the arguments, exported when it is first needed."""
     import torch
 
@@ -79,7 +79,7 @@ def listen() -> None:
     told.listen()
 
 
-def unbounded() -> None:
+def unlimit_recompiles() -> None:
     """Compile as often as a workload has shapes."""
     import torch._dynamo
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.composites import looped
+from compare.engines.composites import loop_scan
 from compare.engines.step import Function
 from compare.records.machines import Device
 
@@ -26,16 +26,16 @@ def functions(device: Device) -> dict[str, Function]:
         return of if isinstance(of, torch.dtype) else getattr(torch, np.dtype(of).name)
 
     def reduction(f: Function) -> Function:
-        def reduced(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
+        def reduce(x: Any, axis: Any = None, keepdims: bool = False) -> Any:
             axes = tuple(range(x.dim())) if axis is None else axis
             return x if axes == () else f(x, dim=axes, keepdim=keepdims)
 
-        return reduced
+        return reduce
 
     def along(f: Function, last: int | None = None) -> Function:
         return lambda x, axis=last: f(x) if axis is None else f(x, dim=axis)
 
-    def joined(f: Function) -> Function:
+    def join_along(f: Function) -> Function:
         return lambda xs, axis=0: f([tensor(x) for x in xs], dim=axis)
 
     def both(f: Function) -> Function:
@@ -57,8 +57,8 @@ def functions(device: Device) -> dict[str, Function]:
         **{name: along(getattr(torch, name)) for name in ("argmax", "argmin", "any", "all", "prod")},
         **{name: along(getattr(torch, name), -1) for name in ("softmax", "log_softmax")},
         "cumulative_sum": lambda x, axis=0: torch.cumsum(x, dim=axis),
-        "stack": joined(torch.stack),
-        "concat": joined(torch.cat),
+        "stack": join_along(torch.stack),
+        "concat": join_along(torch.cat),
         "unstack": lambda x, axis=0: torch.unbind(x, dim=axis),
         "expand_dims": lambda x, axis=0: torch.unsqueeze(tensor(x), axis),
         "squeeze": torch.squeeze,
@@ -83,7 +83,7 @@ def functions(device: Device) -> dict[str, Function]:
         "conv2d": F.conv2d,
         "max_pool2d": F.max_pool2d,
         "attention": lambda q, k, v, mask=None: F.scaled_dot_product_attention(q, k, v, attn_mask=mask),
-        "scan": looped(torch.stack),
+        "scan": loop_scan(torch.stack),
     }
 
 
@@ -129,13 +129,13 @@ def _while_loop(test: Function, body: Function, state: Any) -> Any:
 
     leaves, structure = _tensors(state)
 
-    def packed(parts: Any) -> Any:
+    def pack(parts: Any) -> Any:
         return optree.tree_unflatten(structure, list(parts))
 
     after = while_loop(
-        lambda *parts: test(packed(parts)), lambda *parts: tuple(_tensors(body(packed(parts)))[0]), tuple(leaves)
+        lambda *parts: test(pack(parts)), lambda *parts: tuple(_tensors(body(pack(parts)))[0]), tuple(leaves)
     )
-    return packed(after)
+    return pack(after)
 
 
 def _fori_loop(low: int, high: int, body: Function, state: Any) -> Any:

@@ -34,16 +34,16 @@ class EventClock:
 
     def __init__(self, event: Callable[[], TimingEvent]) -> None:
         self._event, self._nanoseconds = event, 0
-        self._last = self._reached()
+        self._last = self._record_event()
 
     def __call__(self) -> int:
         """The nanoseconds from when this clock was made until the GPU has done all that it was given."""
-        event = self._reached()
+        event = self._record_event()
         self._nanoseconds += round(self._last.elapsed_time(event) * 1e6)
         self._last = event
         return self._nanoseconds
 
-    def _reached(self) -> TimingEvent:
+    def _record_event(self) -> TimingEvent:
         event = self._event()
         event.record()
         event.synchronize()

@@ -92,7 +92,7 @@ _MARK = "_dynamo_propagated_dynamic_indices"
 """Where compiled code notes which sizes of a tensor vary; what is compiled later takes them for varying at once."""
 
 
-def kept(value: Any) -> Piece | None:
+def snapshot(value: Any) -> Piece | None:
     """What brings back a tensor with its gradient, or a generator of random numbers; and what a wrapper stands for."""
     import torch
 

@@ -42,8 +42,8 @@ def state_reader(
 
     def read() -> dict[str, Any]:
         now = {place.label: place.space.get(place.name) for place in places}
-        kept = _kept({id(value): label for label, value in now.items()}, optimizers)
-        return {**now, **(_left(now) if trains else {}), **kept}
+        kept = _optimizer_state({id(value): label for label, value in now.items()}, optimizers)
+        return {**now, **(_gradients_left(now) if trains else {}), **kept}
 
     return StateReader({place.label: place.space[place.name] for place in places}, read)
 
@@ -96,7 +96,7 @@ def _plain(places: Sequence[_Place]) -> list[_Place]:
     return [place for place in places if not place.space[place.name].requires_grad]
 
 
-def _left(now: Mapping[str, Any]) -> dict[str, Any]:
+def _gradients_left(now: Mapping[str, Any]) -> dict[str, Any]:
     """The gradients that a step has left; an empty container where there is none."""
     return {f"the gradient of {label}": _gradient(value) for label, value in now.items() if _is_leaf(value)}
 
@@ -111,7 +111,7 @@ def _gradient(tensor: Any) -> Any:
     return () if tensor.grad is None else tensor.grad
 
 
-def _kept(labels: Mapping[int, str], optimizers: Sequence[Any]) -> dict[str, Any]:
+def _optimizer_state(labels: Mapping[int, str], optimizers: Sequence[Any]) -> dict[str, Any]:
     """What optimizers keep of parameters."""
     import torch
 

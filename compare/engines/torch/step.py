@@ -56,12 +56,12 @@ class TorchStep(Bindable):
         asked_of: Any = wanted[self.argnum] if alone else self._by_name(wanted, len(args), holding)
         parts, structure = optree.tree_flatten(asked_of)
         plain = [leaf for leaves in flat for leaf in leaves if not _requires(leaf)]
-        call = [_with(arg, *tree, leaves) for arg, tree, leaves in zip(args, trees, flat, strict=True)]
-        self.gradients_in = self.gradients_in or _said(len(parts), elsewhere=elsewhere)
+        call = [_replace_leaves(arg, *tree, leaves) for arg, tree, leaves in zip(args, trees, flat, strict=True)]
+        self.gradients_in = self.gradients_in or _count_message(len(parts), elsewhere=elsewhere)
         return BoundCall(
-            differentiated(partial(self.run, *call), parts, may_be_none=not elsewhere),
-            lambda value: (_detached(value), optree.tree_unflatten(structure, list(map(_gradient, parts)))),
-            inside(self.within, partial(_kept, parts, plain)),
+            differentiate_step(partial(self.run, *call), parts, may_be_none=not elsewhere),
+            lambda value: (_detach(value), optree.tree_unflatten(structure, list(map(_gradient, parts)))),
+            inside(self.within, partial(_keep_gradients, parts, plain)),
         )
 
     def _by_name(self, wanted: Sequence[Any], arguments: int, holding: Sequence[int]) -> dict[str, Any]:
@@ -93,10 +93,10 @@ def trainable(holder: Any) -> bool:
     return any(parameter.requires_grad for parameter in holder.parameters())
 
 
-def _said(count: int, *, elsewhere: bool) -> str:
+def _count_message(count: int, *, elsewhere: bool) -> str:
     if elsewhere:
-        return f"{text.counted(count, 'parameter')}, as backward() leaves them"
-    return f"{text.counted(count, 'tensor')} of the first argument, as no parameter requires any"
+        return f"{text.count_noun(count, 'parameter')}, as backward() leaves them"
+    return f"{text.count_noun(count, 'tensor')} of the first argument, as no parameter requires any"
 
 
 def _requires(leaf: Any) -> bool:
@@ -115,16 +115,16 @@ def _apart(leaf: Any, *, wanted: bool) -> Any:
     return leaf.detach().requires_grad_() if wanted and is_float else leaf
 
 
-def _with(arg: Any, before: Sequence[Any], structure: Any, leaves: Sequence[Any]) -> Any:
+def _replace_leaves(arg: Any, before: Sequence[Any], structure: Any, leaves: Sequence[Any]) -> Any:
     """The argument with other leaves; itself where they are the same, so that what a call changes in it is seen."""
     alike = all(old is new for old, new in zip(before, leaves, strict=True))
     return arg if alike else optree.tree_unflatten(structure, leaves)
 
 
-def _detached(value: Any) -> Any:
+def _detach(value: Any) -> Any:
     import torch
 
-    return mapped(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value)
+    return map_leaves(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value)
 
 
 def is_whole(value: Any) -> bool:
@@ -134,12 +134,12 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, torch.nn.utils.rnn.PackedSequence)
 
 
-def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
+def map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
     """The containers with each leaf changed."""
     return optree.tree_map(change, tree, is_leaf=is_whole, none_is_leaf=True)
 
 
-def differentiated(call: Callable[[], Any], parts: Sequence[Any], *, may_be_none: bool) -> Callable[[], Any]:
+def differentiate_step(call: Callable[[], Any], parts: Sequence[Any], *, may_be_none: bool) -> Callable[[], Any]:
     """A step as its author writes it: no gradients yet, the call, and the backward pass of the loss in what it gives.
 
     The loss may depend on no tensor where that `may_be_none`.
@@ -191,7 +191,7 @@ def _gradient(part: Any) -> Any:
 
 
 @contextmanager
-def _kept(parts: Sequence[Any], plain: Sequence[Any]) -> Iterator[None]:
+def _keep_gradients(parts: Sequence[Any], plain: Sequence[Any]) -> Iterator[None]:
     """Afterwards the gradients are those of before, and a tensor requires none that required none."""
     before = [(part, part.grad) for part in parts]
     try:
@@ -248,17 +248,17 @@ def trains(function: Function, call: tuple[Any, ...], changed: Callable[[], Sequ
 
 
 @dataclass
-class _Seen:
+class _BackwardPasses:
     differentiates: bool = False
     leaves_gradients: bool = False
 
 
 @contextmanager
-def _differentiating() -> Iterator[_Seen]:
+def _differentiating() -> Iterator[_BackwardPasses]:
     """Inside, each backward pass is noted, whoever asks for it."""
     import torch.autograd as autograd
 
-    seen, run = _Seen(), vars(autograd)["_engine_run_backward"]
+    seen, run = _BackwardPasses(), vars(autograd)["_engine_run_backward"]
 
     def noting(*args: Any, **options: Any) -> Any:
         seen.differentiates = True

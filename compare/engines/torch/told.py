@@ -12,7 +12,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from compare.engines.step import Compilation, Observed
+from compare.engines.step import Compilation, Observations
 from compare.errors import is_users
 
 FIRST = "the first call of a piece of the graph"
@@ -64,7 +64,7 @@ def forget() -> None:
     listen()
 
 
-def observed(function: Any = None) -> Observed:
+def dynamo_observations(function: Any = None) -> Observations:
     """What Dynamo recorded in this process: compilations, graph breaks by reason, and where it met its limit.
 
     What is compiled of a library's is a wrapper of the function: then it is that which is told.
@@ -75,7 +75,7 @@ def observed(function: Any = None) -> Observed:
     records = [metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False]
     compiled = [_compilation(metrics, function) for metrics in records if metrics.graph_op_count is not None]
     limits = [_limit(metrics) for metrics in records if (metrics.fail_reason or "").startswith(LIMIT)]
-    return Observed(compiled, _breaks(), limits)
+    return Observations(compiled, _breaks(), limits)
 
 
 def _breaks() -> Counter[str]:
@@ -159,7 +159,7 @@ def _break(reason: str, line: str) -> str:
 
     Where it names none, `line` is that of the user's. Below stand Dynamo's first hint and its page, if there are any.
     """
-    places = [_written(*place) for place in _PLACE.findall(reason)] or ([line] if line else [])
+    places = [_source_line(*place) for place in _PLACE.findall(reason)] or ([line] if line else [])
     title = reason.partition("\n")[0].strip() + (f" ({places[-1]})" if places else "")
     return "\n".join([title, *advice(reason)])
 
@@ -182,7 +182,7 @@ def sentence(error: BaseException) -> str:
 def _innermost(places: Iterable[Where]) -> str:
     """The last that is in a file of the user's; "" where none is."""
     users = [place for place in places if is_users(place[0])]
-    return _written(*users[-1]) if users else ""
+    return _source_line(*users[-1]) if users else ""
 
 
 def _running(frame: FrameType | None) -> str:
@@ -192,10 +192,10 @@ def _running(frame: FrameType | None) -> str:
     if frame is None:
         return ""
     file = frame.f_code.co_filename
-    return _written(file, frame.f_lineno, linecache.getline(file, frame.f_lineno))
+    return _source_line(file, frame.f_lineno, linecache.getline(file, frame.f_lineno))
 
 
-def _written(file: str, line: Any, code: str) -> str:
+def _source_line(file: str, line: Any, code: str) -> str:
     return f"{Path(file).name}:{line}: {code.strip()}"
 
 

@@ -22,11 +22,11 @@ from compare.instruments import sample
 from compare.instruments.judge import Result, Standard
 from compare.instruments.lengths.strategies import STRATEGIES, Group, ReadyStrategy, Strategy
 from compare.instruments.runnables import Runnable
-from compare.instruments.time.measure import first_epoch, steady_rounds, timed, unlimited
-from compare.instruments.time.rounds import collected, orders
+from compare.instruments.time.measure import first_epoch, no_limit, steady_rounds, time_call
+from compare.instruments.time.rounds import orders, without_collection
 from compare.records.cells import GroupCall, Lengths, StrategyArm
 from compare.records.job import Job
-from compare.workloads.lengths import Stream, drawn, stream
+from compare.workloads.lengths import Stream, draw_lengths, stream
 from graphs import tree
 
 Results = list[tuple[Any, Any]]
@@ -54,7 +54,7 @@ SIZES: Mapping[str, Size] = {
 def measure(job: Job) -> Lengths:
     """The record of one process: a model, a distribution of lengths, every strategy."""
     size = SIZES[str(job.size)]
-    lengths = job.examples or drawn(str(job.lengths), size.examples, job.seed, size.longest)
+    lengths = job.examples or draw_lengths(str(job.lengths), size.examples, job.seed, size.longest)
     inputs = stream(str(job.workload), lengths, size.width, size.batch, job.seed)
     gc.freeze()  # what is loaded now is not walked by each collection below
     return Lengths(**job.head, examples=list(lengths), arms=measure_strategies(inputs, job))
@@ -66,7 +66,7 @@ class StrategyRunnable(Runnable):
     varies = True
 
     def __init__(self, strategy: Strategy, inputs: Stream, exact: Results) -> None:
-        self.engine, self.strategy, self.inputs = engines.named(engines.OWN), strategy, inputs
+        self.engine, self.strategy, self.inputs = engines.find_engine(engines.OWN), strategy, inputs
         self.laid = strategy.layout(inputs.lengths, inputs.batch)
         self.lengths = [sum(inputs.lengths[i] for i in group) for group in self.laid.groups]
         self.exact = exact
@@ -112,7 +112,7 @@ def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
 
 def reference(inputs: Stream) -> Results:
     """The loss and the gradients of each example in float64, by the dynamic engine, unpadded and alone."""
-    params = engines.named(engines.OWN).numbers.changed(inputs.params, DOUBLE)
+    params = engines.find_engine(engines.OWN).numbers.changed(inputs.params, DOUBLE)
     step = dynamic.value_and_grad(inputs.model.loss)
     return [step(params, *example) for example in inputs.examples]
 
@@ -120,7 +120,7 @@ def reference(inputs: Stream) -> Results:
 def first_run(strategy: Strategy, inputs: Stream, exact: Results) -> tuple[ReadyStrategy | None, StrategyArm]:
     """The first epoch of a strategy from nothing, every call timed, and its step if what it gave is right."""
     runnable = StrategyRunnable(strategy, inputs, exact)
-    epoch = first_epoch(runnable, strategy.arm, unlimited)
+    epoch = first_epoch(runnable, strategy.arm, no_limit)
     off = max((error for error in epoch.judged.errors if error is not None), default=0.0)
     row = StrategyArm(epoch.status, epoch.reason, strategy.compilation, strategy.padding, strategy.batching, off)
     if epoch.status != "ok":
@@ -135,8 +135,8 @@ def steady_calls(ready: Mapping[str, ReadyStrategy], rng: Random) -> dict[str, l
     """The seconds of each call in steady state, strategies in turn: what an example waits for its group."""
     seconds: dict[str, list[list[float]]] = {name: [] for name in ready}
     for order, _ in zip(orders(tuple(ready), rng), range(LATENCY_EPOCHS), strict=False):
-        with collected():
+        with without_collection():
             for name in order:
                 step = ready[name]
-                seconds[name].append([timed(step.bind(index).run)[0] for index in range(len(step.examples))])
+                seconds[name].append([time_call(step.bind(index).run)[0] for index in range(len(step.examples))])
     return {name: [median(call) for call in zip(*epochs, strict=True)] for name, epochs in seconds.items()}

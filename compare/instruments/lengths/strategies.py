@@ -64,7 +64,7 @@ class CallLayout(NamedTuple):
         return 1 - self.compiles / len(self.groups)
 
 
-def combined(parts: Sequence[CallLayout], columns: Sequence[Lengths], pads: bool) -> CallLayout:
+def combine_layouts(parts: Sequence[CallLayout], columns: Sequence[Lengths], pads: bool) -> CallLayout:
     """The layout of a stream of which several axes vary, from that of each axis."""
     groups = parts[0].groups
     if pads:
@@ -100,7 +100,7 @@ class ReadyStrategy(Step):
     """
 
     def __init__(self, stream: Stream, laid: CallLayout, built: Function, arguments: Arguments) -> None:
-        super().__init__(engines.named(engines.OWN), built, tuple((index,) for index in range(len(laid.groups))))
+        super().__init__(engines.find_engine(engines.OWN), built, tuple((index,) for index in range(len(laid.groups))))
         self.stream, self.laid, self.arguments = stream, laid, arguments
 
     def ready(self, index: int) -> BoundCall:
@@ -163,7 +163,7 @@ class Strategy:
         else:
             step = static.jit(static.value_and_grad(loss), limit=None, **self._policy(stream))
         alone = itemgetter(0) if self.padding == "none" else _with_mask
-        arguments: Mapping[str, Any] = {"padded": collated, "on the fly": tuple, "one by one": alone}
+        arguments: Mapping[str, Any] = {"padded": collate, "on the fly": tuple, "one by one": alone}
         return ReadyStrategy(stream, laid, step, arguments[self.batching])
 
     def layout(self, lengths: Lengths, batch: int) -> CallLayout:
@@ -202,7 +202,7 @@ def _with_mask(examples: Sequence[Example]) -> Example:
     return (*examples[0], np.ones(len(examples[0][0]), np.bool_))
 
 
-def collated(examples: Sequence[Example]) -> tuple[Any, ...]:
+def collate(examples: Sequence[Example]) -> tuple[Any, ...]:
     """A batch padded with zeros to its longest example, and the mask of what is no padding: [B, T] each."""
     lengths = np.array([len(example[0]) for example in examples])
     mask = np.arange(lengths.max()) < lengths[:, None]
@@ -218,7 +218,7 @@ _loss: Callable[[SequenceModel], Loss] = attrgetter("loss")
 _masked: Callable[[SequenceModel], Loss] = attrgetter("masked")
 
 
-def _scanned(model: SequenceModel) -> Loss:
+def _scanned_loss(model: SequenceModel) -> Loss:
     if model.scanned is None:
         raise UnsupportedError(f"{model.name} has no loop over the length that could be one op")
     return model.scanned
@@ -242,7 +242,7 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
             Strategy("dynamic, batched on the fly", "never", "none", "on the fly", _on_the_fly),
             Strategy("static, exact", "each shape", "none", "one by one", _loss),
             Strategy("static, symbolic", "once", "none", "one by one", _loss),
-            Strategy("static, symbolic scan", "once", "none", "one by one", _scanned),
+            Strategy("static, symbolic scan", "once", "none", "one by one", _scanned_loss),
             Strategy("static, powers of two", "each shape", "powers of two", "one by one", _masked),
             Strategy("static, optimal buckets", "each shape", "optimal buckets", "one by one", _masked),
             Strategy("static, the maximum", "once", "the maximum", "one by one", _masked),

@@ -20,7 +20,7 @@ import numpy as np
 
 from compare.errors import CompareError, NothingMeasuredError
 from compare.instruments.lengths.strategies import STRATEGIES
-from compare.instruments.time.measure import timed
+from compare.instruments.time.measure import time_call
 from compare.records.cells import LengthsProbe
 from compare.records.job import Job
 from compare.records.record import Failure, Record
@@ -91,7 +91,9 @@ def _places(path: Path, head: list[str], columns: Sequence[str]) -> list[int]:
     if COLUMN in names:
         return [names.index(COLUMN)]
     if len(head) > 1:
-        raise CompareError(f"{path}:1: {len(head)} columns ({_shown(head)}); say which by --column, a name or a number")
+        raise CompareError(
+            f"{path}:1: {len(head)} columns ({_shorten_list(head)}); say which by --column, a name or a number"
+        )
     return [0]
 
 
@@ -100,10 +102,12 @@ def _place(path: Path, head: list[str], names: list[str], column: str) -> int:
         return names.index(column.lower())
     if column.isdecimal() and 1 <= int(column) <= len(head):
         return int(column) - 1
-    raise CompareError(f"{path}:1: no column {column!r}; there are {_shown(head)}, or numbers from 1 to {len(head)}")
+    raise CompareError(
+        f"{path}:1: no column {column!r}; there are {_shorten_list(head)}, or numbers from 1 to {len(head)}"
+    )
 
 
-def _shown(head: list[str]) -> str:
+def _shorten_list(head: list[str]) -> str:
     return ", ".join(head[:8]) + (", ..." if len(head) > 8 else "")
 
 
@@ -148,7 +152,7 @@ class TraceSample:
         return 1 - self.sizes / len(self.lengths)
 
 
-def sampled(lengths: Sequence[int], count: int, sizes: int, seed: int, cap: int | None = None) -> TraceSample:
+def draw_sample(lengths: Sequence[int], count: int, sizes: int, seed: int, cap: int | None = None) -> TraceSample:
     """At most `count` lengths of a trace, of at most `sizes` different values.
 
     Lengths come again as often as in the trace, as far as LEAST_SIZES values allow. The trace is cut into equal parts
@@ -195,11 +199,11 @@ class Paces:
 
     def compiling(self, length: int) -> float:
         """The seconds to compile for a length."""
-        return _between(self.lengths, self.compile, length)
+        return _interpolate_seconds(self.lengths, self.compile, length)
 
     def stepping(self, length: int) -> float:
         """The seconds of a step."""
-        return _between(self.lengths, self.step, length)
+        return _interpolate_seconds(self.lengths, self.step, length)
 
     def seconds(self, lengths: Sequence[int], rounds: int) -> float:
         """What all strategies take for these lengths with so many rounds, about: compilations and steps."""
@@ -228,8 +232,8 @@ def measure(job: Job) -> LengthsProbe:
 def _paces(model: str, length: int, width: int, seed: int) -> tuple[float, float]:
     inputs = stream(model, (length, length), width, 1, seed)
     arms = [STRATEGIES[name].build(inputs) for name in ("dynamic", "static, exact")]
-    first = [timed(partial(arm, 0))[0] for arm in arms]
-    steps = [min(timed(partial(arm, 1))[0] for _ in range(STEPS)) for arm in arms]
+    first = [time_call(partial(arm, 0))[0] for arm in arms]
+    steps = [min(time_call(partial(arm, 1))[0] for _ in range(STEPS)) for arm in arms]
     return max(0.0, first[1] - steps[1]), max(steps)
 
 
@@ -241,7 +245,7 @@ def paces(record: Record) -> Paces:
     return Paces(*zip(*record.points, strict=True))
 
 
-def fitted(lengths: Sequence[int], paces: Paces, rounds: int, limit: float, count: int, seed: int) -> TraceSample:
+def fit_sample(lengths: Sequence[int], paces: Paces, rounds: int, limit: float, count: int, seed: int) -> TraceSample:
     """The largest sample of a trace that all strategies are through with in `limit` seconds.
 
     First it has fewer lengths, at last a quarter of `count`; then the longest lengths are left out. Where nothing fits
@@ -251,14 +255,16 @@ def fitted(lengths: Sequence[int], paces: Paces, rounds: int, limit: float, coun
     for share in KEPT:
         cap = None if share == 1 else ranked[int(share * (len(ranked) - 1))]
         for part in (1.0, 0.5, 0.25):
-            fitting = sampled(lengths, round(part * count), max(LEAST_SIZES, round(part * count / REPEATS)), seed, cap)
+            fitting = draw_sample(
+                lengths, round(part * count), max(LEAST_SIZES, round(part * count / REPEATS)), seed, cap
+            )
             if paces.seconds(fitting.lengths, rounds) <= limit:
                 return fitting
     assert fitting is not None  # noqa: S101  (there is a share)
     return fitting
 
 
-def _between(lengths: Sequence[int], seconds: Sequence[float], length: int) -> float:
+def _interpolate_seconds(lengths: Sequence[int], seconds: Sequence[float], length: int) -> float:
     """The seconds of a length: a power law between those measured, and beyond the longest at least the square."""
     if length >= lengths[-1]:
         return seconds[-1] * max(1.0, (length / lengths[-1]) ** 2)

@@ -25,11 +25,11 @@ import optree
 
 from compare import engines, workloads
 from compare.engines import Engine
-from compare.engines.limit import LimitError, within
-from compare.engines.step import ALIKE, BoundCall, Observed, Step, Turns
+from compare.engines.limit import LimitError, limit_seconds
+from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
 from compare.instruments import sample
-from compare.instruments.judge import Judged, Result, Standard, judged
+from compare.instruments.judge import CallJudgement, Result, Standard, judge_calls
 from compare.instruments.parity import expectations, parity_arm
 from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
 from compare.instruments.time.rounds import (
@@ -41,17 +41,17 @@ from compare.instruments.time.rounds import (
     TimedCall,
     calibrate,
     clock_name,
-    collected,
     paired_rounds,
-    spent,
-    turned,
+    processor_seconds,
+    rotate_arms,
+    without_collection,
 )
 from compare.instruments.watch import lines
 from compare.records.cells import (
     Call,
+    CompilationRow,
     Compilations,
     CompiledArm,
-    Made,
     Memory,
     MemoryArm,
     Parity,
@@ -70,7 +70,7 @@ Limited = Callable[[str], AbstractContextManager[None]]
 """The limit of an arm's first epoch."""
 
 
-def unlimited(_arm: str) -> AbstractContextManager[None]:
+def no_limit(_arm: str) -> AbstractContextManager[None]:
     """No limit."""
     return nullcontext()
 
@@ -95,14 +95,14 @@ class FirstEpoch:
     build: float = 0.0
     calls: list[Call] = field(default_factory=list)
     results: dict[int, Result] = field(default_factory=dict)
-    judged: Judged = field(default_factory=Judged)
+    judged: CallJudgement = field(default_factory=CallJudgement)
     compared: bool = False
     whole: bool = True
     processor: float = 0.0
     peak: int | None = None
     held: int | None = None
     outside: int | None = None
-    observed: Observed = field(default_factory=Observed)
+    observed: Observations = field(default_factory=Observations)
 
     @property
     def right(self) -> Step | None:
@@ -117,9 +117,9 @@ class FirstEpoch:
     @contextmanager
     def counted(self) -> Iterator[None]:
         """Inside, the processor works for this epoch."""
-        before = spent()
+        before = processor_seconds()
         yield
-        self.processor += spent() - before
+        self.processor += processor_seconds() - before
 
     def judge(self, runnable: Runnable, arm: str) -> None:
         """Note whether the errors are within what is allowed, and how far off the arm is at most."""
@@ -129,7 +129,7 @@ class FirstEpoch:
         differences = {index: expected[index].less(result) for index, result in runnable.results_of(arm, self.results)}
         self.results, self.compared = {}, True
         nearby = partial(runnable.is_right_nearby, self.step, arm)
-        row = self.judged = judged(differences, expected, runnable.moves, nearby)
+        row = self.judged = judge_calls(differences, expected, runnable.moves, nearby)
         if row.fault:
             self.status, self.reason = "disagree", row.fault
         elif row.warning:
@@ -187,7 +187,7 @@ class FirstEpoch:
     def compiled(self, runnable: Runnable, ops: int | None) -> CompiledArm:
         """What the engine tells of its compilations; an eager call has so many `ops`."""
         observed = self.observed
-        made = [Made(compilation.reason, compilation.seconds) for compilation in observed.compilations]
+        made = [CompilationRow(compilation.reason, compilation.seconds) for compilation in observed.compilations]
         share = max(0.0, 1 - self.outside / ops) if ops and self.outside is not None else None
         return CompiledArm(self.ended(runnable), self.reason, made, dict(observed.breaks), list(observed.limits), share)
 
@@ -247,7 +247,7 @@ def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str) -> No
     for index in range(len(step.examples)):
         before, form, call = step.compiles, runnable.form(index), step.bind(index)
         now(f"made call {index + 1} in {arm}")
-        with runnable.called(index), call.within(), collected():
+        with runnable.called(index), call.within(), without_collection():
             with epoch.counted():
                 start = time.perf_counter()
                 returned = call.run()
@@ -273,7 +273,7 @@ T = TypeVar("T")
 
 def measure(job: Job) -> Time:
     """What one process finds of a workload: every arm built, called first, and timed in steady state."""
-    engine = started(job)
+    engine = start_engine(job)
     if models.is_model(job.workload):
         return answer(job, model_of(job, engine), _limits(job))
     case = sample.case_of(job, engine.library.workload(job.source))
@@ -288,7 +288,7 @@ def measure(job: Job) -> Time:
     return answer(job, runnable, _limits(job))
 
 
-def started(job: Job) -> Engine:
+def start_engine(job: Job) -> Engine:
     """The engine of a job in this process. Raises InputsError where its device is not there."""
     engine = engines.of_arm(job.arms[0])
     doubles = None if models.is_model(job.workload) else False
@@ -299,7 +299,7 @@ def started(job: Job) -> Engine:
 def model_of(job: Job, engine: Engine) -> ModelRunnable:
     """The function and the calls of a real model; the process that finds no compiled code compares, too."""
     now(f"imported {job.workload}")
-    (holder, function), checks = models.defined(job.source), job.process == COLD
+    (holder, function), checks = models.holder_of(job.source), job.process == COLD
     count_as_users(function)
     engine.arrays(list(engine.state.reached(function)))  # modules go where the inputs go
     inputs = holder.batches() if hasattr(holder, "batches") else holder.inputs
@@ -312,13 +312,13 @@ def model_of(job: Job, engine: Engine) -> ModelRunnable:
 def _limits(job: Job) -> Limited:
     """The seconds that a compiled arm may take for its first epoch, and more for the base: without it is no ratio."""
     limit = float(job.asked["limit"])
-    return lambda arm: within(limit if arm in job.arms[1:] else limit * BASE)
+    return lambda arm: limit_seconds(limit if arm in job.arms[1:] else limit * BASE)
 
 
 def measure_arms(job: Job, case: Case, build: Build = engines.step, *, steady: bool = True) -> dict[str, TimeArm]:
     """The times of the arms of a job over a case that is at hand; `build` makes the step of an arm."""
-    runnable = WorkloadRunnable(engines.named(engines.OWN), case, build)
-    epochs = first_epochs(job, runnable, unlimited)
+    runnable = WorkloadRunnable(engines.find_engine(engines.OWN), case, build)
+    epochs = first_epochs(job, runnable, no_limit)
     rows = {arm: epochs[arm].times(runnable) for arm in job.arms}
     if steady:
         time_steady(rows, epochs, job, CLOCK, runnable)
@@ -338,7 +338,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     with limited(engine.arms[0]):
         runnable.prepare()
     epochs = {}
-    for arm in turned(job.arms, job.process or 0):
+    for arm in rotate_arms(job.arms, job.process or 0):
         epochs[arm] = first_calls(runnable, arm, limited)
         if is_cold:
             epochs[arm].count_held()
@@ -434,7 +434,7 @@ def _beside(
 
 def first_epochs(job: Job, runnable: Runnable, limited: Limited) -> dict[str, FirstEpoch]:
     """The first epoch of each arm, in an order that turns with the process."""
-    return {arm: first_epoch(runnable, arm, limited) for arm in turned(job.arms, job.process or 0)}
+    return {arm: first_epoch(runnable, arm, limited) for arm in rotate_arms(job.arms, job.process or 0)}
 
 
 def time_steady(
@@ -478,7 +478,7 @@ def steady_call(step: Step) -> TimedCall:
     return epoch
 
 
-def timed(call: Callable[[], Any]) -> tuple[float, Any]:
+def time_call(call: Callable[[], Any]) -> tuple[float, Any]:
     """The seconds one call takes, and what it returns."""
     start = time.perf_counter_ns()
     result = call()

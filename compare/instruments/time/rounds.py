@@ -129,7 +129,7 @@ class Rounds:
         return min(starts, default=None)
 
 
-def spent() -> float:
+def processor_seconds() -> float:
     """Seconds of processor that this process has taken, and what it has started and waited for."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
@@ -176,7 +176,7 @@ def paired_rounds(
     deadline, order = clock() + int(budget.seconds * 1e9), orders(tuple(calls), rng)
     while rounds.done < budget.least or not (rounds.enough(budget) or clock() > deadline):
         now("timed a round of blocks")
-        with collected():
+        with without_collection():
             for arm in next(order):
                 for column, seconds in zip((blocks, walls, others), block(arm), strict=True):
                     column[arm].append(seconds)
@@ -205,7 +205,7 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turn
     while True:
         now("timed first blocks")
         try:
-            with collected():
+            with without_collection():
                 each = time_block(call, count, clock, turns)
         except Exception:
             if not (trials and turns.block):
@@ -236,13 +236,13 @@ def read_block(call: TimedCall, count: int, clock: Clock = CLOCK, turns: Turns =
     """`time_block`, with the wall beside the clock."""
     if turns.block:
         turns.block()
-    delayed = _delayed()
+    delayed = _delay_nanoseconds()
     if turns.call:
         readings = [_read(call, 1, clock, turns.call) for _ in range(count)]
         own, wall = (sum(column) for column in zip(*readings, strict=True))
     else:
         own, wall = _read(call, count, clock, None)
-    return BlockSeconds(*(ns / count / 1e9 for ns in (own, wall, min(_delayed() - delayed, wall))))
+    return BlockSeconds(*(ns / count / 1e9 for ns in (own, wall, min(_delay_nanoseconds() - delayed, wall))))
 
 
 def _read(call: TimedCall, count: int, clock: Clock, begin: Callable[[], None] | None) -> tuple[int, int]:
@@ -256,7 +256,7 @@ def _read(call: TimedCall, count: int, clock: Clock, begin: Callable[[], None] |
     return end - start, time.perf_counter_ns() - began
 
 
-def _delayed() -> int:
+def _delay_nanoseconds() -> int:
     """The nanoseconds in which threads of this process have waited for a core; 0 where the system does not tell."""
     return sum(waited for _, waited in shares(os.getpid()).values())
 
@@ -272,17 +272,17 @@ def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
         yield from rng.sample(square, len(square))
 
 
-def turned(names: Sequence[str], process: int) -> tuple[str, ...]:
+def rotate_arms(names: Sequence[str], process: int) -> tuple[str, ...]:
     """The arms in another order in each process, so that each is once the first."""
     start = process % len(names)
     return (*names[start:], *names[:start])
 
 
 @contextmanager
-def collected() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Collect garbage now, and none inside the block: a collection belongs to no arm."""
     gc.collect()
-    with collector.paused():
+    with collector.without_collection():
         yield
 
 

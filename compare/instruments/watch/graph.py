@@ -19,7 +19,7 @@ import static
 from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.instruments.memory import numpy_memory
-from compare.instruments.watch.readings import Counted, Reading, Spans, Timeline, moment, timed
+from compare.instruments.watch.readings import Counted, Reading, Spans, Timeline, moment, time_lines
 from compare.records.cells import LineCost, Moment, Phase, SourceLinesArm
 from compare.workloads.base import Case
 from graphs import dims
@@ -36,7 +36,7 @@ def timeline(case: Case) -> Timeline:
     """The timeline of building the static step of a case, then of a call over the first example."""
     arguments = (case.params, *case.examples[0])
     with numpy_memory():
-        traced = trace_function(functions.transformed(static, cases.traced(case), case.argnum), arguments)
+        traced = trace_function(functions.transform_step(static, cases.traceable_loss(case), case.argnum), arguments)
         moments = [Moment("trace", {"structure": tracemalloc.get_traced_memory()[0]})]
         graph, steps = pipeline.run(traced.graph)
         executable = Executable(traced, graph, steps)
@@ -44,14 +44,14 @@ def timeline(case: Case) -> Timeline:
         held = tracemalloc.get_traced_memory()[0]
         constants = min(held, executable.report().constant_bytes)
         moments.append(Moment("compile", {"slack": held - constants, "structure": constants}))
-        lines, readings = _read_by_line(executable, arguments)
+        lines, readings = _memory_by_line(executable, arguments)
     moments += _moments(executable, case, lines, readings, moments[-1].classes)
     report = executable.report()
     objects = {"structure": report.structure_bytes, "plan": _plan_bytes(executable)}
     return Timeline(moments, objects, report.nodes)
 
 
-def _read_by_line(executable: Executable, arguments: tuple[Any, ...]) -> tuple[list[int], list[Reading]]:
+def _memory_by_line(executable: Executable, arguments: tuple[Any, ...]) -> tuple[list[int], list[Reading]]:
     """The lines of generated code in the order they ran, and what tracemalloc read after each."""
     lines: list[int] = []
     readings: list[Reading] = []
@@ -67,13 +67,13 @@ def _read_by_line(executable: Executable, arguments: tuple[Any, ...]) -> tuple[l
         tracemalloc.reset_peak()
         return follow
 
-    with followed(follow):
+    with follow_frames(follow):
         executable(*arguments)
     return lines, readings
 
 
 @contextmanager
-def followed(follow: Callable[[FrameType, str, Any], Any]) -> Iterator[None]:
+def follow_frames(follow: Callable[[FrameType, str, Any], Any]) -> Iterator[None]:
     """Inside, Python calls `follow` as code is entered, and what that returns at each line of it."""
     before = sys.gettrace()
     sys.settrace(follow)
@@ -200,7 +200,7 @@ def lines(executable: Executable, case: Case) -> SourceLinesArm:
     arguments = (case.params, *case.examples[0])
     executable(*arguments)
     counted = counts(executable, case)
-    return timed(counted, lambda: executable(*arguments), lambda: _watched(executable, arguments))
+    return time_lines(counted, lambda: executable(*arguments), lambda: _watch_executable(executable, arguments))
 
 
 def counts(executable: Executable, case: Case) -> Counted:
@@ -254,8 +254,8 @@ class _Follower:
         return self
 
 
-def _watched(executable: Executable, arguments: tuple[Any, ...]) -> Spans:
+def _watch_executable(executable: Executable, arguments: tuple[Any, ...]) -> Spans:
     follower = _Follower(executable)
-    with followed(follower):
+    with follow_frames(follower):
         executable(*arguments)
     return follower.spans

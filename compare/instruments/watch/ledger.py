@@ -15,10 +15,10 @@ import static
 from compare import engines, workloads
 from compare.engines import cases
 from compare.engines.graphduel import functions
-from compare.errors import described
+from compare.errors import describe_error
 from compare.instruments.memory import nbytes_of, numpy_memory, resident_growth, warm_peak
 from compare.instruments.watch import ARMS, graph, tape
-from compare.instruments.watch.readings import Timeline, thinned
+from compare.instruments.watch.readings import Timeline, thin_moments
 from compare.records.cells import Ledger, LedgerArm, LedgerCount
 from compare.records.job import Job
 from compare.workloads.base import Case
@@ -52,14 +52,14 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
         timeline = graph.timeline(case) if is_compiled else tape.timeline(case)
         switched = counts(case) if is_compiled else []
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
-        return LedgerArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
+        return LedgerArm("unsupported" if engines.refuses(arm, error) else "failed", describe_error(error))
     peak = timeline.peak
     return LedgerArm(
         "ok",
         None,
         parameters=nbytes_of(case.params),
         objects=dict(timeline.objects),
-        moments=thinned(timeline.moments),
+        moments=thin_moments(timeline.moments),
         peak=peak.total,
         counted_peak=counted,
         resident_growth=growth,
@@ -92,8 +92,8 @@ def _off(actual: int, expected: int) -> str:
 def counts(case: Case) -> list[LedgerCount]:
     """From the kernels of a tape, freed by liveness, to the arena with its results beside it."""
     arguments = (case.params, *case.examples[0])
-    tape = dynamic.record(functions.transformed(dynamic, case.loss, case.argnum), *arguments)
-    traced = static.trace(functions.transformed(static, cases.traced(case), case.argnum), *arguments)
+    tape = dynamic.record(functions.transform_step(dynamic, case.loss, case.argnum), *arguments)
+    traced = static.trace(functions.transform_step(static, cases.traceable_loss(case), case.argnum), *arguments)
     simplified, _ = pipeline.run(traced, pipeline.SIMPLIFY)
     restructured, _ = pipeline.run(simplified, pipeline.RESTRUCTURE + pipeline.SIMPLIFY)
     final, _ = pipeline.run(traced)
@@ -115,7 +115,7 @@ def counts(case: Case) -> list[LedgerCount]:
     ]
 
 
-def attributed(dynamic_peak: int, counted: Sequence[LedgerCount], static_peak: int) -> list[tuple[str, int]]:
+def attribute_causes(dynamic_peak: int, counted: Sequence[LedgerCount], static_peak: int) -> list[tuple[str, int]]:
     """What each cause adds (or, negative, saves) on the way from one engine's peak to the other's: they sum to it."""
     steps = [*counted, LedgerCount("constants, own memory of kernels and of control flow", static_peak)]
     before = [dynamic_peak, *(count.bytes for count in counted)]

@@ -13,7 +13,7 @@ from typing import Any
 from compare import engines, workloads
 from compare.engines import cases
 from compare.engines.step import Step
-from compare.errors import described
+from compare.errors import describe_error
 from compare.instruments.runnables import Runnable
 from compare.instruments.time.rounds import CLOCK
 from compare.instruments.watch import graph, readings, tape
@@ -60,7 +60,7 @@ def _row(arm: str, case: Case) -> SourceLinesArm:
         executables = engines.step(arm, case).executables()
         return graph.lines(executables[0], case) if executables else tape.lines(case)
     except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
-        return SourceLinesArm("unsupported" if engines.refuses(arm, error) else "failed", described(error))
+        return SourceLinesArm("unsupported" if engines.refuses(arm, error) else "failed", describe_error(error))
 
 
 def texts(f: Callable[..., Any], lines: Iterable[str]) -> dict[str, str]:

@@ -52,7 +52,7 @@ def moment(phase: Phase, told: Mapping[str, int], reading: Reading, before: int,
     return Moment(phase, classes | ({"untold": untold} if untold > 0 else {}), str(line))
 
 
-def thinned(moments: Sequence[Moment], most: int = MOMENTS) -> list[Moment]:
+def thin_moments(moments: Sequence[Moment], most: int = MOMENTS) -> list[Moment]:
     """At most so many moments: of each stretch of one phase the one of the most bytes, so that no peak is lost."""
     stretch = -(-len(moments) // max(1, most - len(PHASES)))
     kept = []
@@ -75,7 +75,7 @@ Counted = defaultdict[str, LineCost]
 """The lines of a step without their times, in the order they run."""
 
 
-def counted(ops: Iterable[LineOp]) -> Counted:
+def count_lines(ops: Iterable[LineOp]) -> Counted:
     """The costs of the lines that some ops are of."""
     lines = Counted(LineCost)
     for op in ops:
@@ -95,14 +95,14 @@ def read(
     `begin` comes before each step, off the clock.
     """
 
-    def watched() -> Sequence[LineOp]:
+    def watch() -> Sequence[LineOp]:
         begin()
         return ops()
 
-    return timed(counted(watched()), step, lambda: [(op.line, op.seconds) for op in watched()], clock, begin)
+    return time_lines(count_lines(watch()), step, lambda: [(op.line, op.seconds) for op in watch()], clock, begin)
 
 
-def timed(
+def time_lines(
     lines: Counted,
     step: Callable[[], object],
     watch: Callable[[], Spans],

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dynamic
-from compare.engines.graphduel.functions import transformed
+from compare.engines.graphduel.functions import transform_step
 from compare.engines.step import LineOp
 from compare.instruments.memory import numpy_memory
-from compare.instruments.watch.readings import Reading, Spans, Timeline, counted, moment, timed
+from compare.instruments.watch.readings import Reading, Spans, Timeline, count_lines, moment, time_lines
 from compare.records.cells import Moment, SourceLinesArm
 from compare.workloads.base import Case
 from dynamic import tapes
@@ -83,7 +83,7 @@ class _Watch:
     def forward(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function, which marks where it has returned."""
 
-        def marked(*args: Any) -> Any:
+        def wrapper(*args: Any) -> Any:
             output = f(*args)
             if isinstance(output, dynamic.Tensor):
                 self.nodes, self.structure, _ = dynamic.tape_stats(output)
@@ -91,7 +91,7 @@ class _Watch:
             self.saved = {array for array in self.arrays if array.alive() is not None}
             return output
 
-        return marked
+        return wrapper
 
     def moments(self, handed_out: set[int]) -> Iterator[Moment]:
         """The moments, once the step is over; `handed_out` are the identities of the arrays that it gave."""
@@ -117,15 +117,15 @@ class _Watch:
 
 
 @contextmanager
-def watched(hear: Callable[[Any], None]) -> Iterator[None]:
+def watch_kernels(hear: Callable[[Any], None]) -> Iterator[None]:
     """Inside, `hear` is called with each array that a kernel makes, which lives no longer for it.
 
-    `dispatch.observed` alone sends ops past the compiled tape, where operands live a little longer. Here that tape runs
-    as ever, and reports each array that it makes.
+    `dispatch.observe_kernels` alone sends ops past the compiled tape, where operands live a little longer. Here that
+    tape runs as ever, and reports each array that it makes.
     """
     tapes.watchers.append(hear)
     try:
-        with dispatch.observed(lambda _op, _arrays, _attrs, out: hear(out), detour=False):
+        with dispatch.observe_kernels(lambda _op, _arrays, _attrs, out: hear(out), detour=False):
             yield
     finally:
         tapes.watchers.remove(hear)
@@ -138,19 +138,19 @@ def timeline(case: Case) -> Timeline:
     """
     arguments = (case.params, *case.examples[0])
     with numpy_memory():
-        plain = transformed(dynamic, case.loss, case.argnum)
+        plain = transform_step(dynamic, case.loss, case.argnum)
         for _ in range(WARM_STEPS):
             plain(*arguments)
         gc.collect()  # cycles that earlier steps have left are not this step's
         watch = _Watch([leaf for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)])
         loss = watch.forward(case.loss) if case.argnum is not None else case.loss
         tracemalloc.reset_peak()
-        with watched(watch):
-            result = transformed(dynamic, loss, case.argnum)(*arguments)
+        with watch_kernels(watch):
+            result = transform_step(dynamic, loss, case.argnum)(*arguments)
         leaves = [leaf for leaf in tree.leaves(result) if isinstance(leaf, np.ndarray)]
         watch.finish(leaves)
         moments = list(watch.moments({id(owner(leaf)) for leaf in leaves}))
-    for each, line in zip(moments, aligned(recorded(case, arguments), watch.made), strict=False):
+    for each, line in zip(moments, align_lines(record_kernels(case, arguments), watch.made), strict=False):
         each.line = str(line)  # the last moment is no kernel's: what the step hands out
     return Timeline(moments, {"structure": watch.structure, "plan": 0}, watch.nodes)
 
@@ -172,21 +172,21 @@ class LineKernel(NamedTuple):
 def lines(case: Case) -> SourceLinesArm:
     """The row of the dynamic engine, over the first example of a case."""
     arguments = (case.params, *case.examples[0])
-    kernels = recorded(case, arguments)
-    costs = counted(kernel.op for kernel in kernels)
-    step = transformed(dynamic, case.loss, case.argnum)
-    return timed(costs, lambda: step(*arguments), lambda: _watched(case, arguments, kernels))
+    kernels = record_kernels(case, arguments)
+    costs = count_lines(kernel.op for kernel in kernels)
+    step = transform_step(dynamic, case.loss, case.argnum)
+    return time_lines(costs, lambda: step(*arguments), lambda: _watch_step(case, arguments, kernels))
 
 
-def recorded(case: Case, arguments: Sequence[Any]) -> list[LineKernel]:
+def record_kernels(case: Case, arguments: Sequence[Any]) -> list[LineKernel]:
     """The kernels of a step in the order they run.
 
     A kernel that only adds cotangents up is of the line whose gradient came last. A result that is a view of what is
     there already makes no bytes.
     """
     log = _LineLog({id(owner(leaf)) for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)})
-    step = transformed(dynamic, log.marking(case.loss), case.argnum)
-    with forward_lines() as places, dispatch.observed(lambda _op, _arrays, _attrs, out: log.note(out, places)):
+    step = transform_step(dynamic, log.marking(case.loss), case.argnum)
+    with forward_lines() as places, dispatch.observe_kernels(lambda _op, _arrays, _attrs, out: log.note(out, places)):
         step(*arguments)
     return log.kernels
 
@@ -213,7 +213,7 @@ class _LineLog:
     def marking(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The function, which marks where it has returned, and what is kept then beside its own result."""
 
-        def marked(*args: Any) -> Any:
+        def wrapper(*args: Any) -> Any:
             output = f(*args)
             results = {id(owner(_array(leaf))) for leaf in tree.leaves(output) if hasattr(leaf, "shape")}
             self.forward = False
@@ -222,7 +222,7 @@ class _LineLog:
                     op.saved, op.saved_bytes = 1, op.made
             return output
 
-        return marked
+        return wrapper
 
 
 _CALLER = 2  # from `_LineLog.note` past the observer, to what has run the kernel
@@ -233,7 +233,7 @@ def _array(leaf: Any) -> Any:
     return leaf.numpy(force=True) if isinstance(leaf, dynamic.Tensor) else leaf
 
 
-def _watched(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKernel]) -> Spans:
+def _watch_step(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKernel]) -> Spans:
     """The stretches of one step: from kernel to kernel; the first from where the function is entered."""
     made: list[tuple[Any, ...]] = []
     seconds: list[float] = []
@@ -245,18 +245,18 @@ def _watched(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKernel]
         made.append((out.shape, out.dtype))
         last = perf_counter()
 
-    def entered(*args: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         nonlocal last
         last = perf_counter()
         return case.loss(*args)
 
-    step = transformed(dynamic, entered, case.argnum)
-    with watched(hear):
+    step = transform_step(dynamic, wrapper, case.argnum)
+    with watch_kernels(hear):
         step(*arguments)
-    return list(zip(aligned(kernels, made), seconds, strict=True))
+    return list(zip(align_lines(kernels, made), seconds, strict=True))
 
 
-def aligned(kernels: Sequence[LineKernel], made: Sequence[tuple[Any, ...]]) -> list[str]:
+def align_lines(kernels: Sequence[LineKernel], made: Sequence[tuple[Any, ...]]) -> list[str]:
     """The line of each array that the tape reports, by the kernels that were recorded; "" where they do not agree."""
     results = [kernel.result for kernel in kernels]
     if results == list(made):

@@ -48,7 +48,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnPlots:
     """The pictures beside each claim, why others are missing, and the files written."""
 
     pictures: dict[str, list[Picture]]
@@ -56,7 +56,7 @@ class Drawn:
     files: list[Path]
 
 
-def draw_all(summary: Summary, directory: Path) -> Drawn:
+def draw_all(summary: Summary, directory: Path) -> DrawnPlots:
     """Draw every figure that the records allow into `directory`, as PNG and SVG."""
     from compare.page.figures import style  # which loads the engines, and each figure
 
@@ -71,15 +71,15 @@ def draw_all(summary: Summary, directory: Path) -> Drawn:
             if drawing.figure is None:
                 missing.append(f"{drawing.title}: {drawing.caption}")
                 continue
-            svg = style.rendered(drawing.figure, "svg")
+            svg = style.render(drawing.figure, "svg")
             files.append(write_file(directory / f"{drawing.name}.svg", svg))
-            files.append(write_file(directory / f"{drawing.name}.png", style.rendered(drawing.figure, "png")))
+            files.append(write_file(directory / f"{drawing.name}.png", style.render(drawing.figure, "png")))
             with style.narrow():
                 small = module.draw(summary).figure
-                picture = _picture(drawing, svg, style.rendered(small, "svg"))
+                picture = _picture(drawing, svg, style.render(small, "svg"))
             for claim in claims:
                 pictures[claim].append(picture)
-    return Drawn(dict(pictures), tuple(missing), files)
+    return DrawnPlots(dict(pictures), tuple(missing), files)
 
 
 def _picture(drawing: Drawing, svg: bytes, narrow: bytes) -> Picture:

@@ -67,10 +67,10 @@ def _panel(axes: Axes, cell: Cell, summary: Summary, points: dict[str, BreakEven
     axes.yaxis.set_major_locator(LogLocator(numticks=6))
     axes.yaxis.set_minor_locator(NullLocator())
     style.seconds_axis(axes)
-    _headed(axes, cell, points)
+    _write_heading(axes, cell, points)
 
 
-def _headed(axes: Axes, cell: Cell, points: dict[str, BreakEven]) -> None:
+def _write_heading(axes: Axes, cell: Cell, points: dict[str, BreakEven]) -> None:
     """The workload above the panel, and under it a line for each static arm."""
     lines = [f"{style.clean(arm)}: {_words(points[arm])}" for arm in style.ordered_arms(points)]
     axes.set_title(style.clean(f"{cell.workload}, {cell.size}"), pad=6 + 11.5 * len(lines))
@@ -91,7 +91,7 @@ def _ring(axes: Axes, course: Course, point: BreakEven, last: float) -> None:
     spent = course.total(runs)
     ring: dict[str, Any] = {"marker": "o", "markersize": 8, "markerfacecolor": "none", "markeredgewidth": 1.4}
     (mark,) = axes.plot(runs, spent, color=style.INK, zorder=4, **ring)
-    style.said(mark, f"pays {_words(point)}")
+    style.add_tooltip(mark, f"pays {_words(point)}")
     if point.low is not None and point.high is not None:
         ends = [point.low, min(point.high, last)]
         axes.plot(ends, [*spent, *spent], color=style.INK, linewidth=1.2, zorder=4)

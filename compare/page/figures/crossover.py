@@ -83,7 +83,7 @@ def _second(point: Point) -> str:
     if point.interval is None:
         return ""
     side = point.interval.side(SMALLEST_EFFECT)
-    return _WORDS.get(side) or ("" if point.pays_after is None else text.counted(point.pays_after, "run"))
+    return _WORDS.get(side) or ("" if point.pays_after is None else text.count_noun(point.pays_after, "run"))
 
 
 def _border(axes: Axes, leads: dict[tuple[int, int], bool]) -> None:

@@ -62,11 +62,13 @@ def _panel(axes: Axes, places: dict[int, CostPlace], sizes: Sequence[int]) -> No
     for size, place in places.items():
         colour, marker = _SIZES[sizes.index(size)]
         for shapes, dashes in _SHAPES:
-            share = saved(place, runs, shapes)
+            share = time_saved(place, runs, shapes)
             seen = (share >= _LOWEST) & (runs >= shapes)
             (line,) = axes.plot(runs[seen], share[seen], color=colour, linestyle=dashes, linewidth=1.7)
-            style.said(line, f"{size:,} floats an op, {text.counted(shapes, 'shape')}: {_paid(place, shapes)}")
-        axes.plot(runs[-1], saved(place, runs, 1)[-1], color=colour, marker=marker, markersize=6, clip_on=False)
+            style.add_tooltip(
+                line, f"{size:,} floats an op, {text.count_noun(shapes, 'shape')}: {_pay_off_text(place, shapes)}"
+            )
+        axes.plot(runs[-1], time_saved(place, runs, 1)[-1], color=colour, marker=marker, markersize=6, clip_on=False)
     axes.axhline(0, color=style.INK, linewidth=1.2)
     axes.set_xscale("log")
     axes.set_xlim(1, 10 ** (_LONGEST + 0.2))
@@ -79,7 +81,7 @@ def _panel(axes: Axes, places: dict[int, CostPlace], sizes: Sequence[int]) -> No
     axes.annotate("stay dynamic", (0.98, 0.03), xycoords="axes fraction", ha="right", va="bottom", fontsize=8.5)
 
 
-def saved(place: CostPlace, runs: NDArray[np.float64], shapes: int) -> NDArray[np.float64]:
+def time_saved(place: CostPlace, runs: NDArray[np.float64], shapes: int) -> NDArray[np.float64]:
     """The time that static saves, as a share in so many runs, one compilation a shape."""
     static, dynamic = place.static, place.dynamic
     spent = shapes * (static.build + static.head[0] - static.steady) + runs * static.steady
@@ -92,7 +94,7 @@ def _key(sizes: Sequence[int]) -> list[Line2D]:
         for size, (colour, marker) in zip(sizes, _SIZES, strict=False)
     ]
     of_shapes = [
-        Line2D([], [], color=style.FAINT, linestyle=dashes, label=f"{text.counted(shapes, 'shape')} of inputs")
+        Line2D([], [], color=style.FAINT, linestyle=dashes, label=f"{text.count_noun(shapes, 'shape')} of inputs")
         for shapes, dashes in _SHAPES
     ]
     if style.columns(2) == 1:
@@ -108,7 +110,7 @@ def pays(place: CostPlace, shapes: int) -> str:
     return f"{max(1, int(np.ceil(late / gain))):,}" if gain > 0 else _NEVER
 
 
-def _paid(place: CostPlace, shapes: int) -> str:
+def _pay_off_text(place: CostPlace, shapes: int) -> str:
     """`pays after 355 runs`, or `never pays`."""
     after = pays(place, shapes)
     return "never pays" if after == _NEVER else f"pays after {after} runs"
@@ -125,7 +127,7 @@ def _row(place: CostPlace, shapes: int) -> dict[str, str]:
 
 
 def _alt(shown: Sequence[CostPlace]) -> str:
-    parts = (f"{p.at.ops}, {p.at.elements:,} floats: {_paid(p, 1)} for one shape" for p in shown)
+    parts = (f"{p.at.ops}, {p.at.elements:,} floats: {_pay_off_text(p, 1)} for one shape" for p in shown)
     return (
         "The time that static saves as a share of the time of dynamic, against the runs of a step. "
         + "; ".join(parts)

@@ -15,7 +15,7 @@ from compare.page.blocks import Table
 from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
 from compare.records.cells import Ladder, Threads
-from compare.records.record import Cell, Records, grouped, of
+from compare.records.record import Cell, Records, group_by, records_of
 from compare.stats import Interval, geometric_mean
 from compare.words import text
 
@@ -56,13 +56,13 @@ class Waterfall(NamedTuple):
 
 def waterfalls(records: Records) -> list[Waterfall]:
     """One for each cell among the `ladder` records in which the tape was timed, in their order."""
-    groups = grouped(of(records, Ladder), lambda record: record.cell)
-    on_cores = grouped(of(records, Threads), lambda record: record.cell)
-    cells = ((_timed(group), group, on_cores.get(cell, [])) for cell, group in groups.items())
+    groups = group_by(records_of(records, Ladder), lambda record: record.cell)
+    on_cores = group_by(records_of(records, Threads), lambda record: record.cell)
+    cells = ((_timed_rungs(group), group, on_cores.get(cell, [])) for cell, group in groups.items())
     return [_waterfall(timed, group, threads) for timed, group, threads in cells if timed.of(TAPE)]
 
 
-def _timed(group: Sequence[Ladder | Threads]) -> Evidence:
+def _timed_rungs(group: Sequence[Ladder | Threads]) -> Evidence:
     """The rungs of a cell that have times, as the arms of each process."""
     rungs = ({name: row for name, row in r.rungs.items() if row.status == "ok" and row.blocks} for r in group)
     return Evidence(*group[0].cell, tuple(rungs))
@@ -70,7 +70,7 @@ def _timed(group: Sequence[Ladder | Threads]) -> Evidence:
 
 def _waterfall(timed: Evidence, group: Sequence[Ladder], on_cores: Sequence[Threads]) -> Waterfall:
     landings = [_landing(name, timed, group) for name in RUNGS if timed.of(name)]
-    landings += _shared(landings, on_cores)
+    landings += _thread_landings(landings, on_cores)
     together: list[Ladder | Threads] = [*group, *on_cores]
     rows = [(name, row) for record in together for name, row in record.rungs.items()]
     missing = {name: f"{row.status}: {row.reason}" for name, row in rows if row.status != "ok"}
@@ -88,9 +88,9 @@ def _landing(name: str, timed: Evidence, group: Sequence[Ladder]) -> Landing:
     return Landing(name, base, seconds, step, total, peak)
 
 
-def _shared(landings: Sequence[Landing], on_cores: Sequence[Threads]) -> Iterator[Landing]:
+def _thread_landings(landings: Sequence[Landing], on_cores: Sequence[Threads]) -> Iterator[Landing]:
     """The rung of threads below that of native code, where both were timed."""
-    step = _timed(on_cores).ratio(THREADS, NATIVE, steady) if on_cores else None
+    step = _timed_rungs(on_cores).ratio(THREADS, NATIVE, steady) if on_cores else None
     for native in landings:
         if native.rung == NATIVE and step is not None:
             peak = max(record.rungs[THREADS].peak for record in on_cores)
@@ -132,7 +132,7 @@ def _panel(axes: Axes, landings: Sequence[Landing]) -> None:
         base = seconds.get(landing.base or "", 0.0)
         low, high = sorted((base, landing.seconds))
         (bar,) = axes.barh(row, high - low, left=low, height=0.62, color=_colour(landing))
-        style.said(bar, f"{landing.rung}: {text.seconds(landing.seconds)}")
+        style.add_tooltip(bar, f"{landing.rung}: {text.seconds(landing.seconds)}")
         axes.plot([landing.seconds] * 2, [row - 0.4, row + 0.4], color=style.INK, linewidth=1.8)
         axes.text(high + 0.02 * most, row, _words(landing), va="center", fontsize=7.5)
         if landing.base in seconds:

@@ -6,12 +6,12 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from compare.instruments.watch import ARMS
-from compare.instruments.watch.ledger import attributed
+from compare.instruments.watch.ledger import attribute_causes
 from compare.page.blocks import Table
 from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
 from compare.records.cells import Ledger, LedgerArm
-from compare.records.record import of
+from compare.records.record import records_of
 from compare.words import text
 
 _TITLE = "Memory, byte by byte, over one step"
@@ -29,7 +29,7 @@ _MOST = 4
 
 def draw(summary: Summary) -> Drawing:
     """A row of two panels for each cell, on one scale."""
-    lines = of(summary.records, Ledger)
+    lines = records_of(summary.records, Ledger)
     cells = [line for line in lines if any(arm.status == "ok" for arm in line.arms.values())]
     if not cells:
         return Drawing("ledger", _TITLE, "This run kept no ledger.")
@@ -63,7 +63,7 @@ def _area(axes: Axes, row: LedgerArm, scale: float) -> None:
     for name, each in zip(names, heights, strict=True):
         top = [low + height for low, height in zip(bottom, each, strict=True)]
         area = axes.fill_between(range(len(moments)), bottom, top, step="mid", **style.class_patch(name))
-        style.said(area, f"{name}: at most {text.size(max(moment.classes.get(name, 0) for moment in moments))}")
+        style.add_tooltip(area, f"{name}: at most {text.size(max(moment.classes.get(name, 0) for moment in moments))}")
         bottom = top
     axes.axhline(row.counted_peak / scale, color=style.INK, linewidth=0.9, linestyle="--")
     begins = next((i for i, moment in enumerate(moments) if moment.phase == "backward"), None)
@@ -79,7 +79,7 @@ def _peak_mark(axes: Axes, row: LedgerArm, scale: float) -> None:
     peak = row.moments[at]
     (mark,) = axes.plot(at, peak.total / scale, marker="v", color=style.INK, markersize=6, zorder=5)
     classes = ", ".join(f"{name} {text.size(size)}" for name, size in peak.classes.items() if size)
-    style.said(mark, f"{_where(row)}: {text.size(peak.total)}, {classes}")
+    style.add_tooltip(mark, f"{_where(row)}: {text.size(peak.total)}, {classes}")
     right = at > len(row.moments) / 2
     beside: dict[str, Any] = {"textcoords": "offset points", "ha": "right" if right else "left", "va": "bottom"}
     axes.annotate(style.clean(_where(row)), (at, peak.total / scale), (-6 if right else 6, 3), fontsize=8, **beside)
@@ -121,7 +121,7 @@ def _rows(line: Ledger) -> list[tuple[str, ...]]:
         return cells
     first, last = (rows[arm] for arm in ARMS)
     held = first.peak
-    for cause, change in attributed(held, last.counts, last.peak):
+    for cause, change in attribute_causes(held, last.counts, last.peak):
         held += change
         cells.append((*head, f"then {cause}", f"{held:,}", f"{change:+,}"))
     return cells

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 
 from compare.claims.evidence import Evidence, steady
 from compare.page.figures import Drawing, style
-from compare.page.lengths import computed, ordered, table
+from compare.page.lengths import computed_per_element, order_strategies, table
 from compare.page.summary import Summary
 from compare.records.cells import StrategyArm
 from compare.records.record import DYNAMIC
@@ -33,7 +33,7 @@ def draw(summary: Summary) -> Drawing:
     if not tables:
         return Drawing("strategies", _TITLE, "This run did not measure the strategies; a run of the whole suite does.")
     grid = style.grid([cell.name for cell in tables], 2, 2.9, head=0.7, least=6.5)
-    names = ordered(tables)
+    names = order_strategies(tables)
     for cell in tables:
         _panel(grid.axes[cell.name], cell, names)
     words = (
@@ -62,8 +62,8 @@ def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence
     marker = "o" if measured[0].batching == "one by one" else "s"
     axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
     (dot,) = axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
-    style.said(dot, f"{name}: {' '.join(style.ratio_cells(interval))}")
-    style.beside(axes, row, f"{measured[0].compiles} · {computed(measured):.2f}", 4, 7.5)
+    style.add_tooltip(dot, f"{name}: {' '.join(style.ratio_cells(interval))}")
+    style.beside(axes, row, f"{measured[0].compiles} · {computed_per_element(measured):.2f}", 4, 7.5)
 
 
 def _alt(tables: Sequence[Evidence]) -> str:

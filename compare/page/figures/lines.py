@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 from compare.page.blocks import Table
 from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
-from compare.records.cells import LineCost, SourceLines, SourceLinesArm, ranked
-from compare.records.record import of
+from compare.records.cells import LineCost, SourceLines, SourceLinesArm, rank_lines
+from compare.records.record import records_of
 from compare.words import text
 
 _TITLE = "Line by line"
@@ -27,10 +27,10 @@ MOST = 12
 
 def draw(summary: Summary) -> Drawing:
     """The table of every cell whose lines were read."""
-    costs = [row for record in of(summary.records, SourceLines) for row in rows(record)]
+    costs = [row for record in records_of(summary.records, SourceLines) for row in rows(record)]
     if not costs:
         return Drawing("lines", _TITLE, "This run did not read its steps line by line.")
-    shown = of(summary.records, SourceLines)[0]
+    shown = records_of(summary.records, SourceLines)[0]
     table = Table(HEADERS, tuple(costs), "lllrrrrr")
     return Drawing("lines", _TITLE, CAPTION, _alt(shown), _bars(shown), table)
 
@@ -38,7 +38,7 @@ def draw(summary: Summary) -> Drawing:
 def _bars(record: SourceLines) -> Figure | None:
     """A group of bars for each of the dearest lines, a bar for each arm; None where no arm has a line."""
     arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
-    names = ranked(list(arms.values()))[:MOST]
+    names = rank_lines(list(arms.values()))[:MOST]
     if not names:
         return None
     figure = style.figure(1.2 + 0.28 * len(names) * len(arms))
@@ -50,7 +50,7 @@ def _bars(record: SourceLines) -> Figure | None:
             [i + place * height for i in range(len(names))], seconds, height, label=arm, color=style.colour(arm)
         )
         for bar, name, micros in zip(bars, names, seconds, strict=True):
-            style.said(bar, f"{arm}, {name}: {text.seconds(micros / 1e6)}")
+            style.add_tooltip(bar, f"{arm}, {name}: {text.seconds(micros / 1e6)}")
     labels = [style.clean(f"{name}  {record.code.get(name, '')}", 60 if style.columns(2) > 1 else 30) for name in names]
     axes.set_yticks([i + 0.4 - height / 2 for i in range(len(names))], labels)
     axes.invert_yaxis()
@@ -61,14 +61,14 @@ def _bars(record: SourceLines) -> Figure | None:
 
 def _alt(record: SourceLines) -> str:
     parts = [f"{arm} {name} {text.seconds(row.lines[name].seconds)}" for arm, row in record.arms.items()
-             for name in ranked([row])[:MOST]]  # fmt: skip
+             for name in rank_lines([row])[:MOST]]  # fmt: skip
     return f"Time of each line of source. {'; '.join(parts)}."
 
 
 def rows(record: SourceLines) -> Iterator[tuple[str, ...]]:
     """A row for each line and arm, under HEADERS; lines by their longest time in any arm, arms side by side."""
     arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
-    for line in ranked(list(arms.values())):
+    for line in rank_lines(list(arms.values())):
         for arm, row in arms.items():
             if line in row.lines:
                 yield (line, record.code.get(line, ""), arm, *_costs(row, row.lines[line]))

@@ -9,7 +9,7 @@ from compare.page.blocks import Table
 from compare.page.figures import Drawing, style
 from compare.page.summary import Summary, largest
 from compare.records.cells import Memory, MemoryArm
-from compare.records.record import Cell, of
+from compare.records.record import Cell, records_of
 from compare.words import text
 
 _TITLE = "Memory of one step, by class"
@@ -36,7 +36,7 @@ def draw(summary: Summary) -> Drawing:
     shown = {place: held for place, held in summary.memory.items() if sum(held.classes.values())}
     cells = largest(cell for cell, _ in shown)
     table = _table(summary.memory)
-    words = dict.fromkeys(_COUNTED[record.counted] for record in of(summary.records, Memory))
+    words = dict.fromkeys(_COUNTED[record.counted] for record in records_of(summary.records, Memory))
     counted = " ".join(words)
     if not cells:
         said = counted or "No memory of this run can be shown."
@@ -80,7 +80,7 @@ def _stack(axes: Axes, row: int, arm: str, parts: Sequence[tuple[str, int]], sca
     left = 0
     for name, size in parts:
         (bar,) = axes.barh(row, size / scale, left=left / scale, height=0.72, **style.class_patch(name))
-        style.said(bar, f"{arm}, {name}: {text.size(size)}")
+        style.add_tooltip(bar, f"{arm}, {name}: {text.size(size)}")
         left += size
 
 

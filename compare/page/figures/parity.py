@@ -21,7 +21,7 @@ from networkx.algorithms.isomorphism import categorical_edge_match, categorical_
 
 from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
-from compare.records.record import Run, of
+from compare.records.record import Run, records_of
 from graphs.errors import GraphError
 
 Point = tuple[float, float]
@@ -38,11 +38,11 @@ class LayeredLayout:
     depth: int
 
 
-def layered(graph: Any) -> LayeredLayout:
+def layer_graph(graph: Any) -> LayeredLayout:
     """The layout of `graph` (a networkx DiGraph without cycles)."""
     layer = _layers(graph)
     routed, paths = _with_waypoints(graph, layer)
-    rows = _ordered(routed, layer)
+    rows = _order_layers(routed, layer)
     place = {node: (at - (len(row) - 1) / 2, float(y)) for y, row in enumerate(rows) for at, node in enumerate(row)}
     edges = {edge: [place[node] for node in path] for edge, path in paths.items()}
     return LayeredLayout({node: place[node] for node in graph}, edges, max(map(len, rows), default=0), len(rows))
@@ -69,7 +69,7 @@ def _with_waypoints(graph: Any, layer: dict[Hashable, int]) -> tuple[Any, dict[t
     return routed, paths
 
 
-def _ordered(routed: Any, layer: dict[Hashable, int]) -> list[list[Hashable]]:
+def _order_layers(routed: Any, layer: dict[Hashable, int]) -> list[list[Hashable]]:
     rows: defaultdict[int, list[Hashable]] = defaultdict(list)
     for node in nx.topological_sort(routed):
         rows[layer[node]].append(node)
@@ -115,7 +115,7 @@ _HALF_WIDTH, _HALF_HEIGHT, _SPREAD = 0.43, 0.27, 0.2  # of a box, and between th
 
 def draw(summary: Summary) -> Drawing | None:
     """The figure for this installation's engines, whatever was measured; None where that was in no engine of ours."""
-    if any(run.is_own or run.is_of_models for run in of(summary.records, Run)):
+    if any(run.is_own or run.is_of_models for run in records_of(summary.records, Run)):
         return None
     try:
         return drawing(engine_graphs())
@@ -135,10 +135,13 @@ def engine_graphs() -> dict[str, Any]:
     x = np.array([1.0, -1.0, 2.0], dtype=np.float32)
     # a tensor, since Python operators on a bare array are NumPy's own and no engine sees them
     recorded, traced = dynamic.record(branch, dynamic.tensor(x)), static.trace(branch, x)
-    return {"dynamic: recorded while running": _named(recorded), "static: traced ahead": _named(traced)}
+    return {
+        "dynamic: recorded while running": _name_constants(recorded),
+        "static: traced ahead": _name_constants(traced),
+    }
 
 
-def _named(graph: Any) -> Any:
+def _name_constants(graph: Any) -> Any:
     """`graph` in networkx's form, a constant of one element with its value in its name."""
     named = graph.to_networkx()
     for number, node in enumerate(graph.nodes):
@@ -150,7 +153,7 @@ def _named(graph: Any) -> Any:
 
 def drawing(graphs: Mapping[str, Any]) -> Drawing:
     """`graphs` side by side: titles with DiGraphs; `op`, `spec`, `label` on nodes, `positions` on edges."""
-    layouts = {title: layered(graph) for title, graph in graphs.items()}
+    layouts = {title: layer_graph(graph) for title, graph in graphs.items()}
     depth = max(layout.depth for layout in layouts.values())
     grid = style.grid(list(graphs), len(graphs), 0.5 + 0.95 * depth, head=0)
     for title, axes in grid.axes.items():

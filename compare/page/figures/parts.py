@@ -16,7 +16,7 @@ from compare.page.blocks import Table
 from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
 from compare.records.cells import Parts
-from compare.records.record import Cell, Records, grouped, of
+from compare.records.record import Cell, Records, group_by, records_of
 from compare.stats import Interval, geometric_mean, sum_interval
 from compare.words import text
 
@@ -25,7 +25,7 @@ LARGEST_UNEXPLAINED = 0.05
 _FINE = f"sums to the step within {LARGEST_UNEXPLAINED:.0%}"
 
 
-class Parted(NamedTuple):
+class StepParts(NamedTuple):
     """The step of one engine in one cell: its seconds, and each part as a share of them."""
 
     cell: Cell
@@ -55,15 +55,17 @@ def spread(share: Interval) -> str:
     return f"[{share.low:.1%}, {share.high:.1%}]" if share.bounded else "(no interval)"
 
 
-def parted(records: Records) -> list[Parted]:
+def step_parts(records: Records) -> list[StepParts]:
     """Both engines of each cell among the `parts` records, in their order; none of a version with other programs."""
-    groups = grouped((record for record in of(records, Parts) if _has_programs(record)), lambda record: record.cell)
-    return [_parted(cell, engine, group) for cell, group in groups.items() for engine in ENGINES]
+    groups = group_by(
+        (record for record in records_of(records, Parts) if _has_programs(record)), lambda record: record.cell
+    )
+    return [_parts_of_engine(cell, engine, group) for cell, group in groups.items() for engine in ENGINES]
 
 
 def stages(records: Records, cell: Cell) -> dict[str, float]:
     """The median seconds of the stages of compilation in a cell, and what they leave of the whole."""
-    once = [stages for r in of(records, Parts) if r.cell == cell for stages in r.once]
+    once = [stages for r in records_of(records, Parts) if r.cell == cell for stages in r.once]
     seconds = {name: median(o[name] for o in once) for name in ("tracing", "passes", "planning")}
     return {**seconds, UNEXPLAINED: median(o["whole"] for o in once) - sum(seconds.values())}
 
@@ -75,14 +77,14 @@ def _has_programs(record: Parts) -> bool:
     )
 
 
-def _parted(cell: Cell, engine: str, group: Sequence[Parts]) -> Parted:
+def _parts_of_engine(cell: Cell, engine: str, group: Sequence[Parts]) -> StepParts:
     blocks = [record.engines[engine] for record in group]
     steps = [of["step"] for of in blocks]
     shares = {
         part: sum_interval([(weight, [of[name] for of in blocks]) for name, weight in weights.items()], steps)
         for part, weights in ENGINES[engine].items()
     }
-    return Parted(cell, engine, geometric_mean(s for step in steps for s in step), shares)
+    return StepParts(cell, engine, geometric_mean(s for step in steps for s in step), shares)
 
 
 _TITLE = "Time part by part"
@@ -110,7 +112,7 @@ _LOOKS = {
 
 def draw(summary: Summary) -> Drawing:
     """One bar for each engine and cell."""
-    steps = parted(summary.records)
+    steps = step_parts(summary.records)
     if not steps:
         return Drawing("parts", _TITLE, "No step of this run was taken apart.")
     figure = style.figure(1.1 + 0.34 * len(steps))
@@ -128,17 +130,17 @@ def draw(summary: Summary) -> Drawing:
     return Drawing("parts", _TITLE, f"{_CAPTION} {notes}".strip(), _alt(steps), figure, _table(steps, summary.records))
 
 
-def _bar(axes: Axes, row: int, step: Parted) -> None:
+def _bar(axes: Axes, row: int, step: StepParts) -> None:
     right = 0.0
-    for part, share in drawn(step).items():
+    for part, share in positive_shares(step).items():
         fill, hatch = _LOOKS[part]
         (bar,) = axes.barh(row, share, left=right, height=0.7, color=fill, hatch=hatch, edgecolor="white")
-        style.said(bar, f"{step.engine}, {part}: {share:.1%} of {text.seconds(step.seconds)}")
+        style.add_tooltip(bar, f"{step.engine}, {part}: {share:.1%} of {text.seconds(step.seconds)}")
         right += share
     axes.text(right + 0.01, row, text.seconds(step.seconds), va="center", fontsize=8)
 
 
-def drawn(step: Parted) -> dict[str, float]:
+def positive_shares(step: StepParts) -> dict[str, float]:
     """The parts above zero as shares of their sum: that of a step whose parts are all above zero is 1 already."""
     above = {part: share.estimate for part, share in step.shares.items() if share.estimate > 0}
     return {part: share / sum(above.values()) for part, share in above.items()}
@@ -149,7 +151,7 @@ def _patch(part: str) -> Patch:
     return Patch(facecolor=fill, hatch=hatch, edgecolor="white", label=part)
 
 
-def _alt(steps: Sequence[Parted]) -> str:
+def _alt(steps: Sequence[StepParts]) -> str:
     parts = (
         f"{step.cell.workload} {step.engine}: kernels {step.shares['kernel'].estimate:.0%}, "
         f"unexplained {step.shares[UNEXPLAINED].estimate:.0%}"
@@ -158,7 +160,7 @@ def _alt(steps: Sequence[Parted]) -> str:
     return "Shares of a step by part. " + "; ".join(parts) + "."
 
 
-def _table(steps: Sequence[Parted], records: Records) -> Table:
+def _table(steps: Sequence[StepParts], records: Records) -> Table:
     headers = ("workload", "size", "engine", "part", "share of a step", "95% interval", "seconds")
     rows = [
         (*step.cell, step.engine, part, f"{share.estimate:.1%}", spread(share),

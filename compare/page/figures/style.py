@@ -52,7 +52,7 @@ STYLE: dict[Any, Any] = {
     "axes.titlelocation": "left",
     "axes.titlesize": 10,
     "axes.titleweight": "bold",
-    "figure.autolayout": False,  # `rendered` lays a figure out, once
+    "figure.autolayout": False,  # `render` lays a figure out, once
     "figure.constrained_layout.use": False,
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
@@ -104,7 +104,7 @@ def _modes() -> dict[str, int]:
 @cache
 def _modes_of(names: tuple[str, ...]) -> dict[str, int]:
     """The place of each mode among those of its engine, by its name alone and by that of its arm."""
-    adapters = [engines.named(name) for name in names]
+    adapters = [engines.find_engine(name) for name in names]
     named = [pair for engine in adapters for names in ([mode.name for mode in engine.modes], engine.arms)
              for pair in enumerate(names)]  # fmt: skip
     return {name: place for place, name in reversed(named)}
@@ -125,7 +125,7 @@ def marker(arm: str) -> str:
     return _look(arm)[1]
 
 
-def said(artist: Artist, words: str) -> None:
+def add_tooltip(artist: Artist, words: str) -> None:
     """Let a mark of a figure say its value when a reader points at it, in the page and in the file."""
     artist.set_gid(f"{_SAID}{clean(words, 200)}")
 
@@ -137,15 +137,15 @@ def ends(interval: Interval) -> list[float]:
 
 def ordered_arms(arms: Iterable[str]) -> list[str]:
     """The mode that compiles nothing first, then the others as their engine lists them, then other arms by name."""
-    return _ordered(arms, sorted(_modes(), key=_modes().__getitem__))
+    return _order_names(arms, sorted(_modes(), key=_modes().__getitem__))
 
 
 def ordered_classes(names: Iterable[str]) -> list[str]:
     """The classes of memory in the order of every stack: what both engines hold, then what each adds."""
-    return _ordered(names, _CLASSES)
+    return _order_names(names, _CLASSES)
 
 
-def _ordered(names: Iterable[str], order: Iterable[str]) -> list[str]:
+def _order_names(names: Iterable[str], order: Iterable[str]) -> list[str]:
     places = {name: place for place, name in enumerate(order)}
     return sorted(set(names), key=lambda name: (places.get(name, len(places)), name))
 
@@ -240,7 +240,7 @@ def _lay_out(drawing: Figure) -> None:
         drawing.set_layout_engine(None)
 
 
-def rendered(drawing: Figure, kind: str) -> bytes:
+def render(drawing: Figure, kind: str) -> bytes:
     """The bytes of a figure as `png` or `svg`: equal for equal data, with no date and no random id.
 
     Small enough to be kept: nobody sees the 257th colour, nor what `compact` leaves out.
@@ -278,19 +278,19 @@ def compact(svg: str) -> str:
 
     def tag(match: re.Match[str]) -> str:
         bare = _NAME.sub(lambda name: name[0] if name[1] in used else "", _NO_TURN.sub("", match[0]))
-        return _PATH.sub(_path, _PLACE.sub(lambda place: f' {place[1]}="{_rounded(place[2], 1)}"', bare))
+        return _PATH.sub(_path, _PLACE.sub(lambda place: f' {place[1]}="{_round_text(place[2], 1)}"', bare))
 
     return _BETWEEN.sub("><", _TAG.sub(tag, svg))
 
 
 def _path(match: re.Match[str]) -> str:
     digits = 2 if "C" in match[1] else 1
-    rounded = _NUMBER.sub(lambda number: _rounded(number[0], digits), match[1])
+    rounded = _NUMBER.sub(lambda number: _round_text(number[0], digits), match[1])
     short = _AGAIN.sub(r"\1", _LETTER.sub(lambda letter: letter[1], rounded.strip()))
     return f' d="{short}"'
 
 
-def _rounded(number: str, digits: int) -> str:
+def _round_text(number: str, digits: int) -> str:
     return f"{round(float(number), digits):g}" if abs(float(number)) < 1e5 else number
 
 

@@ -14,7 +14,7 @@ from compare.page.blocks import Table
 from compare.page.figures import Drawing, style
 from compare.page.summary import Ratio, Summary, size_order
 from compare.records.cells import Time
-from compare.records.record import Cell, Run, of
+from compare.records.record import Cell, Run, records_of
 from compare.stats import geometric_mean
 from compare.words import text
 
@@ -35,9 +35,9 @@ def draw(summary: Summary) -> Drawing:
 
     The first table of its page has these ratios. A run of the suite has too many cells for samples.
     """
-    if any(run.is_own for run in of(summary.records, Run)):
+    if any(run.is_own for run in records_of(summary.records, Run)):
         return _draw_samples(summary)
-    rows = _sorted(summary.ratios)
+    rows = _sort_ratios(summary.ratios)
     if not rows:
         return Drawing("steady", _TITLE, "No cell holds steady-state times of both dynamic and a static arm.")
     figure = style.figure(1.1 + 0.29 * len(rows))
@@ -51,7 +51,7 @@ def draw(summary: Summary) -> Drawing:
     return Drawing("steady", _TITLE, _CAPTION, _alt(rows), figure, table)
 
 
-def _sorted(ratios: Sequence[Ratio]) -> list[Ratio]:
+def _sort_ratios(ratios: Sequence[Ratio]) -> list[Ratio]:
     best: dict[str, float] = {}
     for ratio in ratios:
         best[ratio.cell.workload] = min(best.get(ratio.cell.workload, math.inf), ratio.interval.estimate)
@@ -70,7 +70,7 @@ def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
     colour, interval = style.colour(ratio.arm), ratio.interval
     axes.plot(style.ends(interval), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
     (dot,) = axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
-    style.said(dot, f"{ratio.cell.title}, {ratio.arm}: {' '.join(style.ratio_cells(interval))}, {ratio.words}")
+    style.add_tooltip(dot, f"{ratio.cell.title}, {ratio.arm}: {' '.join(style.ratio_cells(interval))}, {ratio.words}")
     words = (*style.ratio_cells(interval), ratio.words)[: style.columns(3)]
     for offset, word in zip(_COLUMNS, words, strict=False):
         style.beside(axes, row, word, offset, 8.5)
@@ -180,14 +180,14 @@ def _ticks(axes: Axes, place: int, row: _Samples) -> None:
     axes.plot(across, up, color=style.colour(row.mode), linewidth=0.7, alpha=0.6)
     look: dict[str, Any] = {"marker": style.marker(row.mode), "markersize": 5, "markeredgecolor": "white"}
     (dot,) = axes.plot(row.mean, place, color=style.INK, **look)
-    style.said(dot, _spread(row))
+    style.add_tooltip(dot, _spread(row))
 
 
 def _spread(row: _Samples) -> str:
     low, high = min(row.blocks), max(row.blocks)
     return (
         f"process {row.process}, {row.mode}: {text.seconds(row.mean)} "
-        f"({text.seconds(low)} to {text.seconds(high)} in {text.counted(len(row.blocks), 'block')})"
+        f"({text.seconds(low)} to {text.seconds(high)} in {text.count_noun(len(row.blocks), 'block')})"
     )
 
 

@@ -103,7 +103,7 @@ def healthy(
     return Training(loss, update, params, examples, examples[0], reset)
 
 
-class Seeded(NamedTuple):
+class SeededFault(NamedTuple):
     """A training with its fault, the place of that, and the files that are the user's while it runs."""
 
     training: Training
@@ -154,13 +154,13 @@ class Fault:
         return module.replace(function, function.replace(self.old, self.new)), line + next(marked, 0)
 
     @contextmanager
-    def seeded(self, edited: Edited) -> Iterator[Seeded]:
+    def seeded(self, edited: Edited) -> Iterator[SeededFault]:
         """The training with its fault in an engine, while the source of that is there."""
         source, line = self.edit
         with edited(f"{_CORPUS}.{self.file}", source) as module:
             faulty = next(fault.healthy for fault in module.FAULTS if fault.name == self.name)
             files = [function.__code__.co_filename for function in (sgd, self.healthy.loss, faulty.loss)]
-            yield Seeded(
+            yield SeededFault(
                 faulty._replace(declared=self.healthy.declared),
                 SourceLine(Path(files[-1]).name, line),
                 frozenset(files),

@@ -81,7 +81,7 @@ def source(name: str) -> str:
     return f"{__name__}.{place}{model.function}"
 
 
-def defined(source: str) -> tuple[Any, Any]:
+def holder_of(source: str) -> tuple[Any, Any]:
     """What holds a model's `batches` or `inputs`, a module or a row of a table; and the function that a step calls."""
     module, _, path = source.partition(":")
     *holders, function = path.split(".")

@@ -19,7 +19,7 @@ CLASSES, WORDS = 10, 512
 
 
 @dataclass(frozen=True)
-class Installed:
+class InstalledModel:
     """A model of a package: how it is made of the package, what its loss is, and its calls, which begin with it."""
 
     title: str
@@ -42,7 +42,7 @@ class Installed:
 
 
 @dataclass(frozen=True)
-class Configured:
+class ConfiguredClass:
     """A class of transformers with its configuration of these sizes."""
 
     model: str
@@ -101,17 +101,17 @@ _TEXT = {**_LAYERS, "vocab_size": WORDS, "max_position_embeddings": 128}
 _ENDS = {"bos_token_id": 0, "eos_token_id": 0}
 
 
-def _text(title: str, model: str, config: str, **sizes: Any) -> Installed:
-    made = Configured(model, config, sizes)
-    return Installed(f"{title} (transformers)", "transformers", made, predicted, sentences, "length")
+def _text(title: str, model: str, config: str, **sizes: Any) -> InstalledModel:
+    made = ConfiguredClass(model, config, sizes)
+    return InstalledModel(f"{title} (transformers)", "transformers", made, predicted, sentences, "length")
 
 
-def _vision(name: str, title: str) -> Installed:
-    return Installed(f"{title} (torchvision)", "torchvision", partial(of_torchvision, name), classified, images)
+def _vision(name: str, title: str) -> InstalledModel:
+    return InstalledModel(f"{title} (torchvision)", "torchvision", partial(of_torchvision, name), classified, images)
 
 
-def _timm(name: str, title: str, **options: Any) -> Installed:
-    return Installed(f"{title} (timm)", "timm", partial(of_timm, name, options), classified, images)
+def _timm(name: str, title: str, **options: Any) -> InstalledModel:
+    return InstalledModel(f"{title} (timm)", "timm", partial(of_timm, name, options), classified, images)
 
 
 TABLE = SimpleNamespace(
@@ -134,9 +134,9 @@ TABLE = SimpleNamespace(
         "T5", "T5ForConditionalGeneration", "T5Config",
         vocab_size=WORDS, d_model=128, d_kv=32, d_ff=256, num_layers=2, num_heads=4, decoder_start_token_id=0,
     ),
-    transformers_vit=Installed(
+    transformers_vit=InstalledModel(
         "ViT (transformers)", "transformers",
-        Configured(
+        ConfiguredClass(
             "ViTForImageClassification", "ViTConfig",
             {**_LAYERS, "image_size": 32, "patch_size": 4, "num_labels": CLASSES},
         ),

@@ -64,10 +64,10 @@ class Program:
         for seed in count():
             random = np.random.default_rng(seed)
             leaves, structure = tree.flatten(self.inputs[seed % len(self.inputs)])
-            yield tree.unflatten(structure, [_scaled(leaf, random) for leaf in leaves])
+            yield tree.unflatten(structure, [_scale_leaf(leaf, random) for leaf in leaves])
 
 
-def _scaled(leaf: Any, random: np.random.Generator) -> Any:
+def _scale_leaf(leaf: Any, random: np.random.Generator) -> Any:
     if not isinstance(leaf, np.ndarray) or leaf.dtype.kind != "f":
         return leaf
     return leaf * random.uniform(0.96, 1.04, leaf.shape if leaf.ndim < 2 else ())

@@ -6,9 +6,9 @@ from typing import Any
 
 from dynamic.inplace import as_it_was
 from dynamic.nn import draws
-from dynamic.nn.functional.common import Array, check_dtypes, replaced
+from dynamic.nn.functional.common import Array, check_dtypes, write_result
 from graphs import ops
-from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
+from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch.promotion import of_floats
 from graphs.frontends.torch.words import axis_and_size, unless_empty, with_axis
 from graphs.ops.shapes import dtype_of, shape_of
@@ -26,7 +26,7 @@ def relu(input: Array, inplace: bool = False) -> Array:
     """x where it is positive, else 0."""
     if dtype_of(input).kind == "b":
         raise DTypeError("takes numbers, not bools; convert with .int()")
-    return replaced(input, ops.relu(input)) if inplace else ops.relu(input)
+    return write_result(input, ops.relu(input)) if inplace else ops.relu(input)
 
 
 def relu_(input: Array) -> Array:
@@ -34,7 +34,7 @@ def relu_(input: Array) -> Array:
     return relu(input, inplace=True)
 
 
-def _between(input: Array, low: float, high: float) -> Array:
+def _clamp_open(input: Array, low: float, high: float) -> Array:
     """x limited to a range, with the gradient 0 at and beyond the limits."""
     return ops.where(ops.less_equal(input, low), low, ops.where(ops.greater_equal(input, high), high, input))
 
@@ -44,7 +44,7 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace:
     """x limited to a range."""
     if min_val > max_val:
         raise OptionError(f"there is no range from {min_val} to {max_val}; swap the two")
-    return replaced(input, _between(input, min_val, max_val), inplace)
+    return write_result(input, _clamp_open(input, min_val, max_val), inplace)
 
 
 @of_floats
@@ -55,24 +55,24 @@ def relu6(input: Array, inplace: bool = False) -> Array:
 
 def elu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
     """x where it is positive, else alpha * (exp(x) - 1)."""
-    return replaced(input, ops.elu(input, alpha), inplace)
+    return write_result(input, ops.elu(input, alpha), inplace)
 
 
 def celu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
     """x where it is positive, else alpha * (exp(x / alpha) - 1). Raises GraphError unless alpha is above 0."""
     if not alpha > 0:
-        raise GraphError(located(f"celu: alpha is above 0, not {alpha}; use elu"))
-    return replaced(input, ops.multiply(ops.elu(ops.divide(input, alpha)), alpha), inplace)
+        raise GraphError(locate(f"celu: alpha is above 0, not {alpha}; use elu"))
+    return write_result(input, ops.multiply(ops.elu(ops.divide(input, alpha)), alpha), inplace)
 
 
 def selu(input: Array, inplace: bool = False) -> Array:
     """elu with the scales that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
-    return replaced(input, ops.multiply(ops.elu(input, _SELU_ALPHA), _SELU_SCALE), inplace)
+    return write_result(input, ops.multiply(ops.elu(input, _SELU_ALPHA), _SELU_SCALE), inplace)
 
 
 def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False) -> Array:
     """x where it is positive, else `negative_slope` * x."""
-    return replaced(input, ops.leaky_relu(input, negative_slope), inplace)
+    return write_result(input, ops.leaky_relu(input, negative_slope), inplace)
 
 
 def prelu(input: Array, weight: Array) -> Array:
@@ -98,32 +98,32 @@ def rrelu(
         return leaky_relu(input, (lower + upper) / 2, inplace)
     drawn = ops.uniform(draws.key_for(input), shape_of(input), dtype_of(input))
     slope = ops.add(ops.multiply(drawn, upper - lower), lower)
-    return replaced(input, ops.where(ops.greater(input, 0), input, ops.multiply(slope, input)), inplace)
+    return write_result(input, ops.where(ops.greater(input, 0), input, ops.multiply(slope, input)), inplace)
 
 
 def gelu(input: Array, approximate: str = "none") -> Array:
     """x times the normal distribution function of x, or its approximation by "tanh"."""
     if approximate not in ("none", "tanh"):
-        raise GraphError(located(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}"))
+        raise GraphError(locate(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}"))
     return ops.gelu(input, approximate=approximate == "tanh")
 
 
 def silu(input: Array, inplace: bool = False) -> Array:
     """x * sigmoid(x)."""
     x = as_it_was(input) if inplace else input
-    return replaced(input, ops.silu(x), inplace)
+    return write_result(input, ops.silu(x), inplace)
 
 
 def mish(input: Array, inplace: bool = False) -> Array:
     """x * tanh(softplus(x)) (Misra, 2019)."""
     x = as_it_was(input) if inplace else input
-    return replaced(input, ops.multiply(x, ops.tanh(ops.softplus(x))), inplace)
+    return write_result(input, ops.multiply(x, ops.tanh(ops.softplus(x))), inplace)
 
 
 def hardsigmoid(input: Array, inplace: bool = False) -> Array:
     """x / 6 + 1 / 2 limited to the range from 0 to 1; gradient 0 at the limits, and at NaN."""
     rising = ops.divide(ops.clip(ops.add(input, 3), 0, 6), 6)
-    return replaced(input, ops.where(ops.less(ops.abs(input), 3), rising, ops.stop_gradient(rising)), inplace)
+    return write_result(input, ops.where(ops.less(ops.abs(input), 3), rising, ops.stop_gradient(rising)), inplace)
 
 
 def hardswish(input: Array, inplace: bool = False) -> Array:
@@ -131,7 +131,7 @@ def hardswish(input: Array, inplace: bool = False) -> Array:
     low, is_between = ops.less_equal(input, -3), ops.less(ops.abs(input), 3)
     between = ops.where(is_between, input, 0)  # no infinity, whose gradient would be NaN
     inner = ops.divide(ops.multiply(between, ops.add(between, 3)), 6)
-    return replaced(input, ops.where(low, ops.multiply(input, 0), ops.where(is_between, inner, input)), inplace)
+    return write_result(input, ops.where(low, ops.multiply(input, 0), ops.where(is_between, inner, input)), inplace)
 
 
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
@@ -174,7 +174,7 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
 @of_floats
 def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
     """x where it exceeds the threshold, else `value`; NaN stays."""
-    return replaced(input, ops.where(ops.less_equal(input, threshold), value, input), inplace)
+    return write_result(input, ops.where(ops.less_equal(input, threshold), value, input), inplace)
 
 
 def sigmoid(input: Array) -> Array:
@@ -192,7 +192,7 @@ def _dim(x: Array, dim: int | None) -> int:
     return dim if dim is not None else 0 if len(shape_of(x)) in (0, 1, 3) else 1
 
 
-def _typed(x: Array, dtype: Any) -> Array:
+def _check_float(x: Array, dtype: Any) -> Array:
     x = x if dtype is None else ops.astype(x, dtype)
     if dtype_of(x).kind != "f":
         raise DTypeError(f"takes floats, not {dtype_of(x)}; convert with .float(), or give dtype=")
@@ -201,7 +201,7 @@ def _typed(x: Array, dtype: Any) -> Array:
 
 def softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
     """exp(x) / sum(exp(x)) along an axis."""
-    return with_axis(unless_empty(ops.softmax), _typed(input, dtype), _dim(input, dim))
+    return with_axis(unless_empty(ops.softmax), _check_float(input, dtype), _dim(input, dim))
 
 
 def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
@@ -211,7 +211,7 @@ def softmin(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: A
 
 def log_softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Array:
     """The logarithm of softmax."""
-    return with_axis(unless_empty(ops.log_softmax), _typed(input, dtype), _dim(input, dim))
+    return with_axis(unless_empty(ops.log_softmax), _check_float(input, dtype), _dim(input, dim))
 
 
 def glu(input: Array, dim: int = -1) -> Array:
@@ -220,7 +220,7 @@ def glu(input: Array, dim: int = -1) -> Array:
     half = size // 2
     first, second = (ops.take(input, ops.arange(i * half, i * half + half), axis=dim) for i in (0, 1))
     if shape_of(input)[dim] % 2:
-        raise GraphError(located(f"glu: the size {shape_of(input)[dim]} is odd; halves need an even one"))
+        raise GraphError(locate(f"glu: the size {shape_of(input)[dim]} is odd; halves need an even one"))
     return ops.multiply(first, ops.sigmoid(second))
 
 

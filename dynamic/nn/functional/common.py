@@ -10,7 +10,7 @@ import numpy as np
 
 from dynamic.tensor import Tensor
 from graphs import ops
-from graphs.errors import DTypeError, GraphError, OptionError, OutOfRangeError, located
+from graphs.errors import DTypeError, GraphError, OptionError, OutOfRangeError, locate
 from graphs.ops.shapes import dtype_of, is_half
 from graphs.promotion import mixing
 
@@ -18,12 +18,12 @@ Array = Any
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def replaced(x: Array, result: Array, inplace: bool = True) -> Array:
+def write_result(x: Array, result: Array, inplace: bool = True) -> Array:
     """The result, written over x where that is asked for. Raises GraphError for an array, InplaceError."""
     if not inplace:
         return result
     if isinstance(x, np.ndarray):
-        raise GraphError(located("inplace=True: only a tensor is changed in place; leave it out"))
+        raise GraphError(locate("inplace=True: only a tensor is changed in place; leave it out"))
     return x._assign(result)
 
 
@@ -31,7 +31,7 @@ def refuse(name: str, remedy: str, **options: Any) -> None:
     """Raise GraphError for the first option that is not at the value that is supported, a pair (given, supported)."""
     for option, (value, supported) in options.items():
         if value is not supported and value != supported:
-            raise GraphError(located(f"{name}: {option}={value!r} is not supported; {remedy}"))
+            raise GraphError(locate(f"{name}: {option}={value!r} is not supported; {remedy}"))
 
 
 def check_dtypes(x: Array, *others: Array | None) -> None:
@@ -47,13 +47,13 @@ def in_single(function: F) -> F:
     """A function that computes float16 in float32, whose squares and sums may be more than float16 has."""
 
     @functools.wraps(function)
-    def called(input: Array, *args: Any, **options: Any) -> Any:
+    def wrapper(input: Array, *args: Any, **options: Any) -> Any:
         if not is_half(dtype_of(input)):
             return function(input, *args, **options)
         wider = {word: _wider(value) for word, value in options.items()}
         return ops.astype(function(_wider(input), *map(_wider, args), **wider), np.float16)
 
-    return called  # type: ignore[return-value]
+    return wrapper  # type: ignore[return-value]
 
 
 def _wider(value: Any) -> Any:
@@ -87,7 +87,7 @@ def check_indices(name: str, indices: Array, size: Any, besides: int | None = No
         rest = array[array != besides]
         low, high = (int(rest.min()), int(rest.max())) if rest.size else (0, 0)
     if low < 0 or high >= size:
-        raise OutOfRangeError(located(f"{name}: index {low if low < 0 else high} is not from 0 to {size - 1}"))
+        raise OutOfRangeError(locate(f"{name}: index {low if low < 0 else high} is not from 0 to {size - 1}"))
     return False
 
 

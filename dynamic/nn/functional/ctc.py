@@ -8,8 +8,8 @@ import numpy as np
 
 from dynamic.nn.functional.common import Array, check_indices, concrete
 from graphs import dims, ops
-from graphs.errors import OptionError, OutOfRangeError, ShapeError, located
-from graphs.ops.losses import reduced
+from graphs.errors import OptionError, OutOfRangeError, ShapeError, locate
+from graphs.ops.losses import reduce_losses
 from graphs.ops.shapes import dtype_of, shape_of
 
 __all__ = ["ctc_loss"]
@@ -37,10 +37,10 @@ def ctc_loss(
         frames, labels = ops.expand_dims(log_probs, 1), ops.reshape(targets, (1, -1))
         apart = "mean" if reduction == "mean" else "none"
         losses = ctc_loss(frames, labels, taken, wanted, blank, apart, zero_infinity)
-        return losses if reduction == "mean" else reduced(ops.squeeze(losses, 0), reduction)
+        return losses if reduction == "mean" else reduce_losses(ops.squeeze(losses, 0), reduction)
     steps, batch, classes = shape_of(log_probs)
     if not 0 <= blank < classes:
-        raise OptionError(located(f"ctc_loss: blank is one of {classes} classes, not {blank}; choose another"))
+        raise OptionError(locate(f"ctc_loss: blank is one of {classes} classes, not {blank}; choose another"))
     taken, wanted = (_lengths(lengths, batch) for lengths in (input_lengths, target_lengths))
     _check_most("input_lengths", taken, steps)
     labels = _labels(targets, wanted, blank)
@@ -49,13 +49,13 @@ def ctc_loss(
     losses = _with_pytorchs_gradient(losses, used, zero_infinity)
     if reduction == "mean":
         return ops.mean(ops.divide(losses, ops.astype(ops.maximum(wanted, 1), dtype_of(losses))))
-    return reduced(losses, reduction)
+    return reduce_losses(losses, reduction)
 
 
 def _lengths(sizes: Any, batch: Any) -> Array:
     lengths = ops.astype(ops.asarray(sizes), np.int64)
     if len(shape_of(lengths)) != 1 or not dims.same(shape_of(lengths)[0], batch):
-        raise ShapeError(located(f"ctc_loss: lengths of shape {shape_of(lengths)} for {batch} examples; give one each"))
+        raise ShapeError(locate(f"ctc_loss: lengths of shape {shape_of(lengths)} for {batch} examples; give one each"))
     return lengths
 
 
@@ -67,7 +67,7 @@ def _check_most(name: str, lengths: Array, most: Any) -> None:
         and isinstance(most, int)
         and not 0 <= numbers.min() <= numbers.max() <= most
     ):
-        raise OutOfRangeError(located(f"ctc_loss: {name} are from 0 to {most}, not {numbers.tolist()}"))
+        raise OutOfRangeError(locate(f"ctc_loss: {name} are from 0 to {most}, not {numbers.tolist()}"))
 
 
 def _labels(targets: Array, lengths: Array, blank: int) -> Array:
@@ -76,7 +76,7 @@ def _labels(targets: Array, lengths: Array, blank: int) -> Array:
         total, counts = shape_of(targets)[0], concrete(lengths)
         longest = total if counts is None else int(counts.max(initial=0))
         if counts is not None and isinstance(total, int) and counts.sum() != total:
-            raise ShapeError(located(f"ctc_loss: {total} labels for target_lengths that add up to {counts.sum()}"))
+            raise ShapeError(locate(f"ctc_loss: {total} labels for target_lengths that add up to {counts.sum()}"))
         first = ops.subtract(ops.cumulative_sum(lengths), lengths)
         places = ops.add(ops.expand_dims(first, 1), ops.arange(longest))
         targets = ops.take(ops.concat([targets, ops.asarray([blank], dtype=dtype_of(targets))]),

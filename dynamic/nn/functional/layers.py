@@ -14,11 +14,11 @@ import numpy as np
 
 from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
-from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, in_single, refuse, replaced
+from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, in_single, refuse, write_result
 from dynamic.random import DrawnNumbers, default_generator
 from dynamic.tensor import Tensor
 from graphs import ops
-from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, located
+from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch.promotion import of_floats
 from graphs.ops import neural
 from graphs.ops.neural import by_rows
@@ -69,7 +69,7 @@ def scaled_dot_product_attention(
     refuse("scaled_dot_product_attention", "repeat the heads of key and value", enable_gqa=(enable_gqa, False))
     if is_causal:
         if attn_mask is not None:
-            raise GraphError(located("scaled_dot_product_attention: is_causal and attn_mask; give one of them"))
+            raise GraphError(locate("scaled_dot_product_attention: is_causal and attn_mask; give one of them"))
         rows, columns = (ops.arange(shape_of(x)[-2]) for x in (query, key))
         attn_mask = ops.less_equal(columns, ops.expand_dims(rows, -1))
     if scale is not None:
@@ -91,66 +91,66 @@ _LOWEST = 1.6732632423543772848170429916717 * 1.0507009873554804934193349852946 
 @of_floats
 def dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """Each element 0 with probability p, else divided by 1 - p, in training."""
-    return _dropped("dropout", input, p, training, inplace, ())
+    return _drop("dropout", input, p, training, inplace, ())
 
 
 @of_floats
 def dropout1d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """dropout of whole channels of f[N, C, L] or f[C, L]."""
-    return _dropped("dropout1d", input, p, training, inplace, (-1,))
+    return _drop("dropout1d", input, p, training, inplace, (-1,))
 
 
 @of_floats
 def dropout2d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """dropout of whole channels of f[N, C, H, W], or of f[N, C, L]."""
-    return _dropped("dropout2d", input, p, training, inplace, tuple(range(2 - len(shape_of(input)), 0)))
+    return _drop("dropout2d", input, p, training, inplace, tuple(range(2 - len(shape_of(input)), 0)))
 
 
 @of_floats
 def dropout3d(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
     """dropout of whole channels of f[N, C, D, H, W] or f[C, D, H, W]."""
-    return _dropped("dropout3d", input, p, training, inplace, (-3, -2, -1))
+    return _drop("dropout3d", input, p, training, inplace, (-3, -2, -1))
 
 
 def alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Array:
     """dropout to the least value of selu, scaled and shifted so that mean 0 and variance 1 stay (Klambauer, 2017)."""
-    return _saturated("alpha_dropout", input, p, training, inplace, ())
+    return _alpha_drop("alpha_dropout", input, p, training, inplace, ())
 
 
 def feature_alpha_dropout(input: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Array:
     """alpha_dropout of whole channels of f[N, C, ...]. Raises ShapeError for fewer axes."""
     axes = len(shape_of(input))
     if training and axes < 2:
-        raise ShapeError(located(f"feature_alpha_dropout: takes f[N, C, ...], not shape {shape_of(input)}; add axes"))
-    return _saturated("feature_alpha_dropout", input, p, training, inplace, tuple(range(2 - axes, 0)))
+        raise ShapeError(locate(f"feature_alpha_dropout: takes f[N, C, ...], not shape {shape_of(input)}; add axes"))
+    return _alpha_drop("feature_alpha_dropout", input, p, training, inplace, tuple(range(2 - axes, 0)))
 
 
-def _dropped(name: str, x: Array, p: float, training: bool, inplace: bool, together: tuple[int, ...]) -> Array:
+def _drop(name: str, x: Array, p: float, training: bool, inplace: bool, together: tuple[int, ...]) -> Array:
     _check(name, p)
     if not training or p == 0:
         return x
     if p == 1:
-        return replaced(x, ops.multiply(x, 0), inplace)
-    return replaced(x, ops.where(_kept(x, p, together), ops.multiply(x, 1 / (1 - p)), 0), inplace)
+        return write_result(x, ops.multiply(x, 0), inplace)
+    return write_result(x, ops.where(_keep_mask(x, p, together), ops.multiply(x, 1 / (1 - p)), 0), inplace)
 
 
-def _saturated(name: str, x: Array, p: float, training: bool, inplace: bool, together: tuple[int, ...]) -> Array:
+def _alpha_drop(name: str, x: Array, p: float, training: bool, inplace: bool, together: tuple[int, ...]) -> Array:
     _check(name, p)
     if not training or p == 0:
         return x
     if p == 1:
-        return replaced(x, ops.multiply(x, 0) if dtype_of(x).kind == "f" else ops.zeros_like(x), inplace)
+        return write_result(x, ops.multiply(x, 0) if dtype_of(x).kind == "f" else ops.zeros_like(x), inplace)
     scale = 1 / math.sqrt((1 - p) * (1 + p * _LOWEST**2))
     low, shift = -_LOWEST * scale, _LOWEST * scale * p
-    return replaced(x, ops.add(ops.where(_kept(x, p, together), ops.multiply(x, scale), low), shift), inplace)
+    return write_result(x, ops.add(ops.where(_keep_mask(x, p, together), ops.multiply(x, scale), low), shift), inplace)
 
 
 def _check(name: str, p: float) -> None:
     if not 0 <= p <= 1:
-        raise OptionError(located(f"{name}: p is a probability, not {p}; choose one from 0 to 1"))
+        raise OptionError(locate(f"{name}: p is a probability, not {p}; choose one from 0 to 1"))
 
 
-def _kept(x: Array, p: float, together: tuple[int, ...]) -> Array:
+def _keep_mask(x: Array, p: float, together: tuple[int, ...]) -> Array:
     """Which elements stay; along the axes `together` all do or none."""
     shape = tuple(1 if i - len(shape_of(x)) in together else size for i, size in enumerate(shape_of(x)))
     if isinstance(numbers := default_generator.numpy, DrawnNumbers):
@@ -197,7 +197,7 @@ def _shorten(name: str, table: Array, indices: Array, max_norm: float, norm_type
     """Bring the rows at the indices to a norm of at most `max_norm`, in place and without a gradient."""
     places = concrete(indices)
     if not issubclass(type(table), Tensor) or places is None:
-        raise GraphError(located(f"{name}: max_norm changes the table, which a trace cannot; divide the rows before"))
+        raise GraphError(locate(f"{name}: max_norm changes the table, which a trace cannot; divide the rows before"))
     with no_grad():
         looked_up = np.unique(places)
         rows = ops.take(table, looked_up, axis=0)
@@ -227,7 +227,7 @@ def embedding_bag(
     """
     refuse("embedding_bag", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
     if mode not in ("sum", "mean", "max"):
-        raise OptionError(located(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}; choose one"))
+        raise OptionError(locate(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}; choose one"))
     rows = _rows(input, weight)
     check_indices("embedding_bag", input, rows)
     if max_norm is not None:
@@ -239,10 +239,10 @@ def embedding_bag(
     if per_sample_weights is not None:
         if mode != "sum" or tuple(shape_of(per_sample_weights)) != tuple(shape_of(input)):
             raise OptionError(
-                located("embedding_bag: per_sample_weights go with mode='sum', one for each index; leave them out")
+                locate("embedding_bag: per_sample_weights go with mode='sum', one for each index; leave them out")
             )
         vectors = ops.multiply(vectors, ops.reshape(per_sample_weights, (-1, 1)))
-    return _joined(vectors, bags, count, mode)[:count]
+    return _join_bags(vectors, bags, count, mode)[:count]
 
 
 def _bags(input: Array, offsets: Array | None, include_last: bool) -> tuple[Array, Array, Any]:
@@ -252,7 +252,7 @@ def _bags(input: Array, offsets: Array | None, include_last: bool) -> tuple[Arra
         bags = ops.add(ops.expand_dims(ops.arange(shape[0]), 1), ops.zeros((1, shape[1]), dtype=np.int64))
         return ops.reshape(input, (-1,)), ops.reshape(bags, (-1,)), shape[0]
     if len(shape) != 1 or offsets is None or len(shape_of(offsets)) != 1:
-        raise ShapeError(located("embedding_bag: takes i[B, L] without offsets, or i[n] with offsets of one axis"))
+        raise ShapeError(locate("embedding_bag: takes i[B, L] without offsets, or i[n] with offsets of one axis"))
     _check_offsets(concrete(offsets), shape[0], include_last)
     bags = ops.subtract(ops.searchsorted(offsets, ops.arange(shape[0], dtype=dtype_of(offsets)), side="right"), 1)
     return input, bags, shape_of(offsets)[0] - (1 if include_last else 0)
@@ -263,12 +263,12 @@ def _check_offsets(starts: np.ndarray[Any, Any] | None, count: Any, include_last
         return
     if starts[0] != 0 or starts[-1] > count or np.any(np.diff(starts) < 0):
         rule = f"offsets are 0 and then no less than the one before, up to {count}"
-        raise OptionError(located(f"embedding_bag: {rule}, not {starts.tolist()}; sort them"))
+        raise OptionError(locate(f"embedding_bag: {rule}, not {starts.tolist()}; sort them"))
     if include_last and starts[-1] != count:
-        raise OptionError(located(f"embedding_bag: the last of the offsets is the number of indices, {count}; add it"))
+        raise OptionError(locate(f"embedding_bag: the last of the offsets is the number of indices, {count}; add it"))
 
 
-def _joined(rows: Array, bags: Array, count: Any, mode: str) -> Array:
+def _join_bags(rows: Array, bags: Array, count: Any, mode: str) -> Array:
     """The rows of each bag joined, and after them those that belong to none."""
     shape = (count + 1, shape_of(rows)[1])
     if mode == "max":
@@ -286,7 +286,7 @@ def one_hot(tensor: Array, num_classes: int = -1) -> Array:
     if num_classes == -1:
         array = concrete(tensor)
         if array is None:
-            raise GraphError(located("one_hot: the number of classes depends on values here; give num_classes"))
+            raise GraphError(locate("one_hot: the number of classes depends on values here; give num_classes"))
         if not array.size:
             raise ShapeError("no index tells the number of classes; give num_classes")
         num_classes = int(array.max()) + 1

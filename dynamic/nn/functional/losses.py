@@ -21,11 +21,11 @@ from dynamic.nn.functional.common import (
     refuse,
 )
 from graphs import ops
-from graphs.errors import GraphError, OptionError, ShapeError, located
+from graphs.errors import GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch import functions as torch
 from graphs.frontends.torch.products import cosine_similarity
 from graphs.frontends.torch.promotion import of_floats
-from graphs.ops.losses import reduced
+from graphs.ops.losses import reduce_losses
 from graphs.ops.shapes import dtype_of, shape_of
 
 __all__ = [
@@ -132,7 +132,7 @@ def cross_entropy(
     """-log softmax(input)[target], the classes along axis 1; the target may hold probabilities too."""
     check_dtypes(input, weight)
     axis = _classes(input)
-    ignored = _ignored("cross_entropy", input, target, ignore_index, axis)
+    ignored = _ignored_label("cross_entropy", input, target, ignore_index, axis)
     axis = -1 if axis == len(shape_of(input)) - 1 else axis
     return ops.cross_entropy(
         input,
@@ -145,7 +145,7 @@ def cross_entropy(
     )
 
 
-def _ignored(name: str, x: Array, labels: Array, ignore_index: int, axis: int) -> int | None:
+def _ignored_label(name: str, x: Array, labels: Array, ignore_index: int, axis: int) -> int | None:
     """The label that costs nothing; None where no label does, or there are no labels but probabilities."""
     if dtype_of(labels).kind == "f":
         if ignore_index >= 0:
@@ -166,7 +166,7 @@ def nll_loss(
     """Minus the log probabilities at their labels, the classes along axis 1."""
     check_dtypes(input, weight)
     axis = _classes(input)
-    ignored = _ignored("nll_loss", input, target, ignore_index, axis)
+    ignored = _ignored_label("nll_loss", input, target, ignore_index, axis)
     return ops.nll_loss(
         input, target, weight, ignore_index=ignored, reduction=reduction_of(reduction, size_average, reduce), axis=axis
     )
@@ -206,7 +206,7 @@ def binary_cross_entropy_with_logits(
 def _check_same(name: str, x: Array, target: Array) -> None:
     if tuple(shape_of(x)) != tuple(shape_of(target)):
         raise GraphError(
-            located(f"{name}: a target of shape {shape_of(target)} for an input of {shape_of(x)}; reshape one")
+            locate(f"{name}: a target of shape {shape_of(target)} for an input of {shape_of(x)}; reshape one")
         )
 
 
@@ -244,7 +244,7 @@ def poisson_nll_loss(
         half = torch.mul(torch.log(torch.mul(safe, 2 * math.pi)), 0.5)
         stirling = torch.add(torch.sub(torch.mul(safe, torch.log(safe)), safe), half)
         losses = torch.add(losses, ops.where(ops.less_equal(target, 1), 0, stirling))
-    return reduced(losses, reduction_of(reduction, size_average, reduce))
+    return reduce_losses(losses, reduction_of(reduction, size_average, reduce))
 
 
 @of_floats
@@ -260,7 +260,7 @@ def gaussian_nll_loss(
         var = ops.expand_dims(var, -1)
     bounded = ops.add(var, ops.stop_gradient(ops.subtract(ops.maximum(var, eps), var)))
     losses = ops.multiply(ops.add(ops.log(bounded), ops.divide(ops.square(ops.subtract(input, target)), bounded)), 0.5)
-    return reduced(ops.add(losses, 0.5 * math.log(2 * math.pi)) if full else losses, reduction)
+    return reduce_losses(ops.add(losses, 0.5 * math.log(2 * math.pi)) if full else losses, reduction)
 
 
 def margin_ranking_loss(
@@ -277,7 +277,7 @@ def margin_ranking_loss(
         raise ShapeError("inputs and target have as many axes; use unsqueeze")
     lead = torch.mul(ops.negative(target), torch.sub(input1, input2))
     losses = torch.clamp_min(torch.add(lead, float(margin)), 0)
-    return reduced(losses, reduction_of(reduction, size_average, reduce))
+    return reduce_losses(losses, reduction_of(reduction, size_average, reduce))
 
 
 def hinge_embedding_loss(
@@ -291,7 +291,7 @@ def hinge_embedding_loss(
     """input where the target is 1, max(0, margin - input) where it is -1."""
     far = ops.where(ops.not_equal(target, 1), torch.clamp_min(torch.rsub(input, float(margin)), 0), 0)
     near = ops.where(ops.not_equal(target, -1), input, 0)
-    return reduced(torch.add(far, near), reduction_of(reduction, size_average, reduce))
+    return reduce_losses(torch.add(far, near), reduction_of(reduction, size_average, reduce))
 
 
 @of_floats
@@ -299,7 +299,9 @@ def soft_margin_loss(
     input: Array, target: Array, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Array:
     """log(1 + exp(-target * input))."""
-    return reduced(ops.softplus(torch.mul(ops.negative(target), input)), reduction_of(reduction, size_average, reduce))
+    return reduce_losses(
+        ops.softplus(torch.mul(ops.negative(target), input)), reduction_of(reduction, size_average, reduce)
+    )
 
 
 def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Array:
@@ -325,7 +327,7 @@ def cosine_embedding_loss(
     cosine = torch.div(product, torch.sqrt(torch.mul(*squares)))
     near = ops.where(ops.equal(target, 1), ops.subtract(1, cosine), 0)
     far = ops.where(ops.equal(target, -1), torch.clamp_min(ops.subtract(cosine, margin), 0), 0)
-    return reduced(ops.add(near, far), reduction_of(reduction, size_average, reduce))
+    return reduce_losses(ops.add(near, far), reduction_of(reduction, size_average, reduce))
 
 
 def triplet_margin_loss(
@@ -348,7 +350,7 @@ def triplet_margin_loss(
         far = ops.minimum(far, pairwise_distance(positive, negative, p, eps))
     near = pairwise_distance(anchor, positive, p, eps)
     losses = torch.clamp_min(ops.add(ops.subtract(near, far), margin), 0)
-    return reduced(losses, reduction_of(reduction, size_average, reduce))
+    return reduce_losses(losses, reduction_of(reduction, size_average, reduce))
 
 
 def multi_margin_loss(
@@ -366,7 +368,7 @@ def multi_margin_loss(
     f[N, C] or f[C], and i[N] or i[]. Raises OptionError unless p is 1 or 2.
     """
     if p not in (1, 2):
-        raise OptionError(located(f"multi_margin_loss: p is 1 or 2, not {p}; choose one"))
+        raise OptionError(locate(f"multi_margin_loss: p is 1 or 2, not {p}; choose one"))
     if len(shape_of(input)) < 2:
         input = ops.reshape(input, (1, -1) if shape_of(target) else (-1,))
     classes = shape_of(input)[-1]
@@ -377,7 +379,7 @@ def multi_margin_loss(
     costs = ops.where(ops.equal(ops.arange(classes), places), 0, ops.square(costs) if p == 2 else costs)
     if weight is not None:
         costs = ops.multiply(costs, ops.take(weight, places))
-    return reduced(ops.mean(costs, axis=-1), reduction_of(reduction, size_average, reduce))
+    return reduce_losses(ops.mean(costs, axis=-1), reduction_of(reduction, size_average, reduce))
 
 
 def multilabel_margin_loss(
@@ -389,7 +391,7 @@ def multilabel_margin_loss(
     """
     if tuple(shape_of(input)) != tuple(shape_of(target)):
         shapes = f"{shape_of(target)} for an input of {shape_of(input)}"
-        raise GraphError(located(f"multilabel_margin_loss: a target of shape {shapes}; fill it up with -1"))
+        raise GraphError(locate(f"multilabel_margin_loss: a target of shape {shapes}; fill it up with -1"))
     input, target = (ops.reshape(x, shape_of(x) or (1,)) for x in (input, target))
     classes = shape_of(input)[-1]
     is_target = ops.equal(ops.cumulative_sum(ops.astype(ops.less(target, 0), "int64"), axis=-1), 0)
@@ -400,7 +402,7 @@ def multilabel_margin_loss(
     wanted = ops.expand_dims(ops.take_along_axis(input, labels, axis=-1), -1)
     costs = ops.relu(ops.add(ops.subtract(ops.expand_dims(input, -2), wanted), 1))
     total = ops.sum(ops.where(counted, costs, 0), axis=(-2, -1))
-    return reduced(ops.divide(total, max(classes, 1)), reduction_of(reduction, size_average, reduce))
+    return reduce_losses(ops.divide(total, max(classes, 1)), reduction_of(reduction, size_average, reduce))
 
 
 def multilabel_soft_margin_loss(
@@ -417,7 +419,7 @@ def multilabel_soft_margin_loss(
     costs = costs if weight is None else torch.mul(costs, weight)
     classes = len(shape_of(input)) - 1
     total = ops.sum(costs, axis=classes)
-    return reduced(ops.divide(total, shape_of(input)[classes]), reduction_of(reduction, size_average, reduce))
+    return reduce_losses(ops.divide(total, shape_of(input)[classes]), reduction_of(reduction, size_average, reduce))
 
 
 def triplet_margin_with_distance_loss(
@@ -437,4 +439,4 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = ops.minimum(far, distance(positive, negative))
-    return reduced(torch.clamp_min(ops.add(ops.subtract(near, far), margin), 0), reduction)
+    return reduce_losses(torch.clamp_min(ops.add(ops.subtract(near, far), margin), 0), reduction)

@@ -13,7 +13,7 @@ from dynamic.inplace import assign, is_view
 from dynamic.nn.functional.common import Array, check_dtypes, in_single
 from dynamic.tensor import Tensor
 from graphs import dims, ops
-from graphs.errors import GraphError, OptionError, ShapeError, located
+from graphs.errors import GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch.words import floats
 from graphs.ops.neural import inverse_root_mean_square, less, normalized_batch
 from graphs.ops.shapes import dtype_of, shape_of
@@ -42,7 +42,7 @@ def batch_norm(
     _check_channels(input, running_mean, running_var, weight, bias)
     if not training:
         if running_mean is None or running_var is None:
-            raise GraphError(located("batch_norm: outside of training it needs running_mean and running_var"))
+            raise GraphError(locate("batch_norm: outside of training it needs running_mean and running_var"))
         return ops.batch_norm(input, weight, bias, mean=running_mean, variance=running_var, eps=eps)
     if not eps > 0:
         raise OptionError(f"eps is above 0 in training, not {eps}; else a channel of one value is divided by 0")
@@ -82,7 +82,7 @@ def _move(name: str, running: Array, now: Array, share: float, factor: Callable[
         _no_tensor(running)._assign(ops.add(ops.multiply(running, 1 - share), ops.multiply(now, share * factor())))
     except GraphError as error:
         raise GraphError(
-            located(
+            locate(
                 f"{name}: in a trace running statistics cannot change, since a graph changes no tensor; call eval() "
                 "on the module, or make it with track_running_stats=False"
             )
@@ -123,7 +123,7 @@ def rms_norm(
 def _last(x: Array, sizes: Sequence[int], name: str) -> tuple[int, ...]:
     count = len(sizes)
     if tuple(shape_of(x)[-count:]) != tuple(sizes):
-        raise ShapeError(located(f"{name}: normalized_shape {tuple(sizes)} for an input of shape {shape_of(x)}"))
+        raise ShapeError(locate(f"{name}: normalized_shape {tuple(sizes)} for an input of shape {shape_of(x)}"))
     return tuple(range(-count, 0))
 
 
@@ -189,7 +189,7 @@ def local_response_norm(input: Array, size: int, alpha: float = 1e-4, beta: floa
     f[N, C, ...]; what lies beyond the channels counts as 0. Raises ShapeError for fewer than three axes.
     """
     if len(shape_of(input)) < 3:
-        raise ShapeError(located(f"local_response_norm: takes f[N, C, ...], not shape {shape_of(input)}; add axes"))
+        raise ShapeError(locate(f"local_response_norm: takes f[N, C, ...], not shape {shape_of(input)}; add axes"))
     if any(dims.same(length, 0) for length in shape_of(input)):
         return input
     input = floats(input)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dynamic.nn.functional.common import Array, check_dtypes, check_indices, refuse
 from graphs import dims, ops
-from graphs.errors import DTypeError, ShapeError, located
+from graphs.errors import DTypeError, ShapeError, locate
 from graphs.frontends.torch import functions as torch
 from graphs.frontends.torch.shapes import apart
 from graphs.ops.pooling import max_pool_with_places
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-def _named(op: Callable[..., Array], function: Callable[..., Array]) -> Callable[..., Array]:
+def _name_after(op: Callable[..., Array], function: Callable[..., Array]) -> Callable[..., Array]:
     """The function under the name and with the docstring of its op."""
     function.__name__ = op.__name__
     function.__doc__ = op.__doc__
@@ -82,10 +82,10 @@ def _convolution(op: Callable[..., Array]) -> Callable[..., Array]:
         check_dtypes(input, weight, bias)
         return op(input, weight, bias, _plain(stride), _plain(padding), _plain(dilation), groups)
 
-    return _named(op, convolution)
+    return _name_after(op, convolution)
 
 
-def _transposed(op: Callable[..., Array]) -> Callable[..., Array]:
+def _transpose_convolution(op: Callable[..., Array]) -> Callable[..., Array]:
     def convolution(
         input: Array,
         weight: Array,
@@ -100,12 +100,12 @@ def _transposed(op: Callable[..., Array]) -> Callable[..., Array]:
         sizes = [_plain(value) for value in (stride, padding, output_padding)]
         return op(input, weight, bias, *sizes, groups, _plain(dilation))
 
-    return _named(op, convolution)
+    return _name_after(op, convolution)
 
 
 conv1d, conv2d, conv3d = map(_convolution, (ops.conv1d, ops.conv2d, ops.conv3d))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(
-    _transposed, (ops.conv_transpose1d, ops.conv_transpose2d, ops.conv_transpose3d)
+    _transpose_convolution, (ops.conv_transpose1d, ops.conv_transpose2d, ops.conv_transpose3d)
 )
 
 
@@ -132,7 +132,7 @@ def _largest(rank: int, op: Callable[..., Array]) -> Callable[..., Any]:
         sizes = _plain(kernel_size), _stride(stride), _plain(padding), _plain(dilation), ceil_mode
         return max_pool_with_places(rank, input, *sizes) if return_indices else op(input, *sizes)
 
-    return _named(op, pool)
+    return _name_after(op, pool)
 
 
 max_pool1d, max_pool2d, max_pool3d = map(_largest, (1, 2, 3), (ops.max_pool1d, ops.max_pool2d, ops.max_pool3d))
@@ -144,7 +144,7 @@ def _whole(means: Array, x: Array) -> Array:
     if dtype.kind == "f":
         return means
     if dtype != np.int64:
-        raise DTypeError(located(f"the mean of {dtype} in windows; convert with .float() first"))
+        raise DTypeError(locate(f"the mean of {dtype} in windows; convert with .float() first"))
     return ops.astype(ops.trunc(means), dtype)
 
 
@@ -174,7 +174,7 @@ def _mean(op: Callable[..., Array]) -> Callable[..., Array]:
         sizes = _plain(kernel_size), _stride(stride), _plain(padding)
         return _whole(op(input, *sizes, ceil_mode, count_include_pad, divisor_override), input)
 
-    return _named(op, pool)
+    return _name_after(op, pool)
 
 
 avg_pool2d, avg_pool3d = map(_mean, (ops.avg_pool2d, ops.avg_pool3d))
@@ -355,7 +355,7 @@ def _cut(x: Array, widths: Pairs) -> Array:
         return x
     for size, (before, after) in zip(shape_of(x), widths, strict=True):
         if isinstance(size, int) and size < before + after:
-            raise ShapeError(located(f"pad: {before + after} elements of an axis of {size} cannot go; take away fewer"))
+            raise ShapeError(locate(f"pad: {before + after} elements of an axis of {size} cannot go; take away fewer"))
     return x[tuple(slice(before, -after if after else None) for before, after in widths)]
 
 
@@ -370,7 +370,7 @@ def unfold(input: Array, kernel_size: Any, dilation: Any = 1, padding: Any = 0, 
     if len(shape_of(input)) == 3:
         return ops.squeeze(unfold(ops.expand_dims(input, 0), kernel_size, dilation, padding, stride), 0)
     if len(shape_of(input)) != 4:
-        raise ShapeError(located(f"unfold: takes f[N, C, H, W] or f[C, H, W], not shape {shape_of(input)}"))
+        raise ShapeError(locate(f"unfold: takes f[N, C, H, W] or f[C, H, W], not shape {shape_of(input)}"))
     window = _window(kernel_size, dilation, padding, stride)
     batch, channels, *sizes = shape_of(input)
     x = ops.pad(input, [(0, 0), (0, 0), *((before, after) for _, _, before, after, _ in window)])
@@ -397,7 +397,7 @@ def fold(
     shape = shape_of(input)
     if len(shape) != 3 or shape[1] % count or not dims.same(shape[2], dims.product(windows)):
         expected = f"f[N, C * {count}, {dims.product(windows)}]"
-        raise ShapeError(located(f"fold: takes {expected} for an output of {tuple(sizes)}, not shape {shape}"))
+        raise ShapeError(locate(f"fold: takes {expected} for an output of {tuple(sizes)}, not shape {shape}"))
     channels = shape[1] // count
     x = ops.permute_dims(ops.reshape(input, (shape[0], channels, *taps, *windows)), _TAPS_FIRST)  # its own inverse
     borders = [(before, after) for _, _, before, after, _ in window]
@@ -441,7 +441,7 @@ def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
     *batch, channels, height, width = shape_of(input)
     r, count = downscale_factor, len(shape_of(input)) - 3
     if r < 1 or any(not dims.same(size % r, 0) for size in (height, width)):
-        raise ShapeError(located(f"pixel_unshuffle: sizes {height} and {width} are no multiples of {r}; pad them"))
+        raise ShapeError(locate(f"pixel_unshuffle: sizes {height} and {width} are no multiples of {r}; pad them"))
     parts = ops.reshape(input, (*batch, channels, height // r, r, width // r, r))
     order = (*range(count), count, count + 2, count + 4, count + 1, count + 3)
     shuffled = ops.reshape(ops.permute_dims(parts, order), (*batch, channels * r * r, height // r, width // r))
@@ -452,7 +452,7 @@ def channel_shuffle(input: Array, groups: int) -> Array:
     """The channels of f[N, C, ...] dealt out: one of each group in turn (Zhang et al., 2018). Raises ShapeError."""
     batch, channels, *sizes = shape_of(input)
     if groups < 1 or not dims.same(channels % groups, 0):
-        raise ShapeError(located(f"channel_shuffle: {channels} channels do not divide into {groups} groups"))
+        raise ShapeError(locate(f"channel_shuffle: {channels} channels do not divide into {groups} groups"))
     parts = ops.reshape(input, (batch, groups, channels // groups, *sizes))
     return apart(ops.reshape(ops.moveaxis(parts, 1, 2), (batch, channels, *sizes)), input)
 

@@ -13,7 +13,7 @@ from dynamic.nn.utils import rnn, stateless, weights
 from dynamic.nn.utils.weights import *  # noqa: F403
 from dynamic.tensor import Tensor
 from graphs import ops, optim
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 from graphs.frontends.torch.guard import guard
 
 __all__ = [  # noqa: PLE0604  (a list of names)
@@ -56,7 +56,7 @@ def clip_grad_norm_(
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     with_gradient = [param for param in listed if param.grad is not None]
     if any(not issubclass(type(param), Tensor) for param in with_gradient):  # symbols of a trace, which nothing changes
-        return _clipped(with_gradient, max_norm, norm_type)
+        return _clip_gradients(with_gradient, max_norm, norm_type)
     grads = _grads(listed)
     norm = get_total_norm([Tensor(grad) for grad in grads], norm_type, error_if_nonfinite)
     factor = np.minimum(float(max_norm) / (norm._data + 1e-6), 1.0)
@@ -65,9 +65,9 @@ def clip_grad_norm_(
     return norm
 
 
-def _clipped(params: list[Any], max_norm: float, norm_type: float) -> Any:
+def _clip_gradients(params: list[Any], max_norm: float, norm_type: float) -> Any:
     if norm_type != 2:
-        raise GraphError(located(f"clip_grad_norm_: in a trace the norm is of order 2, not {norm_type}"))
+        raise GraphError(locate(f"clip_grad_norm_: in a trace the norm is of order 2, not {norm_type}"))
     gradients = [param.grad for param in params]
     for param, gradient in zip(params, optim.clip_by_global_norm(gradients, float(max_norm)), strict=True):
         param.grad = gradient
@@ -93,7 +93,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     listed = list(parameters)
     total = sum(param._data.size for param in listed)
     if vec._data.size != total:
-        raise GraphError(located(f"vector_to_parameters: {vec._data.size} elements for parameters of {total}"))
+        raise GraphError(locate(f"vector_to_parameters: {vec._data.size} elements for parameters of {total}"))
     first = 0
     with no_grad():
         for param in listed:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from graphs import ops
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 from graphs.frontends.torch.guard import guard
 from graphs.ops.shapes import shape_of
 
@@ -26,12 +26,12 @@ def pad_sequence(
     return ops.stack(padded, axis=0 if batch_first else 1)
 
 
-def _packed(*args: Any, **options: Any) -> Any:
+def _refuse_packing(*args: Any, **options: Any) -> Any:
     """Raises GraphError: packed sequences are not supported."""
-    raise GraphError(located("packed sequences are not supported; use pad_sequence, and mask what follows the end"))
+    raise GraphError(locate("packed sequences are not supported; use pad_sequence, and mask what follows the end"))
 
 
-pack_padded_sequence = pack_sequence = pad_packed_sequence = _packed
+pack_padded_sequence = pack_sequence = pad_packed_sequence = _refuse_packing
 
 
 guard(globals(), __all__)

@@ -14,13 +14,13 @@ from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter
 from dynamic.tensor import Tensor
 from graphs import ops
-from graphs.errors import OptionError, located
+from graphs.errors import OptionError, locate
 from graphs.ops.shapes import dtype_of, shape_of
 
 __all__ = ["remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm"]
 
 
-class _Computed(NamedTuple):
+class _ComputedWeight(NamedTuple):
     """One weight that is computed, and the hook that does it."""
 
     kind: str
@@ -35,12 +35,12 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     The norm is that of each slice along `dim`, or of all where it is None (Salimans and Kingma, 2016). Raises
     AttributeError where there is no such weight, and OptionError where it is computed already.
     """
-    weight = _taken(module, name)
+    weight = _take_weight(module, name)
     axes = None if dim is None else tuple(i for i in range(weight.ndim) if i != dim % weight.ndim)
     module.register_parameter(f"{name}_g", Parameter(_length(weight.detach(), axes)))
     module.register_parameter(f"{name}_v", Parameter(weight.detach()))
     compute = partial(_of_length, name, axes)
-    return _computed_before_calls(module, name, "weight_norm", compute, (f"{name}_g", f"{name}_v"))
+    return _compute_before_calls(module, name, "weight_norm", compute, (f"{name}_g", f"{name}_v"))
 
 
 def _of_length(name: str, axes: tuple[int, ...] | None, module: Module) -> Any:
@@ -55,7 +55,7 @@ def _length(v: Any, axes: tuple[int, ...] | None) -> Any:
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """The module with the weight as a parameter again. Raises OptionError where weight_norm has not computed it."""
-    return _removed(module, name, "weight_norm")
+    return _remove_computation(module, name, "weight_norm")
 
 
 def spectral_norm(
@@ -68,8 +68,8 @@ def spectral_norm(
     1 for transposed convolutions, else 0. Raises OptionError for less than one iteration.
     """
     if n_power_iterations < 1:
-        raise OptionError(located(f"spectral_norm: there are 1 iterations or more, not {n_power_iterations}"))
-    weight = _taken(module, name)
+        raise OptionError(locate(f"spectral_norm: there are 1 iterations or more, not {n_power_iterations}"))
+    weight = _take_weight(module, name)
     along = dim if dim is not None else 1 if "ConvTranspose" in type(module).__name__ else 0
     rows, columns = shape_of(_matrix(weight, along))
     for letter, size in (("u", rows), ("v", columns)):
@@ -77,7 +77,7 @@ def spectral_norm(
         module.register_buffer(f"{name}_{letter}", Tensor(start / max(float(np.linalg.norm(start)), eps)))
     module.register_parameter(f"{name}_orig", Parameter(weight.detach()))
     compute = partial(_of_singular_value, name, along, n_power_iterations, eps)
-    return _computed_before_calls(module, name, "spectral_norm", compute, (f"{name}_orig", f"{name}_u", f"{name}_v"))
+    return _compute_before_calls(module, name, "spectral_norm", compute, (f"{name}_orig", f"{name}_u", f"{name}_v"))
 
 
 def _of_singular_value(name: str, along: int, iterations: int, eps: float, module: Module) -> Any:
@@ -96,7 +96,7 @@ def _of_singular_value(name: str, along: int, iterations: int, eps: float, modul
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """The module with the divided weight as a parameter. Raises OptionError where spectral_norm has not computed it."""
-    return _removed(module, name, "spectral_norm")
+    return _remove_computation(module, name, "spectral_norm")
 
 
 def _matrix(weight: Any, along: int) -> Any:
@@ -108,35 +108,35 @@ def _unit(vector: Any, eps: float) -> Any:
     return ops.divide(vector, ops.maximum(ops.sqrt(ops.sum(ops.square(vector))), eps))
 
 
-def _taken(module: Module, name: str) -> Any:
+def _take_weight(module: Module, name: str) -> Any:
     """The weight, which is no parameter of the module any more."""
     if name in vars(module).get("_weights", {}):
-        raise OptionError(located(f"{name!r} of {type(module).__name__} is computed already; remove that norm first"))
+        raise OptionError(locate(f"{name!r} of {type(module).__name__} is computed already; remove that norm first"))
     weight = getattr(module, name)
     delattr(module, name)
     return weight
 
 
-def _computed_before_calls(
+def _compute_before_calls(
     module: Module, name: str, kind: str, compute: Callable[[Module], Any], sources: tuple[str, ...]
 ) -> Module:
     computed_weights = dict(vars(module).get("_weights", {}))
-    hook = module.register_forward_pre_hook(partial(_before, name, compute))
-    computed_weights[name] = _Computed(kind, compute, sources, hook)
+    hook = module.register_forward_pre_hook(partial(_pre_hook, name, compute))
+    computed_weights[name] = _ComputedWeight(kind, compute, sources, hook)
     module._weights = computed_weights
     with no_grad():
         setattr(module, name, compute(module) if kind == "weight_norm" else getattr(module, sources[0]).detach())
     return module
 
 
-def _before(name: str, compute: Callable[[Module], Any], module: Module, _: Any) -> None:
+def _pre_hook(name: str, compute: Callable[[Module], Any], module: Module, _: Any) -> None:
     setattr(module, name, compute(module))
 
 
-def _removed(module: Module, name: str, kind: str) -> Module:
+def _remove_computation(module: Module, name: str, kind: str) -> Module:
     computed_weights = dict(vars(module).get("_weights", {}))
     if name not in computed_weights or computed_weights[name].kind != kind:
-        raise OptionError(located(f"{kind} does not compute {name!r} of {type(module).__name__}; name another weight"))
+        raise OptionError(locate(f"{kind} does not compute {name!r} of {type(module).__name__}; name another weight"))
     computed = computed_weights.pop(name)
     computed.hook.remove()
     was_training = module.training

@@ -66,13 +66,13 @@ def _block(arrays: Any) -> Array:
     depth = _depth(arrays)
     axes = max(depth, *(len(shape_of(as_operand(leaf))) for leaf in _leaves(arrays)), 1)
 
-    def joined(part: Any, level: int) -> Array:
+    def join(part: Any, level: int) -> Array:
         if not isinstance(part, list):
             leaf = as_operand(part)
             return ops.reshape(leaf, (*(1,) * (axes - len(shape_of(leaf))), *shape_of(leaf)))
-        return ops.concat([joined(inner, level - 1) for inner in part], axis=-level)
+        return ops.concat([join(inner, level - 1) for inner in part], axis=-level)
 
-    return joined(arrays, depth)
+    return join(arrays, depth)
 
 
 def _depth(arrays: Any) -> int:
@@ -294,10 +294,10 @@ def _where(condition: Array, *branches: Array) -> Array:
 
 
 def _einsum(*operands: Any, optimize: Any = None) -> Array:
-    return ops.einsum(*operands) if isinstance(operands[0], str) else ops.einsum(*_lettered(operands))
+    return ops.einsum(*operands) if isinstance(operands[0], str) else ops.einsum(*_letter_labels(operands))
 
 
-def _lettered(operands: Sequence[Any]) -> list[Any]:
+def _letter_labels(operands: Sequence[Any]) -> list[Any]:
     """`x, [0, 1], y, [1, 2], [0, 2]` as `"AB,BC->AC", x, y`: NumPy's other way to write labels."""
     pairs = len(operands) // 2
     labels = ["".join(map(_letter, part)) for part in operands[1 : 2 * pairs : 2]]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from graphs import ops
-from graphs.errors import GraphError, located
+from graphs.errors import GraphError, locate
 from graphs.frontends.numpy.functions import FUNCTIONS, UFUNC_OPS, UFUNCS, Function
 from graphs.op import Array
 
@@ -27,7 +27,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     """`np.tanh(x)` as `ops.tanh(x)`. Raises TypeError where there is none."""
     if method != "__call__":
         raise TypeError(
-            located(f"np.{ufunc.__name__}.{method} has no counterpart in graphs; use graphs.sum and the like")
+            locate(f"np.{ufunc.__name__}.{method} has no counterpart in graphs; use graphs.sum and the like")
         )
     name = ufunc.__name__
     if name in REFLECTED and not kwargs and _is_scalar(inputs[0], name):
@@ -36,7 +36,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: di
     if function is None:
         raise _no_counterpart(ufunc.__name__)
     if kwargs and function is not ops.vecdot:
-        raise TypeError(located(f"np.{ufunc.__name__} takes no {', '.join(kwargs)} here; use the operator alone"))
+        raise TypeError(locate(f"np.{ufunc.__name__} takes no {', '.join(kwargs)} here; use the operator alone"))
     return function(*inputs, **kwargs)
 
 
@@ -65,12 +65,12 @@ def call_function(func: Function, args: tuple[Any, ...], kwargs: dict[str, Any])
     try:
         words = _words(func)
         if words is not None and not (len(args) <= words.same and kwargs.keys() <= words.options):
-            args, kwargs = _translated(words, args, kwargs)
+            args, kwargs = _translate(words, args, kwargs)
         return function(*args, **kwargs)
     except GraphError:
         raise
     except TypeError as error:  # an option of NumPy's that the op does not have
-        raise TypeError(located(f"np.{name}: {error}; its counterpart in graphs has fewer options")) from None
+        raise TypeError(locate(f"np.{name}: {error}; its counterpart in graphs has fewer options")) from None
 
 
 class _Words(NamedTuple):
@@ -109,7 +109,7 @@ def _is_alike(ours: inspect.Parameter, theirs: str) -> bool:
 _ANY = 1 << 30  # arguments
 
 
-def _translated(words: _Words, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _translate(words: _Words, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """A call as the counterpart takes it. Raises TypeError for an option that it lacks, but not for NumPy's default."""
     positional: list[Any] = []
     options: dict[str, Any] = {}
@@ -130,7 +130,7 @@ def _translated(words: _Words, args: Sequence[Any], kwargs: dict[str, Any]) -> t
 
 def _no_counterpart(name: str) -> TypeError:
     return TypeError(
-        located(
+        locate(
             f"np.{name} has no counterpart in graphs, and would lose the graph; write it with the functions in graphs"
         )
     )
@@ -143,7 +143,7 @@ def array(object: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None 
     return ops.expand_dims(result, tuple(range(missing))) if missing > 0 else result
 
 
-def named(name: str) -> Any:
+def find_counterpart(name: str) -> Any:
     """What NumPy has under a name. Raises AttributeError where it has nothing."""
     if name == "array":
         return array

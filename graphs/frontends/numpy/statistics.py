@@ -68,7 +68,7 @@ def _trapezoid(y: Array, x: Array | None = None, dx: Any = 1.0, axis: int = -1) 
 # What is there, of arrays with NaN ----------------------------------------------------------------------------------
 
 
-def _counted(reduction: Callable[..., Any]) -> Callable[..., Any]:
+def _without_nan(reduction: Callable[..., Any]) -> Callable[..., Any]:
     """A sum or product of what is no NaN."""
 
     def call(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
@@ -216,8 +216,8 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.cov: _cov,
     np.corrcoef: _corrcoef,
     np.trapezoid: _trapezoid,
-    np.nansum: _counted(ops.sum),
-    np.nanprod: _counted(ops.prod),
+    np.nansum: _without_nan(ops.sum),
+    np.nanprod: _without_nan(ops.prod),
     np.nanmax: _nanextreme(ops.max, -math.inf),
     np.nanmin: _nanextreme(ops.min, math.inf),
     np.nanmean: _nanmean,

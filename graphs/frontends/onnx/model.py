@@ -41,7 +41,7 @@ DEPTH = 100
 """How many functions may call each other, one inside the other."""
 
 
-def parsed(source: Source) -> ModelProto:
+def parse_model(source: Source) -> ModelProto:
     """The model in a file, or in its bytes, with what other files hold of it.
 
     Raises ArtifactError for a file that is no model, and for data outside of its folder, or beside bytes.
@@ -71,7 +71,7 @@ def opsets_of(proto: ModelProto) -> dict[str, int]:
     return opsets
 
 
-def inlined(proto: ModelProto, opsets: Opsets) -> ModelProto:
+def inline_functions(proto: ModelProto, opsets: Opsets) -> ModelProto:
     """The model without calls of its own functions, nor of functions of ONNX's that have no translation."""
     if proto.functions:
         _check_calls(proto)
@@ -180,7 +180,7 @@ def _external(tensor: TensorProto, folder: Path | None) -> bytes:
         return file.read(length)
 
 
-def converted(proto: ModelProto, opset: int, error: OlderOpError) -> ModelProto:
+def convert_model(proto: ModelProto, opset: int, error: OlderOpError) -> ModelProto:
     """A model of that opset with operators of older versions, told in those of the opset that the error asks for.
 
     Raises that error, with a note, where onnx has no way to.
@@ -191,7 +191,7 @@ def converted(proto: ModelProto, opset: int, error: OlderOpError) -> ModelProto:
     why = "; ".join(_FORGOTTEN[op][1] for op in sorted(wrong))
     if not wrong:
         try:
-            return _mended(version_converter.convert_version(proto, error.needed), opset)
+            return _mend(version_converter.convert_version(proto, error.needed), opset)
         except Exception as failure:  # noqa: BLE001  (ConvertError, RuntimeError and others, by the version of onnx)
             why = str(failure).strip()
     error.add_note(f"onnx does not convert the model from opset {opset} to {error.needed}: {why}")
@@ -205,7 +205,7 @@ _FORGOTTEN = {
 }
 
 
-def _mended(proto: ModelProto, opset: int) -> ModelProto:
+def _mend(proto: ModelProto, opset: int) -> ModelProto:
     """What was converted from that opset, with what the converter forgets."""
     for body in bodies_of(proto):
         arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in getattr(body, "initializer", ())}
@@ -218,7 +218,7 @@ def _mended(proto: ModelProto, opset: int) -> ModelProto:
 def _parts(node: NodeProto, opset: int, arrays: Mapping[str, Constant]) -> list[NodeProto]:
     """PRelu had a slope for each channel before opset 7, and Resize began at 0 before opset 11."""
     if node.op_type == "PRelu" and opset < 7:
-        return _sloped(node)
+        return _expand_slope(node)
     if node.op_type == "Resize" and opset < 11:
         modes = {
             "coordinate_transformation_mode": "asymmetric",
@@ -239,7 +239,7 @@ def _rounding(scales: Constant | None, opset: int) -> str:
     raise ValueError("Resize rounded up where an image shrinks before opset 11, and its scales are not known")
 
 
-def _sloped(node: NodeProto) -> list[NodeProto]:
+def _expand_slope(node: NodeProto) -> list[NodeProto]:
     """PRelu with its slope as [C, 1, ...], of as many axes as there are from the channels of x on."""
     (x, slope), (y,) = node.input, node.output
     names = {"x": x, "slope": slope, "y": y}
@@ -272,15 +272,15 @@ def load(source: Source) -> OnnxModel:
     Raises UntranslatedError for an op without translation, naming it, its domain and the node, ArtifactError for a file
     that is no model or a model that is wrong, and ImportError where onnx is not installed.
     """
-    proto = parsed(source)
+    proto = parse_model(source)
     name = proto.graph.name or "model" if isinstance(source, bytes) else Path(source).stem
     opsets = opsets_of(proto)
     try:
-        return OnnxModel(inlined(proto, opsets).graph, opsets, name)
+        return OnnxModel(inline_functions(proto, opsets).graph, opsets, name)
     except OlderOpError as error:
-        newer = converted(proto, opsets.get("", 1), error)
+        newer = convert_model(proto, opsets.get("", 1), error)
         after = opsets_of(newer)
-        return OnnxModel(inlined(newer, after).graph, after, name, converted_from=opsets.get("", 1))
+        return OnnxModel(inline_functions(newer, after).graph, after, name, converted_from=opsets.get("", 1))
 
 
 class OnnxModel:
@@ -322,12 +322,14 @@ class OnnxModel:
             )
         before = put_line("")
         try:
-            results = self._graph.run({**self.weights, **(weights or {}), **dict(map(self._typed, values.items()))})
+            results = self._graph.run(
+                {**self.weights, **(weights or {}), **dict(map(self._cast_input, values.items()))}
+            )
         finally:
             put_line(before)
         return results[0] if len(results) == 1 else results
 
-    def _typed(self, item: tuple[str, Any]) -> tuple[str, Any]:
+    def _cast_input(self, item: tuple[str, Any]) -> tuple[str, Any]:
         """An input; Python numbers, or lists of them, as an array of the dtype that the model takes."""
         name, value = item
         spec = self.inputs[name]

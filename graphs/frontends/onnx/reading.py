@@ -23,7 +23,7 @@ from graphs.frontends.onnx.table import (
     Floats,
     Sizes,
     Texts,
-    Translated,
+    TranslationRule,
     Types,
     check_form,
     check_names,
@@ -34,7 +34,7 @@ from graphs.frontends.onnx.table import (
     type_of,
 )  # fmt: skip
 from graphs.plain import one_line
-from graphs.promotion import held
+from graphs.promotion import check_dtype
 
 Values = dict[str, Any]
 Opsets = Mapping[str, int]
@@ -80,7 +80,9 @@ class NodeCall(NamedTuple):
         except (FloatingPointError, Warning):  # which the caller asked NumPy and Python to raise
             raise
         except Exception as error:
-            raise ArtifactError(f"{self.label}: does not take {_described(args)} ({_cause(error)}); {MEND}") from error
+            raise ArtifactError(
+                f"{self.label}: does not take {_describe_operands(args)} ({_cause(error)}); {MEND}"
+            ) from error
         results = result if isinstance(result, tuple) else (result,)
         if len(results) < len(self.outputs):
             raise ArtifactError(f"{self.label}: has {len(results)} outputs, not {len(self.outputs)}; {MEND}")
@@ -101,7 +103,7 @@ class NodeCall(NamedTuple):
         return table.tensor(value) if table.is_symbolic(value) else value
 
 
-def _described(args: Sequence[Any]) -> str:
+def _describe_operands(args: Sequence[Any]) -> str:
     """What operands are, as messages name it."""
     texts = [
         f"{np.dtype(arg.dtype)}{[*arg.shape]}"
@@ -218,7 +220,7 @@ def _read(node: NodeProto, label: str, opsets: Opsets, types: Types) -> NodeCall
     return NodeCall(name_of(node), label, place, call, bodies, tuple(node.input), outputs, entry.deciding)
 
 
-def _entry(node: NodeProto, label: str, opsets: Opsets) -> Translated:
+def _entry(node: NodeProto, label: str, opsets: Opsets) -> TranslationRule:
     """The translation of a node. Raises UntranslatedError where there is none of its op, or of that version."""
     if missing(node):
         latest = _schema(node, {"": OLDEST})
@@ -247,7 +249,7 @@ def _entry(node: NodeProto, label: str, opsets: Opsets) -> Translated:
     return entry
 
 
-def _first(entry: Translated, node: NodeProto) -> int:
+def _first(entry: TranslationRule, node: NodeProto) -> int:
     """The first version of an op that its translation tells: that of the oldest opset, or of a later one."""
     if entry.since is not None or domain_of(node):
         return entry.since or 1
@@ -273,7 +275,7 @@ _KINDS: dict[Any, Any] = {
 
 
 def _attribute(
-    proto: AttributeProto, entry: Translated, label: str, opsets: Opsets, types: Types
+    proto: AttributeProto, entry: TranslationRule, label: str, opsets: Opsets, types: Types
 ) -> Any:  # fmt: skip
     """The value of an attribute. Raises UntranslatedError for one that the translation lacks, or has otherwise."""
     attribute = entry.attributes.get(proto.name)
@@ -299,7 +301,7 @@ def _attribute(
 def dtype_of(kind: int, label: str) -> np.dtype[Any]:
     """The dtype of a type of ONNX's. Raises UntranslatedError for one that no tensor here has."""
     try:
-        return held(onnx.helper.tensor_dtype_to_np_dtype(kind))
+        return check_dtype(onnx.helper.tensor_dtype_to_np_dtype(kind))
     except (GraphError, KeyError):
         names = {number: name for name, number in onnx.TensorProto.DataType.items()}
         name = names.get(kind, f"the type {kind}")

@@ -91,11 +91,11 @@ def tensor(sizes: Objects) -> Any:
 
 
 def _cut(x: Objects, starts: Any, ends: Any, axes: Any = None, steps: Any = None) -> Objects:
-    key = slices(x.ndim, numbers(starts), numbers(ends), _listed(axes), _listed(steps))
+    key = slices(x.ndim, numbers(starts), numbers(ends), _as_list(axes), _as_list(steps))
     return x[key]
 
 
-def _listed(value: Any) -> list[Any] | None:
+def _as_list(value: Any) -> list[Any] | None:
     return None if value is None else numbers(value)
 
 
@@ -180,7 +180,7 @@ class AttributeKind(NamedTuple):
         return ""
 
 
-class Translated(NamedTuple):
+class TranslationRule(NamedTuple):
     """A translation, as the table holds it.
 
     function     the translation
@@ -199,7 +199,7 @@ class Translated(NamedTuple):
     since: int | None
 
 
-TABLE: dict[str, Translated] = {}
+TABLE: dict[str, TranslationRule] = {}
 _DECIDING: dict[Any, Callable[[Any], Any]] = {Sizes: numbers, Decider: deciding_array}
 
 
@@ -213,22 +213,22 @@ def translates(*names: str, since: int | None = None) -> Callable[[Translation],
     return enter
 
 
-def _entry(function: Translation, since: int | None) -> Translated:
+def _entry(function: Translation, since: int | None) -> TranslationRule:
     parameters = list(inspect.signature(function).parameters.values())
     hints = typing.get_type_hints(function, include_extras=True) if inspect.isfunction(function) else {}
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     attributes = {
-        p.name: _attribute(_required(hints[p.name]))
+        p.name: _attribute(_non_optional(hints[p.name]))
         for p in parameters
         if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and _is_typed(hints.get(p.name)) and p.name != "outputs"
     }
-    kinds = [_required(hints.get(p.name)) for p in positional]
+    kinds = [_non_optional(hints.get(p.name)) for p in positional]
     deciding = {i: _DECIDING[kind] for i, kind in enumerate(kinds) if kind in _DECIDING}
     most = len(positional) if all(p.kind != p.VAR_POSITIONAL for p in parameters) else math.inf
-    return Translated(function, attributes, deciding, any(p.name == "outputs" for p in parameters), most, since)
+    return TranslationRule(function, attributes, deciding, any(p.name == "outputs" for p in parameters), most, since)
 
 
-def _required(hint: Any) -> Any:
+def _non_optional(hint: Any) -> Any:
     """The type of `T | None`."""
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         return next(part for part in typing.get_args(hint) if part is not type(None))

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphs import ops
-from graphs.errors import OptionError, located
+from graphs.errors import OptionError, locate
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.pointwise import of_op
-from graphs.frontends.torch.promotion import check_tensor, floated, is_weak, number, promoted, result_dtype
+from graphs.frontends.torch.promotion import check_tensor, is_weak, number, promote, promote_to_float, result_dtype
 from graphs.frontends.torch.words import cast, floats, refuse, values_of
 from graphs.ops.elementwise import fmod as exact
 from graphs.ops.families import elementwise, ufunc_dtype
@@ -30,13 +30,13 @@ mul, true_divide = of_op(ops.multiply), of_op(ops.divide)
 @name("arctan2", in_place=True)
 def atan2(input: Any, other: Any) -> Any:
     """The angle of points from the positive half of the second axis; gradient 0 where both are 0."""
-    y, x = floated(input, other)
+    y, x = promote_to_float(input, other)
     origin = ops.logical_and(ops.equal(y, 0), ops.equal(x, 0))
     both = [value if is_weak(value) else ops.where(origin, ops.stop_gradient(value), value) for value in (y, x)]
     return ops.atan2(*both)
 
 
-def _scaled(other: Any, alpha: Any) -> Any:
+def _scale(other: Any, alpha: Any) -> Any:
     return other if alpha == 1 else other * alpha if is_weak(other) else mul(other, alpha)
 
 
@@ -45,12 +45,12 @@ def _number_first(option: str, count: int) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
-        def called(input: Any, *operands: Any, **options: Any) -> Any:
+        def wrapper(input: Any, *operands: Any, **options: Any) -> Any:
             if len(operands) > count and is_weak(operands[0]):
                 options[option], *operands = operands  # type: ignore[assignment]
             return function(input, *operands, **options)
 
-        return called  # type: ignore[return-value]
+        return wrapper  # type: ignore[return-value]
 
     return decorate
 
@@ -59,7 +59,7 @@ def _number_first(option: str, count: int) -> Callable[[F], F]:
 @_number_first("alpha", 1)
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input + alpha * other`."""
-    return ops.add(*promoted(input, _scaled(other, alpha)))
+    return ops.add(*promote(input, _scale(other, alpha)))
 
 
 @name("subtract", in_place=True)
@@ -68,7 +68,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`. Raises DTypeError for bools."""
     if all_bools(input, number(other)):
         raise refuse("a difference of bools", "use logical_xor, or convert with .int()")
-    return ops.subtract(*promoted(input, _scaled(other, alpha)))
+    return ops.subtract(*promote(input, _scale(other, alpha)))
 
 
 @name()
@@ -91,7 +91,7 @@ def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
         return floor_divide(input, other)
     if rounding_mode != "trunc":
         raise ValueError(f"rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
-    left, right = _divided(input, other)
+    left, right = _division_operands(input, other)
     dtype = result_dtype((input, other))
     if dtype.kind != "f":
         return cast(ops.floor_divide(ops.subtract(left, exact(left, right)), right), dtype)
@@ -109,32 +109,32 @@ _whole_quotient = elementwise(
 )
 
 
-def _divided(input: Any, other: Any) -> tuple[Any, Any]:
+def _division_operands(input: Any, other: Any) -> tuple[Any, Any]:
     """The operands of a division that is rounded. Raises OptionError where an int is divided by 0."""
-    left, right = promoted(input, other)
+    left, right = promote(input, other)
     if all(dtype_of(x).kind in "iu" for x in (left, right) if not is_weak(x)):
         divisors = right if is_scalar(right) else values_of(right)
         if divisors is not None and not (divisors.all() if isinstance(divisors, np.ndarray) else divisors):
-            raise OptionError(located("an int divided by 0; convert with .float(), or replace the zeros"))
+            raise OptionError(locate("an int divided by 0; convert with .float(), or replace the zeros"))
     return left, right
 
 
 @name(in_place=True)
 def floor_divide(input: Any, other: Any) -> Any:
     """The quotient rounded down; gradient 0. Raises OptionError where an int is divided by 0."""
-    return ops.floor_divide(*_divided(input, other))
+    return ops.floor_divide(*_division_operands(input, other))
 
 
 @name(in_place=True)
 def remainder(input: Any, other: Any) -> Any:
     """What a division rounded down leaves, with the sign of `other`. Raises OptionError for an int divided by 0."""
-    return ops.remainder(*_divided(input, other))
+    return ops.remainder(*_division_operands(input, other))
 
 
 @name(in_place=True)
 def fmod(input: Any, other: Any) -> Any:
     """What a division rounded to 0 leaves, with the sign of `input`. Raises OptionError for an int divided by 0."""
-    left, right = _divided(input, other)
+    left, right = _division_operands(input, other)
     dtype = result_dtype((input, other))
     left, right = [cast(ops.asarray(x), dtype) if is_weak(x) else x for x in (left, right)]
     return ops.remainder(left, right) if dtype.kind in "bu" else exact(left, right)
@@ -143,7 +143,7 @@ def fmod(input: Any, other: Any) -> Any:
 @name(in_place=True)
 def pow(input: Any, exponent: Any) -> Any:
     """Each element to a power."""
-    left, right = promoted(input, exponent)
+    left, right = promote(input, exponent)
     if _is_bool(input) and _is_bool(exponent):
         raise refuse("a power of bools", "convert with .int() first")
     return ops.square(left) if type(right) is int and right == 2 else ops.pow(left, right)
@@ -188,7 +188,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     if min is None and max is None:
         raise ValueError("clamp: give min, max or both")
     bounds = [bound for bound in (min, max) if bound is not None]
-    converted = iter(promoted(input, *bounds))
+    converted = iter(promote(input, *bounds))
     x = next(converted)
     low, high = [None if bound is None else next(converted) for bound in (min, max)]
     return ops.clip(x, low, high)

@@ -44,10 +44,10 @@ class dtype:  # noqa: N801  (PyTorch's name)
     def __new__(cls, of: Any) -> dtype:  # noqa: PYI034  (nobody derives from it)
         """Of anything that NumPy takes for a dtype."""
         held: np.dtype[Any] = np.dtype(of)
-        return by_number.get(held.num) or cls._made(held)
+        return by_number.get(held.num) or cls._make(held)
 
     @classmethod
-    def _made(cls, held: np.dtype[Any]) -> dtype:
+    def _make(cls, held: np.dtype[Any]) -> dtype:
         made = object.__new__(cls)
         made.dtype, made.kind, made.num = held, held.kind, held.num
         made.itemsize, made.name = held.itemsize, held.name

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from graphs import dispatch
-from graphs.dispatch import described
+from graphs.dispatch import describe_operand
 from graphs.errors import DTypeError, OptionError
 from graphs.frontends.torch.words import NUMPY_WORDS, cast
 from graphs.op import is_ours
@@ -21,7 +21,7 @@ from graphs.wrong_calls import WRONG, raise_named
 Function = Callable[..., Any]
 
 
-def guarded(function: Function) -> Function:
+def with_named_errors(function: Function) -> Function:
     """A function whose every error is a GraphError that names it, its operands and the user's line.
 
     PyTorch's functions call each other without the guard: the one that the user has called is named. The guard takes
@@ -31,7 +31,7 @@ def guarded(function: Function) -> Function:
     numpy_words: dict[str, str] | None = None
 
     @functools.wraps(function)
-    def called(*args: Any, **options: Any) -> Any:
+    def wrapper(*args: Any, **options: Any) -> Any:
         nonlocal words, numpy_words
         try:
             if not _MAY_HOLD.isdisjoint(map(type, (*args, *options.values()) if options else args)):
@@ -45,11 +45,11 @@ def guarded(function: Function) -> Function:
             options = {numpy_words.get(word, word): value for word, value in options.items()}
             if (out := options.pop("out", None)) is None:
                 return function(*args, **options)
-            return written(function(*args, **options), out)
+            return write_out(function(*args, **options), out)
         except WRONG as error:
-            raise_named(error, called.__name__, _operands(args, options), function)
+            raise_named(error, wrapper.__name__, _operands(args, options), function)
 
-    return called
+    return wrapper
 
 
 _NUMBERS = {dtype.type for dtype in HELD.values() if dtype.kind != "b"}
@@ -86,7 +86,7 @@ def _options(function: Function) -> tuple[frozenset[str], dict[str, str]]:
     return words, {theirs: ours for theirs, ours in pairs if ours in words and theirs not in words}
 
 
-def written(result: Any, out: Any) -> Any:
+def write_out(result: Any, out: Any) -> Any:
     """`out` with the values of a result, as `out=` asks for: a tensor, or as many of them as there are results.
 
     A tensor without elements takes the shape of the result. Raises OptionError for a gradient, which would be
@@ -95,7 +95,7 @@ def written(result: Any, out: Any) -> Any:
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise OptionError(f"out= takes {len(result)} tensors here, a tuple of them; give as many")
-        return type(result)(*[written(r, o) for r, o in zip(result, out, strict=True)])
+        return type(result)(*[write_out(r, o) for r, o in zip(result, out, strict=True)])
     if not hasattr(out, "copy_"):
         raise OptionError(f"out= takes a tensor, not {type(out).__name__}; assign the result to a name instead")
     if getattr(result, "requires_grad", False) or out.requires_grad:
@@ -117,13 +117,13 @@ def guard(space: dict[str, Any], names: Iterable[str]) -> None:
     """Guard the functions of these names in a module's globals; ops say what is wrong themselves."""
     for name in names:
         if inspect.isfunction(function := space[name]):
-            space[name] = guarded(function)
+            space[name] = with_named_errors(function)
             space[name].__name__ = space[name].__qualname__ = name  # that of an alias too
             space[name].__module__ = space["__name__"]
 
 
 def _operands(args: Sequence[Any], options: Mapping[str, Any]) -> str:
-    return ", ".join(described(value) for value in (*args, *options.values()) if _holds_tensors(value))
+    return ", ".join(describe_operand(value) for value in (*args, *options.values()) if _holds_tensors(value))
 
 
 def _holds_tensors(value: Any) -> bool:
@@ -134,15 +134,15 @@ def guard_construction(cls: type) -> None:
     """Let every error of `__init__` be a GraphError that names the class; those of users raise what they raise."""
     init = vars(cls).get("__init__")
     if init is not None and is_ours(cls):
-        cls.__init__ = _guarded(init)  # type: ignore[misc]
+        cls.__init__ = _guard_init(init)  # type: ignore[misc]
 
 
-def _guarded(init: Callable[..., None]) -> Callable[..., None]:
+def _guard_init(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
-    def called(self: Any, *args: Any, **options: Any) -> None:
+    def wrapper(self: Any, *args: Any, **options: Any) -> None:
         try:
             init(self, *map(python_numbers, args), **{word: python_numbers(value) for word, value in options.items()})
         except WRONG as error:
             raise_named(error, type(self).__name__, "", type(self))
 
-    return called
+    return wrapper

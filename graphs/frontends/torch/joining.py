@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from graphs import linalg, ops
-from graphs.dispatch import described
+from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, ShapeError
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.promotion import result_dtype
 from graphs.frontends.torch.shapes import apart, flatten, memory_of, reshape
 from graphs.frontends.torch.words import cast, ndim_of, shape_of, sizes
 from graphs.op import Op
-from graphs.ops.shapes import dtype_of, stored
+from graphs.ops.shapes import dtype_of, store
 from graphs.spec import spec_of
 
 # ---- matrices ------------------------------------------------------------------------------------
@@ -44,23 +44,23 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     return _diagonal.apply((matrices,), {"offset": offset})
 
 
-def _seen(x: Any, *, offset: int, out: Any = None) -> Any:
+def _diagonal_view(x: Any, *, offset: int, out: Any = None) -> Any:
     """The diagonal of the last two axes as a view, however they lie."""
     view = np.diagonal(x, offset, -2, -1)
     view.flags.writeable = x.flags.writeable
-    return stored(view, out)
+    return store(view, out)
 
 
-def _put_back(g: Any, x_shape: Any, offset: int) -> Any:
+def _diagonal_cotangent(g: Any, x_shape: Any, offset: int) -> Any:
     rows = np.arange(shape_of(g)[-1]) + max(-offset, 0)
     return ops.setitem(ops.zeros(x_shape, dtype=dtype_of(g)), g, (..., rows, rows + offset))
 
 
 _diagonal = Op(
     "diagonal",
-    _seen,
+    _diagonal_view,
     lambda x, *, offset: spec_of(np.diagonal(np.broadcast_to(np.zeros((), x.dtype), x.shape), offset, -2, -1)),
-    rules=(_put_back,),
+    rules=(_diagonal_cotangent,),
     cost=0,
     family="movement",
     view=True,
@@ -112,7 +112,7 @@ def _alike(tensors: Sequence[Any]) -> list[Any]:
         raise ShapeError("takes one tensor or more; pass a list of them")
     for x in tensors:
         if not hasattr(x, "dtype"):
-            raise ArgumentError(f"takes tensors, not {described(x)}; leave it out, or use torch.tensor")
+            raise ArgumentError(f"takes tensors, not {describe_operand(x)}; leave it out, or use torch.tensor")
     if len({dtype_of(x) for x in tensors}) > 1:
         wanted = result_dtype(tensors)
         return [cast(x, wanted) for x in tensors]

@@ -28,7 +28,7 @@ from graphs.frontends.torch.systems import (
 from graphs.frontends.torch.words import as_row, axes_of, axis_words, cast
 from graphs.linalg import cholesky, det, inv, matmul, matrix_power, qr, slogdet, svd, svdvals
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.ops.solving import matrix_exp, mirrored
+from graphs.ops.solving import matrix_exp, mirror_lower
 
 __all__ = [
     "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex", "lstsq", "lu",
@@ -85,7 +85,7 @@ def _from_triangle(A: Any, UPLO: str) -> Any:  # noqa: N803
     """Symmetric matrices of one triangle; the gradient goes to both, as PyTorch's does."""
     if UPLO not in ("L", "U"):
         raise OptionError(f"UPLO is 'L' or 'U', the triangle that is read, not {UPLO!r}; choose one")
-    whole = mirrored(ops.stop_gradient(A if UPLO == "L" else ops.matrix_transpose(A)))
+    whole = mirror_lower(ops.stop_gradient(A if UPLO == "L" else ops.matrix_transpose(A)))
     return ops.add(ops.subtract(A, ops.stop_gradient(A)), whole)
 
 
@@ -157,7 +157,9 @@ def multi_dot(tensors: Sequence[Any]) -> Any:
     chain.append(ops.expand_dims(last, -1) if len(shape_of(last)) == 1 else last)
     if any(len(shape_of(x)) != 2 for x in chain):
         raise ShapeError("multi_dot takes matrices, and vectors at its ends; use matmul for batches")
-    product = _chained(chain, 0, len(chain) - 1, _splits([shape_of(x)[0] for x in chain] + [shape_of(chain[-1])[1]]))
+    product = _multiply_chain(
+        chain, 0, len(chain) - 1, _splits([shape_of(x)[0] for x in chain] + [shape_of(chain[-1])[1]])
+    )
     gone = tuple([axis for axis, x in ((0, first), (1, last)) if len(shape_of(x)) == 1])
     return ops.squeeze(product, gone) if gone else product
 
@@ -181,11 +183,11 @@ def _splits(sizes: Sequence[Any]) -> dict[tuple[int, int], int]:
     return split
 
 
-def _chained(chain: Sequence[Any], first: int, last: int, split: Mapping[tuple[int, int], int]) -> Any:
+def _multiply_chain(chain: Sequence[Any], first: int, last: int, split: Mapping[tuple[int, int], int]) -> Any:
     if first == last:
         return chain[first]
     k = split[first, last]
-    return ops.matmul(_chained(chain, first, k, split), _chained(chain, k + 1, last, split))
+    return ops.matmul(_multiply_chain(chain, first, k, split), _multiply_chain(chain, k + 1, last, split))
 
 
 def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Any:  # noqa: N803

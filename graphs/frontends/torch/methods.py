@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from graphs import ops
-from graphs.errors import DTypeError, located
+from graphs.errors import DTypeError, locate
 from graphs.frontends.torch import arithmetic, dtypes, functions, picking, pointwise, products, shapes, words
 from graphs.frontends.torch.functions import Methods
 from graphs.frontends.torch.names import method
@@ -24,12 +24,12 @@ NAMES = {
 
 
 def _conversion(name: str, dtype: Any) -> Callable[..., Any]:
-    def converted(self: Any) -> Any:
+    def convert(self: Any) -> Any:
         return cast(self, dtype)
 
-    converted.__name__ = converted.__qualname__ = name
-    converted.__doc__ = f"The values as {np.dtype(dtype).name}."
-    return converted
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The values as {np.dtype(dtype).name}."
+    return convert
 
 
 class Conversions:
@@ -59,19 +59,19 @@ def polygamma(input: Any, n: int) -> Any:
 def unlike_others(function: Callable[..., Any]) -> Callable[..., Any]:
     """A comparison as an operator: None and text are no numbers, and differ from every tensor."""
 
-    def called(input: Any, other: Any) -> Any:
+    def wrapper(input: Any, other: Any) -> Any:
         return NotImplemented if other is None or isinstance(other, str) else function(input, other)
 
-    return called
+    return wrapper
 
 
-def swapped(function: Callable[..., Any]) -> Callable[..., Any]:
+def swap_operands(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of two operands with these the other way round."""
 
-    def called(self: Any, other: Any) -> Any:
+    def wrapper(self: Any, other: Any) -> Any:
         return function(other, self)
 
-    return called
+    return wrapper
 
 
 class TorchMethods(Methods, Conversions):
@@ -84,27 +84,27 @@ class TorchMethods(Methods, Conversions):
     __slots__ = ()
 
     __add__ = arithmetic.add
-    __radd__ = swapped(arithmetic.add)
+    __radd__ = swap_operands(arithmetic.add)
     __sub__ = arithmetic.sub
     __rsub__ = arithmetic.rsub
     __mul__ = arithmetic.mul
-    __rmul__ = swapped(arithmetic.mul)
+    __rmul__ = swap_operands(arithmetic.mul)
     __truediv__ = arithmetic.true_divide
-    __rtruediv__ = swapped(arithmetic.true_divide)
+    __rtruediv__ = swap_operands(arithmetic.true_divide)
     __floordiv__ = functions.floor_divide
-    __rfloordiv__ = swapped(functions.floor_divide)
+    __rfloordiv__ = swap_operands(functions.floor_divide)
     __mod__ = functions.remainder
-    __rmod__ = swapped(functions.remainder)
-    __rpow__ = swapped(arithmetic.pow)
+    __rmod__ = swap_operands(functions.remainder)
+    __rpow__ = swap_operands(arithmetic.pow)
     __matmul__ = products.matmul
-    __rmatmul__ = swapped(products.matmul)
+    __rmatmul__ = swap_operands(products.matmul)
     __and__ = __rand__ = of_op(ops.bitwise_and)
     __or__ = __ror__ = of_op(ops.bitwise_or)
     __xor__ = __rxor__ = of_op(ops.bitwise_xor)
     __lshift__ = of_op(ops.bitwise_left_shift)
-    __rlshift__ = swapped(__lshift__)
+    __rlshift__ = swap_operands(__lshift__)
     __rshift__ = of_op(ops.bitwise_right_shift)
-    __rrshift__ = swapped(__rshift__)
+    __rrshift__ = swap_operands(__rshift__)
     __eq__ = unlike_others(of_op(ops.equal))
     __ne__ = unlike_others(of_op(ops.not_equal))
     __lt__ = of_op(ops.less)
@@ -155,7 +155,7 @@ class TorchMethods(Methods, Conversions):
             elif hasattr(target, "shape"):
                 dtype = dtype_of(target)
             elif target is not None and (type(target) is not bool or target is args[0]):
-                raise DTypeError(located(f"to: {target!r} is no dtype, no device and no tensor; give one of these"))
+                raise DTypeError(locate(f"to: {target!r} is no dtype, no device and no tensor; give one of these"))
         words.check(device)
         copy = copy or [target for target in args if type(target) is bool][1:] == [True]  # after non_blocking
         wanted = dtype_of(self) if dtype is None else as_dtype(dtype)
@@ -291,7 +291,7 @@ class TorchMethods(Methods, Conversions):
     def float_power_(self, exponent: Any) -> Self:
         """Raise to a power in place. Raises DTypeError for other dtypes than float64, which the result has."""
         if dtype_of(self) != np.float64:
-            raise DTypeError(located(f"float_power_ gives float64, not {dtype_of(self)}; use pow_"))
+            raise DTypeError(locate(f"float_power_ gives float64, not {dtype_of(self)}; use pow_"))
         return self._assign(functions.float_power(self, exponent))
 
     def fill_diagonal_(self, fill_value: Any) -> Self:

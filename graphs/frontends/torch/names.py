@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from graphs.frontends.torch.guard import Function, guarded
+from graphs.frontends.torch.guard import Function, with_named_errors
 
 F = TypeVar("F", bound=Callable[..., Any])
 InPlace = bool | str
@@ -62,7 +62,7 @@ def method(*aliases: str, in_place: InPlace = False) -> Callable[[F], F]:
 
 
 def _public(function: Function, called: str, module: str) -> Function:
-    made = guarded(function)
+    made = with_named_errors(function)
     made.__name__ = made.__qualname__ = called
     made.__module__ = module
     return made

@@ -46,12 +46,12 @@ def frexp(input: Any) -> FrexpResult:
     fixed = ops.stop_gradient(ops.abs(input))
     plain = ops.logical_and(ops.isfinite(fixed), ops.greater(fixed, 0))
     guess = ops.where(plain, ops.floor(ops.log2(ops.where(plain, fixed, 1))), 0)
-    size = _scaled(fixed, guess)  # between 0.5 and 4: log2 may be off by a rounding
+    size = _divide_by_power(fixed, guess)  # between 0.5 and 4: log2 may be off by a rounding
     exponent = ops.where(plain, guess + ops.where(size >= 2, 2, ops.where(size >= 1, 1, 0)), 0)
-    return FrexpResult(_scaled(input, exponent), cast(exponent, np.int32))
+    return FrexpResult(_divide_by_power(input, exponent), cast(exponent, np.int32))
 
 
-def _scaled(x: Any, exponent: Any) -> Any:
+def _divide_by_power(x: Any, exponent: Any) -> Any:
     """`x / 2 ** exponent` in two steps, since a power may not fit the dtype."""
     half = ops.floor(exponent / 2)
     return x * ops.pow(2.0, -half) * ops.pow(2.0, half - exponent)

@@ -15,10 +15,10 @@ import numpy as np
 
 from graphs import ops
 from graphs.dims import same_shape
-from graphs.errors import DTypeError, OptionError, OutOfRangeError, ShapeError, located
+from graphs.errors import DTypeError, OptionError, OutOfRangeError, ShapeError, locate
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import number, promoted, result_dtype
-from graphs.frontends.torch.reductions import Found, along, count_nonzero
+from graphs.frontends.torch.promotion import number, promote, result_dtype
+from graphs.frontends.torch.reductions import AxisExtremes, along, count_nonzero
 from graphs.frontends.torch.shapes import memory_of
 from graphs.frontends.torch.words import as_row, axis_and_size, cast, floats, ndim_of, place, refuse, shape_of
 from graphs.ops.shapes import dtype_of
@@ -72,7 +72,7 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
             source = ops.broadcast_to(ops.astype(ops.asarray(source), dtype_of(input)), shape_of(index))
         return scatter_reduce(input, dim, index, source, _REDUCTIONS[reduce])
     if not ndim_of(input):
-        raise ShapeError(located("scatter: a tensor without axes has no places; reshape it to one axis"))
+        raise ShapeError(locate("scatter: a tensor without axes has no places; reshape it to one axis"))
     key = [
         np.arange(size).reshape([-1 if i == a else 1 for i in range(ndim_of(index))])
         for a, size in enumerate(shape_of(index))
@@ -155,13 +155,13 @@ def _mask(mask: Any) -> Any:
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """With one value where the mask is true."""
     if not is_scalar(value) and ndim_of(value):
-        raise ShapeError(located("masked_fill: the value is a number or has no axes; use where"))
+        raise ShapeError(locate("masked_fill: the value is a number or has no axes; use where"))
     is_float = isinstance(value, float) if is_scalar(value) else dtype_of(value).kind == "f"
     dtype = dtype_of(input)
     if is_float and dtype.kind != "f":
         raise refuse(f"masked_fill of {dtype} with a float", "convert one of them")
     if isinstance(value, int) and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-        raise OptionError(located(f"masked_fill of {dtype} with {value}, which it does not hold; convert with .long()"))
+        raise OptionError(locate(f"masked_fill of {dtype} with {value}, which it does not hold; convert with .long()"))
     filled = np.asarray(value).astype(dtype) if is_scalar(value) else cast(value, dtype)
     return ops.where(_mask(mask), filled, input)
 
@@ -191,7 +191,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         input, other = number(input), number(other)
         dtype = result_dtype((input, other))
         return cast(ops.where(cast(condition, np.bool_), cast(ops.asarray(input), dtype), other), dtype)
-    left, right = promoted(input, other)
+    left, right = promote(input, other)
     return ops.where(cast(condition, np.bool_), left, right)
 
 
@@ -221,16 +221,16 @@ def argwhere(input: Any) -> Any:
 @name()
 def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """The indices that sort along an axis."""
-    return _sorted(input, dim, descending).indices
+    return _sort_along(input, dim, descending).indices
 
 
 @name()
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Found:
+def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> AxisExtremes:
     """Sorted along an axis, with where the elements stood; equal ones in their order."""
-    return _sorted(input, dim, descending)
+    return _sort_along(input, dim, descending)
 
 
-def _sorted(x: Any, dim: int, descending: bool) -> Found:
+def _sort_along(x: Any, dim: int, descending: bool) -> AxisExtremes:
     def order(x: Any, axis: int, keepdims: bool) -> Any:
         return ops.argsort(x, axis=axis, descending=descending, stable=True)
 
@@ -240,22 +240,22 @@ def _sorted(x: Any, dim: int, descending: bool) -> Found:
 @name()
 def msort(input: Any) -> Any:
     """Sorted along the first axis."""
-    return _sorted(input, 0, False).values
+    return _sort_along(input, 0, False).values
 
 
 @name()
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Found:
+def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> AxisExtremes:
     """The k largest elements along an axis, or the smallest, in order, and where they stood."""
     axis = place(dim, ndim_of(input))
     if not 0 <= k <= shape_of(as_row(input))[axis]:
         raise ShapeError(f"an axis of {shape_of(as_row(input))[axis]} has no {k} largest; take fewer")
     first = (slice(None),) * axis + (slice(k),) if ndim_of(input) else ()
-    ordered = _sorted(input, dim, largest)
-    return Found(ordered.values[first], ordered.indices[first])
+    ordered = _sort_along(input, dim, largest)
+    return AxisExtremes(ordered.values[first], ordered.indices[first])
 
 
 @name()
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Found:
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> AxisExtremes:
     """The k-th smallest element along an axis, counted from 1."""
     axis = place(dim, ndim_of(input))
     if not 1 <= k <= shape_of(as_row(input))[axis]:
@@ -283,7 +283,7 @@ def searchsorted(
     if ndim_of(sequence) == 1:
         positions = ops.searchsorted(sequence, values, side="right" if behind else "left")
     elif shape_of(sequence)[:-1] == shape_of(values)[:-1]:
-        positions = _bisected(sequence, values, ops.greater if behind else ops.greater_equal)
+        positions = _bisect_rows(sequence, values, ops.greater if behind else ops.greater_equal)
     else:
         raise ShapeError(
             f"rows of shape {shape_of(sequence)} and values of shape {shape_of(values)}; give a row of values for each"
@@ -298,7 +298,7 @@ def _check_places(sorter: Any, size: Sequence[Any]) -> None:
         raise OutOfRangeError(f"sorter has indices from {places.min()} to {places.max()}; use 0 to {size[0] - 1}")
 
 
-def _bisected(rows: Any, values: Any, reaches: Any) -> Any:
+def _bisect_rows(rows: Any, values: Any, reaches: Any) -> Any:
     """The first place in each sorted row that reaches a value: all values halve their own range at once."""
     size = shape_of(rows)[-1].__index__()
     low = ops.zeros_like(values, dtype=np.int64)
@@ -422,7 +422,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
 @name()
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """Whether each element is among others."""
-    left, right = promoted(elements, test_elements)
+    left, right = promote(elements, test_elements)
     hits = ops.equal(ops.expand_dims(left, -1), right if is_scalar(right) else ops.reshape(right, (-1,)))
     is_in = ops.any(hits, axis=-1)
     return ops.logical_not(is_in) if invert else is_in
@@ -460,7 +460,7 @@ def check_source(x: Any, axis: int, index: Any, source: Any) -> None:
         raise OutOfRangeError(f"the source has the shape {tuple(wanted)}, a place for each index; expand or reshape it")
 
 
-def _written(x: Any, source: Any, key: Sequence[Any]) -> Any:
+def _write_part(x: Any, source: Any, key: Sequence[Any]) -> Any:
     """`source` in the place of a part that has its shape. Raises ShapeError where it has not."""
     wanted = shape_of(x[tuple(key)])
     if shape_of(source) != wanted:
@@ -472,7 +472,7 @@ def _written(x: Any, source: Any, key: Sequence[Any]) -> Any:
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     """With one place of an axis replaced, which `src` has not."""
     axis, _ = axis_and_size(input, dim)
-    return _written(input, src, (*[slice(None)] * axis, index))
+    return _write_part(input, src, (*[slice(None)] * axis, index))
 
 
 @name()
@@ -483,7 +483,7 @@ def slice_scatter(
     if step < 1:
         raise OptionError(f"a step of {step} goes nowhere; use 1 or more")
     axis, _ = axis_and_size(input, dim)
-    return _written(input, src, (*[slice(None)] * axis, slice(start, end, step)))
+    return _write_part(input, src, (*[slice(None)] * axis, slice(start, end, step)))
 
 
 @name()
@@ -497,7 +497,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
     count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
     along = np.arange(count)
     key = (..., along + max(-offset, 0), along + max(offset, 0))
-    return ops.moveaxis(_written(moved, src, key), (-2, -1), (first, second))
+    return ops.moveaxis(_write_part(moved, src, key), (-2, -1), (first, second))
 
 
 @name(in_place=True)
@@ -527,7 +527,7 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
     if not accumulate:
         return ops.setitem(input, values, key)
     places = ops.index(np.arange(ops.reshape(input, (-1,)).shape[0]).reshape(shape_of(input)), key)
-    return _added(input, places, ops.broadcast_to(values, shape_of(places)))
+    return _add_at(input, places, ops.broadcast_to(values, shape_of(places)))
 
 
 @name(in_place=True)
@@ -536,12 +536,12 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     if dtype_of(source) != dtype_of(input):
         raise DTypeError(f"put writes tensors of {dtype_of(input)} here; convert the source with .to(dtype)")
     if accumulate:
-        return _added(input, index, source)
+        return _add_at(input, index, source)
     flat = ops.setitem(ops.reshape(input, (-1,)), ops.reshape(source, (-1,)), (ops.reshape(index, (-1,)),))
     return ops.reshape(flat, shape_of(input))
 
 
-def _added(x: Any, places: Any, values: Any) -> Any:
+def _add_at(x: Any, places: Any, values: Any) -> Any:
     """With values added at places counted through all axes."""
     flat = ops.reshape(x, (-1,))
     sums = ops.scatter_add(ops.reshape(values, (-1,)), ops.reshape(places, (-1,)), shape_of(flat), 0)

@@ -11,9 +11,17 @@ import numpy as np
 
 from graphs import ops
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import bits, compared, floated, promoted, truth, truths, whole
+from graphs.frontends.torch.promotion import (
+    bits,
+    promote,
+    promote_for_comparison,
+    promote_to_float,
+    truth,
+    truths,
+    whole,
+)
 from graphs.frontends.torch.words import cast, floats, refuse
-from graphs.op import Op, TorchName, registered
+from graphs.op import Op, TorchName, registered_ops
 from graphs.ops.elementwise import sgn
 from graphs.ops.shapes import dtype_of
 
@@ -50,7 +58,8 @@ _OF_ONE: dict[str, Callable[[Op], Function]] = {
     "truths": lambda op: lambda input: op(truth(input)),
 }
 _PROMOTED = {
-    "promoted": promoted, "floats": floated, "compared": compared, "bits": bits, "truths": truths, "ints": whole,
+    "promoted": promote, "floats": promote_to_float, "compared": promote_for_comparison, "bits": bits,
+    "truths": truths, "ints": whole,
 }  # fmt: skip
 _OF_TWO = {takes: _of_two(promote) for takes, promote in _PROMOTED.items()}
 """What becomes of operands first, by the word in `TorchName.takes`."""
@@ -185,6 +194,6 @@ def nan_to_num(input: Any, nan: float | None = None, posinf: float | None = None
     return ops.nan_to_num(input, 0.0 if nan is None else nan, posinf, neginf)
 
 
-for _op in registered().values():
+for _op in registered_ops().values():
     if _op.torch is not None:
         _enter(_op, _op.torch)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.errors import DTypeError, OptionError, located
+from graphs.errors import DTypeError, OptionError, locate
 
 _PREFIX = "tensor("
 _DEFAULT_DTYPES = ("float32", "int64", "bool")
@@ -54,11 +54,11 @@ def set_printoptions(
     number below 0.
     """
     if profile is not None and profile not in _PROFILES:
-        raise OptionError(located(f"there is no profile {profile!r} of printing; use 'default', 'short' or 'full'"))
+        raise OptionError(locate(f"there is no profile {profile!r} of printing; use 'default', 'short' or 'full'"))
     options = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     changed: dict[str, Any] = {word: value for word, value in options.items() if value is not None}
     if any(value < 0 for value in changed.values()):
-        raise OptionError(located(f"options of printing are 0 or more, not {changed}; change what is below"))
+        raise OptionError(locate(f"options of printing are 0 or more, not {changed}; change what is below"))
     start = _options[0] if profile is None else _PROFILES[profile]
     _options[0] = start._replace(**changed, sci_mode=sci_mode)
 
@@ -70,7 +70,7 @@ def format_tensor(array: Array, *, requires_grad: bool = False, grad_fn: str | N
     Raises DTypeError for a dtype that is not a bool, an int or a float.
     """
     if array.dtype.kind not in "biuf":
-        raise DTypeError(located(f"tensors hold bools, ints or floats, not {array.dtype}"))
+        raise DTypeError(locate(f"tensors hold bools, ints or floats, not {array.dtype}"))
     return _with_suffixes(_PREFIX + _body(array), _suffixes(array, requires_grad, grad_fn)) + ")"
 
 
@@ -116,7 +116,7 @@ def _body(array: Array) -> str:
     gaps = [array.size > most and length > 2 * edge for length in array.shape]
     shown = _corners(array, gaps)
     style = _style(shown)
-    return _nested(shown, gaps, style, len(_PREFIX)) if array.ndim else style.write(array.item())
+    return _format_nested(shown, gaps, style, len(_PREFIX)) if array.ndim else style.write(array.item())
 
 
 def _corners(array: Array, gaps: Sequence[bool]) -> Array:
@@ -127,11 +127,11 @@ def _corners(array: Array, gaps: Sequence[bool]) -> Array:
     return array
 
 
-def _nested(array: Array, gaps: Sequence[bool], style: _Style, indent: int) -> str:
+def _format_nested(array: Array, gaps: Sequence[bool], style: _Style, indent: int) -> str:
     if array.ndim == 1:
         words = [style.write(value).rjust(style.width) for value in array.tolist()]
         return _row(words, gaps[0], style, indent)
-    blocks = [_nested(block, gaps[1:], style, indent + 1) for block in array]
+    blocks = [_format_nested(block, gaps[1:], style, indent + 1) for block in array]
     if gaps[0]:
         blocks.insert(_options[0].edgeitems, "...")
     separator = "," + "\n" * (array.ndim - 1) + " " * (indent + 1)
@@ -164,14 +164,14 @@ def _float_writer(counted: Array) -> Callable[[float], str]:
     is_wide = largest / smallest > 1000 or largest > 1e8 or (smallest < 1e-4 and not integral)
     if is_wide if _options[0].sci_mode is None else _options[0].sci_mode:
         return _scientific
-    return _integral if integral else _fixed
+    return _integral if integral else _format_fixed
 
 
 def _scientific(value: float) -> str:
     return f"{value:.{_options[0].precision}e}"
 
 
-def _fixed(value: float) -> str:
+def _format_fixed(value: float) -> str:
     return f"{value:.{_options[0].precision}f}"
 
 

@@ -16,11 +16,11 @@ import numpy as np
 
 from graphs import linalg as matrices
 from graphs import ops
-from graphs.errors import OptionError, ShapeError, located, user_frame
+from graphs.errors import OptionError, ShapeError, locate, user_frame
 from graphs.frontends.torch import reductions, systems
 from graphs.frontends.torch.arithmetic import add, clamp, mul, sub, true_divide
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import of_floats, promoted
+from graphs.frontends.torch.promotion import of_floats, promote
 from graphs.frontends.torch.words import cast, floats, ndim_of, place, refuse, shape_of, values_of
 from graphs.ops.shapes import dtype_of, positive_axes
 from graphs.promotion import mixing
@@ -39,7 +39,7 @@ def _check(name: str, *operands: tuple[Any, int]) -> None:
     for x, axes in operands:
         if ndim_of(x) != axes:
             wanted = ", ".join(str(n) for _, n in operands)
-            raise ShapeError(located(f"{name}: takes tensors of {wanted} axes, not {shape_of(x)}; use matmul"))
+            raise ShapeError(locate(f"{name}: takes tensors of {wanted} axes, not {shape_of(x)}; use matmul"))
     _one_dtype(name, [x for x, _ in operands])
 
 
@@ -71,7 +71,7 @@ def bmm(input: Any, mat2: Any) -> Any:
     """The products of two rows of matrices, one by one. Raises ShapeError unless there are as many."""
     _check("bmm", (input, 3), (mat2, 3))
     if shape_of(input)[0] != shape_of(mat2)[0]:
-        raise ShapeError(located("bmm: both have as many matrices; use matmul to broadcast"))
+        raise ShapeError(locate("bmm: both have as many matrices; use matmul to broadcast"))
     return ops.matmul(input, mat2)
 
 
@@ -94,7 +94,7 @@ def dot(input: Any, tensor: Any = None, *, other: Any = None) -> Any:
 def outer(input: Any, vec2: Any) -> Any:
     """The products of all pairs of two vectors."""
     if ndim_of(input) != 1 or ndim_of(vec2) != 1:
-        raise ShapeError(located("outer: takes two vectors; use flatten"))
+        raise ShapeError(locate("outer: takes two vectors; use flatten"))
     return mul(input[:, None], vec2[None, :])
 
 
@@ -194,7 +194,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 @name()
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """The cross product along an axis of size 3, the first by default."""
-    left, right = promoted(input, other)
+    left, right = promote(input, other)
     if dim is None:
         dim = next((i for i, size in enumerate(shape_of(input)) if size == 3), -1)
     return ops.cross(left, right, axis=dim)
@@ -204,7 +204,7 @@ def cross(input: Any, other: Any, dim: int | None = None) -> Any:
 def trace(input: Any) -> Any:
     """The sum of the diagonal of a matrix."""
     if ndim_of(input) != 2:
-        raise ShapeError(located("trace: takes a matrix; use diagonal(dim1=-2, dim2=-1).sum(-1)"))
+        raise ShapeError(locate("trace: takes a matrix; use diagonal(dim1=-2, dim2=-1).sum(-1)"))
     return reductions.sum(ops.diag(input))
 
 
@@ -213,7 +213,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "") -> Any:
     """The distances between all rows of two matrices, or of rows of matrices."""
     _one_dtype("cdist", (x1, x2))
     if 0 < p < 1:
-        raise ShapeError(located("cdist: there is no norm of an order between 0 and 1; use p=1 or more"))
+        raise ShapeError(locate("cdist: there is no norm of an order between 0 and 1; use p=1 or more"))
     apart = ops.subtract(ops.expand_dims(x1, -2), ops.expand_dims(x2, -3))
     return matrices.vector_norm(apart, axis=-1, ord=p)
 
@@ -299,7 +299,7 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
 def _slope(x: Any, dim: int, step: float) -> Any:
     moved = ops.moveaxis(x, dim, -1)
     if shape_of(moved)[-1] < 2:
-        raise ShapeError(located("gradient: an axis of one point has no slope; take two or more"))
+        raise ShapeError(locate("gradient: an axis of one point has no slope; take two or more"))
     inner = ops.divide(ops.subtract(moved[..., 2:], moved[..., :-2]), 2 * step)
     first, last = [ops.divide(ops.subtract(moved[..., b], moved[..., a]), step) for a, b in ((0, 1), (-2, -1))]
     return ops.moveaxis(ops.concat([first[..., None], inner, last[..., None]], axis=-1), -1, dim)

@@ -16,7 +16,7 @@ import numpy as np
 
 from graphs import dispatch, ops
 from graphs.dims import Dim
-from graphs.errors import DTypeError, located
+from graphs.errors import DTypeError, locate
 from graphs.frontends.torch import words
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import HELD, SCALARS
@@ -36,7 +36,7 @@ def check_tensor(*operands: Any) -> None:
         raise TypeError(f"takes tensors, got {operands}; write one of them as torch.tensor(...)")
 
 
-def promoted(*operands: Any) -> Sequence[Any]:
+def promote(*operands: Any) -> Sequence[Any]:
     """Tensors and numbers in the dtype that PyTorch computes in; arrays keep NumPy's rules.
 
     Numbers stay numbers, which take the dtype of the tensors beside them.
@@ -49,7 +49,7 @@ def promoted(*operands: Any) -> Sequence[Any]:
     dtypes: set[Any] = {x.dtype if dispatch.interpreter_of(x) else None for x in tensors}
     check_tensor(*operands)
     if None in dtypes and len(dtypes) > 1 and any(map(is_number, tensors)):
-        return promoted(*map(number, operands))
+        return promote(*map(number, operands))
     if None in dtypes or (len(dtypes) == 1 and _holds(next(iter(dtypes)), operands)):
         return operands
     wanted = result_dtype(operands)
@@ -104,25 +104,25 @@ def is_number(value: Any) -> bool:
     return isinstance(value, np.generic) and value.dtype.num in HELD
 
 
-def compared(*operands: Any) -> Sequence[Any]:
+def promote_for_comparison(*operands: Any) -> Sequence[Any]:
     """Tensors and numbers as comparisons take them: ints as they are, which is exact where no dtype holds both."""
     if _agree(operands):
         return operands
     is_exact = all(type(x) in (bool, int) or (hasattr(x, "dtype") and x.dtype.kind in "biu") for x in operands)
-    return operands if is_exact and not all(type(x) in SCALARS for x in operands) else promoted(*operands)
+    return operands if is_exact and not all(type(x) in SCALARS for x in operands) else promote(*operands)
 
 
-def floated(*operands: Any) -> Sequence[Any]:
-    """What `promoted` gives, bools and ints in the dtype of the floats beside them, or in the default one."""
-    converted = promoted(*operands)
+def promote_to_float(*operands: Any) -> Sequence[Any]:
+    """What `promote` gives, bools and ints in the dtype of the floats beside them, or in the default one."""
+    converted = promote(*operands)
     kinds = [dtype_of(x) for x in converted if not is_weak(x)]
     wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [DEFAULT]))
     return [x if is_weak(x) or dtype_of(x).kind == "f" else words.cast(x, wanted) for x in converted]
 
 
 def bits(*operands: Any) -> Sequence[Any]:
-    """What `promoted` gives, with a bool of NumPy's as Python's, which is no float here."""
-    return promoted(*[bool(x) if type(x) is np.bool_ else x for x in operands])
+    """What `promote` gives, with a bool of NumPy's as Python's, which is no float here."""
+    return promote(*[bool(x) if type(x) is np.bool_ else x for x in operands])
 
 
 def truth(x: Any) -> Any:
@@ -131,23 +131,23 @@ def truth(x: Any) -> Any:
 
 
 def truths(*operands: Any) -> Sequence[Any]:
-    """What `promoted` gives, and of that whether it is not 0."""
-    return [truth(x) for x in promoted(*operands)]
+    """What `promote` gives, and of that whether it is not 0."""
+    return [truth(x) for x in promote(*operands)]
 
 
 def whole(*operands: Any) -> Sequence[Any]:
-    """What `promoted` gives, of ints alone. Raises DTypeError."""
+    """What `promote` gives, of ints alone. Raises DTypeError."""
     for x in operands:
         if type(x) not in SCALARS and dtype_of(x).kind not in "iu":
             raise words.refuse(f"divisors and multiples of {dtype_of(x)}", "convert with .long() first")
-    return promoted(*operands)
+    return promote(*operands)
 
 
 def of_floats(function: Function) -> Function:
     """A function whose tensors are all converted to the dtype that PyTorch computes in, which must be one of floats."""
 
     @functools.wraps(function)
-    def called(*args: Any, **options: Any) -> Any:
+    def wrapper(*args: Any, **options: Any) -> Any:
         if not options and _have_one_dtype(args):  # what most steps call
             return function(*args)
         tensors = [x for x in (*args, *options.values()) if dispatch.interpreter_of(x)]
@@ -157,15 +157,15 @@ def of_floats(function: Function) -> Function:
         wanted = functools.reduce(widest, dtypes)
         if len(dtypes) > 1 and not all(x.shape for x in tensors):
             raise DTypeError(
-                located(f"{function.__name__} of {' and '.join(map(str, dtypes))}; convert with .to(dtype) first")
+                locate(f"{function.__name__} of {' and '.join(map(str, dtypes))}; convert with .to(dtype) first")
             )
         if wanted.kind != "f":
-            raise DTypeError(located(f"{function.__name__} of {wanted}; convert with .float() first"))
+            raise DTypeError(locate(f"{function.__name__} of {wanted}; convert with .float() first"))
         converted = [ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for x in args]
         named = {word: ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for word, x in options.items()}
         return function(*converted, **named)
 
-    return cast(Function, called)
+    return cast(Function, wrapper)
 
 
 def _have_one_dtype(args: Sequence[Any]) -> bool:
@@ -188,10 +188,10 @@ def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:
         dtype = x.dtype if level < 2 else _of_number(x)
         before = levels[level]
         levels[level] = dtype if before is None else widest(before, dtype)
-    return _combined(levels[0], _combined(levels[1], levels[2])) or DEFAULT
+    return _combine_levels(levels[0], _combine_levels(levels[1], levels[2])) or DEFAULT
 
 
-def _combined(first: np.dtype[Any] | None, second: np.dtype[Any] | None) -> np.dtype[Any] | None:
+def _combine_levels(first: np.dtype[Any] | None, second: np.dtype[Any] | None) -> np.dtype[Any] | None:
     """Of two levels, the first unless the second is of a later kind."""
     if first is None or second is None:
         return first if second is None else second

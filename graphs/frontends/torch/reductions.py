@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import ops
-from graphs.errors import OptionError, ShapeError, located
+from graphs.errors import OptionError, ShapeError, locate
 from graphs.frontends.torch import arithmetic, pointwise
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import promoted
+from graphs.frontends.torch.promotion import promote
 from graphs.frontends.torch.words import (
     as_dtype,
     as_row,
@@ -33,7 +33,7 @@ from graphs.promotion import is_scalar
 Dim = Any  # one axis, several, or None for all
 
 
-class Found(NamedTuple):
+class AxisExtremes(NamedTuple):
     """Elements along an axis, and where they stood."""
 
     values: Any
@@ -47,7 +47,7 @@ class MinMax(NamedTuple):
     max: Any
 
 
-def _counted(function: Callable[[Any], Any], x: Any, dtype: Any) -> Any:
+def _accumulate(function: Callable[[Any], Any], x: Any, dtype: Any) -> Any:
     """Sums or products of x, in the dtype asked for: x is converted to it, and so is what is summed in a wider one.
 
     Ints and bools are counted in int64 where no dtype is asked for.
@@ -61,7 +61,7 @@ def _counted(function: Callable[[Any], Any], x: Any, dtype: Any) -> Any:
 def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over axes, of all by default; of ints and bools in int64."""
     axes = axes_of(input, dim)
-    return _counted(lambda x: ops.sum(x, axis=axes, keepdims=keepdim), input, dtype)
+    return _accumulate(lambda x: ops.sum(x, axis=axes, keepdims=keepdim), input, dtype)
 
 
 @name()
@@ -90,18 +90,18 @@ def nanmean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = 
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The product of all elements, or along one axis; of ints and bools in int64."""
     axes = axes_of(input, dim)
-    return _counted(lambda x: ops.prod(x, axis=axes, keepdims=keepdim), input, dtype)
+    return _accumulate(lambda x: ops.prod(x, axis=axes, keepdims=keepdim), input, dtype)
 
 
 def _truths(op: Callable[..., Any]) -> Callable[..., Any]:
-    def called(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
+    def wrapper(input: Any, dim: Dim = None, keepdim: bool = False) -> Any:
         axes = () if dim == () else axes_of(input, dim)
         result = op(input, axis=axes, keepdims=keepdim)
         return cast(result, np.uint8) if dtype_of(input) == np.uint8 else result
 
-    called.__doc__ = op.__doc__
-    called.__name__ = op.__name__
-    return called
+    wrapper.__doc__ = op.__doc__
+    wrapper.__name__ = op.__name__
+    return wrapper
 
 
 all = name()(_truths(ops.all))
@@ -169,24 +169,28 @@ def _extreme(
     both: Callable[..., Any],
 ) -> Any:
     if other is not None or (dim is not None and not isinstance(dim, (int, tuple, list))):
-        return both(*promoted(x, dim if other is None else other))
+        return both(*promote(x, dim if other is None else other))
     if dim is None:
         return reduce(x)
     if not isinstance(dim, int):
-        raise ShapeError(located(f"{reduce.__name__}: one axis has places, not {dim}; use amax or amin for several"))
+        raise ShapeError(locate(f"{reduce.__name__}: one axis has places, not {dim}; use amax or amin for several"))
     return along(x, dim, keepdim, find)
 
 
-def along(x: Any, dim: int, keepdim: bool, find: Callable[..., Any]) -> Found:
+def along(x: Any, dim: int, keepdim: bool, find: Callable[..., Any]) -> AxisExtremes:
     """What stands along an axis where `find` says, and where that is."""
     if not ndim_of(x):
         place(dim, 0)
-        return Found(ops.identity(x), cast(ops.multiply(ops.not_equal(x, x), 0), np.int64))
+        return AxisExtremes(ops.identity(x), cast(ops.multiply(ops.not_equal(x, x), 0), np.int64))
     axis = place(dim, ndim_of(x))
     counted = cast(x, np.uint8) if dtype_of(x).kind == "b" else x
     indices = find(counted, axis=axis, keepdims=True)
     values = ops.take_along_axis(x, indices, axis=axis)
-    return Found(values, indices) if keepdim else Found(ops.squeeze(values, axis), ops.squeeze(indices, axis))
+    return (
+        AxisExtremes(values, indices)
+        if keepdim
+        else AxisExtremes(ops.squeeze(values, axis), ops.squeeze(indices, axis))
+    )
 
 
 @name()
@@ -237,13 +241,13 @@ def _middle(x: Any, axis: int, keepdims: bool) -> Any:
 
 
 def _running(op: Callable[..., Any]) -> Callable[..., Any]:
-    def called(input: Any, dim: int = -1) -> Any:
+    def wrapper(input: Any, dim: int = -1) -> Any:
         if not ndim_of(input):
             return along(input, dim, False, op)
-        return Found(*op(input, axis=place(dim, ndim_of(input))))
+        return AxisExtremes(*op(input, axis=place(dim, ndim_of(input))))
 
-    called.__name__, called.__doc__ = op.__name__, op.__doc__
-    return called
+    wrapper.__name__, wrapper.__doc__ = op.__name__, op.__doc__
+    return wrapper
 
 
 cummax = name()(_running(ops.cummax))
@@ -260,13 +264,13 @@ def _so_far(op: Callable[..., Any], x: Any, dim: int | None) -> Any:
 @name(in_place=True)
 def cumsum(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
     """The sums so far along an axis; of ints and bools in int64."""
-    return _counted(lambda x: _so_far(ops.cumulative_sum, x, dim), input, dtype)
+    return _accumulate(lambda x: _so_far(ops.cumulative_sum, x, dim), input, dtype)
 
 
 @name(in_place=True)
 def cumprod(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
     """The products so far along an axis; of ints and bools in int64."""
-    return _counted(lambda x: _so_far(ops.cumulative_prod, x, dim), input, dtype)
+    return _accumulate(lambda x: _so_far(ops.cumulative_prod, x, dim), input, dtype)
 
 
 @name()
@@ -407,7 +411,7 @@ def _quantile(x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str
     if shape_of(rows)[-1] == 0:
         raise ShapeError("there is no quantile of no elements; check the size first")
     ordered = ops.sort(rows, axis=-1)
-    quantiles = _between(ordered, _ranks(ordered, shares, without_nan=without_nan), interpolation)
+    quantiles = _interpolate(ordered, _ranks(ordered, shares, without_nan=without_nan), interpolation)
     if not without_nan:
         last = ordered[..., -1:]
         quantiles = ops.where(ops.isnan(last), last, quantiles)  # NaN is sorted to the end
@@ -444,7 +448,7 @@ def _ranks(ordered: Any, shares: Any, *, without_nan: bool) -> Any:
     return ops.multiply(shares, cast(ops.maximum(ops.subtract(count, 1), 0), dtype_of(ordered)))
 
 
-def _between(ordered: Any, ranks: Any, interpolation: str) -> Any:
+def _interpolate(ordered: Any, ranks: Any, interpolation: str) -> Any:
     rounded = {"lower": ops.floor, "higher": ops.ceil, "nearest": ops.round}.get(interpolation)
     if rounded is not None:
         return _at(ordered, rounded(ranks))
@@ -474,7 +478,7 @@ def _middle_number(x: Any, axis: int, keepdims: bool) -> Any:
 
 
 @name()
-def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Found:
+def mode(input: Any, dim: int = -1, keepdim: bool = False) -> AxisExtremes:
     """The most frequent element along an axis, the smallest of these, and where it stands last."""
     return along(input, dim, keepdim, _most_frequent)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphs import dims, ops
-from graphs.errors import OptionError, ShapeError, located
+from graphs.errors import OptionError, ShapeError, locate
 from graphs.op import Array
 from graphs.ops.shapes import dtype_of, shape_of
 
@@ -28,16 +28,16 @@ def grid_sample(
     each axis; "bicubic", for images alone, is the cubic convolution of Keys (1981) with a = -0.75.
     Raises ShapeError and OptionError.
     """
-    rank = _checked(input, grid, mode, padding_mode)
+    rank = _check_grid(input, grid, mode, padding_mode)
     align = bool(align_corners)
     sizes = shape_of(input)[2:]
-    places = [_scaled(grid[..., rank - 1 - axis], size, align) for axis, size in enumerate(sizes)]
+    places = [_to_element_units(grid[..., rank - 1 - axis], size, align) for axis, size in enumerate(sizes)]
     if mode == "bicubic":
         low = [ops.floor(place) for place in places]
         weights = [_cubic(ops.subtract(place, start)) for place, start in zip(places, low, strict=True)]
         starts = [ops.subtract(start, 1) for start in low]
     else:
-        places = [_within(p, size, padding_mode, align) for p, size in zip(places, sizes, strict=True)]
+        places = [_clamp_place(p, size, padding_mode, align) for p, size in zip(places, sizes, strict=True)]
         starts = [ops.round(place) if mode == "nearest" else ops.floor(place) for place in places]
         shares = [ops.subtract(place, start) for place, start in zip(places, starts, strict=True)]
         weights = [[None] if mode == "nearest" else [ops.subtract(1, share), share] for share in shares]
@@ -45,48 +45,48 @@ def grid_sample(
     for corner in itertools.product(*(range(len(along)) for along in weights)):
         at = [ops.add(start, step) for start, step in zip(starts, corner, strict=True)]
         if mode == "bicubic":
-            at = [_within(place, size, padding_mode, align) for place, size in zip(at, sizes, strict=True)]
+            at = [_clamp_place(place, size, padding_mode, align) for place, size in zip(at, sizes, strict=True)]
         part = _read(input, at, [along[step] for along, step in zip(weights, corner, strict=True)])
         total = part if total is None else ops.add(total, part)
     return total
 
 
-def _checked(x: Array, grid: Array, mode: str, padding_mode: str) -> int:
+def _check_grid(x: Array, grid: Array, mode: str, padding_mode: str) -> int:
     """The number of axes that the grid goes along. Raises ShapeError and OptionError."""
     rank = len(shape_of(x)) - 2
     fits = rank in (2, 3) and len(shape_of(grid)) == rank + 2 and dims.same(shape_of(grid)[-1], rank)
     if not fits or not dims.same(shape_of(x)[0], shape_of(grid)[0]):
         shapes = f"shapes {shape_of(x)} and {shape_of(grid)}"
-        raise ShapeError(located(f"grid_sample: takes f[N, C, H, W] and f[N, P, Q, 2], or an axis more, not {shapes}"))
+        raise ShapeError(locate(f"grid_sample: takes f[N, C, H, W] and f[N, P, Q, 2], or an axis more, not {shapes}"))
     if any(dims.same(size, 0) for size in shape_of(x)[2:]):
-        raise ShapeError(located(f"grid_sample: there is nothing to read in shape {shape_of(x)}; check the sizes"))
+        raise ShapeError(locate(f"grid_sample: there is nothing to read in shape {shape_of(x)}; check the sizes"))
     if mode not in _MODES or (mode == "bicubic" and rank == 3):
         allowed = _MODES if rank == 2 else _MODES[:2]
-        raise OptionError(located(f"grid_sample: mode is one of {', '.join(allowed)}, not {mode!r}; choose one"))
+        raise OptionError(locate(f"grid_sample: mode is one of {', '.join(allowed)}, not {mode!r}; choose one"))
     if padding_mode not in _PADDING_MODES:
         modes = ", ".join(_PADDING_MODES)
-        raise OptionError(located(f"grid_sample: padding_mode is one of {modes}, not {padding_mode!r}; choose one"))
+        raise OptionError(locate(f"grid_sample: padding_mode is one of {modes}, not {padding_mode!r}; choose one"))
     return rank
 
 
-def _scaled(place: Array, size: Any, align: bool) -> Array:
+def _to_element_units(place: Array, size: Any, align: bool) -> Array:
     """Places from -1 to 1 as numbers of elements."""
     if align:
         return ops.multiply(ops.add(place, 1), (size - 1) / 2)
     return ops.divide(ops.subtract(ops.multiply(ops.add(place, 1), size), 1), 2)
 
 
-def _within(place: Array, size: Any, padding_mode: str, align: bool) -> Array:
+def _clamp_place(place: Array, size: Any, padding_mode: str, align: bool) -> Array:
     """The place that is read for one: itself, the nearest inside, or where it is mirrored to."""
     if padding_mode == "zeros":
         return place
     if padding_mode == "reflection":
-        place = _mirrored(place, size, align)
+        place = _mirror_place(place, size, align)
     inner = ops.where(ops.greater_equal(place, size - 1), size - 1, place)
     return ops.where(ops.less_equal(place, 0), 0, inner)
 
 
-def _mirrored(place: Array, size: Any, align: bool) -> Array:
+def _mirror_place(place: Array, size: Any, align: bool) -> Array:
     """Mirrored at the centres of the outermost elements, or at their edges, as often as it takes."""
     low, span = (0.0, size - 1) if align else (-0.5, size)
     if span == 0:
@@ -139,7 +139,7 @@ def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = 
     rank, out = len(size) - 2, tuple(size[2:])
     if rank not in (2, 3) or tuple(shape_of(theta)) != (size[0], rank, rank + 1) or min(size) < 1:
         shapes = f"shape {shape_of(theta)} for a size of {tuple(size)}"
-        raise ShapeError(located(f"affine_grid: takes f[N, 2, 3] and (N, C, H, W), or an axis more, not {shapes}"))
+        raise ShapeError(locate(f"affine_grid: takes f[N, 2, 3] and (N, C, H, W), or an axis more, not {shapes}"))
     along = [np.linspace(-1, 1, n) if n > 1 else np.zeros(1) for n in out]
     if not align_corners:
         along = [line * ((n - 1) / n) for line, n in zip(along, out, strict=True)]

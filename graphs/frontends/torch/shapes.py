@@ -11,13 +11,13 @@ import numpy as np
 
 from graphs import ops
 from graphs.dims import product, same
-from graphs.dispatch import described
-from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, located
+from graphs.dispatch import describe_operand
+from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, locate
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.promotion import result_dtype
 from graphs.frontends.torch.words import as_row, axis_and_size, cast, ndim_of, place, shape_of, sizes
 from graphs.op import Op
-from graphs.ops.shapes import as_shape, completed_shape, stored
+from graphs.ops.shapes import as_shape, completed_shape, store
 from graphs.spec import broadcast_shapes as common_shape
 from graphs.spec import spec_of
 
@@ -81,7 +81,7 @@ def t(input: Any) -> Any:
     """A matrix with its axes swapped. Raises ShapeError for more than two axes."""
     if ndim_of(input) > 2:
         raise ShapeError(
-            located(f"t: a tensor of {ndim_of(input)} axes has no single transpose; use transpose or permute")
+            locate(f"t: a tensor of {ndim_of(input)} axes has no single transpose; use transpose or permute")
         )
     return ops.permute_dims(input)
 
@@ -119,7 +119,7 @@ def reshape(input: Any, *shape: Any) -> Any:
 def view(input: Any, *shape: Any) -> Any:
     """The same elements in another shape, or as another dtype of the same width."""
     if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and not hasattr(shape[0], "__index__"):
-        raise ShapeError(located("view as another dtype is not there; use .to(dtype) to convert"))
+        raise ShapeError(locate("view as another dtype is not there; use .to(dtype) to convert"))
     return reshape(input, *shape)
 
 
@@ -141,7 +141,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     shape, ndim = shape_of(input), ndim_of(input)
     first, last = place(start_dim, ndim), place(end_dim, ndim)
     if first > last:
-        raise ShapeError(located(f"flatten: axis {start_dim} is behind axis {end_dim}; swap them"))
+        raise ShapeError(locate(f"flatten: axis {start_dim} is behind axis {end_dim}; swap them"))
     if not ndim:
         return ops.reshape(input, (1,))
     return ops.reshape(input, (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :]))
@@ -186,13 +186,13 @@ def expand(input: Any, *size: Any) -> Any:
     missing = len(wanted) - len(have)
     if missing < 0:
         raise ShapeError(
-            located(f"expand: {len(have)} axes do not fit into {len(wanted)} sizes; give one for each axis")
+            locate(f"expand: {len(have)} axes do not fit into {len(wanted)} sizes; give one for each axis")
         )
     kept = [have[i - missing] if i >= missing and isinstance(w, int) and w == -1 else w for i, w in enumerate(wanted)]
-    return _repeated(input, kept)
+    return _broadcast(input, kept)
 
 
-def _repeated(input: Any, shape: Sequence[Any]) -> Any:
+def _broadcast(input: Any, shape: Sequence[Any]) -> Any:
     """Broadcast to a shape. Where that repeats nothing it can be written to, as any view."""
     is_whole = same(product(shape_of(input)), product(shape)) and len(shape) >= ndim_of(input)
     return ops.reshape(input, shape) if is_whole and all(shape_of(input)) else ops.broadcast_to(input, shape)
@@ -215,7 +215,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
     """Tensors in the shape that they broadcast to."""
     listed = sizes(tensors)
     shape = common_shape(*map(shape_of, listed))
-    return tuple([_repeated(x, shape) for x in listed])
+    return tuple([_broadcast(x, shape) for x in listed])
 
 
 @name()
@@ -229,7 +229,7 @@ def repeat(input: Any, *sizes_: Any) -> Any:
     """Copies side by side, so many along each axis; new axes come first."""
     times = sizes(sizes_)
     if len(times) < ndim_of(input):
-        raise ShapeError(located(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis"))
+        raise ShapeError(locate(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis"))
     return apart(ops.tile(input, times), input)
 
 
@@ -326,7 +326,7 @@ def _sections(sections_or_size: Any) -> tuple[int | None, Sequence[int]]:
         return None, [operator.index(place_) for place_ in sections_or_size]
     if isinstance(sections_or_size, str) or ndim_of(sections_or_size):
         raise ArgumentError(
-            f"parts are given as a number or as a list of places, not as {described(sections_or_size)}; give one"
+            f"parts are given as a number or as a list of places, not as {describe_operand(sections_or_size)}; give one"
         )
     if (sections := operator.index(sections_or_size)) < 1:
         raise OptionError(f"{sections} parts hold nothing; ask for 1 or more")
@@ -368,7 +368,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     return tuple(ops.unstack(input, axis=axis))
 
 
-def _gathered(x: Any, axis: int, size: int, step: int) -> Any:
+def _gather_windows(x: Any, axis: int, size: int, step: int) -> Any:
     """The windows, copied: in a trace."""
     places = _places(shape_of(x), axis, size, step)
     windows = ops.take(x, places.T.reshape(-1), axis=axis)
@@ -384,10 +384,10 @@ def _places(shape: Sequence[Any], axis: int, size: int, step: int) -> Any:
 def _in_place(x: Any, *, axis: int, size: int, step: int, out: Any = None) -> Any:
     """The windows as a view."""
     every = np.lib.stride_tricks.sliding_window_view(x, size, axis, writeable=x.flags.writeable)
-    return stored(every[(slice(None),) * axis + (slice(None, None, step),)], out)
+    return store(every[(slice(None),) * axis + (slice(None, None, step),)], out)
 
 
-def _added_back(g: Any, x_shape: Any, axis: int, size: int, step: int) -> Any:
+def _scatter_windows(g: Any, x_shape: Any, axis: int, size: int, step: int) -> Any:
     places = _places(x_shape, axis, size, step)
     return ops.scatter_add(ops.moveaxis(g, -1, axis), places, x_shape, axis)
 
@@ -398,7 +398,7 @@ _windows = Op(
     lambda x, *, axis, size, step: spec_of(
         _in_place(np.broadcast_to(np.zeros((), x.dtype), x.shape), axis=axis, size=size, step=step)
     ),
-    rules=(_added_back,),
+    rules=(_scatter_windows,),
     cost=0,
     family="movement",
     view=True,
@@ -416,7 +416,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
             f"windows of {size}, {step} apart, do not lie in an axis of {length}; take fewer, 1 apart or more"
         )
     options = {"axis": axis, "size": size, "step": step}
-    sections = _gathered(x, **options) if memory_of(x) is None else _windows.apply((x,), options)
+    sections = _gather_windows(x, **options) if memory_of(x) is None else _windows.apply((x,), options)
     return sections if ndim_of(input) else ops.reshape(sections, (size,))
 
 

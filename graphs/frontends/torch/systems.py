@@ -40,14 +40,14 @@ class LU(NamedTuple):
     U: Any
 
 
-class Solved(NamedTuple):
+class Solution(NamedTuple):
     """A result, and where it failed: the place of what is wrong, from 1 on, or 0."""
 
     result: Any
     info: Any
 
 
-class Inverted(NamedTuple):
+class Inverse(NamedTuple):
     """Inverses, and where they failed: the place of the first pivot that is 0, from 1 on, or 0."""
 
     inverse: Any
@@ -83,7 +83,7 @@ def _square(A: Any) -> None:  # noqa: N803  (PyTorch's names, here and below)
         raise ShapeError(f"takes square matrices, not the shape {shape}; use lstsq for others")
 
 
-def _solved(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803
+def _solve_either_side(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803
     """The X with A @ X = B, or with X @ A = B; B may be a batch of vectors, of the shape of A without its last axis."""
     if not left:
         return ops.matrix_transpose(linalg.solve(ops.matrix_transpose(A), ops.matrix_transpose(B)))
@@ -101,7 +101,7 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:  # noqa: N803
 
     Raises LinAlgError where A is singular.
     """
-    return _solved(A, B, left=left)
+    return _solve_either_side(A, B, left=left)
 
 
 # ---- triangles -----------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitrian
     Raises LinAlgError where the diagonal has a 0.
     """
     _square(A)
-    return _solved(triangle(A, upper=upper, unit=unitriangular), B, left=left)
+    return _solve_either_side(triangle(A, upper=upper, unit=unitriangular), B, left=left)
 
 
 @name()
@@ -167,22 +167,23 @@ def _where_fine(A: Any, info: Any, check_errors: bool, what: str) -> tuple[Any, 
     return ops.where(failed, np.eye(shape_of(A)[-1], dtype=dtype_of(A)), A), failed
 
 
-def inv_ex(A: Any, *, check_errors: bool = False) -> Inverted:  # noqa: N803
+def inv_ex(A: Any, *, check_errors: bool = False) -> Inverse:  # noqa: N803
     """The inverses, and where a matrix is singular: there `info` is above 0, and the inverse is NaN."""
     _square(A)
     info = lu_factor_ex(ops.stop_gradient(A)).info
     safe, failed = _where_fine(A, info, check_errors, "is singular")
-    return Inverted(ops.where(failed, np.nan, linalg.inv(safe)), info)
+    return Inverse(ops.where(failed, np.nan, linalg.inv(safe)), info)
 
 
-def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Solved:  # noqa: N803
+def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Solution:  # noqa: N803
     """`solve`, and where a matrix is singular: there `info` is above 0, and the result is NaN."""
     _square(A)
     info = lu_factor_ex(ops.stop_gradient(A)).info
     safe, failed = _where_fine(A, info, check_errors, "is singular")
     is_vector = left and _are_vectors(A, B)
-    return Solved(
-        ops.where(ops.squeeze(failed, -1) if is_vector else failed, np.nan, _solved(safe, B, left=left)), info
+    return Solution(
+        ops.where(ops.squeeze(failed, -1) if is_vector else failed, np.nan, _solve_either_side(safe, B, left=left)),
+        info,
     )
 
 

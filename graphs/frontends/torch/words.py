@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from graphs import dims, ops
-from graphs.errors import ArgumentError, DTypeError, OptionError, OutOfRangeError, located
+from graphs.errors import ArgumentError, DTypeError, OptionError, OutOfRangeError, locate
 from graphs.ops.shapes import dtype_of
 from graphs.ops.shapes import shape_of as _shape_of
 from graphs.promotion import is_scalar
@@ -25,14 +25,14 @@ def axis_words(function: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function of the op library be called with PyTorch's words, `dim` and `keepdim`."""
 
     @functools.wraps(function, updated=())
-    def called(input: Any, *args: Any, **options: Any) -> Any:
+    def wrapper(input: Any, *args: Any, **options: Any) -> Any:
         if options:
             for theirs, ours in (("dim", "axis"), ("keepdim", "keepdims")):
                 if theirs in options:
                     options[ours] = options.pop(theirs)
         return function(input, *args, **options)
 
-    return called
+    return wrapper
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
@@ -59,9 +59,9 @@ def place(dim: Any, ndim: int) -> int:
     """A number of an axis from 0 on; a tensor without axes has 0 and -1. Raises ArgumentError, OutOfRangeError."""
     most = max(ndim, 1)
     if not hasattr(dim, "__index__"):
-        raise ArgumentError(located(f"an axis is an int, not {dim!r}; count axes from 0, or from -1 backwards"))
+        raise ArgumentError(locate(f"an axis is an int, not {dim!r}; count axes from 0, or from -1 backwards"))
     if not -most <= dim < most:
-        raise OutOfRangeError(located(f"there is no axis {dim} of {ndim}; use {-most} to {most - 1}"))
+        raise OutOfRangeError(locate(f"there is no axis {dim} of {ndim}; use {-most} to {most - 1}"))
     return int(dim) % most
 
 
@@ -116,15 +116,15 @@ def with_axis(function: Callable[..., Any], x: Any, dim: Any, *rest: Any, **opti
 def unless_empty(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function(x, axis=)`, and where that axis has no elements exp(x), which has none either."""
 
-    def called(x: Any, *, axis: int) -> Any:
+    def wrapper(x: Any, *, axis: int) -> Any:
         return ops.exp(x) if dims.same(shape_of(x)[axis], 0) else function(x, axis=axis)
 
-    return called
+    return wrapper
 
 
 def refuse(what: str, remedy: str) -> DTypeError:
     """An error for dtypes that PyTorch refuses."""
-    return DTypeError(located(f"{what}; {remedy}"))
+    return DTypeError(locate(f"{what}; {remedy}"))
 
 
 class device(str):  # noqa: N801  (PyTorch's name)
@@ -139,7 +139,7 @@ class device(str):  # noqa: N801  (PyTorch's name)
         name = str(type)
         if name.partition(":")[0] != "cpu":
             remedy = "values are on the CPU: write device('cpu'), or ask cuda.is_available()"
-            raise OptionError(located(f"there is no device {name!r}; {remedy}"))
+            raise OptionError(locate(f"there is no device {name!r}; {remedy}"))
         return super().__new__(cls, "cpu")
 
     @property

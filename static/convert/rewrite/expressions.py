@@ -14,10 +14,10 @@ from static.convert.rewrite.syntax import (
     Names,
     NotConvertedError,
     at,
-    bound_by,
     is_operator,
     load,
-    loaded,
+    loaded_names,
+    names_bound,
     operator,
     parameters,
     texts,
@@ -192,7 +192,7 @@ class Expressions(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
         """A function inside: converted with the one around it."""
         node.args = self.arguments(node.args)
-        node.body = Expressions(self._guarded - bound_by(node.args))(node.body)
+        node.body = Expressions(self._guarded - names_bound(node.args))(node.body)
         return at(operator("converted", node), node)
 
     def arguments(self, args: ast.arguments) -> ast.arguments:
@@ -203,7 +203,7 @@ class Expressions(ast.NodeTransformer):
 
     def _comprehension(self, node: ast.expr) -> ast.expr:
         """A comprehension; its first iterable belongs to the scope around it."""
-        inner = Expressions(self._guarded - bound_by(node), self._settable, self.tried)
+        inner = Expressions(self._guarded - names_bound(node), self._settable, self.tried)
         inner._is_apart = True
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
         if any(isinstance(n, (ast.Attribute, ast.Subscript)) for clause in generators for n in ast.walk(clause.target)):
@@ -228,14 +228,14 @@ def put_name(name: str) -> str:
 
 def _is_simple(node: ast.GeneratorExp) -> bool:
     """Whether the loops of a generator expression are over names, of which no function inside it sees a later value."""
-    own, loops = bound_by(node), node.generators
+    own, loops = names_bound(node), node.generators
     targets = [n for loop in loops for n in ast.walk(loop.target)]
     parts = [node.elt, *(test for loop in loops for test in loop.ifs), *(loop.iter for loop in loops[1:])]
     functions = [n for part in parts for n in ast.walk(part) if isinstance(n, (ast.Lambda, ast.GeneratorExp))]
     return (
         all(isinstance(n, (ast.Name, ast.Tuple, ast.Store)) for n in targets)
         and not any(loop.is_async for loop in loops)
-        and not any(loaded(function) & own for function in functions)
+        and not any(loaded_names(function) & own for function in functions)
         and not any(isinstance(n, (ast.Await, ast.Yield)) for n in ast.walk(node))
     )
 
@@ -256,15 +256,15 @@ def _of_item(target: ast.expr, value: ast.expr) -> ast.expr:
     """A function of an item, which it unpacks to the names of a target."""
     if isinstance(target, ast.Name):
         return ast.Lambda(parameters(target.id), value)
-    return ast.Lambda(parameters(GIVEN), _unpacked(target, value))
+    return ast.Lambda(parameters(GIVEN), _unpack(target, value))
 
 
-def _unpacked(target: ast.expr, value: ast.expr) -> ast.expr:
+def _unpack(target: ast.expr, value: ast.expr) -> ast.expr:
     """A value after what is given was unpacked to the names of a target, tuples in it included."""
     parts = target.elts if isinstance(target, ast.Tuple) else []
     names = [part.id if isinstance(part, ast.Name) else f"{GIVEN} {number}" for number, part in enumerate(parts)]
     for name, part in zip(names, parts, strict=True):
         if not isinstance(part, ast.Name):
-            inner = ast.Lambda(parameters(GIVEN), _unpacked(part, value))
+            inner = ast.Lambda(parameters(GIVEN), _unpack(part, value))
             value = ast.Call(inner, [load(name)], [])
     return ast.Call(ast.Lambda(parameters(*names), value), [ast.Starred(load(GIVEN), ast.Load())], [])

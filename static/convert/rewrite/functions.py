@@ -18,7 +18,7 @@ from typing import Any
 
 from static.convert.rewrite import syntax
 from static.convert.rewrite.expressions import put_name
-from static.convert.rewrite.jumps import lowered
+from static.convert.rewrite.jumps import lower_jumps
 from static.convert.rewrite.statements import Around, Statements
 from static.convert.rewrite.syntax import (
     FUNCTIONS,
@@ -31,17 +31,17 @@ from static.convert.rewrite.syntax import (
     NotConvertedError,
     assign,
     at,
-    bound_by,
-    copied,
+    copy_tree,
     definition,
     function,
     load,
-    loaded,
-    negated,
+    loaded_names,
+    names_bound,
+    negate,
     operator,
     scope,
     store,
-    stored,
+    stored_names,
     thunk,
 )
 
@@ -50,16 +50,16 @@ _BLOCK = re.compile(r"<(if|else|while|for) \d+>\.<locals>\.")
 """The functions that blocks become, in a qualified name."""
 
 
-def rewritten(node: ast.FunctionDef, enclosing: Names = NONE) -> ast.FunctionDef:
+def rewrite_function(node: ast.FunctionDef, enclosing: Names = NONE) -> ast.FunctionDef:
     """The function with its statements rewritten. `enclosing` are guarded variables of the functions around it."""
     doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
     statements = node.body[len(doc) :] or [at(ast.Pass(), node)]
-    parameters = bound_by(node.args)
-    body, last = lowered(statements)
-    around = Around([*body, last], enclosing - stored(body) - parameters)
-    rewriter = Statements(around, rewritten)
-    new = [*rewriter.block(body, loaded(last)), rewriter.returned(last)]
-    head = [at(statement, node) for statement in _head(around, parameters, stored(body))]
+    parameters = names_bound(node.args)
+    body, last = lower_jumps(statements)
+    around = Around([*body, last], enclosing - stored_names(body) - parameters)
+    rewriter = Statements(around, rewrite_function)
+    new = [*rewriter.block(body, loaded_names(last)), rewriter.returned(last)]
+    head = [at(statement, node) for statement in _head(around, parameters, stored_names(body))]
     out = ast.copy_location(function(node.name, node.args, [*doc, *head, *new]), node)
     out.returns = node.returns
     return out
@@ -88,7 +88,7 @@ def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt
     return out
 
 
-class Rewritten:
+class RewriteCache:
     """The code of functions, rewritten once each while it is there; `NotConvertedError` is remembered as well."""
 
     def __init__(self, operators: object) -> None:
@@ -116,7 +116,7 @@ class Rewritten:
         kept, file = self._kept.setdefault(code, {}), code.co_filename
         if file not in kept:
             try:
-                kept[file] = compiled(code)
+                kept[file] = compile_rewritten(code)
             except NotConvertedError as reason:
                 kept[file] = reason
         outcome = kept[file]
@@ -125,12 +125,12 @@ class Rewritten:
         return outcome
 
 
-def compiled(code: CodeType) -> CodeType:
+def compile_rewritten(code: CodeType) -> CodeType:
     """The code of a function, rewritten. Raises NotConvertedError."""
-    node = _as_function(copied(definition(code)), code)
+    node = _as_function(copy_tree(definition(code)), code)
     if code.co_flags & inspect.CO_GENERATOR:
         turned_inside_out(node)
-    new = rewritten(node, frozenset(code.co_freevars))
+    new = rewrite_function(node, frozenset(code.co_freevars))
     new.name = _NAME  # its own name is that of the original, which recursion calls
     outer: list[ast.stmt] = [assign(name, ast.Constant(None)) for name in (*code.co_freevars, OPERATORS)]
     factory = at(function(_FACTORY, syntax.parameters(), [*outer, new]), node)
@@ -140,24 +140,24 @@ def compiled(code: CodeType) -> CodeType:
     except SyntaxError as error:
         raise NotConvertedError(f"its rewritten form does not compile: {error}; write it in simpler parts") from None
     inner = _inside(_inside(top, _FACTORY), _NAME)
-    return _named_as(code, inner.replace(co_name=code.co_name))
+    return _copy_qualified_names(code, inner.replace(co_name=code.co_name))
 
 
-def _named_as(original: CodeType, code: CodeType) -> CodeType:
+def _copy_qualified_names(original: CodeType, code: CodeType) -> CodeType:
     """A rewritten code, and those inside it, with the qualified names that they have in the original."""
 
-    def qualified(name: str) -> str:
+    def qualify(name: str) -> str:
         return _BLOCK.sub("", name.replace(f"{_FACTORY}.<locals>.{_NAME}", original.co_qualname, 1))
 
     consts = [
-        _named_as(original, const)
+        _copy_qualified_names(original, const)
         if isinstance(const, CodeType)
-        else qualified(const)  # which the body of a class sets
+        else qualify(const)  # which the body of a class sets
         if isinstance(const, str) and const.startswith(_FACTORY)
         else const
         for const in code.co_consts
     ]
-    return code.replace(co_qualname=qualified(code.co_qualname), co_consts=tuple(consts))
+    return code.replace(co_qualname=qualify(code.co_qualname), co_consts=tuple(consts))
 
 
 def _as_function(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> ast.FunctionDef:
@@ -247,14 +247,14 @@ class _Yields(ast.NodeTransformer):
         """`yield value` and `yield from values` as statements."""
         match node.value:
             case ast.Yield(value=value):
-                new: list[ast.stmt] = _handed(value or ast.Constant(None))
+                new: list[ast.stmt] = _yield_statements(value or ast.Constant(None))
             case ast.YieldFrom(value=values):
-                new = [ast.For(store(EACH), values, _handed(load(EACH)), [])]
+                new = [ast.For(store(EACH), values, _yield_statements(load(EACH)), [])]
             case _:
                 return self.generic_visit(node)
         return [at(statement, node) for statement in new]
 
 
-def _handed(value: ast.expr) -> list[ast.stmt]:
-    left = negated(operator("consumed", load(GOES_ON)))
+def _yield_statements(value: ast.expr) -> list[ast.stmt]:
+    left = negate(operator("consumed", load(GOES_ON)))
     return [ast.Expr(operator("consumed", load(CONSUME), value)), ast.If(left, [ast.Return(None)], [])]

@@ -14,10 +14,10 @@ from static.convert.rewrite.syntax import (
     NotConvertedError,
     assign,
     at,
-    copied,
+    copy_tree,
     either,
     load,
-    negated,
+    negate,
     operator,
     set_until,
 )
@@ -35,10 +35,10 @@ class Flags(NamedTuple):
 
 def _leaving(statements: Sequence[ast.stmt]) -> set[type[ast.stmt]]:
     """Which of return, break and continue leave these statements."""
-    return set().union(*(_left_by(statement) for statement in statements))
+    return set().union(*(_jumps_out_of(statement) for statement in statements))
 
 
-def _left_by(statement: ast.stmt) -> set[type[ast.stmt]]:
+def _jumps_out_of(statement: ast.stmt) -> set[type[ast.stmt]]:
     match statement:
         case ast.Return() | ast.Break() | ast.Continue():
             return {type(statement)}
@@ -71,7 +71,7 @@ def _is_end(statement: ast.stmt) -> bool:
     return False  # a with statement too: it may swallow what is raised
 
 
-def lowered(body: Sequence[ast.stmt]) -> tuple[Body, ast.Return]:
+def lower_jumps(body: Sequence[ast.stmt]) -> tuple[Body, ast.Return]:
     """The statements of a function without jumps, and the return that it ends with."""
     if not _never_ends(body):
         body = [*body, at(ast.Return(ast.Constant(None)), body[-1])]
@@ -102,7 +102,7 @@ class _Lowering:
             leaving = _leaving([statement])
             if leaving and isinstance(statement, ast.If):
                 statement, rest = _with_rest(statement, rest)
-            out += self._lowered(statement, loop)
+            out += self._lower(statement, loop)
             if leaving:
                 return out + self._unless_left(leaving, rest, loop)
         return out
@@ -127,21 +127,21 @@ class _Lowering:
             return []
         names = {ast.Return: RETURNED, ast.Break: loop.broken, ast.Continue: loop.skipped}
         flags = [load(name) for kind, name in names.items() if kind in leaving]
-        return [at(ast.If(negated(either(flags)), self._filled(rest, loop), []), rest[0])]
+        return [at(ast.If(negate(either(flags)), self._non_empty(rest, loop), []), rest[0])]
 
-    def _filled(self, statements: Sequence[ast.stmt], loop: Flags) -> Body:
+    def _non_empty(self, statements: Sequence[ast.stmt], loop: Flags) -> Body:
         return self.block(statements, loop) or [ast.Pass()]
 
-    def _lowered(self, statement: ast.stmt, loop: Flags) -> Body:
+    def _lower(self, statement: ast.stmt, loop: Flags) -> Body:
         match statement:
             case ast.If(test=test, body=body, orelse=orelse):
-                before, test = self._tested(test)
-                new: ast.stmt = ast.If(test, self._filled(body, loop), self.block(orelse, loop))
+                before, test = self._lower_test(test)
+                new: ast.stmt = ast.If(test, self._non_empty(body, loop), self.block(orelse, loop))
                 return [*before, ast.copy_location(new, statement)]
             case ast.While() | ast.For():
                 return self._loop(statement, loop)
             case ast.With(items=items, body=body):
-                new = ast.With(items, self._filled(body, loop))
+                new = ast.With(items, self._non_empty(body, loop))
             case ast.Try():
                 new = self._try(statement, loop)
             case ast.Match():
@@ -156,7 +156,7 @@ class _Lowering:
         """A loop that ends, and whose rounds end, by flags; its else runs unless it was left."""
         leaving = _leaving(loop.body)
         flags = Flags(self._name("is broken"), self._name("is skipped"))
-        body = self._filled(loop.body, flags)
+        body = self._non_empty(loop.body, flags)
         before: Body = []
         if ast.Continue in leaving:
             body = [assign(flags.skipped, ast.Constant(False)), *body]
@@ -164,15 +164,15 @@ class _Lowering:
             before = [assign(flags.broken, ast.Constant(False))]
         left: list[ast.expr] = [load(RETURNED)] if ast.Return in leaving else []
         left += [load(flags.broken)] if ast.Break in leaving else []
-        goes_on = negated(either(left)) if left else None
+        goes_on = negate(either(left)) if left else None
         if isinstance(loop, ast.While):
             before, new = self._while(loop, before, body, goes_on)
         else:
             new = ast.For(loop.target, loop.iter, body, [])
-            set_until(new, goes_on and at(copied(goes_on), loop))
+            set_until(new, goes_on and at(copy_tree(goes_on), loop))
         out = [*before, ast.copy_location(new, loop)]
         if loop.orelse:
-            orelse = self._filled(loop.orelse, outer)
+            orelse = self._non_empty(loop.orelse, outer)
             out += [ast.If(goes_on, orelse, [])] if goes_on else orelse
         return [at(s, loop) for s in out]
 
@@ -181,31 +181,31 @@ class _Lowering:
         test = loop.test
         if _sets(test):
             name = self._name("goes on")
-            first, again = self._made_before(name, copied(test)), self._made_before(name, test)
+            first, again = self._assign_before(name, copy_tree(test)), self._assign_before(name, test)
             before = [*before, *(at(s, loop) for s in first)]
-            body = [*body, *([ast.If(copied(goes_on), again, [])] if goes_on else again)]
+            body = [*body, *([ast.If(copy_tree(goes_on), again, [])] if goes_on else again)]
             test = load(name)
         if goes_on is not None:
             constant = isinstance(test, ast.Constant) and bool(test.value)
-            test = copied(goes_on) if constant else ast.BoolOp(ast.And(), [copied(goes_on), test])
+            test = copy_tree(goes_on) if constant else ast.BoolOp(ast.And(), [copy_tree(goes_on), test])
         return before, ast.While(test, body, [])
 
-    def _tested(self, test: ast.expr) -> tuple[Body, ast.expr]:
+    def _lower_test(self, test: ast.expr) -> tuple[Body, ast.expr]:
         """A test, after statements for the parts of it that set variables and may not run."""
         if not (isinstance(test, ast.BoolOp) and _sets(test)):
             return [], test
         name = self._name("test")
-        return [at(s, test) for s in self._made_before(name, test)], at(load(name), test)
+        return [at(s, test) for s in self._assign_before(name, test)], at(load(name), test)
 
-    def _made_before(self, name: str, test: ast.expr) -> Body:
+    def _assign_before(self, name: str, test: ast.expr) -> Body:
         """Statements that set a variable to a test: `and` and `or` as ifs."""
         if not isinstance(test, ast.BoolOp):
             return [assign(name, test)]
         first, *rest = test.values
-        out = self._made_before(name, first)
+        out = self._assign_before(name, first)
         value = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(test.op, rest), test)
-        asked = load(name) if isinstance(test.op, ast.And) else negated(load(name))
-        return [*out, ast.If(asked, self._made_before(name, value), [])]
+        asked = load(name) if isinstance(test.op, ast.And) else negate(load(name))
+        return [*out, ast.If(asked, self._assign_before(name, value), [])]
 
     # Other blocks --------------------------------------------------------------------------------------------
 
@@ -213,7 +213,7 @@ class _Lowering:
         if _leaving(statement.finalbody) or (statement.orelse and _leaving(statement.body)):
             raise NotConvertedError("it jumps out of a finally, or out of a try that has an else; jump after it")
         handlers = [
-            ast.copy_location(ast.ExceptHandler(h.type, h.name, self._filled(h.body, loop)), h)
+            ast.copy_location(ast.ExceptHandler(h.type, h.name, self._non_empty(h.body, loop)), h)
             for h in statement.handlers
         ]
         blocks = [self.block(part, loop) for part in (statement.body, statement.orelse, statement.finalbody)]
@@ -227,7 +227,7 @@ class _Lowering:
             test = _test(case.pattern, subject)
             if case.guard is not None:
                 test = case.guard if _is_true(test) else ast.BoolOp(ast.And(), [test, case.guard])
-            body = self._filled(case.body, loop)
+            body = self._non_empty(case.body, loop)
             chain = body if _is_true(test) else [at(ast.If(test, body, chain), case.body[0])]
         return [at(assign(subject, statement.subject), statement), *chain]
 

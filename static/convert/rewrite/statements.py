@@ -21,11 +21,11 @@ from static.convert.rewrite.syntax import (
     at,
     function,
     load,
-    loaded,
+    loaded_names,
     operator,
     scope,
     store,
-    stored,
+    stored_names,
     thunk,
     until,
     uses,
@@ -50,11 +50,11 @@ class Around:
         self.globals: Names = frozenset(name for n in declared if isinstance(n, ast.Global) for name in n.names)
         self.outer: Names = frozenset(name for n in declared for name in n.names)
         inside = [n for n in scope(body) if isinstance(n, (*syntax.FUNCTIONS, ast.GeneratorExp, ast.ClassDef))]
-        self.lasting: Names = frozenset().union(*map(loaded, inside)) | self.outer
-        mine = stored(body) - self.outer
+        self.lasting: Names = frozenset().union(*map(loaded_names, inside)) | self.outer
+        mine = stored_names(body) - self.outer
         self.lent: Names = frozenset(name for n in inside for name in _nonlocals(n) if name in mine)
         self.assigned: Names = frozenset(n.target.id for n in scope(body) if isinstance(n, ast.NamedExpr))
-        self.merged: Names = self.assigned | stored(n for n in scope(body) if isinstance(n, _BLOCKS))
+        self.merged: Names = self.assigned | stored_names(n for n in scope(body) if isinstance(n, _BLOCKS))
         self.guarded: Names = self.merged | enclosing
 
     def shared(self, names: Iterable[str]) -> Body:
@@ -87,7 +87,7 @@ def _only_defines(statement: ast.stmt) -> bool:
     return is_known and not any(isinstance(n, (ast.Call, ast.NamedExpr, ast.Subscript)) for n in nodes_inside)
 
 
-def _caught(statement: ast.stmt, body: Body) -> Body:
+def _guarded_body(statement: ast.stmt, body: Body) -> Body:
     """A body whose errors this statement may catch."""
     return [at(ast.With([ast.withitem(operator("catching"))], body), statement)]
 
@@ -126,13 +126,13 @@ class Statements:
             case ast.FunctionDef():
                 return self._function(statement)
             case ast.Assign() | ast.AnnAssign():
-                return self._assigned(statement)
+                return self._rewrite_assignment(statement)
             case ast.AugAssign():
-                return self._augmented(statement)
+                return self._rewrite_augmented(statement)
             case ast.Delete(targets=targets):
-                return [new for target in targets for new in self._deleted(target)]
+                return [new for target in targets for new in self._delete(target)]
             case ast.Assert():
-                return self._asserted(statement)
+                return self._rewrite_assert(statement)
         return self._plain(statement)
 
     def _plain(self, statement: ast.stmt) -> Body:
@@ -167,7 +167,7 @@ class Statements:
     def _if(self, statement: ast.If, after: Names) -> Body:
         self._made += 1
         then, otherwise = self._name("if"), self._name("else")
-        names = sorted(stored([*statement.body, *statement.orelse]))
+        names = sorted(stored_names([*statement.body, *statement.orelse]))
         put, variables = self._variables(names)
         test = self._expressions(statement.test)
         shared = self._around.shared
@@ -182,7 +182,7 @@ class Statements:
     def _loop(self, loop: ast.While | ast.For, after: Names) -> Body:
         self._made += 1
         body_name = self._name("while" if isinstance(loop, ast.While) else "for")
-        changed = stored([loop])
+        changed = stored_names([loop])
         reads = uses([loop]).reads
         carried = sorted(changed & (after | reads | self._around.lasting))
         put, variables = self._variables(carried)
@@ -206,15 +206,15 @@ class Statements:
                 if item.optional_vars is not None and not isinstance(item.optional_vars, ast.Name):
                     self._made += 1
                     holder = self._name("entered")
-                    entered += self._stored(item.optional_vars, load(holder))
+                    entered += self._store(item.optional_vars, load(holder))
                     item.optional_vars = store(holder)
             body = self.block(statement.body, after)
-            statement.body = [*(at(new, statement) for new in entered), *_caught(statement, body)]
+            statement.body = [*(at(new, statement) for new in entered), *_guarded_body(statement, body)]
             return [at(statement, statement)]
-        every = after | loaded(statement)  # an exception may end any part of it
+        every = after | loaded_names(statement)  # an exception may end any part of it
         outside, self._expressions.tried = self._expressions.tried, bool(statement.handlers)
         body = self.block(statement.body, every)
-        statement.body = _caught(statement, body) if statement.handlers else body
+        statement.body = _guarded_body(statement, body) if statement.handlers else body
         self._expressions.tried = outside
         statement.orelse = self.block(statement.orelse, every)
         statement.finalbody = self.block(statement.finalbody, every)
@@ -234,7 +234,7 @@ class Statements:
         new.decorator_list = [*decorators, ast.Attribute(load(syntax.OPERATORS), "converted", ast.Load())]
         return [new]
 
-    def _asserted(self, statement: ast.Assert) -> Body:
+    def _rewrite_assert(self, statement: ast.Assert) -> Body:
         message = self._expressions.later(statement.msg or ast.Constant(None))
         return [ast.Expr(operator("asserted", self._expressions(statement.test), message))]
 
@@ -243,7 +243,7 @@ class Statements:
     def _unset(self, name: str) -> ast.stmt:
         return assign(name, operator("unset", ast.Constant(name)))
 
-    def _assigned(self, statement: ast.Assign | ast.AnnAssign) -> Body:
+    def _rewrite_assignment(self, statement: ast.Assign | ast.AnnAssign) -> Body:
         if statement.value is None:
             return []
         targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
@@ -252,9 +252,9 @@ class Statements:
             return [ast.Assign([*targets], value)]
         self._made += 1
         holder = self._name("value")
-        return [assign(holder, value), *(new for target in targets for new in self._stored(target, load(holder)))]
+        return [assign(holder, value), *(new for target in targets for new in self._store(target, load(holder)))]
 
-    def _stored(self, target: ast.expr, value: ast.expr) -> Body:
+    def _store(self, target: ast.expr, value: ast.expr) -> Body:
         """The statements that store a value in a target."""
         match target:
             case ast.Attribute(value=owner, attr=attribute):
@@ -263,10 +263,10 @@ class Statements:
                 place = [self._expressions(owner), self._expressions.index(key)]
                 return [ast.Expr(operator("set_item", *place, value))]
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                return self._unpacked(targets, value)
+                return self._unpack(targets, value)
         return [ast.Assign([target], value)]
 
-    def _unpacked(self, targets: Sequence[ast.expr], value: ast.expr) -> Body:
+    def _unpack(self, targets: Sequence[ast.expr], value: ast.expr) -> Body:
         self._made += 1
         parts = [f"{self._name('part')} {i}" for i in range(len(targets))]
         stars = [isinstance(target, ast.Starred) for target in targets]
@@ -274,10 +274,10 @@ class Statements:
         out: Body = [ast.Assign([ast.Tuple(list(each), ast.Store())], operator("iterated", value))]
         for target, part, star in zip(targets, parts, stars, strict=True):
             item = operator("made", load(part)) if star else load(part)
-            out += self._stored(target.value if isinstance(target, ast.Starred) else target, item)
+            out += self._store(target.value if isinstance(target, ast.Starred) else target, item)
         return out
 
-    def _augmented(self, statement: ast.AugAssign) -> Body:
+    def _rewrite_augmented(self, statement: ast.AugAssign) -> Body:
         """`a += b`; what an item or attribute belongs to is evaluated once."""
         op = ast.Constant(type(statement.op).__name__)
         value = self._expressions(statement.value)
@@ -296,14 +296,14 @@ class Statements:
         new = operator("augmented", op, operator(get, load(owner), key), value)
         return [*out, ast.Expr(operator(put, load(owner), key, new))]
 
-    def _deleted(self, target: ast.expr) -> Body:
+    def _delete(self, target: ast.expr) -> Body:
         match target:
             case ast.Subscript(value=owner, slice=key):
                 return [ast.Expr(operator("delete_item", self._expressions(owner), self._expressions.index(key)))]
             case ast.Attribute(value=owner, attr=attribute):
                 return [ast.Expr(operator("delete_attribute", self._expressions(owner), ast.Constant(attribute)))]
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
-                return [new for part in targets for new in self._deleted(part)]
+                return [new for part in targets for new in self._delete(part)]
             case ast.Name(id=name) if name in self._around.merged:
                 return [self._unset(name)]
         return [ast.Delete([target])]

@@ -60,7 +60,7 @@ def is_operator(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == OPERATORS
 
 
-def negated(test: ast.expr) -> ast.expr:
+def negate(test: ast.expr) -> ast.expr:
     """`not test`."""
     return ast.UnaryOp(ast.Not(), test)
 
@@ -110,7 +110,7 @@ def at(new: N, old: ast.AST) -> N:
     return new
 
 
-def copied(node: N) -> N:
+def copy_tree(node: N) -> N:
     """A tree of its own."""
     return copy.deepcopy(node)
 
@@ -131,13 +131,13 @@ def scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
             todo += ast.iter_child_nodes(node)
 
 
-def stored(nodes: Iterable[ast.AST]) -> Names:
+def stored_names(nodes: Iterable[ast.AST]) -> Names:
     """The variables of this scope that statements set or delete."""
     inside = list(scope(nodes))
-    return frozenset([name for node in inside for name in _set_by(node)]) - _bound(inside)
+    return frozenset([name for node in inside for name in _names_set(node)]) - _bound_names(inside)
 
 
-def _set_by(node: ast.AST) -> Iterable[str]:
+def _names_set(node: ast.AST) -> Iterable[str]:
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             return [name]
@@ -152,7 +152,7 @@ def _set_by(node: ast.AST) -> Iterable[str]:
     return []
 
 
-def _bound(inside: Sequence[ast.AST]) -> Names:
+def _bound_names(inside: Sequence[ast.AST]) -> Names:
     """The variables of comprehensions among the nodes of a scope, unless the scope has them too."""
     targets = {id(n): n.id for node in inside if isinstance(node, COMPREHENSIONS) for n in _targets(node)}
     if not targets:
@@ -161,7 +161,7 @@ def _bound(inside: Sequence[ast.AST]) -> Names:
     return frozenset(targets.values()) - outside
 
 
-def bound_by(node: ast.AST) -> set[str]:
+def names_bound(node: ast.AST) -> set[str]:
     """The variables that a comprehension, or the parameters of a function, bind."""
     if isinstance(node, COMPREHENSIONS):
         return {name.id for name in _targets(node)}
@@ -179,7 +179,7 @@ def _is_set(name: ast.Name) -> bool:
     return not isinstance(name.ctx, ast.Load)
 
 
-def loaded(node: ast.AST) -> Names:
+def loaded_names(node: ast.AST) -> Names:
     """The variables that a statement or expression reads, functions inside it included."""
     names = set()
     for n in ast.walk(node):
@@ -220,22 +220,22 @@ def _uses(statement: ast.stmt) -> Uses:
     match statement:
         case ast.If(test=test, body=body, orelse=orelse):
             then, other = uses(body), uses(orelse)
-            return Uses(loaded(test)).then(Uses(then.reads | other.reads, then.sure & other.sure))
+            return Uses(loaded_names(test)).then(Uses(then.reads | other.reads, then.sure & other.sure))
         case ast.While(test=test, body=body):
-            return Uses(loaded(test) | uses(body).reads)
+            return Uses(loaded_names(test) | uses(body).reads)
         case ast.For(target=target, iter=iterable, body=body):
-            inside = Uses(sure=stored([target])).then(uses(body)).reads
-            return Uses(loaded(iterable) | inside | loaded(target) | loaded(until(statement)))
+            inside = Uses(sure=stored_names([target])).then(uses(body)).reads
+            return Uses(loaded_names(iterable) | inside | loaded_names(target) | loaded_names(until(statement)))
         case ast.With(items=items, body=body):
-            entered = frozenset().union(*(loaded(item) for item in items))
-            return Uses(entered, stored(items)).then(uses(body))
+            entered = frozenset().union(*(loaded_names(item) for item in items))
+            return Uses(entered, stored_names(items)).then(uses(body))
         case ast.FunctionDef(name=name):
-            return Uses(loaded(statement), frozenset([name]))
+            return Uses(loaded_names(statement), frozenset([name]))
         case ast.Assign(targets=targets):
-            return Uses(loaded(statement), stored(targets))
+            return Uses(loaded_names(statement), stored_names(targets))
         case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
-            return Uses(loaded(statement), stored([target]))
-    return Uses(loaded(statement))  # of a try, and of what sets nothing
+            return Uses(loaded_names(statement), stored_names([target]))
+    return Uses(loaded_names(statement))  # of a try, and of what sets nothing
 
 
 def set_until(loop: ast.AST, test: ast.expr | None) -> None:

@@ -11,14 +11,14 @@ from typing import Any
 
 from static.convert.stage import conversion
 from static.convert.stage.branches import any_of, both
-from static.convert.stage.builtins import shown
+from static.convert.stage.builtins import check_known
 from static.convert.stage.calls import call
 from static.convert.stage.conversion import special
 from static.convert.stage.effects import check_quiet, check_read, check_write
-from static.convert.stage.implicit import iterated, truth
-from static.convert.stage.overwriting import changed_in_place
-from static.convert.stage.places import check_takes, journal_container, made
-from static.convert.stage.unknown import check_compared, check_key, is_symbol, negated, not_same, refuse, same
+from static.convert.stage.implicit import loop_items, truth
+from static.convert.stage.overwriting import update_in_place
+from static.convert.stage.places import check_takes, journal_container, note_new
+from static.convert.stage.unknown import check_compared, check_key, is_symbol, negate, not_same, refuse, same
 
 Operator = Callable[[Any, Any], Any]
 _OPERATORS: dict[str, tuple[Operator, Operator, str]] = {
@@ -51,10 +51,10 @@ def arithmetic(name: str, left: Any, right: Any) -> Any:
     returned = by_method(method, left, right)
     if returned is NotImplemented and type(right) is not type(left):
         returned = by_method(f"r{method}", right, left)
-    return made(plain(left, right)) if returned is NotImplemented else returned
+    return note_new(plain(left, right)) if returned is NotImplemented else returned
 
 
-def augmented(name: str, value: Any, other: Any) -> Any:
+def augmented_assignment(name: str, value: Any, other: Any) -> Any:
     """`value += other`, and the like: a list changes, and so does a tensor under all its names."""
     _check_sequences(name, value, other)
     _, in_place, method = _OPERATORS[name]
@@ -68,13 +68,13 @@ def augmented(name: str, value: Any, other: Any) -> Any:
         check_write(value)
     result = in_place(value, other)
     is_new = is_symbol(value) and not value.weak and result is not value
-    return changed_in_place(value, result) if is_new else result
+    return update_in_place(value, result) if is_new else result
 
 
 def _check_sequences(name: str, left: Any, right: Any) -> None:
     """Raise ControlFlowError for a length that only the run knows, and for a text that shows a value."""
     if isinstance(left, (str, bytes)) and name == "Mod":
-        shown(right)
+        check_known(right)
         check_read(right)
     for sequence, number in ((left, right), (right, left)):
         if isinstance(sequence, (list, tuple, str, bytes, bytearray, deque)) and is_symbol(number) and number.weak:
@@ -150,12 +150,12 @@ def _beside_none(left: Any, right: Any) -> bool:
     return (is_symbol(left) and right is None) or (is_symbol(right) and left is None)
 
 
-def contained(value: Any, container: Any) -> Any:
+def contains(value: Any, container: Any) -> Any:
     """`value in container`."""
     method = special(container, "__contains__")
     if method is not None:
         return truth(call(method)(container, value))
-    container = iterated(container) if special(container, "__iter__") is not None else container
+    container = loop_items(container) if special(container, "__iter__") is not None else container
     check_takes(container)
     if not isinstance(container, (list, tuple)) and not (is_symbol(value) and isinstance(container, range)):
         check_key(value)
@@ -169,7 +169,7 @@ def contained(value: Any, container: Any) -> Any:
 
 def not_contained(value: Any, container: Any) -> Any:
     """`value not in container`."""
-    return negated(contained(value, container))
+    return negate(contains(value, container))
 
 
 _BY_NAME: dict[str, Callable[[Any, Any], Any]] = {
@@ -177,7 +177,7 @@ _BY_NAME: dict[str, Callable[[Any, Any], Any]] = {
     "not_equal": not_equal,
     "same": same,
     "not_same": not_same,
-    "contained": contained,
+    "contained": contains,
     "not_contained": not_contained,
     "less": less,
     "less_equal": less_equal,

@@ -21,26 +21,33 @@ from graphs.ops.elementwise import logical_not
 from graphs.ops.movement import astype
 from static.convert.stage import unknown
 from static.convert.stage.conversion import part
-from static.convert.stage.overwriting import Overwriting, left_by, merge, readable, readable_after, still_overwritten
-from static.convert.stage.places import Region, Variable, WritePlace, born, freeze, journal, write
-from static.convert.stage.trees import Joined, Leaf, Merged, StructureError, combined
+from static.convert.stage.overwriting import (
+    Overwriting,
+    merge,
+    readable,
+    readable_after,
+    still_overwritten,
+    value_after,
+)
+from static.convert.stage.places import Region, Variable, WritePlace, freeze, journal, note_object, write
+from static.convert.stage.trees import Joined, Leaf, MergedValue, StructureError, combine_values
 from static.convert.stage.unknown import (
     Differing,
     Partly,
     Unset,
     assuming,
-    chosen,
     is_number,
     is_symbol,
+    mark_chosen,
     parts,
     plain,
     read,
     refuse,
-    settled,
+    settle_value,
     truth,
     weak,
 )
-from static.trace.control import Subgraph, building, choice, emit, finished, nodes_of
+from static.trace.control import Subgraph, building, choice, emit, finish_subgraphs, nodes_of
 from static.trace.symbol import Symbol
 from static.trace.tracing import static_key
 
@@ -75,7 +82,7 @@ class catching(Handled):  # noqa: N801
         enter(part(RaisedErrors).caught, self.hold(), True)
 
 
-def raised(error: Any) -> Any:
+def user_error(error: Any) -> Any:
     """The error of a `raise` statement, told of as the user's."""
     made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
     if isinstance(made, BaseException):
@@ -85,12 +92,12 @@ def raised(error: Any) -> Any:
 
 def fails(message: Any) -> NoReturn:
     """What `assert` does where its test does not hold."""
-    raise raised(AssertionError() if message is None else AssertionError(message))
+    raise user_error(AssertionError() if message is None else AssertionError(message))
 
 
 def exits(code: Any = None) -> NoReturn:
     """`sys.exit`."""
-    raise raised(SystemExit(code))
+    raise user_error(SystemExit(code))
 
 
 def is_raised_by_the_graph(error: BaseException) -> bool:
@@ -173,17 +180,17 @@ def branch(test: Any, then: Block, otherwise: Block, variables: Variables, live:
     kept = [i for i, name in enumerate(variables.names) if name in live]
 
     def run(block: Block) -> Callable[[], list[Any]]:
-        def traced() -> list[Any]:
+        def trace_block() -> list[Any]:
             variables.put(before)
             variables.journal()
             block()
             after = variables.get()
             return [after[i] for i in kept]
 
-        return traced
+        return trace_block
 
     try:
-        merged = decided(truth(test), [run(otherwise), run(then)], [repr(variables.names[i]) for i in kept])
+        merged = branch_values(truth(test), [run(otherwise), run(then)], [repr(variables.names[i]) for i in kept])
     finally:
         variables.put(before)
     after = list(before)
@@ -196,7 +203,7 @@ def choose(test: Any, then: Block, otherwise: Block) -> Any:
     """`then() if test else otherwise()`."""
     if not is_symbol(test):
         return then() if test else otherwise()
-    (value,) = decided(truth(test), [lambda: [otherwise()], lambda: [then()]], ["the value"])
+    (value,) = branch_values(truth(test), [lambda: [otherwise()], lambda: [then()]], ["the value"])
     return read(value)
 
 
@@ -206,7 +213,7 @@ def both(first: Any, second: Block) -> Any:
         return first and second()
     test = truth(first)
     first = test if first.dtype == test.dtype else first
-    (value,) = decided(test, [lambda: [first], lambda: [second()]], ["the value of `and`"])
+    (value,) = branch_values(test, [lambda: [first], lambda: [second()]], ["the value of `and`"])
     return read(value)
 
 
@@ -216,23 +223,23 @@ def any_of(first: Any, second: Block) -> Any:
         return first or second()
     test = truth(first)
     first = test if first.dtype == test.dtype else first
-    (value,) = decided(test, [lambda: [second()], lambda: [first]], ["the value of `or`"])
+    (value,) = branch_values(test, [lambda: [second()], lambda: [first]], ["the value of `or`"])
     return read(value)
 
 
 # What follows makes the switch -------------------------------------------------------------------------------------
 
 
-def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequence[str]) -> list[Any]:
+def branch_values(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequence[str]) -> list[Any]:
     """The values of the block that the test picks (0 if it is false); places that blocks write to are written.
 
     Where one block ends with an error of the user's, the graph requires that the test picks the other.
     """
     paths: list[Path] = []
     for picked in (True, False):  # what ends with an error is most often under the test, and the rest is traced once
-        path = _traced(f"branch{int(picked)}", blocks[picked], assuming(test, picked))
+        path = _trace_block(f"branch{int(picked)}", blocks[picked], assuming(test, picked))
         if path.error is not None:
-            return _required(test, not picked, blocks[not picked], path.graph, path.error)
+            return _required_block(test, not picked, blocks[not picked], path.graph, path.error)
         paths.insert(0, path)
     places = list({key: place for path in paths for key, (place, _) in path.writes.items()}.values())
     merge = Merge(paths)
@@ -241,7 +248,7 @@ def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequ
     overwritten = [(place, value) for path in paths for place, value in path.writes.values() if _is_in_place(place)]
     places = [place for place in places if not _is_in_place(place)]
     for place in places:
-        merge.add(place.label, [_left(path, place) for path in paths])
+        merge.add(place.label, [_final_value(path, place) for path in paths])
     results = merge.results(test)
     for place, value in zip(places, results[len(names) :], strict=True):
         write(place, value if isinstance(place, Variable) else read(value))
@@ -249,14 +256,14 @@ def decided(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequ
     return results[: len(names)]
 
 
-def _required(test: Symbol, picked: bool, block: Block, ending: Subgraph, error: BaseException) -> Any:
+def _required_block(test: Symbol, picked: bool, block: Block, ending: Subgraph, error: BaseException) -> Any:
     """What a block gives that is traced where the branch stands, for on the other side is nothing but an error."""
     if any(node.has_effect for node in ending.builder.nodes):
         refuse_raised(error)
     require(test, picked, error)
     errors: list[BaseException] = []
     with assuming(test, picked):
-        result = reached(block, errors)
+        result = reached_block(block, errors)
     if errors:
         refuse_raised(errors[0])
     return result
@@ -266,7 +273,7 @@ def _is_in_place(place: WritePlace) -> bool:
     return isinstance(place, Overwriting)
 
 
-def _traced(name: str, block: Callable[[], list[Any]], assumption: assuming) -> Path:
+def _trace_block(name: str, block: Callable[[], list[Any]], assumption: assuming) -> Path:
     values: list[Any] = []
     errors: list[BaseException] = []
     writes: dict[Any, tuple[WritePlace, Any]] = {}
@@ -275,7 +282,7 @@ def _traced(name: str, block: Callable[[], list[Any]], assumption: assuming) -> 
     def body(_: list[Any]) -> None:
         with region, assumption:
             try:
-                values.extend(readable(settled(value)) for value in reached(block, errors))
+                values.extend(readable(settle_value(value)) for value in reached_block(block, errors))
             finally:
                 writes.update(region.undo(readable))
 
@@ -283,7 +290,7 @@ def _traced(name: str, block: Callable[[], list[Any]], assumption: assuming) -> 
     return Path(graph, values, region, writes, errors[0] if errors else None)
 
 
-def reached(block: Callable[[], Any], errors: list[BaseException] | None = None) -> Any:
+def reached_block(block: Callable[[], Any], errors: list[BaseException] | None = None) -> Any:
     """What a block gives that only the run knows to be reached.
 
     An error that the user's code raises is put into `errors`, and the block gives nothing. Others are refused, and so
@@ -302,7 +309,7 @@ def reached(block: Callable[[], Any], errors: list[BaseException] | None = None)
         return ()
 
 
-def _left(path: Path, place: WritePlace) -> Any:
+def _final_value(path: Path, place: WritePlace) -> Any:
     """What a place holds at the end of a path."""
     return path.writes[place.key][1] if place.key in path.writes else readable_after(place.get(), path.writes)
 
@@ -323,7 +330,7 @@ class Merge:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
         self._values: list[tuple[str, Sequence[Any], Differing | None]] = []
-        self._columns: dict[Any, Merged] = {}
+        self._columns: dict[Any, MergedValue] = {}
 
     def add(self, name: str, values: Sequence[Any]) -> None:
         """One more value, given for each path."""
@@ -331,9 +338,9 @@ class Merge:
         failed = next((value for value in values if isinstance(value, Differing)), None)
         try:
             if failed is None:
-                self._combined(name, map(plain, values), self._column)
+                self._combine(name, map(plain, values), self._column)
                 if _missing(values):
-                    self._combined(name, map(_is_set, values), self._column)
+                    self._combine(name, map(_is_set, values), self._column)
         except StructureError as error:
             for key in list(self._columns)[columns_before:]:
                 del self._columns[key]
@@ -343,11 +350,11 @@ class Merge:
     def _column(self, name: str, values: Sequence[Any]) -> None:
         key = _key(values)
         if key not in self._columns:
-            self._columns[key] = Merged(name, values)
+            self._columns[key] = MergedValue(name, values)
 
     def results(self, test: Symbol) -> list[Any]:
         """What each value is after the switch."""
-        results = dict(zip(self._columns, self._switched(test), strict=True))
+        results = dict(zip(self._columns, self._switch_outputs(test), strict=True))
 
         def leaf(_: str, values: Sequence[Any]) -> Symbol:
             return results[_key(values)]
@@ -355,48 +362,48 @@ class Merge:
         return [failed or self._result(name, values, leaf) for name, values, failed in self._values]
 
     def _result(self, name: str, values: Sequence[Any], leaf: Leaf) -> Any:
-        value = self._combined(name, map(plain, values), leaf, self._joined)
+        value = self._combine(name, map(plain, values), leaf, self._note_join)
         missing = _missing(values)
         if not missing or isinstance(value, Unset):
             return value
-        return Partly(missing[0], value, self._combined(name, map(_is_set, values), leaf, self._joined))
+        return Partly(missing[0], value, self._combine(name, map(_is_set, values), leaf, self._note_join))
 
-    def _combined(self, name: str, values: Iterable[Any], leaf: Leaf, joined: Joined = lambda *_: None) -> Any:
-        return combined(name, list(values), leaf, joined, self._left)
+    def _combine(self, name: str, values: Iterable[Any], leaf: Leaf, joined: Joined = lambda *_: None) -> Any:
+        return combine_values(name, list(values), leaf, joined, self._values_left)
 
-    def _left(self, values: Sequence[Any]) -> list[Any]:
+    def _values_left(self, values: Sequence[Any]) -> list[Any]:
         """The values as their paths have left them."""
-        return [left_by(value, path.writes) for path, value in zip(self._paths, values, strict=True)]
+        return [value_after(value, path.writes) for path, value in zip(self._paths, values, strict=True)]
 
-    def _joined(self, new: Any, values: Sequence[Any]) -> None:
+    def _note_join(self, new: Any, values: Sequence[Any]) -> None:
         """A container made of several: no one may change it, or them, unless each came to be on its path."""
         pairs = [pair for pair in zip(self._paths, values, strict=True) if not isinstance(pair[1], Unset)]
-        chosen(new)
+        mark_chosen(new)
         if isinstance(new, tuple):
             return
         if all(path.region.has_made(value) for path, value in pairs):
-            born(new)
+            note_object(new)
         else:
             for container in (new, *(value for _, value in pairs)):
                 freeze(container)
 
-    def _switched(self, test: Symbol) -> list[Symbol]:
+    def _switch_outputs(self, test: Symbol) -> list[Symbol]:
         if not self._columns:
             return []
         columns = list(self._columns.values())
         for i, path in enumerate(self._paths):
             path.graph.give(lambda i=i: [column.typed(i) for column in columns])  # type: ignore[misc]
         graphs = [path.graph for path in self._paths]
-        parts = _picked(test, graphs, len(columns))
-        return [self._named(test, part, column) for part, column in zip(parts, columns, strict=True)]
+        parts = _pick_outputs(test, graphs, len(columns))
+        return [self._as_user_value(test, part, column) for part, column in zip(parts, columns, strict=True)]
 
     @staticmethod
-    def _named(test: Symbol, result: Symbol, column: Merged) -> Symbol:
+    def _as_user_value(test: Symbol, result: Symbol, column: MergedValue) -> Symbol:
         """A result as what user code holds: a number, or a tensor that may be one of those that the paths leave."""
         if column.weak:
             return test if _is_the_test(column) else weak(result)
         merge(result, column.values, test)
-        return chosen(result)
+        return mark_chosen(result)
 
 
 def _missing(values: Sequence[Any]) -> list[str]:
@@ -404,7 +411,7 @@ def _missing(values: Sequence[Any]) -> list[str]:
     return [value.name for value in values if isinstance(value, (Unset, Partly)) and value.name]
 
 
-def _is_the_test(column: Merged) -> bool:
+def _is_the_test(column: MergedValue) -> bool:
     """Whether a result is True where the test holds, and else False."""
     return column.values[0] is False and column.values[1] is True
 
@@ -427,7 +434,7 @@ def _key(values: Sequence[Any]) -> tuple[Any, ...]:
 # In the graph --------------------------------------------------------------------------------------------------------
 
 
-def _picked(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symbol]:
+def _pick_outputs(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symbol]:
     """The outputs of the branch that a test picks, 0 if it is false: a switch, or `where` if neither computes anything.
 
     To compute a few cheap ops on both sides is slower than a switch, whose gradient computes one side too.
@@ -435,7 +442,7 @@ def _picked(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symb
     if not any(map(_computes, branches)):
         otherwise, then = ([_outside(branch, output) for output in branch.outputs] for branch in branches)
         return [choice(test, if_true, if_false) for if_true, if_false in zip(then, otherwise, strict=True)]
-    graphs, captured = finished(*branches)
+    graphs, captured = finish_subgraphs(*branches)
     sources = [*nodes_of([astype(test, np.int64)]), *captured]
     return emit(switch_op, sources, {"branches": tuple(graphs)}, count)
 

@@ -33,20 +33,28 @@ from graphs.ops.sorting import argsort
 from static.convert.stage import branches
 from static.convert.stage.branches import choose
 from static.convert.stage.loops import CountedRange
-from static.convert.stage.places import Contents, born, check_not_frozen, check_takes, is_conditional, journal, made
+from static.convert.stage.places import (
+    Contents,
+    check_not_frozen,
+    check_takes,
+    is_conditional,
+    journal,
+    note_new,
+    note_object,
+)
 from static.convert.stage.streams import (
-    Streamed,
+    ItemStream,
     TakenWhile,
     any_one,
+    enumerate_stream,
     every_one,
-    filtered,
-    mapped,
-    numbered,
+    filter_stream,
+    map_stream,
     total,
-    zipped,
+    zip_stream,
 )
-from static.convert.stage.trees import Merged, StructureError, leaves, typed
-from static.convert.stage.unknown import chosen, is_number, is_symbol, refuse, truth, weak
+from static.convert.stage.trees import MergedValue, StructureError, cast_leaf, leaves
+from static.convert.stage.unknown import is_number, is_symbol, mark_chosen, refuse, truth, weak
 from static.trace.symbol import Symbol
 
 
@@ -81,7 +89,7 @@ def _of_text(name: str) -> Callable[..., Any]:
     return of_text
 
 
-def _refused(name: str) -> Callable[..., Any]:
+def _refuse_frame(name: str) -> Callable[..., Any]:
     def of_frame(*_: Any, **__: Any) -> Any:
         refuse(
             f"{name}() looks into the frame of a function, which is another once it is converted; pass what you need"
@@ -95,11 +103,11 @@ OF_FRAMES: dict[Any, Callable[..., Any]] = {
     dir: _of_objects("dir"),
     eval: _of_text("eval"),
     exec: _of_text("exec"),
-    locals: _refused("locals"),
-    globals: _refused("another name of globals"),
-    sys._getframe: _refused("sys._getframe"),
-    inspect.currentframe: _refused("inspect.currentframe"),
-    inspect.stack: _refused("inspect.stack"),
+    locals: _refuse_frame("locals"),
+    globals: _refuse_frame("another name of globals"),
+    sys._getframe: _refuse_frame("sys._getframe"),
+    inspect.currentframe: _refuse_frame("inspect.currentframe"),
+    inspect.stack: _refuse_frame("inspect.stack"),
 }
 """What is called in their place. `globals()` by its own name is left as it stands: it says the same everywhere."""
 
@@ -107,7 +115,7 @@ OF_FRAMES: dict[Any, Callable[..., Any]] = {
 Key = Callable[[Any], Any]
 
 
-def ordered(items: Iterable[Any], *, key: Key | None = None, reverse: bool = False) -> list[Any]:
+def sort_items(items: Iterable[Any], *, key: Key | None = None, reverse: bool = False) -> list[Any]:
     """`sorted(items, key=key, reverse=reverse)`."""
     check_not_frozen(items)
     check_takes(items)
@@ -115,9 +123,9 @@ def ordered(items: Iterable[Any], *, key: Key | None = None, reverse: bool = Fal
     keys = [item if key is None else key(item) for item in unsorted]
     if not holds_symbols(keys):
         places = sorted(range(len(unsorted)), key=keys.__getitem__, reverse=reverse)
-        return made([unsorted[place] for place in places])
+        return note_new([unsorted[place] for place in places])
     try:
-        return made(_taken(unsorted, _order(keys, bool(reverse))))
+        return note_new(_take_items(unsorted, _order(keys, bool(reverse))))
     except StructureError as error:
         return refuse(f"{error}; only the run knows the order of what is sorted, so that all items must be alike")
 
@@ -131,7 +139,7 @@ def _order(keys: Sequence[Any], reverse: bool) -> Any:
     """The places of the keys in order. Of tuples the last parts are sorted first, and each sort keeps what is equal."""
     order: Any = None
     for column in reversed(_columns("the key of a sort", keys)):
-        values = _stacked("the key of a sort", column if any(map(is_symbol, column)) else _ranks(column))
+        values = _stack_values("the key of a sort", column if any(map(is_symbol, column)) else _ranks(column))
         by = argsort(values if order is None else take(values, order), descending=reverse, stable=True)
         order = by if order is None else take(order, by)
     return order
@@ -156,34 +164,34 @@ def _ranks(column: Sequence[Any]) -> list[int]:
 
 def sort(items: list[Any], *, key: Key | None = None, reverse: bool = False) -> None:
     """`items.sort(key=key, reverse=reverse)`."""
-    in_order = ordered(items, key=key, reverse=reverse)
+    in_order = sort_items(items, key=key, reverse=reverse)
     journal(Contents(items))
     items[:] = in_order
 
 
-def _stacked(name: str, values: Sequence[Any]) -> Any:
+def _stack_values(name: str, values: Sequence[Any]) -> Any:
     try:
-        spec = Merged(name, values).spec
+        spec = MergedValue(name, values).spec
     except DTypeError as error:  # of text, for example
         raise StructureError(f"{name}: {error}") from None
     if name.startswith("the key") and spec.shape:
         raise StructureError(f"{name} is a tensor {spec}")
-    return stack([typed(value, spec) for value in values])
+    return stack([cast_leaf(value, spec) for value in values])
 
 
-def _taken(items: Sequence[Any], order: Any) -> list[Any]:
+def _take_items(items: Sequence[Any], order: Any) -> list[Any]:
     """The items in an order: each leaf of them is taken from a stack, unless it is the same in all."""
     columns = _columns("an item of a sort", items)
     same = [not any(map(is_symbol, column)) and all(leaf == column[0] for leaf in column) for column in columns]
     stacks = [
-        None if alike else take(_stacked("an item of a sort", column), order)
+        None if alike else take(_stack_values("an item of a sort", column), order)
         for column, alike in zip(columns, same, strict=True)
     ]
 
     def leaf(column: Sequence[Any], stacked: Any, place: int) -> Any:
         if stacked is None:
             return column[0]
-        return weak(stacked[place]) if all(map(is_number, column)) else chosen(stacked[place])
+        return weak(stacked[place]) if all(map(is_number, column)) else mark_chosen(stacked[place])
 
     structure = tree.flatten(items[0])[1]
     return [
@@ -235,12 +243,12 @@ def heapreplace(heap: list[Any], item: Any) -> Any:
 
 def nlargest(n: int, iterable: Iterable[Any], key: Key | None = None) -> list[Any]:
     """`heapq.nlargest(n, iterable, key=key)`."""
-    return ordered(iterable, key=key, reverse=True)[: max(n, 0)]
+    return sort_items(iterable, key=key, reverse=True)[: max(n, 0)]
 
 
 def nsmallest(n: int, iterable: Iterable[Any], key: Key | None = None) -> list[Any]:
     """`heapq.nsmallest(n, iterable, key=key)`."""
-    return ordered(iterable, key=key)[: max(n, 0)]
+    return sort_items(iterable, key=key)[: max(n, 0)]
 
 
 def _scalar(value: Symbol) -> Any:
@@ -298,7 +306,7 @@ def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Ca
         if not holds_symbols([key for _, key in pairs]):
             return plain(pairs, key=lambda pair: pair[1], **_in_pair(options))[0]
         if not all(is_symbol(key) or is_number(key) for _, key in pairs):  # tuples: part by part
-            return ordered(pairs, key=operator.itemgetter(1), reverse=plain is max)[0][0]
+            return sort_items(pairs, key=operator.itemgetter(1), reverse=plain is max)[0][0]
         best = pairs[0]
         for pair in pairs[1:]:
             best = choose(better(pair[1], best[1]), lambda pair=pair: pair, lambda best=best: best)  # type: ignore[misc]
@@ -333,12 +341,12 @@ def _isinstance(value: Any, kinds: Any) -> bool:
 def _type(value: Any, *rest: Any) -> Any:
     if not _stands_for_another(value):
         return type(value, *rest)
-    return value.kind if isinstance(value, Streamed) else type(value.dtype.type(0).item())
+    return value.kind if isinstance(value, ItemStream) else type(value.dtype.type(0).item())
 
 
 def _stands_for_another(value: Any) -> bool:
     """Whether Python would have an object of another class: a number, or what gives items."""
-    return isinstance(value, Streamed) or (is_symbol(value) and value.weak)
+    return isinstance(value, ItemStream) or (is_symbol(value) and value.weak)
 
 
 def _print(*values: Any, **options: Any) -> None:
@@ -359,7 +367,7 @@ def _print(*values: Any, **options: Any) -> None:
         refuse(f"print(): the text{words!r} follows a value that only the run knows; put it before the value")
 
 
-def shown(value: Any) -> Any:
+def check_known(value: Any) -> Any:
     """A value that becomes text. Raises ControlFlowError where only the run knows it."""
     if any(map(is_symbol, leaves(value))) and any(map(_reads_object, _texts_of(value))):
         refuse("a text is made of a value that only the run knows; print the value itself, or return it")
@@ -386,7 +394,7 @@ def text_of(plain: Callable[..., Any]) -> Callable[..., Any]:
     """What makes a text, of values that are known."""
 
     def text(*args: Any, **options: Any) -> Any:
-        return plain(*map(shown, args), **{name: shown(value) for name, value in options.items()})
+        return plain(*map(check_known, args), **{name: check_known(value) for name, value in options.items()})
 
     return text
 
@@ -414,7 +422,7 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     all: _all,
     range: _range,
     sum: total,
-    sorted: ordered,
+    sorted: sort_items,
     heapq.heapify: heapify,
     heapq.heappush: heappush,
     heapq.heappop: heappop,
@@ -422,11 +430,11 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     heapq.heapreplace: heapreplace,
     heapq.nlargest: nlargest,
     heapq.nsmallest: nsmallest,
-    map: mapped,
-    filter: filtered,
-    zip: zipped,
-    enumerate: numbered,
-    itertools.takewhile: lambda test, items: born(TakenWhile(test, items)),
+    map: map_stream,
+    filter: filter_stream,
+    zip: zip_stream,
+    enumerate: enumerate_stream,
+    itertools.takewhile: lambda test, items: note_object(TakenWhile(test, items)),
     isinstance: _isinstance,
     type: _type,
     print: _print,

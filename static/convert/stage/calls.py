@@ -18,21 +18,21 @@ from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
 from graphs.errors import GraphError
-from static.convert.rewrite.functions import Rewritten
+from static.convert.rewrite.functions import RewriteCache
 from static.convert.rewrite.syntax import NotConvertedError
 from static.convert.stage import conversion
 from static.convert.stage.builtins import CALLING, REPLACED, item_of, sort, text_of
-from static.convert.stage.conversion import held_by, is_of_a_class_statement, special, users
+from static.convert.stage.conversion import class_attribute, is_of_a_class_statement, special, users
 from static.convert.stage.effects import check_call, check_read, is_of_the_engines
-from static.convert.stage.places import MUTABLE, born, check_not_frozen, check_takes, journal_container, made
-from static.convert.stage.streams import Generated, Streamed, first
+from static.convert.stage.places import MUTABLE, check_not_frozen, check_takes, journal_container, note_new, note_object
+from static.convert.stage.streams import GeneratorStream, ItemStream, first
 from static.convert.stage.trees import is_made_by_object, leaves
 from static.convert.stage.unknown import is_symbol, refuse
 
 OPERATORS = SimpleNamespace()
 """What converted code calls; `stage.operators` fills it."""
 
-_rewrite = Rewritten(OPERATORS)
+_rewrite = RewriteCache(OPERATORS)
 # What does not depend on a trace, and so outlives it: rewritten forms by function, and functions that stay as they are.
 _forms: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
 _rewritten: weakref.WeakSet[FunctionType] = weakref.WeakSet()
@@ -46,7 +46,7 @@ def plain(f: Any) -> Any:
     return f
 
 
-def converted(f: FunctionType) -> FunctionType:
+def convert_nested(f: FunctionType) -> FunctionType:
     """A function that has been rewritten with the one around it."""
     _rewritten.add(f)
     return f
@@ -58,7 +58,7 @@ def convertible(f: Any) -> Any:
         return f
     if f not in _forms:
         try:
-            _forms[f] = converted(_rewrite(f))
+            _forms[f] = convert_nested(_rewrite(f))
         except NotConvertedError as reason:
             conversion.note(f, str(reason))
             return f
@@ -75,22 +75,22 @@ def call(f: Any) -> Callable[..., Any]:
     if is_of_a_class_statement(type(f)) and not isinstance(f, type):
         own = special(f, "__call__")
         return functools.partial(_outside, f) if own is None else functools.partial(call(own), f)
-    replaced = _replaced(f)
+    replaced = _replacement(f)
     if replaced is not None:
         return replaced
     if isinstance(f, FunctionType):
         if f.__code__.co_flags & inspect.CO_GENERATOR:
-            return functools.partial(_generated, f)
+            return functools.partial(_call_generator, f)
         new = convertible(f)
         return new if new is not f or f in _rewritten else functools.partial(_outside, f)
     if isinstance(f, MethodType) and users(f.__func__) is not None:
         return functools.partial(call(f.__func__), f.__self__)
     if isinstance(f, type):
-        return functools.partial(_constructed, f)
+        return functools.partial(_construct, f)
     return functools.partial(_outside, f)
 
 
-def _replaced(f: Any) -> Callable[..., Any] | None:
+def _replacement(f: Any) -> Callable[..., Any] | None:
     if isinstance(f, MethodWrapperType):
         return _by_a_base(f)
     if f is next:
@@ -99,7 +99,7 @@ def _replaced(f: Any) -> Callable[..., Any] | None:
     if type(owner) is list and f.__name__ == "sort":
         return _calling(functools.partial(sort, owner))
     if type(owner) is str and f.__name__ in ("format", "format_map"):
-        return functools.partial(_read_by, text_of(f))
+        return functools.partial(_call_replacement, text_of(f))
     if is_symbol(owner):
         return functools.partial(item_of, owner) if f.__name__ == "item" else None
     try:
@@ -107,7 +107,7 @@ def _replaced(f: Any) -> Callable[..., Any] | None:
             return IMPLICIT[f]
         if f not in REPLACED or f in _INERT:
             return REPLACED.get(f)
-        return _calling(REPLACED[f]) if f in CALLING else functools.partial(_read_by, REPLACED[f])
+        return _calling(REPLACED[f]) if f in CALLING else functools.partial(_call_replacement, REPLACED[f])
     except TypeError:  # it has no hash
         return None
 
@@ -118,12 +118,12 @@ def _calling(f: Callable[..., Any]) -> Callable[..., Any]:
     def calling(*args: Any, **options: Any) -> Any:
         positional = [call(arg) if callable(arg) else arg for arg in args]
         named = {name: call(value) if callable(value) else value for name, value in options.items()}
-        return _read_by(f, *positional, **named)
+        return _call_replacement(f, *positional, **named)
 
     return calling
 
 
-def _read_by(f: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+def _call_replacement(f: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
     """Call what stands for a function of Python's, which may call methods of what it is given."""
     for value in (*args, *options.values()):
         check_read(value)
@@ -133,24 +133,24 @@ def _read_by(f: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
 def _by_a_base(f: MethodWrapperType) -> Callable[..., Any] | None:
     """What to call for a method of `object` or `type`, bound to one of their objects by `super()` or by its name."""
     if isinstance(f.__self__, type) and f.__name__ == "__call__":
-        return functools.partial(_made_by_type, f.__self__)
+        return functools.partial(_make_by_type, f.__self__)
     written = IMPLICIT.get(f.__objclass__.__dict__.get(f.__name__)) if f.__objclass__ is object else None
     return None if written is None else functools.partial(written, f.__self__)
 
 
 def _next(items: Any, *default: Any) -> Any:
-    if isinstance(items, Streamed):
+    if isinstance(items, ItemStream):
         return first(items, *default)
     return _outside(next, items, *default)
 
 
-def _generated(f: FunctionType, /, *args: Any, **options: Any) -> Any:
+def _call_generator(f: FunctionType, /, *args: Any, **options: Any) -> Any:
     """A call of a generator function."""
     new = convertible(f)
     if new is f:
         return _outside(f, *args, **options)
-    return born(
-        Generated(lambda consume, goes_on: new(consume, goes_on, *args, **options), lambda: f(*args, **options))
+    return note_object(
+        GeneratorStream(lambda consume, goes_on: new(consume, goes_on, *args, **options), lambda: f(*args, **options))
     )
 
 
@@ -158,24 +158,24 @@ IMPLICIT: dict[Any, Callable[..., Any]] = {}
 """What is called for functions of Python's that do what it does by itself elsewhere; `stage.operators` fills it."""
 
 
-def _constructed(kind: type, /, *args: Any, **options: Any) -> Any:
+def _construct(kind: type, /, *args: Any, **options: Any) -> Any:
     """An object of a class, whose __init__ is converted where it is the user's."""
     by_class = special(kind, "__call__")
-    return (_made_by_type if by_class is None else call(by_class))(kind, *args, **options)
+    return (_make_by_type if by_class is None else call(by_class))(kind, *args, **options)
 
 
-def _made_by_type(kind: type, /, *args: Any, **options: Any) -> Any:
+def _make_by_type(kind: type, /, *args: Any, **options: Any) -> Any:
     """What `type` makes when a class is called: __new__, then __init__."""
     _check_end(kind)
-    maker, init = users(held_by(kind, "__new__")), held_by(kind, "__init__")
-    is_plain, by_class = is_made_by_object(kind), held_by(type(kind), "__call__")
+    maker, init = users(class_attribute(kind, "__new__")), class_attribute(kind, "__init__")
+    is_plain, by_class = is_made_by_object(kind), class_attribute(type(kind), "__call__")
     is_ordinary = by_class is vars(type)["__call__"] or users(by_class) is not None
     if not is_ordinary or not (maker or users(init) or is_plain):
         return _outside(kind, *args, **options)
     if maker is not None:
         new = call(maker)(kind, *args, **options)
     else:
-        new = born(object.__new__(kind) if is_plain else kind.__new__(kind, *args, **options))
+        new = note_object(object.__new__(kind) if is_plain else kind.__new__(kind, *args, **options))
     if isinstance(new, kind):
         call(init)(new, *args, **options)
     return new
@@ -183,7 +183,7 @@ def _made_by_type(kind: type, /, *args: Any, **options: Any) -> Any:
 
 def _check_end(kind: type) -> None:
     """Raise ControlFlowError for a class whose objects do something when they are dropped: the journal holds them."""
-    if users(held_by(kind, "__del__")) is not None:
+    if users(class_attribute(kind, "__del__")) is not None:
         refuse(
             f"{kind.__name__} has a __del__, which runs when nobody holds an object; make the object before the call"
         )
@@ -197,14 +197,14 @@ def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
             check_not_frozen(value)
             check_takes(value)
             journal_container(value)
-    positional = [_given(arg) for arg in args]
-    named = {name: _given(value) for name, value in options.items()}
+    positional = [_convert_argument(arg) for arg in args]
+    named = {name: _convert_argument(value) for name, value in options.items()}
     with _forwards(f):
         result = _of_a_library(f, positional, named)
-    return _noted(f, args, result)
+    return _note_result(f, args, result)
 
 
-def _given(argument: Any) -> Any:
+def _convert_argument(argument: Any) -> Any:
     """An argument for what is not converted: a function or a method of the user's is converted."""
     if isinstance(argument, MethodType) and isinstance(argument.__func__, FunctionType):
         return MethodType(convertible(argument.__func__), argument.__self__)
@@ -224,20 +224,22 @@ def _of_a_library(f: Any, args: Sequence[Any], options: Mapping[str, Any]) -> An
         refuse(f"{name}() takes no value that only the run knows ({error}); compute it with functions of graphs")
 
 
-def _noted(f: Any, args: tuple[Any, ...], result: Any) -> Any:
+def _note_result(f: Any, args: tuple[Any, ...], result: Any) -> Any:
     """The result of a call, noted as new where it is."""
     if isinstance(f, type) and type(result) is f and (f in _MADE or _makes_new_ones(f)):
-        return born(result)
+        return note_object(result)
     name = getattr(f, "__name__", "")
     if isinstance(result, Iterator):
         is_made = isinstance(f, (type, FunctionType)) or f is iter or isinstance(result, GeneratorType)
-        return born(result) if is_made and not any(result is value for value in args) else result
-    return born(result) if name == "__new__" else made(result) if name in _MAKERS else result
+        return note_object(result) if is_made and not any(result is value for value in args) else result
+    return note_object(result) if name == "__new__" else note_new(result) if name in _MAKERS else result
 
 
 def _makes_new_ones(kind: type) -> bool:
     """Whether each call of a class makes an object that nobody holds yet: none of its methods chooses it."""
-    return is_of_a_class_statement(kind) and not isinstance(held_by(kind, "__new__"), (FunctionType, staticmethod))
+    return is_of_a_class_statement(kind) and not isinstance(
+        class_attribute(kind, "__new__"), (FunctionType, staticmethod)
+    )
 
 
 _CREATING = "array zeros ones full empty arange linspace eye zeros_like ones_like full_like empty_like"

@@ -152,7 +152,7 @@ def why_not(f: FunctionType) -> str:
     return met.reason if met else ""
 
 
-def unconverted() -> str:
+def unconverted_reason() -> str:
     """Why the user's code that runs now is not converted, and what to do about it; empty if nothing is."""
     active, frame = running(), user_frame()
     if active is None or frame is None:
@@ -180,7 +180,7 @@ class Missing:
     """Stands for what a class does not have."""
 
 
-def held_by(kind: type, name: str) -> Any:
+def class_attribute(kind: type, name: str) -> Any:
     """What a class or one of its bases holds under a name, as it stands there; Missing where none does."""
     for base in kind.__mro__:
         if name in vars(base):
@@ -196,7 +196,7 @@ def is_of_a_class_statement(kind: type) -> bool:
 def special(value: Any, name: str) -> FunctionType | None:
     """The method of the user's that Python calls by itself for an object, if its class has one."""
     kind = type(value)
-    return users(held_by(kind, name)) if is_of_a_class_statement(kind) else None
+    return users(class_attribute(kind, name)) if is_of_a_class_statement(kind) else None
 
 
 def users(method: Any) -> FunctionType | None:

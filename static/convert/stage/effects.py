@@ -35,7 +35,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from static.convert.stage import conversion
-from static.convert.stage.conversion import held_by, is_of_a_class_statement, users
+from static.convert.stage.conversion import class_attribute, is_of_a_class_statement, users
 from static.convert.stage.places import MUTABLE, is_conditional, is_ours
 from static.convert.stage.unknown import check_called, is_tensor, parts, refuse
 from static.trace.symbol import ArraySymbol
@@ -205,7 +205,7 @@ def is_quiet(kind: type) -> bool:
     if not is_of_a_class_statement(kind):
         return True
     if kind not in _quiet:
-        _quiet[kind] = not any(_may_write(method, kind, False, frozenset()) for method in _called_by_reading(kind))
+        _quiet[kind] = not any(_may_write(method, kind, False, frozenset()) for method in _property_functions(kind))
     return _quiet[kind]
 
 
@@ -213,7 +213,7 @@ def makes_quietly(kind: type) -> bool:
     """Whether to make an object of a class, by methods that are not converted, changes that object at most."""
     if kind.__module__ in _PURE_MODULES:
         return True
-    held = [held_by(kind, name) for name in ("__new__", "__init__", "__post_init__")]
+    held = [class_attribute(kind, name) for name in ("__new__", "__init__", "__post_init__")]
     made_by = [method.__func__ if isinstance(method, staticmethod) else method for method in held]
     functions = [method for method in made_by if isinstance(method, FunctionType) and not is_of_the_engines(method)]
     return not any(_may_write(method, kind, True, frozenset()) for method in functions)
@@ -235,7 +235,7 @@ def _is_harmless(f: Any, seen: Seen) -> bool:
     declaring = getattr(f, "__objclass__", None)
     if declaring is not None:  # a method of a class, called with its object
         return issubclass(declaring, (*MUTABLE, *_UNCHANGING)) or _is_of_object(f)
-    own = held_by(type(f), "__call__")
+    own = class_attribute(type(f), "__call__")
     if isinstance(own, FunctionType):
         return is_of_the_engines(own) or not _may_write(own, type(f), False, seen)
     return isinstance(f, np.ufunc) or type(f).__module__ in _PURE_MODULES
@@ -266,7 +266,7 @@ def _is_harmless_class(kind: type) -> bool:
     if not makes_quietly(kind):
         return False
     is_known = kind.__module__ in _PURE_MODULES and kind.__name__ not in _WRITING
-    is_plain = is_of_a_class_statement(kind) and users(held_by(type(kind), "__call__")) is None
+    is_plain = is_of_a_class_statement(kind) and users(class_attribute(type(kind), "__call__")) is None
     return is_known or is_plain or issubclass(kind, (BaseException, contextlib.ExitStack, contextlib.nullcontext))
 
 
@@ -281,7 +281,7 @@ def _is_pure(f: Any) -> bool:
     return is_of_pure_module and f.__name__ not in _WRITING
 
 
-def _called_by_reading(kind: type) -> Iterator[FunctionType]:
+def _property_functions(kind: type) -> Iterator[FunctionType]:
     for base in kind.__mro__:
         for name, held in vars(base).items():
             if name.startswith("__") and name.endswith("__") and name not in _NOT_BY_READING:
@@ -351,7 +351,7 @@ class _Reading:
     def _method_writes(self, name: str) -> bool:
         if self._own and name == "__setattr__":
             return False
-        method = held_by(self._kind, name) if self._kind is not None else None
+        method = class_attribute(self._kind, name) if self._kind is not None else None
         if isinstance(method, FunctionType):
             return _may_write(method, self._kind, self._own, self._seen)
         return name not in _READING

@@ -12,9 +12,18 @@ import numpy as np
 
 from static.convert.stage import branches, places, unknown
 from static.convert.stage.calls import call
-from static.convert.stage.conversion import Missing, held_by, is_of_a_class_statement, special, users
+from static.convert.stage.conversion import Missing, class_attribute, is_of_a_class_statement, special, users
 from static.convert.stage.effects import check_changing, check_quiet, check_read, check_write
-from static.convert.stage.places import Attribute, born, check_takes, is_conditional, is_ours, made, made_with, write
+from static.convert.stage.places import (
+    Attribute,
+    check_takes,
+    is_conditional,
+    is_ours,
+    note_new,
+    note_object,
+    note_part,
+    write,
+)
 from static.convert.stage.unknown import check_key, is_symbol, refuse
 
 _QUIET_EXITS = ("suppress", "nullcontext", "errstate", "catch_warnings")
@@ -29,14 +38,14 @@ def attribute(owner: Any, name: str) -> Any:
     if kind is super:
         return _of_a_base(owner, name)
     if name == "__dict__":
-        return made_with(getattr(owner, name), owner)
+        return note_part(getattr(owner, name), owner)
     if isinstance(owner, ModuleType):
         return _of_a_module(owner, name)
     if not is_of_a_class_statement(owner if isinstance(owner, type) else kind):
         return getattr(owner, name)
     by_all = special(owner, "__getattribute__")
     if by_all is None:
-        return _found(owner, name)
+        return _find_attribute(owner, name)
     try:
         return call(by_all)(owner, name)
     except AttributeError:
@@ -45,7 +54,7 @@ def attribute(owner: Any, name: str) -> Any:
 
 def attribute_plainly(owner: Any, name: str) -> Any:
     """`object.__getattribute__(owner, name)`."""
-    return _found(owner, name, asks=False)
+    return _find_attribute(owner, name, asks=False)
 
 
 def attribute_or(owner: Any, name: str, *default: Any) -> Any:
@@ -74,7 +83,7 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
 
 def set_attribute_plainly(owner: Any, name: str, value: Any) -> None:
     """`object.__setattr__(owner, name, value)`: by the setter of a property, or of a descriptor, where there is one."""
-    held = held_by(type(owner), name)
+    held = class_attribute(type(owner), name)
     setter = special(held, "__set__")
     if isinstance(held, property) and held.fset is not None:
         call(held.fset)(owner, value)
@@ -88,7 +97,7 @@ def set_attribute_plainly(owner: Any, name: str, value: Any) -> None:
 def delete_attribute(owner: Any, name: str) -> None:
     """`del owner.name`."""
     by_all = special(owner, "__delattr__")
-    held = held_by(type(owner), name)
+    held = class_attribute(type(owner), name)
     if by_all is not None:
         call(by_all)(owner, name)
     elif isinstance(held, property) and held.fdel is not None:
@@ -104,16 +113,16 @@ def _check_attributes(owner: Any, name: str) -> None:
         refuse("the class of an object changes, which a graph does not repeat; make another object")
     is_kept = isinstance(owner, (type, ModuleType, FunctionType, SimpleNamespace))
     is_kept = is_kept or is_of_a_class_statement(type(owner))
-    is_computed = isinstance(held_by(type(owner), name), GetSetDescriptorType)
+    is_computed = isinstance(class_attribute(type(owner), name), GetSetDescriptorType)
     if is_computed or isinstance(owner, np.ndarray) or not is_kept:
         check_changing(owner)
 
 
-def _found(owner: Any, name: str, asks: bool = True) -> Any:
+def _find_attribute(owner: Any, name: str, asks: bool = True) -> Any:
     """An attribute of an object, or of a class, by the descriptor that stands for it if that is the user's."""
-    held = held_by(type(owner), name)
+    held = class_attribute(type(owner), name)
     if isinstance(owner, type) and held is Missing:
-        held, place, kind = held_by(owner, name), None, owner
+        held, place, kind = class_attribute(owner, name), None, owner
     else:
         place, kind = owner, type(owner)
     if isinstance(held, property) and place is not None and users(held.fget) is not None:
@@ -189,7 +198,7 @@ def _missing(container: dict[Any, Any], key: Any) -> Any:
         return call(method)(container, key)
     if isinstance(container, defaultdict) and container.default_factory is not None:
         new = call(container.default_factory)()
-        places.set_item(container, key, made(new))
+        places.set_item(container, key, note_new(new))
         return new
     return container[key]
 
@@ -221,18 +230,18 @@ def _check_key(key: Any) -> None:
     check_quiet(key)
 
 
-def displayed(container: Any) -> Any:
+def fresh_container(container: Any) -> Any:
     """A container that nobody else holds, by a display or a comprehension."""
     if isinstance(container, (dict, set)):
         for key in container:
             _check_key(key)
-    return made(container)
+    return note_new(container)
 
 
 # Tests ---------------------------------------------------------------------------------------------------------------
 
 
-def asked(value: Any) -> Any:
+def truth_value(value: Any) -> Any:
     """A value whose truth Python can tell: that of an object of the user's is what its method gives."""
     method = special(value, "__bool__")
     if method is not None:
@@ -243,19 +252,19 @@ def asked(value: Any) -> Any:
 
 def truth(value: Any = False) -> Any:
     """`bool(value)`."""
-    answer = asked(value)
+    answer = truth_value(value)
     return unknown.truth(answer) if is_symbol(answer) else bool(answer)
 
 
 def both(first: Any, second: branches.Block) -> Any:
     """`first and second()`."""
-    test = asked(first)
+    test = truth_value(first)
     return branches.both(first, second) if test is first else branches.choose(test, second, lambda: first)
 
 
 def any_of(first: Any, second: branches.Block) -> Any:
     """`first or second()`."""
-    test = asked(first)
+    test = truth_value(first)
     return branches.any_of(first, second) if test is first else branches.choose(test, lambda: first, second)
 
 
@@ -268,13 +277,13 @@ def length(value: Any) -> Any:
 # Iteration, with, signs ----------------------------------------------------------------------------------------------
 
 
-def iterated(items: Any) -> Any:
+def loop_items(items: Any) -> Any:
     """What a loop goes over."""
     method = special(items, "__iter__")
     if method is not None:
         items = call(method)(items)
     if special(items, "__next__") is not None:
-        return born(_Advancing(items))
+        return note_object(_Advancing(items))
     return items
 
 
@@ -296,15 +305,15 @@ def spread(items: Any) -> Any:
     """What Python spreads into a call or a display; it asks for the length as well."""
     if special(items, "__iter__") is None or special(items, "__len__") or special(items, "__length_hint__"):
         check_quiet(items)
-    items = iterated(items)
+    items = loop_items(items)
     check_takes(items)
     return items
 
 
-def managed(manager: Any) -> Any:
+def context_manager(manager: Any) -> Any:
     """What a `with` enters."""
     if special(manager, "__enter__") is not None or special(manager, "__exit__") is not None:
-        return _Managed(manager)
+        return _UserContext(manager)
     check_read(manager)
     module = type(manager).__module__.partition(".")[0]
     is_known = type(manager).__name__ in _QUIET_EXITS or module in ("graphs", "static", "dynamic")
@@ -316,7 +325,7 @@ def managed(manager: Any) -> Any:
     return manager
 
 
-class _Managed:
+class _UserContext:
     """A context manager of the user's."""
 
     def __init__(self, manager: Any) -> None:
@@ -336,7 +345,7 @@ _SIGNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-def signed(name: str, value: Any) -> Any:
+def unary(name: str, value: Any) -> Any:
     """`-value`, and the like."""
     method, plain = _SIGNS[name]
     own = special(value, method)

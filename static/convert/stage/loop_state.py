@@ -20,26 +20,26 @@ from graphs.ir import Graph, Node
 from graphs.op import RuleTable
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
-from static.convert.stage.branches import Variables, reached
+from static.convert.stage.branches import Variables, reached_block
 from static.convert.stage.overwriting import (
     Overwriting,
-    left_by,
     overwrite,
     share,
     stale,
     still_overwritten,
+    value_after,
     was_changed,
 )
 from static.convert.stage.places import Region, WritePlace, freeze, write
-from static.convert.stage.trees import StructureError, is_leaf, is_same, number_dtype, taken_apart, typed
+from static.convert.stage.trees import StructureError, cast_leaf, is_leaf, is_same, number_dtype, pieces_of
 from static.convert.stage.unknown import (
     Differing,
     Partly,
     Unset,
-    chosen,
-    described,
+    describe_value,
     is_number,
     is_symbol,
+    mark_chosen,
     plain,
     read,
     refuse,
@@ -64,7 +64,7 @@ class Slot(NamedTuple):
     weak: bool
 
 
-class Carried:
+class LoopState:
     """The state of a loop: its variables, then the places that its body writes to.
 
     A leaf is known by its path: the number of the variable or place, and where it is in it.
@@ -93,10 +93,10 @@ class Carried:
         Raises StructureError where a round changes the structure, the shape or the dtype of something.
         """
         for _ in range(ROUNDS):
-            before = self._known()
-            traced = self._traced(body, items)
-            if self._known() == before:
-                traced.give(lambda: [typed(self._after[path], slot.spec) for path, slot in self._slots.items()])
+            before = self._knowledge()
+            traced = self._trace(body, items)
+            if self._knowledge() == before:
+                traced.give(lambda: [cast_leaf(self._after[path], slot.spec) for path, slot in self._slots.items()])
                 self._check_ints(traced)
                 return traced
         return refuse(
@@ -117,19 +117,19 @@ class Carried:
     def _labels(self) -> list[str]:
         return [*map(repr, self._variables.names), *(place.label for place in self._places)]
 
-    def _known(self) -> tuple[Any, ...]:
+    def _knowledge(self) -> tuple[Any, ...]:
         is_changed = set(self._changing), set(self._stale)
         return dict(self._slots), set(self._rebound), set(self._late), len(self._places), is_changed
 
     def tested(self, test: Callable[[], Any]) -> Subgraph:
         """The test of the loop, traced on what it carries."""
 
-        def asked() -> Any:
+        def evaluate_test() -> Any:
             going = read(test())
             return truth(going) if is_symbol(going) else np.asarray(bool(going))
 
         def run(symbols: Sequence[Symbol]) -> Any:
-            going, _, _, writes = self._inside(symbols, asked)
+            going, _, _, writes = self._inside(symbols, evaluate_test)
             if any(key not in {place.key for place in self._places} for key in writes):
                 refuse("the test of a loop that only the run ends writes to something; write to it in the body")
             return going
@@ -139,7 +139,7 @@ class Carried:
     def start(self) -> list[Any]:
         """What is carried into the first round."""
         leaves = self._starts()
-        return [typed(leaves.get(path, Unset("")), slot.spec) for path, slot in self._slots.items()]
+        return [cast_leaf(leaves.get(path, Unset("")), slot.spec) for path, slot in self._slots.items()]
 
     def _starts(self) -> dict[Path, Any]:
         leaves: dict[Path, Any] = {}
@@ -150,7 +150,7 @@ class Carried:
     def finish(self, results: Sequence[Symbol]) -> None:
         """Set the variables and the places to what they are after the loop."""
         self._overwrite()
-        values = self._filled(results)
+        values = self._fill_state(results)
         self._share(self._given)
         self._forbid(self._given)
         for pair in self._made:
@@ -182,7 +182,7 @@ class Carried:
     def _values(self) -> list[Any]:
         return [*self._variables.get(), *(place.get() for place in self._places)]
 
-    def _traced(self, body: Callable[..., Any], items: Sequence[TensorSpec]) -> Subgraph:
+    def _trace(self, body: Callable[..., Any], items: Sequence[TensorSpec]) -> Subgraph:
         """The body traced on what is carried so far; what else it changes is learnt."""
 
         def run(symbols: Sequence[Symbol]) -> tuple[()]:
@@ -205,7 +205,7 @@ class Carried:
 
     def _inside(self, symbols: Sequence[Symbol], run: Callable[[], Any]) -> tuple[Any, list[Any], list[Any], Writes]:
         """What `run` gives on the state of these symbols; the state then, the state after it, and all writes."""
-        before, starts = self._filled(symbols), self._starts()
+        before, starts = self._fill_state(symbols), self._starts()
         self._share(self._given)
         count = len(self._before)
         with Region() as region:
@@ -217,7 +217,7 @@ class Carried:
                 for path in self._changing:
                     stale(starts.get(path), self._entered[path])
                 errors: dict[Any, Any] = {Overwriting(node).key: error for node, error in forbidden().items()}
-                result = reached(run)
+                result = reached_block(run)
                 after = self._values()
                 self._errors = dict(forbidden())
             finally:
@@ -244,10 +244,10 @@ class Carried:
 
     # Values of the state ----------------------------------------------------------------------------------------
 
-    def _filled(self, symbols: Sequence[Symbol]) -> list[Any]:
+    def _fill_state(self, symbols: Sequence[Symbol]) -> list[Any]:
         """The values of the state with these symbols for its leaves."""
         pairs = zip(self._slots.items(), symbols, strict=True)
-        leaves = {path: weak(symbol) if slot.weak else chosen(symbol) for (path, slot), symbol in pairs}
+        leaves = {path: weak(symbol) if slot.weak else mark_chosen(symbol) for (path, slot), symbol in pairs}
         self._made, self._given = [], leaves
         self._entered = {path: symbol.node for path, symbol in leaves.items()}
         return [self._fill((i,), value, leaves) for i, value in enumerate(self._values())]
@@ -256,8 +256,8 @@ class Carried:
         example = plain(self._late.get(path, value))
         if path in leaves:
             new = leaves[path]
-        elif path in self._rebound and (parts := taken_apart(example)) is not None:
-            new = chosen(parts.make([self._fill((*path, i), item, leaves) for i, item in enumerate(parts.items)]))
+        elif path in self._rebound and (parts := pieces_of(example)) is not None:
+            new = mark_chosen(parts.make([self._fill((*path, i), item, leaves) for i, item in enumerate(parts.items)]))
             if len(path) > 1 or path[0] < len(self._before):
                 self._made.append((value, new))
         else:
@@ -269,7 +269,7 @@ class Carried:
         """Add the leaves of a value of the state at the start."""
         if path in self._slots:
             leaves[path] = value
-        elif path in self._rebound and (parts := taken_apart(value)) is not None:
+        elif path in self._rebound and (parts := pieces_of(value)) is not None:
             for i, item in enumerate(parts.items):
                 self._gather((*path, i), item, leaves)
 
@@ -285,7 +285,7 @@ class Carried:
         is_carried = path in self._slots or path in self._rebound
         if before is after and not is_carried:
             return
-        after = left_by(after, self._left)
+        after = value_after(after, self._left)
         if not is_carried and is_same([before, after]):
             return
         if isinstance(before, Unset) and not isinstance(after, Unset):
@@ -300,15 +300,17 @@ class Carried:
         """What a round sets and nothing before it: zeros are carried into the first."""
         if is_leaf(after):
             self._learn_leaf(path, label, after, after)
-        elif (parts := taken_apart(after)) is not None:
+        elif (parts := pieces_of(after)) is not None:
             self._rebound.add(path)
             for i, item in enumerate(parts.items):
                 self._learn_late((*path, i), f"{label}{parts.labels[i]}", item)
 
     def _learn_items(self, path: Path, label: str, before: Any, after: Any) -> None:
-        parts, parts_after = taken_apart(before), taken_apart(after)
+        parts, parts_after = pieces_of(before), pieces_of(after)
         if parts is None or parts_after is None or parts.like != parts_after.like:
-            raise StructureError(f"{label} is {described(before)} before a round and {described(after)} after it")
+            raise StructureError(
+                f"{label} is {describe_value(before)} before a round and {describe_value(after)} after it"
+            )
         self._rebound.add(path)
         for i, (item, item_after) in enumerate(zip(parts.items, parts_after.items, strict=True)):
             self._learn((*path, i), f"{label}{parts.labels[i]}", item, item_after)
@@ -316,7 +318,9 @@ class Carried:
     def _learn_leaf(self, path: Path, label: str, before: Any, after: Any) -> None:
         dtype = _dtype(before, after)
         if dtype is None or not same_shape(shape_of(before), shape_of(after)):
-            raise StructureError(f"{label} is {described(before)} before a round and {described(after)} after it")
+            raise StructureError(
+                f"{label} is {describe_value(before)} before a round and {describe_value(after)} after it"
+            )
         self._after[path] = after
         error = self._errors.get(memory(after.node)) if is_symbol(after) and not after.weak else None
         if error is not None:
@@ -363,12 +367,12 @@ def _growth(output: Node, growths: Values) -> Growth:
         elif missing and node.spec.dtype.kind in "biu":
             todo += missing
         else:
-            growths[node] = _of(node, growths)
+            growths[node] = _growth_of(node, growths)
             todo.pop()
     return growths[output]
 
 
-def _of(node: Node, growths: Values) -> Growth:
+def _growth_of(node: Node, growths: Values) -> Growth:
     if node.is_source or node.spec.dtype.kind not in "biu":
         return Growth.FREE
     if node.is_part:
@@ -383,7 +387,7 @@ def _largest(_: Node, inputs: Sequence[Growth]) -> Growth:
     return max(inputs)
 
 
-def _added(_: Node, inputs: Sequence[Growth]) -> Growth:
+def _sum_growth(_: Node, inputs: Sequence[Growth]) -> Growth:
     return Growth.FAST if all(inputs) else max(inputs)
 
 
@@ -397,16 +401,16 @@ GROWTHS.for_op("take", "getitem")(lambda _, inputs: Growth.FREE)  # noqa: ARG005
 GROWTHS.for_op("minimum", "maximum")(_largest)
 GROWTHS.for_op("where")(lambda _, inputs: max(inputs[1:]))
 GROWTHS.for_op("remainder")(lambda _, inputs: inputs[1])  # smaller than the divisor
-GROWTHS.for_op("add", "subtract")(_added)
+GROWTHS.for_op("add", "subtract")(_sum_growth)
 
 
 @GROWTHS.for_op("bitwise_and")
-def _masked(node: Node, inputs: Sequence[Growth]) -> Growth:  # what both have of -a and -b may be -(a + b)
-    return Growth.FREE if any(map(_is_mask, node.inputs)) else _added(node, inputs)
+def _mask_growth(node: Node, inputs: Sequence[Growth]) -> Growth:  # what both have of -a and -b may be -(a + b)
+    return Growth.FREE if any(map(_is_mask, node.inputs)) else _sum_growth(node, inputs)
 
 
 @GROWTHS.for_op("multiply")
-def _multiplied(node: Node, inputs: Sequence[Growth]) -> Growth:
+def _product_growth(node: Node, inputs: Sequence[Growth]) -> Growth:
     return max(inputs) if any(map(_is_unit, node.inputs)) else GROWTHS.otherwise(node, inputs)
 
 

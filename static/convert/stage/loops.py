@@ -12,7 +12,7 @@ from graphs.ops.elementwise import logical_not
 from graphs.spec import TensorSpec
 from static.convert.stage import conversion
 from static.convert.stage.branches import Block, Variables, both, branch
-from static.convert.stage.loop_state import Carried
+from static.convert.stage.loop_state import LoopState
 from static.convert.stage.places import (
     TAKEN_WHOLE,
     HeldValue,
@@ -66,14 +66,14 @@ def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = Fa
             if is_symbol(going):
                 region.undo()  # the test is made again, in the loop
         if is_symbol(going):
-            staged(*(_tested_in_body(test, body) if writes else (test, body)), variables, peeled)
+            stage_loop(*(_move_test_into_body(test, body) if writes else (test, body)), variables, peeled)
             return
         if not going:
             return
         body()
 
 
-def _tested_in_body(test: Block, body: Block) -> tuple[Block, Block]:
+def _move_test_into_body(test: Block, body: Block) -> tuple[Block, Block]:
     """A loop whose test writes to something, as one whose body makes the test of the next round."""
     going = HeldValue(test())
 
@@ -87,7 +87,7 @@ def _tested_in_body(test: Block, body: Block) -> tuple[Block, Block]:
 def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
     """`for item in items: body(item)`, for as long as `goes_on()`, which is asked before each round."""
     if isinstance(items, CountedRange):
-        counted(items.start, items, goes_on, body, variables)
+        range_loop(items.start, items, goes_on, body, variables)
         return
     if is_symbol(items) and items.shape and is_symbolic(items.shape[0]):
         over_rows(items, goes_on, body, variables)
@@ -98,7 +98,7 @@ def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: 
             body(item)
             continue
         if rounds.left > UNROLLED and isinstance(items, range):
-            counted(item, CountedRange(item, items.stop, items.step), goes_on, body, variables)
+            range_loop(item, CountedRange(item, items.stop, items.step), goes_on, body, variables)
             return
         branch(going, lambda item=item: body(item), _nothing, variables, variables.names)  # type: ignore[misc]
 
@@ -141,7 +141,9 @@ class _Rounds:
             yield item, going
 
 
-def counted(start: Any, count: CountedRange, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
+def range_loop(
+    start: Any, count: CountedRange, goes_on: Block, body: Callable[[Any], Any], variables: Variables
+) -> None:
     """A loop over a range as a loop of the graph, which carries the number."""
     held = [start]
 
@@ -163,12 +165,12 @@ def counted(start: Any, count: CountedRange, goes_on: Block, body: Callable[[Any
     while_loop(test, step, Variables(("the number of the range", *variables.names), get, put))
 
 
-def staged(test: Block, body: Block, variables: Variables, peeled: bool) -> None:
+def stage_loop(test: Block, body: Block, variables: Variables, peeled: bool) -> None:
     """A loop of the graph, whose test and body are traced on the state that they carry.
 
     Where the first round changes the structure of the state (from None to a tensor), that round is a branch before it.
     """
-    carried = Carried(variables)
+    carried = LoopState(variables)
     try:
         step = carried.settled(body)
     except StructureError as error:
@@ -193,7 +195,7 @@ def staged(test: Block, body: Block, variables: Variables, peeled: bool) -> None
 
 def over_rows(rows: Symbol, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
     """A loop over the rows of an array as a scan; after a break the rows left change nothing."""
-    carried = Carried(variables)
+    carried = LoopState(variables)
 
     def step(row: Any) -> None:
         branch(goes_on(), lambda: body(row), _nothing, variables, variables.names)

@@ -16,7 +16,7 @@ from static.convert.stage import (
     streams,
     unknown,
 )
-from static.convert.stage.builtins import REPLACED, shown
+from static.convert.stage.builtins import REPLACED, check_known
 from static.convert.stage.effects import check_quiet, check_read
 from static.convert.stage.places import is_conditional
 from static.convert.stage.unknown import is_symbol, refuse
@@ -26,61 +26,61 @@ Block = branches.Block
 
 def branch(test: Any, then: Block, otherwise: Block, variables: branches.Variables, live: Sequence[str]) -> None:
     """`if test: then() else: otherwise()`."""
-    branches.branch(implicit.asked(test), then, otherwise, variables, live)
+    branches.branch(implicit.truth_value(test), then, otherwise, variables, live)
 
 
 def choose(test: Any, then: Block, otherwise: Block) -> Any:
     """`then() if test else otherwise()`."""
-    return branches.choose(implicit.asked(test), then, otherwise)
+    return branches.choose(implicit.truth_value(test), then, otherwise)
 
 
-def negated(value: Any) -> Any:
+def logical_not(value: Any) -> Any:
     """`not value`."""
-    return unknown.negated(implicit.asked(value))
+    return unknown.negate(implicit.truth_value(value))
 
 
 def while_loop(test: Block, body: Block, variables: branches.Variables) -> None:
     """`while test(): body()`."""
-    loops.while_loop(lambda: implicit.asked(test()), body, variables)
+    loops.while_loop(lambda: implicit.truth_value(test()), body, variables)
 
 
 def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: branches.Variables) -> None:
     """`for item in items: body(item)`."""
-    streams.for_each(implicit.iterated(items), goes_on, body, variables)
+    streams.for_each(implicit.loop_items(items), goes_on, body, variables)
 
 
 def stream(source: Any, element: Callable[[Any], Any], test: Callable[[Any], Any] | None, nested: bool = False) -> Any:
     """A generator expression."""
-    return streams.stream(implicit.iterated(source), element, test, nested)
+    return streams.stream(implicit.loop_items(source), element, test, nested)
 
 
 def condition(test: Any) -> Any:
     """The condition of a comprehension. Raises ControlFlowError where only the run knows it."""
-    test = implicit.asked(test)
+    test = implicit.truth_value(test)
     if is_symbol(test):
         refuse("only the run knows how many items a comprehension has; compute all, and choose with graphs.where")
     return test
 
 
-def iterated(items: Any) -> Any:
+def iter_items(items: Any) -> Any:
     """What Python takes the items of."""
-    items = implicit.iterated(items)
+    items = implicit.loop_items(items)
     places.check_takes(items)
     return items
 
 
-def asserted(test: Any, message: Any) -> None:
+def check_assertion(test: Any, message: Any) -> None:
     """`assert test, message()`."""
-    branches.branch(implicit.asked(test), lambda: None, lambda: branches.fails(message()), branches.NOTHING, ())
+    branches.branch(implicit.truth_value(test), lambda: None, lambda: branches.fails(message()), branches.NOTHING, ())
 
 
 def shown_quietly(value: Any) -> Any:
     """A value that becomes text."""
     check_quiet(value)
-    return shown(value)
+    return check_known(value)
 
 
-def consumed(function: Any, *args: Any) -> Any:
+def consume(function: Any, *args: Any) -> Any:
     """A call of what takes the items of a generator, or tells whether it wants more."""
     return function(*args)
 
@@ -99,13 +99,13 @@ def class_body(name: str) -> None:
 
 vars(calls.OPERATORS).update(
     any_of=implicit.any_of,
-    asserted=asserted,
-    assigned=places.assigned,
+    asserted=check_assertion,
+    assigned=places.assign_expression,
     attribute=implicit.attribute,
     arithmetic=arithmetic.arithmetic,
-    augmented=arithmetic.augmented,
+    augmented=arithmetic.augmented_assignment,
     both=implicit.both,
-    born=places.born,
+    born=places.note_object,
     branch=branch,
     call=calls.call,
     catching=branches.catching,
@@ -113,9 +113,9 @@ vars(calls.OPERATORS).update(
     choose=choose,
     class_body=class_body,
     condition=condition,
-    consumed=consumed,
-    contained=arithmetic.contained,
-    converted=calls.converted,
+    consumed=consume,
+    contained=arithmetic.contains,
+    converted=calls.convert_nested,
     delete_attribute=implicit.delete_attribute,
     delete_item=implicit.delete_item,
     equal=arithmetic.equal,
@@ -123,25 +123,25 @@ vars(calls.OPERATORS).update(
     greater=arithmetic.greater,
     greater_equal=arithmetic.greater_equal,
     item=implicit.item,
-    iterated=iterated,
+    iterated=iter_items,
     less=arithmetic.less,
     less_equal=arithmetic.less_equal,
-    managed=implicit.managed,
-    made=implicit.displayed,
-    negated=negated,
+    managed=implicit.context_manager,
+    made=implicit.fresh_container,
+    negated=logical_not,
     not_contained=arithmetic.not_contained,
     not_equal=arithmetic.not_equal,
     not_same=unknown.not_same,
     outer=places.outer,
-    owned=places.owned,
-    raised=branches.raised,
+    owned=places.own_variables,
+    raised=branches.user_error,
     read=unknown.read,
-    returned=unknown.returned,
+    returned=unknown.returned_value,
     same=unknown.same,
     set_attribute=implicit.set_attribute,
     set_item=implicit.set_item,
     shown=shown_quietly,
-    signed=implicit.signed,
+    signed=implicit.unary,
     slice=slice,
     spread=implicit.spread,
     stream=stream,
@@ -163,14 +163,14 @@ calls.IMPLICIT.update(
         hasattr: implicit.has_attribute,
         len: implicit.length,
         bool: implicit.truth,
-        id: unknown.identified,
+        id: unknown.identity_of,
         operator.is_: unknown.same,
         operator.is_not: unknown.not_same,
         operator.getitem: implicit.item,
         operator.setitem: implicit.set_item,
         operator.delitem: implicit.delete_item,
-        operator.contains: lambda container, value: arithmetic.contained(value, container),
-        operator.not_: negated,
+        operator.contains: lambda container, value: arithmetic.contains(value, container),
+        operator.not_: logical_not,
         operator.truth: implicit.truth,
     }
 )

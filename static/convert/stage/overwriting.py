@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphs.builder import Builder
-from graphs.errors import ControlFlowError, located
+from graphs.errors import ControlFlowError, locate
 from graphs.ir import Node
 from graphs.ops.elementwise import logical_and, logical_not, logical_or
 from static.convert.stage.conversion import part
@@ -69,7 +69,7 @@ class ChangingTensor:
         self.owner.builder, self.owner.node = value.builder, value.node
 
 
-def left_by(value: Any, writes: Mapping[Any, tuple[WritePlace, Any]]) -> Any:
+def value_after(value: Any, writes: Mapping[Any, tuple[WritePlace, Any]]) -> Any:
     """What a value was at the end of a stretch with these writes, which have been undone since."""
     key = ("symbol", id(value))
     return writes[key][1] if is_symbol(value) and key in writes else value
@@ -161,10 +161,10 @@ def _owner(value: Any) -> Any:
 def _same_memory(node: Node) -> set[Node]:
     """The tensors that may be changed with one: those that it may be, and all that may be one of these."""
     shared = part(SharedMemory)
-    return _reached(_reached({node}, shared.sources), shared.results)
+    return _reachable_nodes(_reachable_nodes({node}, shared.sources), shared.results)
 
 
-def _reached(start: set[Node], steps: Mapping[Node, set[Node]]) -> set[Node]:
+def _reachable_nodes(start: set[Node], steps: Mapping[Node, set[Node]]) -> set[Node]:
     reached, todo = set(start), list(start)
     while todo:
         for node in steps.get(todo.pop(), ()):
@@ -174,7 +174,7 @@ def _reached(start: set[Node], steps: Mapping[Node, set[Node]]) -> set[Node]:
     return reached
 
 
-def changed_in_place(value: Symbol, result: Symbol) -> Symbol:
+def update_in_place(value: Symbol, result: Symbol) -> Symbol:
     """The tensor after an operation in place: itself, under all its names. Raises ControlFlowError for an argument.
 
     Only the result has it where the shape or dtype would change, where the tensor may be a number, which no operation
@@ -196,7 +196,7 @@ def changed_in_place(value: Symbol, result: Symbol) -> Symbol:
 
 def _other_names(value: Symbol) -> list[tuple[Symbol, Symbol]]:
     """The tensors that are this one on some paths, each with what tells whether it is; none where that is not clear."""
-    related, same = _related(value), _same_memory(memory(value.node))
+    related, same = _possible_aliases(value), _same_memory(memory(value.node))
     if len(related) > MOST or any(node in part(SharedMemory).vague and node not in forbidden() for node in same):
         return []
     symbols = {id(symbol): symbol for either in related for symbol in (either.merged, either.source)}
@@ -213,7 +213,7 @@ class _UnseenTestError(Exception):
     """What tells which tensor one is belongs to a branch that has ended."""
 
 
-def _related(value: Symbol) -> list[Either]:
+def _possible_aliases(value: Symbol) -> list[Either]:
     """Every relation by which a tensor may be others, and these others still."""
     symbols, relations = [value], dict[int, Either]()
     for symbol in symbols:
@@ -239,10 +239,10 @@ class Origins:
         key = id(symbol)
         if key not in self._found:
             sources = self._sources.get(key)
-            self._found[key] = self._merged(sources) if sources else {key: None}
+            self._found[key] = self._merge(sources) if sources else {key: None}
         return self._found[key]
 
-    def _merged(self, sources: Sequence[Either]) -> dict[int, Symbol | None]:
+    def _merge(self, sources: Sequence[Either]) -> dict[int, Symbol | None]:
         tests: dict[int, Symbol | None] = {}
         for either in sources:
             if not _is_seen(either.test):
@@ -296,7 +296,7 @@ def was_changed(node: Node) -> bool:
 
 def _forbid(nodes: Iterable[Node]) -> None:
     rule = "a tensor is read that was changed in place under another name, and a graph's values stay as they are"
-    error = ControlFlowError(located(f"{rule}; write x = x + y"))
+    error = ControlFlowError(locate(f"{rule}; write x = x + y"))
     still_overwritten([(Overwriting(node), error) for node in nodes])
 
 

@@ -23,8 +23,8 @@ from graphs.builder import Builder
 from graphs.ops.elementwise import where
 from graphs.ops.movement import astype, stack
 from static.convert.stage.conversion import part
-from static.convert.stage.trees import Merged, is_leaf, typed
-from static.convert.stage.unknown import Unset, chosen, is_number, is_symbol, refuse, weak
+from static.convert.stage.trees import MergedValue, cast_leaf, is_leaf
+from static.convert.stage.unknown import Unset, is_number, is_symbol, mark_chosen, refuse, weak
 from static.trace.control import building, choice
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
@@ -81,7 +81,7 @@ def _base(owner: Any) -> Any:
     return next(base for base in (OrderedDict, *MUTABLE) if isinstance(owner, base))
 
 
-class Gone:
+class MissingAttribute:
     """Stands for an attribute that is not there."""
 
 
@@ -96,13 +96,15 @@ class Attribute:
     def get(self) -> Any:
         """Its value, or Gone."""
         held = getattr(self.owner, "__dict__", None)
-        return getattr(self.owner, self.name, Gone) if held is None else held.get(self.name, Gone)
+        return (
+            getattr(self.owner, self.name, MissingAttribute) if held is None else held.get(self.name, MissingAttribute)
+        )
 
     def put(self, value: Any) -> None:
         """Set it, or delete it."""
-        if value is not Gone:
+        if value is not MissingAttribute:
             _own_method(self.owner, "__setattr__")(self.owner, self.name, value)
-        elif self.get() is not Gone:
+        elif self.get() is not MissingAttribute:
             _own_method(self.owner, "__delattr__")(self.owner, self.name)
 
 
@@ -248,12 +250,12 @@ def is_conditional() -> bool:
     return any(region.conditional for region in regions())
 
 
-def made(value: Any) -> Any:
+def note_new(value: Any) -> Any:
     """The value; where it is a container, nobody else holds it yet."""
-    return born(value) if isinstance(value, MUTABLE) else value
+    return note_object(value) if isinstance(value, MUTABLE) else value
 
 
-def born(value: Any) -> Any:
+def note_object(value: Any) -> Any:
     """An object that a class has just made."""
     region = innermost(part(Regions).running, None)
     if region is not None:
@@ -261,7 +263,7 @@ def born(value: Any) -> Any:
     return value
 
 
-def made_with(value: Any, owner: Any) -> Any:
+def note_part(value: Any, owner: Any) -> Any:
     """A part of an object, which came to be where the object did."""
     for region in regions():
         if region.has_made(owner):
@@ -318,7 +320,7 @@ class HeldValue:
     """A variable of ours, which a loop of the graph can carry."""
 
     def __init__(self, value: Any) -> None:
-        self._cell = born([value])
+        self._cell = note_object([value])
 
     @property
     def value(self) -> Any:
@@ -390,9 +392,9 @@ def check_takes(items: Any) -> None:
 def item(container: Any, key: Any) -> Any:
     """`container[key]`: of a list, at a place that only the run knows, where its items are alike."""
     if is_symbol(key) and isinstance(container, (list, tuple)):
-        return _picked(container, key)
+        return _pick_item(container, key)
     value = container[key]
-    return made(value) if isinstance(key, slice) and isinstance(container, list) else value
+    return note_new(value) if isinstance(key, slice) and isinstance(container, list) else value
 
 
 def tried_item(container: Any, key: Any) -> Any:
@@ -402,15 +404,15 @@ def tried_item(container: Any, key: Any) -> Any:
     return item(container, key)
 
 
-def _picked(items: Any, key: Symbol) -> Any:
+def _pick_item(items: Any, key: Symbol) -> Any:
     if not items or not all(map(is_leaf, items)):
         refuse("only the run knows which item of a list is read; make the list an array, by graphs.stack")
-    spec, at = Merged("an item of the list", items).spec, _from_front(key, len(items))
-    values = [typed(value, spec) for value in items]
+    spec, at = MergedValue("an item of the list", items).spec, _from_front(key, len(items))
+    values = [cast_leaf(value, spec) for value in items]
     if building().saving:  # the gradient reaches none of the others
-        values = [choice(at == i, value, typed(Unset(""), spec)) for i, value in enumerate(values)]
+        values = [choice(at == i, value, cast_leaf(Unset(""), spec)) for i, value in enumerate(values)]
     picked = stack(values)[at]
-    return weak(picked) if all(map(is_number, items)) else chosen(picked)
+    return weak(picked) if all(map(is_number, items)) else mark_chosen(picked)
 
 
 def _from_front(key: Symbol, length: int) -> Any:
@@ -448,17 +450,17 @@ def delete_attribute(owner: Any, name: str) -> None:
     delattr(owner, name)
 
 
-def assigned(variables: Any, value: Any) -> Any:
+def assign_expression(variables: Any, value: Any) -> Any:
     """`(name := value)` in a part of an expression that may not run, or not now."""
     journal(Variable(variables, 0))
     variables.put((value,))
     return value
 
 
-def owned(get: Any) -> None:
+def own_variables(get: Any) -> None:
     """The variables of a function that has just been entered, which functions inside it set."""
     for cell in get.__closure__ or ():
-        born(cell)
+        note_object(cell)
 
 
 def outer(name: str, get: Callable[[], Any], put: Callable[[Any], None]) -> None:

@@ -17,7 +17,6 @@ from static.convert.stage.loops import for_loop
 from static.convert.stage.places import (
     HeldValue,
     Variable,
-    born,
     check_not_frozen,
     check_takes,
     is_at_rest,
@@ -25,16 +24,17 @@ from static.convert.stage.places import (
     is_iterator,
     is_ours,
     journal,
+    note_object,
     regions,
 )
-from static.convert.stage.unknown import is_symbol, negated, read, refuse
+from static.convert.stage.unknown import is_symbol, negate, read, refuse
 
 Consumer = Callable[[Any], Any]
 _FRESH, _PULLED, _SPENT, _LEFT = range(4)
 _LIKE_GENERATORS = frozenset(name for name in dir(GeneratorType) if not name.startswith("__"))
 
 
-class Streamed:
+class ItemStream:
     """Items that are handed to a consumer; an iterator too, where Python can tell how many there are."""
 
     runs_plain = False
@@ -98,7 +98,7 @@ class Streamed:
         return next(self._iterator)
 
 
-class Expression(Streamed):
+class Expression(ItemStream):
     """`(element(item) for item in source if test(item))`; `nested`: each element is such a generator itself."""
 
     def __init__(
@@ -126,7 +126,9 @@ class Expression(Streamed):
         for_each(self._source, goes_on, body, NOTHING)
         if self._nested or not is_sure:
             return None
-        return self._items_of(self._source if is_iterator(self._source) else born(islice(self._source, begun, None)))
+        return self._items_of(
+            self._source if is_iterator(self._source) else note_object(islice(self._source, begun, None))
+        )
 
     def items(self) -> Iterator[Any]:
         """The elements."""
@@ -144,7 +146,7 @@ class Expression(Streamed):
                 yield self._element(item)
 
 
-class TakenWhile(Streamed):
+class TakenWhile(ItemStream):
     """`itertools.takewhile`."""
 
     def __init__(self, test: Consumer, source: Any) -> None:
@@ -171,7 +173,7 @@ class TakenWhile(Streamed):
             yield item
 
 
-class Generated(Streamed):
+class GeneratorStream(ItemStream):
     """A call of a generator function: `run(consume, goes_on)` is its body, `plain()` the generator itself."""
 
     runs_plain = True
@@ -184,7 +186,7 @@ class Generated(Streamed):
         self._run(consume, goes_on)
 
 
-class Pulled(Streamed):
+class PlainStream(ItemStream):
     """An iterator whose items Python takes alone: what happens when it moves on cannot be undone."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
@@ -198,31 +200,31 @@ class Pulled(Streamed):
 
 def stream(
     source: Any, element: Consumer, test: Consumer | None, nested: bool = False, kind: type = GeneratorType
-) -> Streamed:
+) -> ItemStream:
     """A generator expression, or what is like one."""
-    return born(Expression(source, element, test, nested, kind))
+    return note_object(Expression(source, element, test, nested, kind))
 
 
 # What Python's own functions make lazily -----------------------------------------------------------------------------
 
 
-def mapped(function: Callable[..., Any], source: Any, *others: Any) -> Streamed:
+def map_stream(function: Callable[..., Any], source: Any, *others: Any) -> ItemStream:
     """`map(function, source, *others)`."""
     if not others:
         return stream(source, function, None, kind=map)
-    return stream(zipped(source, *others), lambda items: function(*items), None, kind=map)
+    return stream(zip_stream(source, *others), lambda items: function(*items), None, kind=map)
 
 
-def filtered(function: Consumer | None, source: Any) -> Streamed:
+def filter_stream(function: Consumer | None, source: Any) -> ItemStream:
     """`filter(function, source)`."""
     return stream(source, _itself, function or _itself, kind=filter)
 
 
-def numbered(iterable: Any, start: Any = 0) -> Iterator[Any]:
+def enumerate_stream(iterable: Any, start: Any = 0) -> Iterator[Any]:
     """`enumerate(iterable, start)`."""
     if is_at_rest(iterable):
         check_takes(iterable)
-        return born(enumerate(iterable, start))
+        return note_object(enumerate(iterable, start))
     count = HeldValue(start)
 
     def pair(item: Any) -> tuple[Any, Any]:
@@ -233,12 +235,16 @@ def numbered(iterable: Any, start: Any = 0) -> Iterator[Any]:
     return stream(iterable, pair, None, kind=enumerate)
 
 
-def zipped(*sources: Any, strict: bool = False) -> Iterator[Any]:
+def zip_stream(*sources: Any, strict: bool = False) -> Iterator[Any]:
     """`zip(*sources, strict=strict)`."""
     for source in sources:
         check_takes(source)
     items = zip(*sources, strict=strict)
-    return born(items) if all(map(is_at_rest, sources)) else born(Pulled(born(item for item in items)))
+    return (
+        note_object(items)
+        if all(map(is_at_rest, sources))
+        else note_object(PlainStream(note_object(item for item in items)))
+    )
 
 
 # What consumes items -------------------------------------------------------------------------------------------------
@@ -246,7 +252,7 @@ def zipped(*sources: Any, strict: bool = False) -> Iterator[Any]:
 
 def for_each(items: Any, goes_on: Block, body: Consumer, variables: Any) -> None:
     """`for item in items: body(item)`, for as long as `goes_on()`, which is asked before each round."""
-    if not isinstance(items, Streamed):
+    if not isinstance(items, ItemStream):
         for_loop(items, goes_on, body, variables)
         return
     around = next(regions(), None)  # the block of this loop, which knows its variables
@@ -261,7 +267,7 @@ def for_each(items: Any, goes_on: Block, body: Consumer, variables: Any) -> None
 
 def total(items: Any, start: Any = 0) -> Any:
     """`sum(items, start)`."""
-    if not isinstance(items, Streamed) or isinstance(start, (str, bytes, bytearray)):
+    if not isinstance(items, ItemStream) or isinstance(start, (str, bytes, bytearray)):
         check_not_frozen(items)
         check_takes(items)
         return sum(items, start)
@@ -273,7 +279,7 @@ def total(items: Any, start: Any = 0) -> Any:
 def any_one(items: Iterable[Any], truth: Consumer) -> Any:
     """`any(items)`: no item is asked for after one that is known to be true."""
     result = HeldValue(False)
-    _each(items, lambda item: result.set(any_of(result.value, lambda: truth(item))), lambda: negated(result.value))
+    _each(items, lambda item: result.set(any_of(result.value, lambda: truth(item))), lambda: negate(result.value))
     return result.value
 
 
@@ -285,7 +291,7 @@ def every_one(items: Iterable[Any], truth: Consumer) -> Any:
 
 
 def _each(items: Iterable[Any], consume: Consumer, goes_on: Block) -> None:
-    if isinstance(items, Streamed):
+    if isinstance(items, ItemStream):
         items.each(consume, goes_on)
     elif is_at_rest(items) and not is_iterator(items):  # so that none needs a branch of its own
         for_loop(items, lambda: is_symbol(goes_on()) or goes_on(), consume, NOTHING)
@@ -295,7 +301,7 @@ def _each(items: Iterable[Any], consume: Consumer, goes_on: Block) -> None:
 
 def first(items: Any, *default: Any) -> Any:
     """`next(items, default)`."""
-    if not isinstance(items, Streamed) or not default:
+    if not isinstance(items, ItemStream) or not default:
         return next(items, *default)
     result, looking = HeldValue(default[0]), HeldValue(True)
 

@@ -21,7 +21,7 @@ from graphs.ops.creation import zeros
 from graphs.ops.movement import astype
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.spec import TensorSpec
-from static.convert.stage.unknown import Stand, Unset, described, is_number, is_symbol, is_tensor
+from static.convert.stage.unknown import Stand, Unset, describe_value, is_number, is_symbol, is_tensor
 from static.trace.tracing import static_key
 
 Left = Callable[[Sequence[Any]], Sequence[Any]]
@@ -48,7 +48,7 @@ def is_same(values: Sequence[Any]) -> bool:
     return isinstance(first, _COMPARED_BY_VALUE) and all(other == first for other in others)
 
 
-def combined(
+def combine_values(
     name: str, values: Sequence[Any], leaf: Leaf, joined: Joined, left: Left, around: frozenset[int] = frozenset()
 ) -> Any:
     """One value of several: what is the same stays, tensors and numbers become `leaf(name, values)`.
@@ -65,18 +65,18 @@ def combined(
         return values[0]
     if all(map(is_leaf, present)):
         return leaf(name, values)
-    parts = [taken_apart(value) for value in present]
+    parts = [pieces_of(value) for value in present]
     first = parts[0]
     if first is None and is_same(present):
         return present[0]
     if first is None or any(part is None or part.like != first.like for part in parts):
-        raise StructureError(f"{name} is {' on one path and '.join(map(described, present))} on the other")
+        raise StructureError(f"{name} is {' on one path and '.join(map(describe_value, present))} on the other")
     if not around.isdisjoint(map(id, present)):
         raise StructureError(f"{name} holds itself")
     inside = around.union(map(id, present))
     children = zip(*(_children(value, len(first.items)) for value in values), strict=True)
     items = [
-        combined(f"{name}{at}", some, leaf, joined, left, inside)
+        combine_values(f"{name}{at}", some, leaf, joined, left, inside)
         for at, some in zip(first.labels, children, strict=True)
     ]
     new = first.make(items)
@@ -85,7 +85,7 @@ def combined(
 
 
 def _children(value: Any, count: int) -> list[Any]:
-    parts = taken_apart(value)
+    parts = pieces_of(value)
     return [value] * count if parts is None else parts.items  # of what is not set
 
 
@@ -103,14 +103,14 @@ class Pieces(NamedTuple):
     make: Callable[[list[Any]], Any]
 
 
-def taken_apart(value: Any) -> Pieces | None:
+def pieces_of(value: Any) -> Pieces | None:
     """What a container is made of, or None for what is none, or is one that stays whole."""
     kind = type(value)
     if isinstance(value, tuple):
         make = getattr(kind, "_make", kind)
-        return Pieces((kind, len(value)), list(value), _numbered(value), make)
+        return Pieces((kind, len(value)), list(value), _index_labels(value), make)
     if kind in (list, deque):
-        return Pieces((kind, len(value)), list(value), _numbered(value), kind)
+        return Pieces((kind, len(value)), list(value), _index_labels(value), kind)
     if isinstance(value, dict):
         return Pieces((kind, _keys(value)), list(value.values()), [f"[{key!r}]" for key in value], _dict_like(value))
     if is_plain_object(value):
@@ -136,7 +136,7 @@ def is_plain_object(value: Any) -> bool:
     )
 
 
-def _numbered(value: Any) -> list[str]:
+def _index_labels(value: Any) -> list[str]:
     return [f"[{i}]" for i in range(len(value))]
 
 
@@ -167,7 +167,7 @@ def leaves(value: Any) -> Iterator[Any]:
     todo, seen = [value], set()
     while todo:
         value = todo.pop()
-        parts = taken_apart(value)
+        parts = pieces_of(value)
         if parts is None:
             yield value
         elif id(value) not in seen:
@@ -175,7 +175,7 @@ def leaves(value: Any) -> Iterator[Any]:
             todo += reversed(parts.items)
 
 
-class Merged:
+class MergedValue:
     """One result: `values` by branch, some of which may stand for what is not set."""
 
     def __init__(self, name: str, values: Sequence[Any]) -> None:
@@ -186,10 +186,10 @@ class Merged:
 
     def typed(self, branch: int) -> Any:
         """What a branch gives, of the column's dtype: traced in the graph of the branch. Zeros where it is not set."""
-        return typed(self.values[branch], self.spec)
+        return cast_leaf(self.values[branch], self.spec)
 
 
-def typed(value: Any, spec: TensorSpec) -> Any:
+def cast_leaf(value: Any, spec: TensorSpec) -> Any:
     """A value in the dtype of a spec; zeros of it where the value is not set."""
     if isinstance(value, Stand):
         symbolic = any(is_symbolic(size) for size in spec.shape)
@@ -225,4 +225,4 @@ def number_dtype(value: Any, strong: Sequence[Any]) -> np.dtype[Any]:
 
 
 def _differing(name: str, values: Sequence[Any]) -> str:
-    return f"{name} is {described(values[0])} on one path and {described(values[-1])} on the other"
+    return f"{name} is {describe_value(values[0])} on one path and {describe_value(values[-1])} on the other"

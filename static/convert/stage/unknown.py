@@ -17,19 +17,19 @@ import numpy as np
 
 from graphs import promotion
 from graphs.blocks import Block, Table, enter
-from graphs.errors import ControlFlowError, ShapeError, located
+from graphs.errors import ControlFlowError, ShapeError, locate
 from graphs.ir import Node
 from graphs.op import RuleTable
 from graphs.ops.elementwise import logical_not, not_equal
 from graphs.ops.movement import astype, reshape
-from static.convert.stage.conversion import held_by, part
+from static.convert.stage.conversion import class_attribute, part
 from static.trace.symbol import Symbol
 from static.trace.tracing import current
 
 
 def refuse(message: str) -> NoReturn:
     """Raise ControlFlowError at the user's line, so that no `except` of the user's hides it."""
-    error = ControlFlowError(located(message))
+    error = ControlFlowError(locate(message))
     builder = current()
     if builder is not None:
         builder.refuse(error)
@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
     return value.value if isinstance(value, Partly) else value
 
 
-def settled(value: Any) -> Any:
+def settle_value(value: Any) -> Any:
     """The value of a variable where the path that is traced tells it: that it is set, or which bool it is."""
     test = value.test if isinstance(value, Partly) else value
     outcome = known_value(test) if is_symbol(test) and test.weak else None
@@ -102,7 +102,7 @@ def unset(name: str) -> Unset:
     return Unset(name)
 
 
-def returned(value: Any) -> Any:
+def returned_value(value: Any) -> Any:
     """What a function returns: None where it ends without a return."""
     return None if isinstance(value, Unset) else read(value)
 
@@ -130,17 +130,17 @@ def weak(symbol: Symbol) -> Symbol:
 def truth(value: Symbol) -> Symbol:
     """The one bool that Python's `if` makes of a value. Raises ShapeError for several elements."""
     if any(size != 1 for size in value.shape):
-        raise ShapeError(located(f"if: the truth of {value.node.spec} is ambiguous; use any() or all()"))
+        raise ShapeError(locate(f"if: the truth of {value.node.spec} is ambiguous; use any() or all()"))
     scalar = reshape(value, ()) if value.shape else value
     return weak(scalar if scalar.dtype == np.bool_ else not_equal(scalar, 0))
 
 
-def negated(value: Any) -> Any:
+def negate(value: Any) -> Any:
     """`not value`."""
     return weak(logical_not(truth(value))) if is_symbol(value) else not value
 
 
-def described(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """A value in a message."""
     if is_tensor(value) and not is_number(value):
         return f"a tensor {np.dtype(value.dtype).name}{list(value.shape)}"
@@ -206,12 +206,12 @@ _FOLLOWING: RuleTable[Callable[[Node, bool], Iterator[Fact]]] = RuleTable(
 
 
 @_FOLLOWING.for_op("logical_not")
-def _negated(node: Node, value: bool) -> Iterator[Fact]:
+def _facts_of_not(node: Node, value: bool) -> Iterator[Fact]:
     yield from _following(node.inputs[0], not value)
 
 
 @_FOLLOWING.for_op("logical_and")
-def _of_both(node: Node, value: bool) -> Iterator[Fact]:
+def _facts_of_both(node: Node, value: bool) -> Iterator[Fact]:
     for operand in node.inputs if value else ():
         yield from _following(operand, True)
 
@@ -234,12 +234,12 @@ def _of_choice(node: Node, value: bool) -> Iterator[Fact]:
 @_FOLLOWING.for_op("part")
 def _of_branches(node: Node, value: bool) -> Iterator[Fact]:
     if "branches" in node.inputs[0].attrs:
-        taken = _taken(node.inputs[0], node.attrs["number"], value)
+        taken = _fact_of_switch(node.inputs[0], node.attrs["number"], value)
         if taken is not None:
             yield from _following(*taken)
 
 
-def _taken(switch: Node, number: int, value: bool) -> Fact | None:
+def _fact_of_switch(switch: Node, number: int, value: bool) -> Fact | None:
     """What a result of a switch tells of its test: a branch that cannot give this value has not been taken."""
     test = switch.inputs[0].inputs[0] if switch.inputs[0].op is astype else switch.inputs[0]
     for taken, branch in enumerate(switch.attrs["branches"]):
@@ -265,7 +265,7 @@ class ChosenValues:
         self.by_id: dict[int, Any] = {}  # alive, so that the id stays theirs
 
 
-def chosen(value: Any) -> Any:
+def mark_chosen(value: Any) -> Any:
     """A value that stands for one of several."""
     part(ChosenValues).by_id[id(value)] = value
     return value
@@ -292,7 +292,7 @@ def not_same(left: Any, right: Any) -> bool:
     return not same(left, right)
 
 
-def identified(value: Any) -> int:
+def identity_of(value: Any) -> int:
     """`id(value)`."""
     if is_chosen(value) or (is_symbol(value) and value.weak):
         _refuse("id()")
@@ -336,7 +336,9 @@ def _may_be_one(left: Any, right: Any) -> bool:
 
 def _by_identity(value: Any) -> bool:
     """Whether it is compared, or holds what is compared, by the identity of what was chosen."""
-    return any(is_chosen(held) and held_by(type(held), "__eq__") is vars(object)["__eq__"] for held in parts(value))
+    return any(
+        is_chosen(held) and class_attribute(type(held), "__eq__") is vars(object)["__eq__"] for held in parts(value)
+    )
 
 
 def parts(value: Any) -> Iterator[Any]:

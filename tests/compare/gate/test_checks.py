@@ -229,7 +229,7 @@ def test_time_is_measured_on_request_with_an_interval():
 )
 def test_time_fails_only_where_two_intervals_lie_above(intervals, runs, fails, monkeypatch):
     left = list(intervals)
-    monkeypatch.setattr(checks, "timed", lambda *_: left.pop(0))
+    monkeypatch.setattr(checks, "time_ratio", lambda *_: left.pop(0))
     if fails:
         with pytest.raises(AssertionError, match=r"loss takes 1.4× \[1.2, 1.6\] the time of loss, allowed 1.05×; two"):
             not_slower(loss, loss, [batch(2)], time=True)

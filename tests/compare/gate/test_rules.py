@@ -4,8 +4,8 @@ import pytest
 
 from compare.errors import InputsError
 from compare.gate import rules
-from compare.gate.rules import FailRule, Judgement, exit_code, gate, parsed
-from compare.own.question import asked_of
+from compare.gate.rules import FailRule, Judgement, exit_code, gate, parse_rule
+from compare.own.question import question_for
 from compare.stats import Interval
 
 MODES = ("dynamic", "static-exact", "static-symbolic")
@@ -13,7 +13,7 @@ ALIASES = {"static": "static-exact"}
 
 
 def asked(processes):
-    return asked_of("graphduel", "f.py:f", "", None, processes=processes)
+    return question_for("graphduel", "f.py:f", "", None, processes=processes)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def asked(processes):
     ],
 )
 def test_a_rule_is_read(written, expected):
-    rule = parsed(written, MODES, ALIASES)
+    rule = parse_rule(written, MODES, ALIASES)
     assert (rule.top, rule.bottom, rule.comparison, rule.number) == expected
 
 
@@ -38,7 +38,7 @@ def test_a_rule_is_read(written, expected):
 )  # fmt: skip
 def test_a_rule_that_cannot_be_read_says_what_is_allowed(written):
     with pytest.raises(InputsError, match="cannot be read; write MODE > NUMBER or MODE / MODE > NUMBER") as caught:
-        parsed(written, MODES, ALIASES)
+        parse_rule(written, MODES, ALIASES)
     assert caught.value.exit_code == 2
 
 
@@ -53,7 +53,7 @@ def test_a_rule_that_cannot_be_read_says_what_is_allowed(written):
 )
 def test_a_rule_over_other_modes_is_refused(written, message):
     with pytest.raises(InputsError, match=message):
-        parsed(written, MODES, ALIASES)
+        parse_rule(written, MODES, ALIASES)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -81,7 +81,7 @@ RATIOS = [
 @pytest.mark.parametrize(("comparison", "ratio", "outcome"), RATIOS)
 def test_a_rule_holds_only_with_its_whole_interval(comparison, ratio, outcome, monkeypatch):
     monkeypatch.setattr(rules, "cells", lambda *_: ["cell"])
-    monkeypatch.setattr(rules, "joined", lambda cells: cells[0])
+    monkeypatch.setattr(rules, "join_evidence", lambda cells: cells[0])
     monkeypatch.setattr(rules, "ratio_of", lambda *_: ratio)
     assert FailRule("r", "static-exact", "dynamic", comparison, 1.05).judge([]).outcome == outcome
 

@@ -14,7 +14,7 @@ from compare import engines
 from compare.own import exchange, measure, origin
 from compare.own.case import case_of, converting
 from compare.own.plan import ComparisonPlan
-from compare.own.question import Question, asked_of
+from compare.own.question import Question, question_for
 from compare.records.cells import Parity
 from compare.records.record import kind_of
 from tests.compare.test_harness_frames import frames
@@ -27,7 +27,7 @@ def asked(engine: str, file: Path, name: str, folder: Path | None, arms: list[st
     place = f"calls_{name}" if hasattr(origin.import_file(file), f"calls_{name}") else ""
     where = str(folder / name) if folder else ""
     stands_in = engine == "graphduel"
-    return asked_of(engine, f"{file}:{name}", place, arms, stands_in=stands_in, numbers=where, processes=0)
+    return question_for(engine, f"{file}:{name}", place, arms, stands_in=stands_in, numbers=where, processes=0)
 
 
 def by_ours(question: Question) -> dict[str, str]:
@@ -47,7 +47,7 @@ def by_torch(question: Question) -> dict[str, str]:
     from compare.instruments.runnables import FunctionRunnable
 
     engine = question.started()
-    subject = measure.subject_of(question, *origin.called(question.function, question.inputs))
+    subject = measure.subject_of(question, *origin.load_function(question.function, question.inputs))
     runnable = FunctionRunnable(
         engine,
         question.base,

@@ -18,7 +18,7 @@ from compare.own import compare, origin
 from compare.own.case import calls_in
 from compare.own.origin import PlaceInFile
 from compare.records.cells import Parity, Time
-from compare.records.record import Failure, of
+from compare.records.record import Failure, records_of
 
 X, Y = np.ones(3), np.zeros(3)
 PACKAGE = {
@@ -69,7 +69,7 @@ def package(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("written", ["wares/train.py:loss", "wares.train:loss", "wares/train.py:trainer.step"])
 def test_code_of_a_package_is_found_with_its_relative_imports_here_and_in_another_process(package, written):
-    f, calls = origin.called(written, None)
+    f, calls = origin.load_function(written, None)
     assert (f(3.0), calls) == (6.0, [(1.0,)])
     place = origin.origin_of(f) or PlaceInFile.of(written).origin()
     assert place.module == "wares.train"
@@ -80,7 +80,7 @@ def test_a_file_below_pythonpath_is_one_of_a_package_without_an_init(package, mo
     (package / "wares" / "__init__.py").unlink()
     monkeypatch.setenv("PYTHONPATH", str(package))
     monkeypatch.chdir(package / "wares")
-    assert origin.called("train.py:loss", None)[0](3.0) == 6.0
+    assert origin.load_function("train.py:loss", None)[0](3.0) == 6.0
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_file_below_pythonpath_is_one_of_a_package_without_an_init(package, mo
 )
 def test_a_name_that_is_none_is_refused_with_the_nearest(package, written, said):
     with pytest.raises(InputsError) as told:
-        origin.named(written)
+        origin.load_object(written)
     assert said in str(told.value).replace("'step'", "step").replace("'trainer'", "trainer")
 
 
@@ -138,9 +138,9 @@ W = np.linspace(0, 1, 9).reshape(3, 3)
 )
 def test_dataclasses_and_slices_are_arguments_of_our_engine(function, calls):
     result = compare(function, calls, processes=0, seconds=0.01)
-    assert [row.status for parity in of(result.records, Parity) for row in parity.arms.values()] == ["ok", "ok"]
-    assert {arm for time in of(result.records, Time) for arm in time.arms} == {"dynamic", "static-exact"}
-    assert not of(result.records, Failure)
+    assert [row.status for parity in records_of(result.records, Parity) for row in parity.arms.values()] == ["ok", "ok"]
+    assert {arm for time in records_of(result.records, Time) for arm in time.arms} == {"dynamic", "static-exact"}
+    assert not records_of(result.records, Failure)
 
 
 def test_a_slice_is_a_constant_that_compiles_once_for_each_value():
@@ -237,7 +237,7 @@ def test_a_file_that_imports_keras_alone_runs_in_its_backend(monkeypatch, tmp_pa
     assert engines.of_imports("import keras, torch") == "torch"
     for line in ('os.environ["KERAS_BACKEND"] = "torch"', "os.environ.setdefault('KERAS_BACKEND', 'torch')"):
         assert engines.of_imports(f"import os\n{line}\nimport keras") == "torch"
-        assert engines.said_of_imports(f"{line}\nimport keras") == "imports keras, whose backend is torch"
-    assert engines.said_of_imports("import jax") == "imports jax"
+        assert engines.framework_of_imports(f"{line}\nimport keras") == "imports keras, whose backend is torch"
+    assert engines.framework_of_imports("import jax") == "imports jax"
     monkeypatch.setenv("KERAS_BACKEND", "numpy")
     assert engines.of_imports("import keras") is None

@@ -17,7 +17,7 @@ from compare.page.summary import summarise
 from compare.records import results
 from compare.records.job import Job
 from compare.records.own import EngineGraphs
-from compare.records.record import of
+from compare.records.record import records_of
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK
 
@@ -78,7 +78,7 @@ def test_what_static_refuses_has_no_graphs():
 
 def test_the_record_is_read_again_as_it_was_written():
     record = look(own.branch, own.inputs)
-    assert results.parsed(results.encoded(record)) == record
+    assert results.parse_line(results.encode(record)) == record
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_the_page_has_one_picture_for_a_desktop_and_two_for_a_phone(found):
     assert re.findall(r'<div class="(wide|narrow)"', picture.svg) == ["wide", "narrow", "narrow"]
     assert len(set(re.findall(r'<marker id="([^"]+)"', picture.svg))) == 3
     assert "dynamic: the tape of one run" in picture.svg
-    nodes = of(found.records, EngineGraphs)[0].nodes
+    nodes = records_of(found.records, EngineGraphs)[0].nodes
     assert section.blocks[0] == (
         f"Here dynamic records {nodes['dynamic']} nodes on every run, static runs a graph of {nodes['static']} nodes."
     )
@@ -115,4 +115,4 @@ def test_the_textbook_branch_is_in_no_report_of_ones_own(found, tmp_path):
 
 @pytest.mark.slow
 def test_graphs_are_drawn_for_a_report_alone():
-    assert of(compare.compare(own.loss, own.inputs, **QUICK).records, EngineGraphs) == []
+    assert records_of(compare.compare(own.loss, own.inputs, **QUICK).records, EngineGraphs) == []

@@ -17,7 +17,7 @@ from compare.records import results
 from compare.records.cells import Time
 from compare.records.job import Job
 from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
-from compare.records.record import of
+from compare.records.record import records_of
 from static.call.jit import LIMIT
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, cell
@@ -164,13 +164,13 @@ def test_the_sizes_of_a_row_are_cut_and_reasons_without_sizes_stay():
 def test_the_time_of_a_call_stands_beside_the_count_where_it_was_measured(symbolic, said):
     seconds = {"dynamic": 3.0, "static-exact": 1.0, "static-symbolic": symbolic}
     timings = typed(cell("f", {arm: {"seconds": of_one * BASE} for arm, of_one in seconds.items()}, "given"))
-    assert of(timings, Time)
+    assert records_of(timings, Time)
     assert compiled.policy_sentence([*timings, look(own.loss, rows(3))]).startswith(said)
 
 
 def test_the_record_is_read_again_as_it_was_written():
     record = look(own.masked, MASKS)
-    assert results.parsed(results.encoded(record)) == record
+    assert results.parse_line(results.encode(record)) == record
 
 
 def test_the_section_has_a_row_for_each_policy_and_a_row_for_each_compile():
@@ -204,10 +204,10 @@ def test_a_function_of_one_shape_has_no_such_section(tmp_path):
     found = compare.compare(own.loss, own.inputs, **QUICK)
     assert "shapes=" not in repr(found)
     assert "Recompiles" not in found.save(tmp_path / "out").with_suffix(".md").read_text()
-    assert of(found.records, ShapePolicies) == []
+    assert records_of(found.records, ShapePolicies) == []
 
 
 @pytest.mark.slow
 def test_without_a_static_mode_no_policy_is_looked_at():
     found = compare.compare(own.square, STREAM, ["dynamic"], **QUICK)
-    assert of(found.records, ShapePolicies) == []
+    assert records_of(found.records, ShapePolicies) == []

@@ -15,7 +15,7 @@ from compare.page import function as page
 from compare.records import results
 from compare.records.job import Job
 from compare.records.own import RewriteHints
-from compare.records.record import of
+from compare.records.record import records_of
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK
 
@@ -128,8 +128,8 @@ def test_a_sentence_has_lines_counts_and_remedy():
 @pytest.mark.slow
 def test_the_hints_stand_in_the_terminal_and_on_the_page(tmp_path, undrawn):
     found = compare.compare(indexed, [(W, X)], **QUICK)
-    (record,) = of(found.records, RewriteHints)
-    assert results.parsed(results.encoded(record)) == record
+    (record,) = records_of(found.records, RewriteHints)
+    assert results.parse_line(results.encode(record)) == record
     shown = repr(found)
     assert f"{line(indexed, 3)} ({3 * ROUNDS})" in shown
     assert max(map(len, shown.splitlines())) <= 80

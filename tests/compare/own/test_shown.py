@@ -7,7 +7,7 @@ import re
 import pytest
 
 from compare.claims import conditions
-from compare.claims.verdict import Measured, judge
+from compare.claims.verdict import MeasuredFunction, judge
 from compare.page import function as page
 from compare.page import markdown, show
 from compare.records.cells import (
@@ -61,7 +61,7 @@ def measured(modes=tuple(SECONDS), tape="compiled", warm=SECONDS, **settings):
     }
     lines = {"step.py:11": LineCost(1e-4), "step.py:112": LineCost(9e-5), "step.py:13": LineCost(0.0)}
     code = {"step.py:11": "loss = model(x)", "step.py:112": LONG, "step.py:13": "loss.backward()"}
-    return Measured("train", (*modes, "static-converted"), (
+    return MeasuredFunction("train", (*modes, "static-converted"), (
         Run(run="r", at="2030-01-02T00:00:00+00:00", settings=said, environment=Environment(tape=tape, load=9.0)),
         Parity(**PLACE, eager=base, agree=True, arms={**agreeing, "static-converted": refused}, same_graph=None,
                kernel_calls={}),
@@ -114,7 +114,7 @@ def test_where_the_seconds_of_backward_are_is_said_where_a_line_calls_it():
     lines = SourceLines(
         **PLACE, arms={"dynamic": SourceLinesArm("ok", None, step=1.0, lines={"a.py:1": LineCost(1.0)})}
     )
-    assert not show.about_lines(Measured("f", ("dynamic",), (OURS.records[0], lines)))
+    assert not show.about_lines(MeasuredFunction("f", ("dynamic",), (OURS.records[0], lines)))
 
 
 def test_what_the_tape_ran_by_is_no_condition_of_a_framework_alone():

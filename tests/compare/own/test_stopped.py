@@ -20,12 +20,12 @@ from compare.cli.command import graphduel
 from compare.errors import CompareError, OverrunError, WorkerError
 from compare.instruments.time.measure import FirstEpoch
 from compare.own import comparison, journal, run, workers
-from compare.own.question import asked_of
-from compare.own.result import Result, Stopped
+from compare.own.question import question_for
+from compare.own.result import ComparisonStopped, Result
 from compare.page import function as own_page
 from compare.records import results
 from compare.records.cells import Glimpse, GlimpseArm, Time
-from compare.records.record import Bare, Environment, of
+from compare.records.record import Bare, Environment, records_of
 from compare.run import signals
 from compare.run.progress import Reporter
 from compare.steps import CallTimes, FirstCall
@@ -67,18 +67,18 @@ def step(tmp_path, monkeypatch):
 
 
 def asked(step, **options):
-    return [asked_of("toy", f"{step}:loss", "", ("jit", "slow"), **{"processes": 3, **options})]
+    return [question_for("toy", f"{step}:loss", "", ("jit", "slow"), **{"processes": 3, **options})]
 
 
 def compared(step, resume=False, told=None, **options):
     questions = asked(step, **options)
-    with journal.opened(questions, ([] if told is None else told).append, resume=resume) as folder:
-        return comparison.compared(questions, Reporter, folder)
+    with journal.open_folder(questions, ([] if told is None else told).append, resume=resume) as folder:
+        return comparison.compare_questions(questions, Reporter, folder)
 
 
 def stopped(monkeypatch, step, at, **options):
     Asked(monkeypatch, at)
-    with pytest.raises(Stopped) as stop:
+    with pytest.raises(ComparisonStopped) as stop:
         compared(step, **options)
     return stop.value.result
 
@@ -99,7 +99,7 @@ def test_what_the_journal_holds_is_what_finished_and_the_rest_is_done_later(monk
     result = stopped(monkeypatch, step, at)
     assert (result is None) == (at == 0)
     journals = (step.parent / "cache").rglob(results.RESULTS)
-    kept = [time for path in journals for time in of(results.read(path), Time)]
+    kept = [time for path in journals for time in records_of(results.read(path), Time)]
     assert [(time.process, tuple(time.arms)[-1]) for time in kept] == [
         (process, arms[-1].removeprefix("toy-")) for process, arms in JOBS[:at]
     ]
@@ -234,7 +234,7 @@ def test_a_cache_that_is_full_costs_no_answer(monkeypatch, step):
 
 def test_two_at_once_do_not_meet(monkeypatch, step):
     Asked(monkeypatch)
-    with journal.opened(asked(step)) as first, journal.opened(asked(step)) as second:
+    with journal.open_folder(asked(step)) as first, journal.open_folder(asked(step)) as second:
         assert first != second
         with pytest.raises(CompareError, match=r"cannot go on: .* is being written by process \d+ on this host"):
             compared(step, resume=True)
@@ -246,7 +246,7 @@ def test_what_was_left_long_ago_is_removed(monkeypatch, step):
     stopped(monkeypatch, step, 5)
     folder = kept(step).parents[1]
     os.utime(folder, (1, 1))
-    with journal.opened([replace(asked(step)[0], seed=3)]):
+    with journal.open_folder([replace(asked(step)[0], seed=3)]):
         assert not folder.exists()
 
 
@@ -258,14 +258,14 @@ def test_the_answer_is_printed_written_and_ends_as_a_stopped_command_does(monkey
     assert done.exit_code == 130
     assert done.stdout.startswith("Stopped after 5 of 8 processes; missing: times of slow in 2 of 3 processes")
     assert "the same command with --resume goes on" in done.stderr
-    assert len(of(results.read(out / results.RESULTS), Time)) == 5
+    assert len(records_of(results.read(out / results.RESULTS), Time)) == 5
     assert "Stopped after 5 of 8" in (out / "report.md").read_text("utf-8")
     assert json.loads(answer.read_text("utf-8"))["records"][0]["settings"]["stopped"].startswith("after 5 of 8")
     rest = Asked(monkeypatch)
     done = command(step, *words, "--resume")
     assert done.exit_code == 0
     assert rest.jobs == JOBS[5:]
-    assert len(of(results.read(out / results.RESULTS), Time)) == 8
+    assert len(records_of(results.read(out / results.RESULTS), Time)) == 8
 
 
 FIRST = {
@@ -290,7 +290,7 @@ ANSWERS = {
 """And what the answer says then: what has not come to more says what there was before, or nothing."""
 ENDS = {
     "Ctrl-C": KeyboardInterrupt(),
-    "SIGTERM": signals.Terminated(),
+    "SIGTERM": signals.TerminationSignal(),
     "out of memory": WorkerError("the worker died of SIGKILL", "made call 1 in toy-eager"),
     "the limit": OverrunError("the worker ran too long", "made call 1 in toy-eager"),
 }
@@ -375,7 +375,7 @@ def test_what_was_told_is_written_too(monkeypatch, step):
     Ending(monkeypatch, told, KeyboardInterrupt())
     out, answer = step.parent / "out", step.parent / "answer.json"
     assert command(step, "--out", str(out), "--json", str(answer)).exit_code == 130
-    (glimpse,) = of(results.read(out / results.RESULTS), Glimpse)
+    (glimpse,) = records_of(results.read(out / results.RESULTS), Glimpse)
     assert glimpse.arms["jit"] == GlimpseArm("ok", None, 2, [9.0, 1.0], 0.1)
     assert right.partition(";")[0] in (out / "report.md").read_text("utf-8")
     verdict = json.loads(answer.read_text("utf-8"))["verdict"]
@@ -432,8 +432,8 @@ def test_a_notebook_that_is_interrupted_has_what_was_told(monkeypatch, moment):
     monkeypatch.setattr(toy_framework.Toy, "build", built)
     if moment == "comparing":
         monkeypatch.setattr(FirstEpoch, "judge", judge)
-    with pytest.raises(Stopped) as stop:
-        run.here(asked_of("toy", "", "", ("jit",), seconds=0.02), toy_framework.loss, toy_framework.calls())
+    with pytest.raises(ComparisonStopped) as stop:
+        run.here(question_for("toy", "", "", ("jit",), seconds=0.02), toy_framework.loss, toy_framework.calls())
     said = " ".join(str(stop.value).split())
     assert ("the 3 first calls of eager took" in said) == (moment != "eager")
     assert ("the 3 first calls of jit took" in said) == (moment == "comparing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from compare.engines.limit import within
+from compare.engines.limit import limit_seconds
 from tests.static.convert.outcome import Outcome
 
 SECONDS = 3.0
@@ -24,7 +24,7 @@ def smaller(text: str, attempt: Callable[[str], Outcome], status: str) -> str:
 
 def _ends(text: str, attempt: Callable[[str], Outcome]) -> str:
     try:
-        with within(SECONDS):  # a loop whose counter is gone does not end
+        with limit_seconds(SECONDS):  # a loop whose counter is gone does not end
             return attempt(text).status
     except Exception:  # noqa: BLE001  (what is left is no program)
         return ""

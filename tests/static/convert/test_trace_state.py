@@ -15,12 +15,12 @@ from static.convert.stage import conversion
 from static.convert.stage.conversion import Conversion, running
 from static.convert.stage.overwriting import SharedMemory
 from static.convert.stage.places import FrozenContainers, Region, check_not_frozen, freeze, is_conditional
-from static.convert.stage.unknown import chosen, is_chosen
+from static.convert.stage.unknown import is_chosen, mark_chosen
 
 
 def _teach(value):
     """Let the trace that runs know something of a list, of each kind that it keeps until it ends."""
-    chosen(value)
+    mark_chosen(value)
     freeze(value)
     conversion.part(SharedMemory).either.append(value)
 

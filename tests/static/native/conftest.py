@@ -11,6 +11,6 @@ from static.call import backend
 @pytest.fixture(autouse=True, scope="session")
 def native_code():
     try:
-        backend.chosen("native")
+        backend.choose_backend("native")
     except GraphError as error:
         pytest.skip(str(error))

@@ -43,7 +43,7 @@ def test_the_arm_of_an_input_that_never_varies_and_of_a_stream():
 
 
 def test_where_there_is_no_native_code_the_arm_is_unsupported(monkeypatch):
-    monkeypatch.setattr(backend, "chosen", refused)
+    monkeypatch.setattr(backend, "choose_backend", refused)
     with pytest.raises(UnsupportedError, match="no native code here"):
         engines.step("static-native", fake_workloads.make_tiny())
 
@@ -71,7 +71,7 @@ def test_a_function_of_ones_own():
 def test_the_doctor_says_for_which_processor_or_why_not(monkeypatch):
     monkeypatch.setattr(doctor, "_worker", lambda: (doctor.FINE, {}))
     assert dict(doctor.examine()[1])["native code"].startswith("for ")
-    monkeypatch.setattr(backend, "chosen", refused)
+    monkeypatch.setattr(backend, "choose_backend", refused)
     parts, environment = doctor.examine()
     assert dict(environment)["native code"] == "none here: there is no native code here; use backend='numpy'"
     assert all(state == doctor.FINE for name, state in parts if name != "worker process")

@@ -76,15 +76,15 @@ def laid(*shape, which=0):
 
 
 def test_a_kernel_that_would_leave_its_arrays_is_not_bound():
-    work = recipes.copied(laid(4, 3), laid(4, 3, which=1))
+    work = recipes.copy_recipe(laid(4, 3), laid(4, 3, which=1))
     assert check_bounds(work, [laid(4, 3), laid(4, 3, which=1)]) is work
     for arrays in ([laid(4, 3), laid(4, 2, which=1)], [laid(11), laid(4, 3, which=1)], [laid(4, 3)]):
         with pytest.raises(NativeError, match="would leave its arrays"):
             check_bounds(work, arrays)
     with pytest.raises(NativeError, match="would copy"):
-        recipes.copied(laid(4, 3), laid(4, 2))
+        recipes.copy_recipe(laid(4, 3), laid(4, 2))
     with pytest.raises(NativeError, match="would read"):
-        laid(4, 3).shaped((4, 4))
+        laid(4, 3).with_shape((4, 4))
 
 
 @BOTH

@@ -23,8 +23,8 @@ CODE = """
 import numpy as np, static
 from static.native import link
 made = []
-compiled = link.compiled
-link.compiled = lambda *args: made.append(1) or compiled(*args)
+compiled = link.compile_module
+link.compile_module = lambda *args: made.append(1) or compiled(*args)
 x = np.arange(37, dtype='f4')
 exe = static.compile(lambda x: x * 3 + 1, x, backend='native')
 assert (exe(x) == x * 3 + 1).all()
@@ -127,8 +127,8 @@ def test_a_kernel_in_use_is_compiled_once_a_process(monkeypatch):
     monkeypatch.setenv(cache.SWITCH, "off")
     link.entry(host())
     made = []
-    compiled = link.compiled
-    monkeypatch.setattr(link, "compiled", lambda *args: made.append(1) or compiled(*args))
+    compiled = link.compile_module
+    monkeypatch.setattr(link, "compile_module", lambda *args: made.append(1) or compiled(*args))
     x = np.arange(41, dtype="f4")
     kept = [static.compile(lambda x, f=f: x * f - 3, x, backend="native") for f in (1.25, 1.25, 2.5)]
     kept.append(static.compile(lambda x: g.maximum(x * 1.25, 3), x, backend="native"))

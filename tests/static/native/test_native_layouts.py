@@ -17,7 +17,7 @@ ARRAYS = [np.zeros(()), np.ones((3, 4), "f4")[::2], np.asfortranarray(np.ones((2
 
 def test_arrays_lie_as_the_layout_says():
     assert [layouts.wrong_fields(array) for array in ARRAYS] == [[]] * len(ARRAYS)
-    layouts.checked.__wrapped__()
+    layouts.check_layout.__wrapped__()
 
 
 @pytest.mark.parametrize("name", ["type", "data", "axes", "base", "dtype", "flags"])
@@ -30,13 +30,13 @@ def test_a_field_that_lies_elsewhere_is_refused_by_its_name(name, monkeypatch):
 
     monkeypatch.setattr(layouts, "ArrayObject", Moved)
     with pytest.raises(NativeError, match=rf"{name}.* lie elsewhere; use backend='numpy'"):
-        layouts.checked.__wrapped__()
+        layouts.check_layout.__wrapped__()
 
 
 def test_another_abi_of_numpy_is_refused(monkeypatch):
     monkeypatch.setattr(layouts, "ABI_VERSION", 0x03000000)
     with pytest.raises(NativeError, match="functions of NumPy's ABI 0x3000000, and this NumPy has 0x2000000"):
-        layouts.checked.__wrapped__()
+        layouts.check_layout.__wrapped__()
 
 
 def test_the_function_that_makes_arrays_makes_them():

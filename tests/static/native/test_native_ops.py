@@ -7,7 +7,7 @@ import pytest
 
 import graphs as g
 import static
-from graphs.op import registered
+from graphs.op import registered_ops
 from graphs.testing import samples
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
@@ -22,7 +22,7 @@ def samples_of(name):
         return []  # control flow, and ops that other tests define
 
 
-OPS = sorted(name for name in registered() if samples_of(name))
+OPS = sorted(name for name in registered_ops() if samples_of(name))
 EFFECTS = ("print", "breakpoint", "require")
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from static.native import cache, link
 from static.native.ir import LANES, LoopBuilder, cast
-from static.native.target import AVX2, AVX512, TARGETS, _tried, host
+from static.native.target import AVX2, AVX512, TARGETS, _try_target, host
 from tests.helpers import native_reference
 
 INTEGERS = ("u1", "i2", "i4", "i8")
@@ -60,7 +60,7 @@ def called(code):
 def test_a_vector_that_is_not_full_writes_its_elements_alone(name, step, monkeypatch):
     monkeypatch.setenv(cache.SWITCH, "off")
     target = TARGETS[name] if name in TARGETS else host()
-    if reason := _tried(target):
+    if reason := _try_target(target):
         pytest.skip(reason)
     recipes = [Cast(*dtypes, active, step) for dtypes in CASTS for active in (1, 2, 7, 9, 15)]
     codes = link.kernels(recipes, target)

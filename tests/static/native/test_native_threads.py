@@ -110,7 +110,7 @@ def test_long_sums_of_parts_are_near_the_truth():
 def test_what_is_too_short_is_not_cut(monkeypatch, tmp_path):
     monkeypatch.setenv(cache.SWITCH, str(tmp_path))  # what sharing takes here was measured on some other day
     monkeypatch.setattr(pool, "_pools", weakref.WeakValueDictionary())
-    monkeypatch.setattr(pool, "_shared", lambda _: 2000)
+    monkeypatch.setattr(pool, "_sharing_cost", lambda _: 2000)
     exe = static.compile(g.tanh, X[:10], backend="native", threads=2)
     assert [kernel.recipe.sizes for kernel in exe.kernels] == [(5000,)]
     assert not workers()
@@ -126,10 +126,10 @@ def test_sharing_takes_the_least_that_was_measured_on_a_machine(monkeypatch, tmp
     measured = pool.Pool(3, host()).nanoseconds
     assert 0 < measured <= pool.SLOWEST
     for later, expected in ((10**9, measured), (0, measured), (-50, measured), (1, 1), (5, 1)):  # busy, or not at all
-        monkeypatch.setattr(pool, "_shared", lambda _, later=later: later)
+        monkeypatch.setattr(pool, "_sharing_cost", lambda _, later=later: later)
         assert pool.Pool(3, host()).nanoseconds == expected
     monkeypatch.setenv(cache.SWITCH, "off")
-    monkeypatch.setattr(pool, "_shared", lambda _: 10**9)
+    monkeypatch.setattr(pool, "_sharing_cost", lambda _: 10**9)
     assert pool.Pool(3, host()).nanoseconds == pool.SLOWEST
 
 
@@ -169,7 +169,7 @@ def test_all_is_every_core_that_this_process_may_use(tmp_path):
 
 def test_without_posix_threads_everything_runs_in_one(monkeypatch):
     monkeypatch.setattr(pool.os, "name", "nt")
-    assert pool.of(4, host()) is None
+    assert pool.pool_of(4, host()) is None
     assert same_bits(mixed, X, counts=(2,))
 
 

@@ -47,7 +47,7 @@ def numbers(work):
         seen.append([recipe.number for recipe, _ in wave])
         return wave
 
-    cores.arranged(work, note)
+    cores.arrange_waves(work, note)
     return seen
 
 
@@ -91,7 +91,7 @@ def test_a_loop_waits_for_all_before_it_and_all_after_it_wait_for_the_loop():
     loop = Flow("while", (inner, [], [])), [(0, 0)]
     work = [kernel(0, (0, 0, 8, True)), kernel(1, (1, 0, 8, True)), loop, kernel(4, (2, 0, 8, True))]
     seen = []
-    arranged = cores.arranged(work, lambda wave: seen.append([recipe.number for recipe, _ in wave]) or wave)
+    arranged = cores.arrange_waves(work, lambda wave: seen.append([recipe.number for recipe, _ in wave]) or wave)
     assert sorted(seen) == [[0, 1], [2, 3], [4]]
     assert [recipe.kind if isinstance(recipe, Flow) else recipe.number for recipe, _ in arranged] == [0, 1, "while", 4]
 
@@ -118,16 +118,16 @@ def work_of(monkeypatch):
     """What gives the work of the only segment of a function, for two threads that cost this many nanoseconds."""
 
     def given_back(f, *arrays, nanoseconds=500):
-        monkeypatch.setattr(pool.of(2, host()), "nanoseconds", nanoseconds)
+        monkeypatch.setattr(pool.pool_of(2, host()), "nanoseconds", nanoseconds)
         kept = []
 
         def keep(work, *others):
             kept.append(work)
             return compiled(work, *others)
 
-        compiled = binding.compiled
+        compiled = binding.compile_work
         with monkeypatch.context() as patch:
-            patch.setattr(binding, "compiled", keep)
+            patch.setattr(binding, "compile_work", keep)
             exe = static.compile(f, *arrays, backend="native", threads=2)
         expected = static.compile(f, *arrays, backend="native")(*arrays)
         for actual, leaf in zip(g.tree.leaves(exe(*arrays)), g.tree.leaves(expected), strict=True):
@@ -135,7 +135,7 @@ def work_of(monkeypatch):
         (work,) = kept
         return work
 
-    holder = pool.of(2, host())  # which is there as long as the test, so that its nanoseconds stay
+    holder = pool.pool_of(2, host())  # which is there as long as the test, so that its nanoseconds stay
     yield given_back
     del holder
 
@@ -188,9 +188,9 @@ def test_kernels_that_are_too_short_together_are_not_shared(work_of):
 
 def test_one_long_kernel_and_what_is_nothing_beside_it_are_not_shared(monkeypatch):
     """Two cores do not take less time than the longest list."""
-    monkeypatch.setattr(pool.of(2, host()), "nanoseconds", 500)  # what a busy machine has measured may be 0
-    two = cores.Cores(pool.of(2, host()), host())
+    monkeypatch.setattr(pool.pool_of(2, host()), "nanoseconds", 500)  # what a busy machine has measured may be 0
+    two = cores.Cores(pool.pool_of(2, host()), host())
     long, short = kernel(0, (0, 0, 8, True), operations=10**9), kernel(1, (1, 0, 8, True), operations=10)
-    assert two.arranged([long, short]) == [long, short]
-    (piece,) = two.arranged([long, kernel(1, (1, 0, 8, True), operations=10**9)])
+    assert two.arrange_cores([long, short]) == [long, short]
+    (piece,) = two.arrange_cores([long, kernel(1, (1, 0, 8, True), operations=10**9)])
     assert [len(inner) for inner in piece[0].lists] == [1, 1]

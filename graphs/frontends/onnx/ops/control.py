@@ -36,14 +36,14 @@ def loop(limit: Any, condition: Any, *state: Any, body: Body) -> Any:
     """
     going = np.asarray(True) if condition is None else ops.reshape(condition, ())
     if dispatch.tracer() is None or any(isinstance(value, list) for value in state):
-        return _looped(limit, going, state, body)
+        return _while_loop(limit, going, state, body)
     results = body(np.asarray(0, np.int64), going, *state)
     if len(results) == len(state) + 1:
         return _while(limit, going, state, body)
-    return _counted(limit, going, state, body)
+    return _counted_loop(limit, going, state, body)
 
 
-def _looped(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
+def _while_loop(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
     rows: list[tuple[Any, ...]] = []
     most = None if limit is None else int(np.asarray(limit).item())
     while bool(going) and (most is None or len(rows) < most):
@@ -72,7 +72,7 @@ def _while(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
     return ops.while_loop(proceeds, turn, (np.asarray(0, np.int64), going, *state))[2:]
 
 
-def _counted(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
+def _counted_loop(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
     """A loop whose turns are counted before it begins, since what they give is stacked."""
     if dispatch.interpreter_of(going) is not None or limit is None:
         raise ControlFlowError(
@@ -106,7 +106,7 @@ def scan(
         raise ShapeError(f"num_scan_inputs is {num_scan_inputs} of {len(values)} inputs; make it less")
     state, rows = values[:count], values[count:]
     ahead = [
-        _turned(ops.moveaxis(x, axis, 0), backwards)
+        _flip_if(ops.moveaxis(x, axis, 0), backwards)
         for x, axis, backwards in _each(rows, scan_input_axes, scan_input_directions)
     ]
 
@@ -116,7 +116,7 @@ def scan(
 
     last, stacked = ops.scan(turn, state, tuple(ahead))
     made = [
-        ops.moveaxis(_turned(y, backwards), 0, axis)
+        ops.moveaxis(_flip_if(y, backwards), 0, axis)
         for y, axis, backwards in _each(stacked, scan_output_axes, scan_output_directions)
     ]
     return (*last, *made)
@@ -127,7 +127,7 @@ def _each(values: Any, axes: Sizes | None, directions: Sizes | None) -> Any:
     return zip(values, axes or [0] * count, directions or [0] * count, strict=True)
 
 
-def _turned(x: Any, backwards: Any) -> Any:
+def _flip_if(x: Any, backwards: Any) -> Any:
     return ops.flip(x, axis=0) if backwards and shape_of(x) else x
 
 
@@ -164,12 +164,12 @@ def erase(sequence: Any, position: Sizes | None = None) -> list[Any]:
 
 
 @translates("ConcatFromSequence")
-def joined(sequence: Any, *, axis: int, new_axis: bool = False) -> Any:
+def concat_sequence(sequence: Any, *, axis: int, new_axis: bool = False) -> Any:
     return ops.stack(sequence, axis=axis) if new_axis else ops.concat(sequence, axis=axis)
 
 
 @translates("SplitToSequence")
-def taken_apart(x: Any, split: Any = None, *, axis: int = 0, keepdims: bool = True) -> list[Any]:
+def split_to_sequence(x: Any, split: Any = None, *, axis: int = 0, keepdims: bool = True) -> list[Any]:
     """Parts of these sizes, or of one size, of which the last may be smaller; slices where none is given."""
     at = positive_axis(axis, len(shape_of(x)))
     whole = int(shape_of(x)[at])

@@ -280,7 +280,7 @@ def dequantize(
     return ops.astype(ops.multiply(values, _along(scale, x, axis, block_size)), kind)
 
 
-def _centred(x: Any, zero: Any, last: bool = False) -> Any:
+def _subtract_zero(x: Any, zero: Any, last: bool = False) -> Any:
     """x less its zero, as int32; a zero for each row, or each column (`last`)."""
     wide = ops.astype(x, np.int32)
     if zero is None:
@@ -292,7 +292,7 @@ def _centred(x: Any, zero: Any, last: bool = False) -> Any:
 
 @translates("MatMulInteger")
 def integer_product(a: Any, b: Any, a_zero: Any = None, b_zero: Any = None) -> Any:
-    return ops.matmul(_centred(a, a_zero), _centred(b, b_zero, last=True))
+    return ops.matmul(_subtract_zero(a, a_zero), _subtract_zero(b, b_zero, last=True))
 
 
 @translates("QLinearMatMul")
@@ -300,10 +300,10 @@ def quantized_product(
     a: Any, a_scale: Any, a_zero: Any, b: Any, b_scale: Any, b_zero: Any, y_scale: Any, y_zero: Any
 ) -> Any:
     whole = integer_product(a, b, a_zero, b_zero)
-    return _requantized(whole, ops.multiply(a_scale, b_scale), y_scale, y_zero)
+    return _requantize(whole, ops.multiply(a_scale, b_scale), y_scale, y_zero)
 
 
-def _requantized(whole: Any, scale: Any, y_scale: Any, y_zero: Any) -> Any:
+def _requantize(whole: Any, scale: Any, y_scale: Any, y_zero: Any) -> Any:
     """Integers of one scale, rounded to those of another."""
     scaled = ops.divide(ops.multiply(ops.astype(whole, dtype_of(y_scale)), scale), y_scale)
     kind = dtype_of(y_zero)
@@ -321,7 +321,8 @@ def integer_convolution(
     """In float64, in which sums of products of bytes are exact; the weight has one zero, or one for each feature."""
     feature_zero = None if weight_zero is None else ops.reshape(weight_zero, (-1, *(1,) * (len(shape_of(weight)) - 1)))
     ends = [
-        ops.astype(_centred(value, zero, True), np.float64) for value, zero in ((x, x_zero), (weight, feature_zero))
+        ops.astype(_subtract_zero(value, zero, True), np.float64)
+        for value, zero in ((x, x_zero), (weight, feature_zero))
     ]
     options = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
     return ops.astype(convolution(*ends, **options), np.int32)
@@ -339,7 +340,7 @@ def quantized_convolution(
     if bias is not None:
         whole = ops.add(whole, per_channel(bias, whole))
     scale = ops.multiply(x_scale, per_channel(w_scale, whole) if shape_of(w_scale) else w_scale)
-    return _requantized(whole, scale, y_scale, y_zero)
+    return _requantize(whole, scale, y_scale, y_zero)
 
 
 # Reductions -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from graphs import dims, ops
 from graphs.dims import Size
 from graphs.errors import OptionError, ShapeError
 from graphs.frontends.onnx.table import AutoPad, Count, Counts, Sizes, Texts, translates, whole
-from graphs.ops.losses import reduced
+from graphs.ops.losses import reduce_losses
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import Window
 
@@ -59,7 +59,7 @@ def convolution(
 ) -> Any:  # fmt: skip
     lengths = _lengths(weight, kernel_shape)
     window = window_of(lengths, shape_of(x)[2:], strides, pads, dilations, auto_pad)
-    return _biased(ops.convolution(x, weight, window, group), bias)
+    return _add_bias(ops.convolution(x, weight, window, group), bias)
 
 
 def _lengths(weight: Any, kernel_shape: Sizes | None) -> Sizes:
@@ -70,7 +70,7 @@ def _lengths(weight: Any, kernel_shape: Sizes | None) -> Sizes:
     return lengths
 
 
-def _biased(x: Any, bias: Any) -> Any:
+def _add_bias(x: Any, bias: Any) -> Any:
     return x if bias is None else ops.add(x, per_channel(bias, x))
 
 
@@ -106,7 +106,7 @@ def transposed_convolution(
     window: Any = tuple(zip(lengths, steps, before, after, gaps, strict=True))
     # What output_padding adds behind is as much less padding there: no window begins in it.
     window = tuple((k, s, b, a - more, d) for (k, s, b, a, d), more in zip(window, extra, strict=True))
-    return _biased(ops.convolution_input(x, weight, tuple(wanted), window, group), bias)
+    return _add_bias(ops.convolution_input(x, weight, tuple(wanted), window, group), bias)
 
 
 def _whole(size: Size) -> int:
@@ -208,7 +208,7 @@ def negative_log_likelihood(
     shares = ops.full_like(picked, 1) if weight is None else ops.take(weight, places)
     if counted is not None:
         shares = ops.where(counted, shares, np.zeros((), dtype_of(x)))
-    return reduced(ops.multiply(ops.negative(picked), shares), reduction, shares)
+    return reduce_losses(ops.multiply(ops.negative(picked), shares), reduction, shares)
 
 
 @translates("SoftmaxCrossEntropyLoss")
@@ -256,7 +256,7 @@ def _recurrent(
             ops.full((batch, width), 0, dtype_of(x)) if s is None else s[:, number] if layout else s[number]
             for s in states
         )
-        end, ys = _scanned(cell, x, lengths, start, own, chosen, reverse)
+        end, ys = _scan_direction(cell, x, lengths, start, own, chosen, reverse)
         outputs.append(ys)
         ends.append(end)
     axis = 1 if layout else 0
@@ -265,7 +265,7 @@ def _recurrent(
     return (ops.permute_dims(together, (2, 0, 1, 3)) if layout else together, *last)
 
 
-def _scanned(
+def _scan_direction(
     cell: Cell, x: Any, lengths: Any, start: State, weights: list[Any], functions: list[Any], reverse: bool
 ) -> tuple[State, Any]:
     """One direction. Beyond the length of a sequence its state stays, and its output is 0."""

@@ -19,7 +19,7 @@ from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 from graphs.ops.windows import Window
 
 
-def _pooled(
+def _window_of(
     x: Any,
     lengths: Sizes,
     strides: Counts | None,
@@ -55,7 +55,7 @@ def max_pool(
     outputs: int,
 ) -> Any:  # fmt: skip
     """The largest of each window, and where it lies in the whole of x, row by row or column by column."""
-    _, whole = _pooled(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    _, whole = _window_of(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     peak = ops.window_max(x, window=whole)
     if outputs == 1:
         return peak
@@ -84,7 +84,7 @@ def average_pool(
     strides: Counts | None = None,
 ) -> Any:  # fmt: skip
     """The mean of each window; padding counts as zeros or not at all, and what is beyond it never."""
-    window, whole = _pooled(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    window, whole = _window_of(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     total = ops.window_sum(x, window=whole)
     if window == whole and (count_include_pad or not any(b or a for _, _, b, a, _ in window)):
         return ops.divide(total, math.prod(part[0] for part in window))
@@ -101,7 +101,7 @@ def norm_pool(
     dilations: Counts | None = None, p: Count = 2, pads: Sizes | None = None, strides: Counts | None = None,
 ) -> Any:  # fmt: skip
     """The p-norm of each window."""
-    _, whole = _pooled(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
+    _, whole = _window_of(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     return ops.pow(ops.window_sum(ops.pow(ops.abs(x), float(p)), window=whole), 1 / p)
 
 
@@ -177,7 +177,7 @@ def resize(
         sizes = [1 if stays else want for stays, want in zip(left, sizes, strict=True)]
     # A symbolic size stays as it is, as that of the examples does; any other axis needs its number.
     have = [1 if stays else int(size) for stays, size in zip(left, shape, strict=True)]
-    factors, wanted = _wanted(have, scales, sizes, keep_aspect_ratio_policy)
+    factors, wanted = _factors_and_sizes(have, scales, sizes, keep_aspect_ratio_policy)
     crop = None if roi is None or not np.size(roi) else np.asarray(roi, np.float64)
     for number, axis in enumerate(at):
         window = (0.0, 1.0) if crop is None else (float(crop[number]), float(crop[number + len(at)]))
@@ -197,7 +197,7 @@ def resize(
     return x
 
 
-def _wanted(have: list[int], scales: Any, sizes: Any, policy: str) -> tuple[list[float], list[int]]:
+def _factors_and_sizes(have: list[int], scales: Any, sizes: Any, policy: str) -> tuple[list[float], list[int]]:
     """The factor and the size of each axis."""
     if sizes is None:
         factors = np.asarray(scales).tolist()
@@ -303,7 +303,7 @@ def _fourier(x: Any, length: Sizes | None, axis: int, inverse: bool, onesided: b
     if inverse and onesided:
         half = int(shape_of(rows)[-2])
         count = 2 * (half - 1) if length is None else int(length[0])
-        whole = _mirrored(_of_length(rows, count // 2 + 1), count)
+        whole = _mirror_half(_of_length(rows, count // 2 + 1), count)
         return _fourier(ops.moveaxis(whole, -2, at), [count], at, True, False)[..., :1]
     count = int(shape_of(rows)[-2] if length is None else length[0])
     rows = _of_length(rows, count)
@@ -319,7 +319,7 @@ def _fourier(x: Any, length: Sizes | None, axis: int, inverse: bool, onesided: b
     return ops.moveaxis(ops.stack([real, imaginary], axis=-1), -2, at)
 
 
-def _mirrored(half: Any, count: int) -> Any:
+def _mirror_half(half: Any, count: int) -> Any:
     """All of a transform of real numbers, of which this is the first half: the others are conjugates."""
     rest = ops.flip(half[..., 1 : count - count // 2, :], axis=-2)
     return ops.concat([half, ops.multiply(rest, np.asarray([1, -1], dtype_of(half)))], axis=-2)

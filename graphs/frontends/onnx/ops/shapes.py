@@ -125,12 +125,12 @@ def cut(x: Any, axis: int, parts: Sizes) -> list[Any]:
 
 
 @translates("Slice")
-def cut_out(x: Any, starts: Sizes, ends: Sizes, axes: Sizes | None = None, steps: Sizes | None = None) -> Any:
+def slice_axes(x: Any, starts: Sizes, ends: Sizes, axes: Sizes | None = None, steps: Sizes | None = None) -> Any:
     key = table.slices(len(shape_of(x)), starts, ends, axes, steps)
-    return ops.getitem(x, tuple(map(_within, key, shape_of(x))))
+    return ops.getitem(x, tuple(map(_clip_slice, key, shape_of(x))))
 
 
-def _within(part: slice, size: Size) -> slice:
+def _clip_slice(part: slice, size: Size) -> slice:
     """A slice backwards that begins or ends beyond the axis, as Python has it."""
     if not isinstance(size, int) or not isinstance(part.step, int) or part.step > 0:
         return part
@@ -275,10 +275,10 @@ def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
 
 @translates("GatherElements")
 def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
-    return ops.take_along_axis(_fitted(x, indices, axis), indices, axis=axis)
+    return ops.take_along_axis(_crop_to_indices(x, indices, axis), indices, axis=axis)
 
 
-def _fitted(x: Any, indices: Any, axis: int) -> Any:
+def _crop_to_indices(x: Any, indices: Any, axis: int) -> Any:
     """x as long as the indices along all axes but one."""
     have, wanted = shape_of(x), shape_of(indices)
     at = positive_axis(axis, len(have))
