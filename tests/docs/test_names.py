@@ -17,6 +17,24 @@ OF_ITS_OWN = ROOT / "static" / "native"
 MODELS = ROOT / "compare" / "workloads" / "models"
 # What any value may be called says neither what it is nor what it is for: no package uses these names.
 VAGUE = {"found", "one", "given", "known"}
+# Words that end as participles do, and are nouns or verbs; and irregular participles that no verb in the imperative is.
+VERBS = {"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "speed", "succeed"}
+PARTICIPLES = {
+    *("begun", "born", "bound", "broken", "brought", "built", "caught", "chosen", "done", "drawn", "driven", "fallen"),
+    *("fed", "found", "frozen", "given", "gone", "grown", "heard", "held", "hidden", "kept", "known", "laid", "left"),
+    *("lost", "made", "meant", "met", "of", "paid", "rebuilt", "rewritten", "risen", "said", "seen", "sent", "shown"),
+    *("spent", "stood", "taken", "taught", "thrown", "told", "unknown", "woven", "won", "worn", "written"),
+}
+# Public names, which programs of users have, and PyTorch's.
+PUBLIC = {
+    "batched",  # dynamic.batched
+    "converted",  # static.converted
+    "Jitted",  # static.Jitted
+    *("searchsorted", "_searchsorted"),  # numpy.searchsorted
+    "unused",  # torch.jit.unused
+}
+# Written as their authors would write them, and named in the records of a run.
+SUBJECTS = tuple(ROOT / "compare" / "workloads" / folder for folder in ("faults", "models", "programs"))
 
 
 def classes(source: str) -> list[str]:
@@ -47,6 +65,20 @@ def _defined(node: ast.AST) -> list[str]:
         case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)) | ast.ExceptHandler(name=str(name)):
             return [name]
     return []
+
+
+def participles(source: str) -> list[tuple[int, str]]:
+    """Functions and classes, nested ones too, whose name is a participle alone: line and name. Methods do not count."""
+    tree = ast.parse(source)
+    methods = {id(part) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for part in node.body}
+    definitions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+    return [(n.lineno, n.name) for n in definitions if id(n) not in methods and _is_participle(n.name)]
+
+
+def _is_participle(name: str) -> bool:
+    word = name.strip("_")
+    word = word[:1].lower() + word[1:]
+    return word in PARTICIPLES or (re.fullmatch(r"[a-z]{2,}ed", word) is not None and word not in VERBS)
 
 
 def test_no_two_modules_have_classes_of_one_name():
@@ -81,3 +113,26 @@ match x:
     counts = Counter(name for _, name in vague(source))
     assert counts == {"one": 4, "known": 4, "given": 4, "found": 3}
     assert vague("x.found(one=given)\nfoundation = known[one]") == []
+
+
+def test_no_function_and_no_class_is_called_by_a_participle_alone():
+    files = {path for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
+    ours = sorted(path for path in files if not any(folder in path.parents for folder in SUBJECTS))
+    places = {str(path.relative_to(ROOT)): participles(path.read_text("utf-8")) for path in ours}
+    bare = {path: [place for place in lines if place[1] not in PUBLIC] for path, lines in places.items()}
+    assert {path: lines for path, lines in bare.items() if lines} == {}
+
+
+def test_participles_are_seen_at_any_depth_and_with_any_underscores():
+    source = """
+def padded(x):
+    def _told(): ...
+    class Held: ...
+def pad(x): ...
+def seed(x): ...
+def padded_shape(x): ...
+class A:
+    def held(self):
+        def drawn(): ...
+"""
+    assert participles(source) == [(2, "padded"), (3, "_told"), (4, "Held"), (10, "drawn")]
