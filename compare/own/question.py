@@ -13,7 +13,8 @@ from compare.instruments.time.rounds import ClockName, clock_name
 from compare.records.machines import Device
 from compare.records.own import FunctionLook
 from compare.records.record import Records, records_of
-from compare.workloads import nearest
+from compare.workloads import names, nearest
+from compare.workloads.models import is_model
 
 Function = Callable[..., Any]
 Calls = Sequence[tuple[Any, ...]]
@@ -82,8 +83,11 @@ class Question:
 
     @property
     def name(self) -> str:
-        """What the function is called in records."""
-        return self.title or self.function.rpartition(":")[2] or "a function"
+        """What the function is called in records, where the name of a workload or of a real model means that one."""
+        name = self.title or self.function.rpartition(":")[2] or "a function"
+        if name in names() or is_model(name):
+            return self.function or f"your {name}"
+        return name
 
     @property
     def argnum(self) -> int | None:

@@ -247,7 +247,7 @@ def test_ctrl_c_tells_how_to_go_on(call, machine, tmp_path):
     done = call("run", "--full", "--out", out, "--only", "t*", "--seed", 3)
     assert done.exit_code == 130
     again = done.stderr.splitlines()[-1].strip()
-    assert again == f"graphduel run --full --out '{out}' --resume --only 't*' --processes 6 --seed 3"
+    assert again == f"graphduel run --full --only 't*' --out '{out}' --resume --processes 6 --seed 3"
 
 
 @pytest.mark.parametrize(("status", "code"), [("disagree", 4), ("failed", 1), ("unsupported", 0)])

@@ -159,7 +159,7 @@ def test_masked_padding_changes_neither_loss_nor_gradients(
     longer = [np.concatenate([part, other]) for part, other in zip(line, random_line(padding, seed + 1), strict=True)]
     mask = np.arange(length + padding) < length
     plain = dynamic.value_and_grad(module.loss)(params, *line)
-    padded = dynamic.value_and_grad(module.masked)(params, *longer, mask)
+    padded = dynamic.value_and_grad(module.masked_loss)(params, *longer, mask)
     for one, other in zip(graphs.tree.leaves(plain), graphs.tree.leaves(padded), strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-10, atol=1e-13)
 

@@ -24,6 +24,8 @@ from compare.own.case import calls_in, case_of, converting, differentiates, leng
 from compare.own.question import REPEATS, SIZE, arms_of
 from compare.own.result import Result
 from compare.records import results
+from compare.records.cells import Time
+from compare.records.record import Failure
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import MASKS, QUICK, STREAM
 from tests.helpers.records import lines, typed
@@ -83,6 +85,19 @@ def constant():
 
 def scaled(times=2.0):
     return times
+
+
+@pytest.mark.parametrize("name", ["pinn", "mlp_digits"])
+def test_a_function_that_is_called_as_a_model_or_a_workload_of_ours_is_the_users(name):
+    def loss(x):
+        return g.sum(x * x)
+
+    loss.__name__ = loss.__qualname__ = name
+    result = compare.compare(loss, inputs=[(zeros(3),)], modes=["dynamic", "static"], processes=0, seconds=0.01)
+    times = [record for record in result.records if isinstance(record, Time)]
+    assert {row.status for record in times for row in record.arms.values()} == {"ok"}
+    assert {record.job.workload for record in times} == {f"your {name}"}
+    assert not [record for record in result.records if isinstance(record, Failure)]
 
 
 def test_a_number_of_workers_is_not_negative():

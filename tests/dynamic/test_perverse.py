@@ -120,7 +120,7 @@ COMPILED: dict[str, tuple[str, str]] = {
     "a table of blocks that is none": ("loops.follow([])", "TypeError"),
     "an axis in very many tuples": ("loops.Record(**record_of(g.sum))(x, axis=nested(100_000))", "TypeError"),
     "a pool that is NumPy's": ("loops.enter_pool(loops.enter_pool(memory))", "ValueError"),
-    "an unmade deferred value": ("Deferred.__new__(Deferred) * 2", "AttributeError"),
+    "an unmade deferred value": ("DeferredTensor.__new__(DeferredTensor) * 2", "AttributeError"),
     "a tensor that says it is deferred": ("pretending() * 2", "AttributeError"),
     "nodes of no tape": ("loops.history([TapeNode.__new__(TapeNode)])", "AttributeError"),
     "edges that are none": ("loops.walk([], {5: 6}, {}, set(), True, None, None, None)", "TypeError"),
