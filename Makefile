@@ -76,7 +76,7 @@ clean:  ## remove the environment, caches and the quick report
 $(VENV)/installed: EXTRAS :=
 $(VENV)/installed-test: EXTRAS := [test]
 $(VENV)/installed-dev: EXTRAS := [dev]
-$(VENV)/installed-native: EXTRAS := [test,native]
+$(VENV)/installed-native: EXTRAS := [test,native,onnx]
 $(VENV)/installed-docs: EXTRAS := [docs]
 $(VENV)/installed-slow: EXTRAS := [test,notebook,onnx-tests]
 $(VENV)/installed-browser: EXTRAS := [test,browser]
