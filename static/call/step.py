@@ -55,6 +55,7 @@ class TrainingTrace(StepTrace):
         self._start = len(builder.nodes)
         self._tensors, self._optimizers, self._rates = tensors, optimizers, rates
         self._by_id = {id(tensor): name for name, tensor in tensors.items()}
+        self._before = {name: symbol.node for name, symbol in self.symbols.items()}
         self._wanted = [name for name, tensor in tensors.items() if tensor.requires_grad]
         self._gradients = dict[str, Any]()
         self.sums = [list(groups) for groups in state["sums"]]
@@ -85,10 +86,15 @@ class TrainingTrace(StepTrace):
     def after(self, places: Mapping[str, tuple[Any, Any]]) -> State:
         """The state at the end, of what stands in each place then; to be asked for while it is `running`."""
         now = {name: at(*place) for name, place in places.items()}
+        self.check_views()
         return {"tensors": {name: now.get(name, symbol) for name, symbol in self.symbols.items()}, "sums": self.sums}
 
     def symbol_of(self, tensor: Any) -> Symbol | None:
-        """See the base. Raises ControlFlowError for the gradient of a tensor, which only its symbol has."""
+        """See the base.
+
+        Raises ControlFlowError for the gradient of a tensor, which only its symbol has, and for a view of a tensor that
+        the step has changed: it is read where a call begins.
+        """
         if any(tensor is absent for absent in self._absent):
             raise ControlFlowError(
                 locate(
@@ -97,7 +103,18 @@ class TrainingTrace(StepTrace):
                 )
             )
         name = self._by_id.get(id(tensor))
-        return None if name is None else self.symbols[name]
+        if name is not None or not isinstance(tensor, tuple(capture.tensors)):
+            return None if name is None else self.symbols[name]
+        memory = tensor.detach().numpy()
+        for other, start in self._before.items():
+            if self.symbols[other].node is not start and _overlaps(memory, self._tensors[other].detach().numpy()):
+                raise ControlFlowError(
+                    locate(
+                        f"a tensor that was made outside the step shares the memory of {other}, which the step has "
+                        "changed in place; take that view inside the step"
+                    )
+                )
+        return None
 
     # Gradients --------------------------------------------------------------------------------------------------------
 
@@ -221,7 +238,7 @@ class TrainingTrace(StepTrace):
         gradients = [self._gradients[names[i]] for i in having]
         new, after = rule.update([-gradient if maximize else gradient for gradient in gradients], chosen, params)
         for symbol, value in zip(params, new, strict=True):
-            symbol.node = self.variable(value).node
+            self._change(symbol, self.variable(value).node)
         for slot, value in after.items():
             if isinstance(value, list):
                 kept = list(sums[slot])
@@ -237,6 +254,14 @@ def _absent_gradient(tensor: Any) -> Any:
     """What stands as the gradient of a tensor while its symbol has that: whoever reads it is refused."""
     tensor.grad = tensor.detach()
     return tensor.grad
+
+
+def _overlaps(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Whether two arrays share memory; also where only a long search would tell that they do not."""
+    try:
+        return np.shares_memory(one, other, max_work=1)
+    except np.exceptions.TooHardError:
+        return True
 
 
 class _Checkpoint(Block):

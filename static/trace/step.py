@@ -45,6 +45,7 @@ class StepTrace:
         self._owned = {id(symbol): symbol for symbol in (*self.symbols.values(), *tree.leaves(self.args))}
         self._constants = _Constants(builder)
         self._parts: dict[int, tuple[Symbol, Symbol, Any]] = {}
+        self._changes: list[tuple[Symbol, Node, int]] = []
 
     @staticmethod
     def variable(value: Any) -> Symbol:
@@ -103,11 +104,34 @@ class StepTrace:
             self.assign(whole, result if key is _WHOLE else ops.setitem(whole, result, key))
             symbol.node = _part_of(whole, key).node
         elif self.holds(symbol):
-            _rebound(symbol, result)
-            self._renew_parts(symbol)
+            self._change(symbol, _new_value(symbol, result).node)
         else:
             symbol._overwrite(result)
         return symbol
+
+    def _change(self, symbol: Symbol, node: Node) -> None:
+        """Let a symbol that stands for a tensor have the value of a node, and its parts be those of that value."""
+        self._changes.append((symbol, symbol.node, len(self.builder.nodes)))
+        symbol.node = node
+        self._renew_parts(symbol)
+
+    def check_views(self) -> None:
+        """Raise ControlFlowError where a view of a tensor is used after that changed: the graph has its old value."""
+        nodes = self.builder.nodes
+        for symbol, before, count in self._changes:
+            views = {before}
+            for node in nodes[:count]:
+                if not node.is_source and node.op.view and node.inputs[0] in views:
+                    views.add(node)
+            for node in nodes[count:]:
+                if not views.isdisjoint(node.inputs):
+                    raise ControlFlowError(
+                        locate(
+                            f"{node.op.name} takes a view of {self.name(symbol) or 'an argument'} from before that "
+                            "changed in place; take the view anew behind the change, or a clone() before it",
+                            node.source,
+                        )
+                    )
 
     def _renew_parts(self, whole: Symbol) -> None:
         """Let the parts of a symbol be those of its value now."""
@@ -184,8 +208,8 @@ def at(space: Any, key: Any) -> Any:
     return space.get(key) if isinstance(space, dict) else space[key]
 
 
-def _rebound(symbol: Symbol, value: Any) -> Symbol:
-    """A symbol of a tensor, with another value. Raises ControlFlowError in a branch or a loop of the graph."""
+def _new_value(symbol: Symbol, value: Any) -> Any:
+    """A value in the dtype and shape of a tensor. Raises ControlFlowError in a branch or a loop of the graph."""
     if current() is not symbol.builder:
         raise ControlFlowError(
             locate(
@@ -194,8 +218,7 @@ def _rebound(symbol: Symbol, value: Any) -> Symbol:
             )
         )
     value = ops.astype(value, symbol.dtype) if value.dtype != symbol.dtype else value
-    symbol.node = ops.broadcast_to(value, symbol.shape).node if value.shape != symbol.shape else value.node
-    return symbol
+    return ops.broadcast_to(value, symbol.shape) if value.shape != symbol.shape else value
 
 
 _WHOLE = object()

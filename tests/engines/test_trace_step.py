@@ -329,3 +329,56 @@ def test_parameters_with_different_numbers_of_steps_are_refused() -> None:
         optimizer.step()
 
     assert "have made 1 and 2 steps" in refused(written, optimizer)
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "a part": lambda w: w[0],
+    "a chunk": lambda w: w.chunk(2)[1],
+    "turned": lambda w: w.t(),
+    "flat": lambda w: w.view(-1),
+    "detached": lambda w: w.detach(),
+    "data": lambda w: w.data.t(),
+    "unbound": lambda w: w.unbind(0)[1],
+    "a copy": lambda w: w.detach().clone(),
+}
+
+
+def with_view(take: Callable[[Any], Any], *, outside: bool, by_hand: bool) -> tuple[Any, Any, Any]:
+    """A step that changes a weight in place, and reads a view of it behind the change."""
+    torch.manual_seed(0)
+    model = nn.Linear(4, 4, bias=False)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    early = take(model.weight.detach()) if outside else None
+
+    def step(x: Any) -> Any:
+        view = early if outside else take(model.weight)
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).sum()
+        loss.backward()
+        if by_hand:
+            with torch.no_grad():
+                model.weight.mul_(0.5)
+        else:
+            optimizer.step()
+        return loss.detach() + view.detach().sum()
+
+    return step, model, optimizer
+
+
+@pytest.mark.parametrize("by_hand", [False, True], ids=["optimizer", "in place"])
+@pytest.mark.parametrize("outside", [False, True], ids=["inside", "outside"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_shows_what_its_tensor_has_become_or_is_refused(name: str, outside: bool, by_hand: bool) -> None:
+    written, _, _ = with_view(VIEWS[name], outside=outside, by_hand=by_hand)
+    compiled = static.trace_step(*with_view(VIEWS[name], outside=outside, by_hand=by_hand))
+    for seed in range(2):
+        x = torch.tensor(np.random.default_rng(seed).normal(size=(3, 4)).astype(np.float32))
+        expected = float(written(x))
+        try:
+            value = float(np.asarray(compiled(x)))
+        except ControlFlowError as error:
+            assert name not in ("a copy", *(("a part", "a chunk") if not outside else ()))
+            assert "test_trace_step.py" in str(error)
+            assert "take th" in str(error)
+            return
+        assert value == pytest.approx(expected, rel=1e-5)
