@@ -103,18 +103,21 @@ class TrainingTrace(StepTrace):
                 )
             )
         name = self._by_id.get(id(tensor))
-        if name is not None or not isinstance(tensor, tuple(capture.tensors)):
-            return None if name is None else self.symbols[name]
-        memory = tensor.detach().numpy()
-        for other, start in self._before.items():
-            if self.symbols[other].node is not start and _overlaps(memory, self._tensors[other].detach().numpy()):
+        if name is None and hasattr(tensor, "detach"):
+            self._check_memory(tensor.detach().numpy())
+        return None if name is None else self.symbols[name]
+
+    def _check_memory(self, memory: Any) -> None:
+        """Raise ControlFlowError where memory is that of a tensor that the step has changed."""
+        for name, start in self._before.items():
+            changed = self.symbols[name].node is not start
+            if changed and np.may_share_memory(memory, self._tensors[name].detach().numpy()):
                 raise ControlFlowError(
                     locate(
-                        f"a tensor that was made outside the step shares the memory of {other}, which the step has "
+                        f"a tensor that was made outside the step shares the memory of {name}, which the step has "
                         "changed in place; take that view inside the step"
                     )
                 )
-        return None
 
     # Gradients --------------------------------------------------------------------------------------------------------
 
@@ -254,14 +257,6 @@ def _absent_gradient(tensor: Any) -> Any:
     """What stands as the gradient of a tensor while its symbol has that: whoever reads it is refused."""
     tensor.grad = tensor.detach()
     return tensor.grad
-
-
-def _overlaps(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Whether two arrays share memory; also where only a long search would tell that they do not."""
-    try:
-        return np.shares_memory(one, other, max_work=1)
-    except np.exceptions.TooHardError:
-        return True
 
 
 class _Checkpoint(Block):
