@@ -1,9 +1,9 @@
-"""Engines: our own two, PyTorch, TensorFlow, JAX and HIPS autograd run a function of the user's, and our workloads.
+"""Engines: our own two, PyTorch, TensorFlow, JAX and HIPS autograd, each behind one adapter.
 
-An engine is one adapter, a file here and one line of `_FRAMEWORKS`, or an entry point of another distribution
-(`compare.extensions`). An arm is named after its engine and a mode of it:
-`torch-eager`, `tf-function-xla`; ours are `dynamic` and `static-exact` and their like. Nothing outside this folder
-knows a framework by name.
+An engine runs a function of the user's, or one of our workloads. Its adapter is a file here and one line of
+`_FRAMEWORKS`, or an entry point of another distribution (`compare.extensions`). An arm is named after its engine and a
+mode of the engine: `torch-eager`, `tf-function-xla`; our arms are `dynamic`, `static-exact` and so on. Nothing outside
+this folder knows a framework by name. Read `base` first, which has the interface, then `step` and one adapter.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ __all__ = [
 ]  # fmt: skip
 
 OWN = "graphduel"
-"""The engine that is two: ours."""
+"""The name of our adapter, which covers two engines: the dynamic and the static one."""
 PACKAGES = ("graphs", "dynamic", "static")
-"""What a program for our engine imports."""
+"""The packages that a program for our engines imports."""
 COMMON = "numpy"
-"""The package that tells no engine: every one is given its arrays."""
+"""A package that every engine accepts arrays of, so that importing it says nothing about the engine."""
 _OURS = "compare.engines.graphduel.adapter:GraphDuel"
 _FRAMEWORKS = {
     "torch": "compare.engines.torch.adapter:Torch",
@@ -57,12 +57,12 @@ _FRAMEWORKS = {
 
 
 def names() -> tuple[str, ...]:
-    """The name of every engine that has an adapter."""
+    """Return the name of every engine that has an adapter."""
     return (OWN, *frameworks())
 
 
 def frameworks() -> tuple[str, ...]:
-    """The name of every engine but our own: those of this folder, then what other distributions add."""
+    """Return the names of all engines but ours: first those of this folder, then those of other distributions."""
     return (*_FRAMEWORKS, *_extensions())
 
 
@@ -72,7 +72,7 @@ def _extensions() -> Mapping[str, Extension[Engine]]:
 
 
 def of_arm(arm: str) -> Engine:
-    """The adapter of the engine that has that arm, ours first. Raises UnknownNameError."""
+    """Return the adapter of the engine that has an arm; our engine is asked first. Raises UnknownNameError."""
     own = map(find_engine, (OWN, *_FRAMEWORKS))
     engine = next((engine for engine in own if arm in engine.arms), None)  # others are looked for where none has it
     if engine is None:
@@ -84,30 +84,30 @@ def of_arm(arm: str) -> Engine:
 
 
 def engine_of_arm(arm: str | None) -> tuple[Engine, str]:
-    """The engine of an arm that a check compares with the eager one; where none is named, ours and its first graph."""
+    """Return the engine and the name of the arm to check against the eager one; the default is our first static arm."""
     engine = of_arm(arm) if arm else find_engine(OWN)
     return engine, arm or engine.arms[1]
 
 
 def ours() -> tuple[str, str]:
-    """Our arm that records a graph on every run, and the first that compiles one."""
+    """Return the names of our dynamic arm, which records a graph on every run, and of our first arm that compiles."""
     eager, compiled, *_ = find_engine(OWN).arms
     return eager, compiled
 
 
 def step(arm: str, case: Case) -> Step:
-    """The step of an arm over a case. Raises as `Engine.step`."""
+    """Return the step of an arm for a case. Raises what `Engine.step` raises."""
     return of_arm(arm).step(arm, case)
 
 
 def refuses(arm: str, error: BaseException) -> bool:
-    """Whether an error is the engine of an arm saying that it does not do this, rather than a fault."""
+    """Return whether an error means that the engine of an arm does not support something, rather than a fault."""
     return of_arm(arm).errors.refuses(error, arm)
 
 
 @cache
 def find_engine(name: str) -> Engine:
-    """The adapter of that name, which loads its engine when it is used. Raises UnknownNameError."""
+    """Return the adapter of an engine by name; it imports the engine only when it is used. Raises UnknownNameError."""
     own = {OWN: _OURS, **_FRAMEWORKS}
     if name not in own:
         if name in _extensions():
@@ -119,7 +119,7 @@ def find_engine(name: str) -> Engine:
 
 
 def of_imports(text: str) -> str | None:
-    """The one framework that a program imports; None where there are none or several, or where it imports ours."""
+    """Return the one framework that a program imports; None for none or several, or where it imports our engines."""
     packages = {name.partition(".")[0] for name in _imported_modules(text)} - {COMMON}
     if not packages.isdisjoint(PACKAGES):
         return None
@@ -130,7 +130,7 @@ def of_imports(text: str) -> str | None:
 
 
 def framework_of_imports(text: str) -> str:
-    """`imports jax`, or that the one framework is what Keras runs in."""
+    """Return the words `imports jax`, or words that say in which framework Keras runs."""
     name = of_imports(text)
     packages = {each.partition(".")[0] for each in _imported_modules(text)}
     by_itself = name is not None and find_engine(name).module in packages
@@ -138,7 +138,7 @@ def framework_of_imports(text: str) -> str:
 
 
 def _keras_backend(text: str) -> str:
-    """The framework that Keras runs in, as a program says, or as Keras chooses it here; it is not imported."""
+    """Return the framework that Keras runs in, by the program's text, the environment or `keras.json`."""
     if written := _BACKEND.search(text):
         return written[1]
     home = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
@@ -151,11 +151,11 @@ def _keras_backend(text: str) -> str:
 
 KERAS = "keras"
 _BACKEND = re.compile(r"""^\s*[^#\n]*KERAS_BACKEND["']\]?\s*[=,]\s*["'](\w+)["']""", re.MULTILINE)
-"""Where a program sets the variable that Keras reads."""
+"""Matches the place where a program sets the environment variable KERAS_BACKEND."""
 
 
 def _imported_modules(text: str) -> Iterator[str]:
-    """The modules that a program names in its imports; none of what is no program, which says so when it is run."""
+    """Yield the modules that a program's text imports; none where the text does not parse, which fails when it runs."""
     try:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError):
@@ -168,7 +168,7 @@ def _imported_modules(text: str) -> Iterator[str]:
 
 
 def of_values(leaves: Iterable[object]) -> str | None:
-    """The framework whose arrays or modules are among these values; nothing is imported to find it."""
+    """Return the framework that owns an array or module among these values, or None. Imports nothing."""
     kinds = {base.__module__.partition(".")[0] for leaf in leaves for base in type(leaf).__mro__} - {COMMON}
     owners = (
         name for name in frameworks() if not kinds.isdisjoint({find_engine(name).module, find_engine(name).arrays_of})

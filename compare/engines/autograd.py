@@ -1,4 +1,4 @@
-"""HIPS autograd: NumPy's functions on a tape, and nothing compiled."""
+"""The adapter of HIPS autograd, which records NumPy's functions on a tape and compiles nothing."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from compare.errors import NoGradientsError
 
 
 class Autograd(Framework):
-    """Gradients come from `autograd.value_and_grad`."""
+    """The adapter of HIPS autograd, whose gradients come from `autograd.value_and_grad`."""
 
     name, title, module, package = "autograd", "HIPS autograd", "autograd", "autograd>=1.8"
     modes = (Mode(""),)
     keeps_effects = True
 
     def functions(self) -> dict[str, Function]:
-        """See the class."""
+        """Return autograd's functions under the names of `graphs`."""
         return compose(_functions())
 
     def arrays(self, tree: Any) -> Any:
-        """NumPy's own."""
+        """Return the arrays unchanged: autograd computes on NumPy arrays."""
         return tree
 
     def numpy(self, tree: Any) -> Any:
-        """NumPy's own."""
+        """Return the arrays unchanged: autograd computes on NumPy arrays."""
         return tree
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """The function, or its value and the gradients of the loss in it.
+        """Return the function, or with `argnum` a step that returns its value and the gradients of its loss.
 
-        The step raises NoGradientsError where there is no loss in it.
+        The step raises NoGradientsError where the function returns no scalar loss.
         """
         return _Step(loss, argnum) if argnum is not None else lambda *args: (loss(*args), ())
 
 
 class _Step(Bindable):
-    """`step(*args) -> (what the loss returns, gradients)`, in one argument."""
+    """`step(*args) -> (value, gradients)`: the loss function's whole result, and gradients in one argument."""
 
     def __init__(self, loss: Function, argnum: int) -> None:
         self.loss, self.argnum = loss, argnum
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base; what the loss returns is opened when the clock has stopped."""
+        """Bind a call of the step; the value is taken out of autograd's boxes after the clock has stopped."""
         import autograd
         from autograd.tracer import Box, getval
 

@@ -1,6 +1,7 @@
-"""What an adapter says of its engine: its arms, its functions, how a step is built, and what it tells of itself.
+"""The interface of an engine's adapter: its arms, its functions, how it builds a step, and its roles.
 
-An engine is one of ours or a framework; whoever measures asks the adapter, and never for a name.
+An engine is one of ours or a framework. Code that measures asks the adapter and never tests for a framework's name.
+Read `Mode` and `Engine` first; the roles below them have defaults that adapters override.
 """
 
 from __future__ import annotations
@@ -33,28 +34,31 @@ from compare.records.own import CallCounts, RanOp, count_calls
 from compare.workloads.base import Case, Workload
 
 DRAWS = "it draws random numbers, which in float64 are others"
-"""Why there is no float64 to compare with."""
+"""The reason why a call has no float64 run to compare with."""
 LONG = 400
-"""Characters of a message of which only the first line is told."""
+"""The length in characters from which on only the first line of an error message is shown."""
 
 
 @dataclass(frozen=True)
 class Mode:
     """A way for an engine to run a function.
 
-    One of the `suite` is among those that workloads are measured in, and a `usual` one also in a quick run. A function
-    of the user's is compared in the first two modes unless others are asked for.
-    One that `traces` takes control flow that depends on values only as the framework's own ops, so that it is given a
-    workload as a fixed graph is: rewritten without such control flow, and with a loop over a varying axis as a scan.
-    One that `relaxes` compiles for shapes that vary, and is measured where they do.
-    One that `converts` rewrites control flow of Python before it traces, where another mode of the engine does not.
-    One that `pads` computes with more elements than it was given, and one that `keeps` its code on the disk meets it
-    there in the next process.
-    One that `keeps_each` has a graph for each shape.
-    Of one that is `readable` each kernel of a step can be watched: it runs from a tape, or from the one graph among its
-    `executables`.
-    Of one that is `uncounted` another runtime allocates the arrays, where no counter of ours sees them.
-    `derivatives` is what `graphs.testing.check_grads` differentiates with, to any order; None where `build` is all.
+    name         the end of the arm's name
+    usual        whether a quick run measures it too. A function of the user's is compared in the first two modes
+                 unless other modes are asked for
+    suite        whether workloads are measured in it
+    traces       whether it takes control flow on values only as the framework's own ops. It then gets the form of a
+                 workload without such control flow, with a scan for the loop over a varying axis
+    relaxes      whether it compiles for shapes that vary; it is measured where shapes vary
+    converts     whether it rewrites Python's control flow before tracing, and another mode of the engine does not
+    pads         whether it computes with more elements than it was given
+    keeps        whether it keeps compiled code on the disk, where the next process finds it
+    keeps_each   whether it has a graph for each shape
+    readable     whether each kernel of a step can be watched: it runs from a tape, or from the one graph among
+                 its `executables`
+    uncounted    whether another runtime allocates the arrays, where none of our counters sees them
+    derivatives  the module that `graphs.testing.check_grads` differentiates with, to any order; None where there is only
+                 `build`
     """
 
     name: str
@@ -72,38 +76,39 @@ class Mode:
 
 
 SLOW = 0.1
-"""Seconds of a compilation from which on it is not done for the sake of a better number."""
+"""The compile time in seconds from which on nothing is compiled merely to get a better number."""
 
 
 class Engine(ABC):
-    """An adapter. One process runs one engine, and `start` comes before all else in it.
+    """An adapter of one engine. One process runs one engine, and `start` is called before anything else in it.
 
-    What more it can say is said by its roles (below), each an object with safe defaults: `process`,
-    `devices`, `library`, `state`, `numbers`, `compiler`, `ops`, `errors`. An adapter with more to say makes its own in
-    `__init__`.
+    Its roles (below) say more about it, each an object with safe defaults: `process`, `devices`, `library`, `state`,
+    `numbers`, `compiler`, `ops`, `errors`. An adapter with more to say makes its own roles in `__init__`.
 
-    name     what a user says, and how arms begin, unless `prefix` is another
-    title    what the framework calls itself
-    module   what is imported
-    package  what is installed, as a requirement
+    name     the name that a user gives, and the start of arm names unless `prefix` is another
+    title    the framework's own name
+    module   the module to import
+    package  the requirement to install
     arrays_of  the package that defines its arrays, where that is not `module`
-    remark   what a reader of its numbers must know
-    compile_seconds  about what compiling a small step takes
+    remark   a caveat for readers of its numbers
+    compile_seconds  about how long compiling a small step takes
     shares   whether modes can share a process without changing what another one compiles
-    keeps_effects  whether a compiled mode does what a function does besides its result on every call as well
+    keeps_effects  whether compiled code repeats a function's side effects on every call
     takes_apart    whether a step is shown as a graph, with shape policies and rewrites
     tells_lines    whether the seconds and bytes of a step are told by line of source
     is_reference   whether other engines are compared with it, so that its own results are checked in other ways: of a
-                   framework one process is gate, clock and scales at once
+       framework one process is gate, clock and scales at once
+    has_events     whether the devices' `clock` reads events of the GPU
     internals  packages whose objects hold code and no state, such as those of a compiler
     builders   packages whose objects make parts of themselves when they are first called
-    draws_otherwise  why compiled code draws other random numbers for a seed than eager does; None where it may not
-    written  the mode in which a file compiles what it compiles by itself
-    compiles  whether what ran `eagerly` would have compiled something by itself
-    callbacks  ends of the names of files through which compiled code calls Python on every call
-    caches   ends of the names of files that keep compiled code on the disk, which is no doing of a step's
+    draws_otherwise  why compiled code draws other random numbers for a seed than eager code; None where it may not
+    written  the mode in which a file compiles functions by itself
+    compiles  whether a function run under `eagerly` would have compiled something by itself
+    device   the device that arrays lie on
+    callbacks  suffixes of the files through which compiled code calls Python on every call
+    caches   suffixes of the files that hold compiled code on the disk; writing them is no side effect of a step
     aliases  other names of modes
-    idioms   what the framework calls its own op for each function of ours that holds control flow
+    idioms   the framework's own op for each function of ours that holds control flow
     """
 
     name: str
@@ -139,40 +144,40 @@ class Engine(ABC):
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """The arms, the eager one first."""
+        """Return the names of the arms, the eager one first."""
         return tuple(f"{self.prefix or self.name}-{mode.name}" if mode.name else self.name for mode in self.modes)
 
     def mode(self, arm: str) -> Mode:
-        """The mode that an arm runs in."""
+        """Return the mode that an arm runs in."""
         return self.modes[self.arms.index(arm)]
 
     @property
     def compiles_slowly(self) -> bool:
-        """Whether who needs many programs, or one many times, compiles no more of them than must be."""
+        """Return whether compiling is so slow that checks should compile as few programs as they can."""
         return self.compile_seconds > SLOW
 
     @property
     def missing(self) -> str | None:
-        """What to install before this framework can run here; None where it is installed."""
+        """Return a message that says what to install before this framework can run; None where it is installed."""
         if find_spec(self.module) is not None:
             return None
         return f"{self.title} is not installed; pip install '{self.package}'"
 
     @property
     def version(self) -> str:
-        """The installed version, of whichever distribution the module comes from: TensorFlow has several."""
+        """Return the installed version of the distribution that has the module; TensorFlow has several such."""
         return version(_distribution(self.module))
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
-        """Variables for a process that runs this framework: one thread, and its cache of compiled code in a folder."""
+        """Return the environment of a process for this framework: one thread, and a folder for its compiled code."""
         return {}
 
     def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
-        """Prepare this process: one thread, the seed, and float64 where a check needs it.
+        """Prepare this process: one thread, the seed, float64 where a check needs it, and the device.
 
-        For a function of the user's `doubles` is None: its numbers, and how often they compile, are the user's own.
-        Arrays lie on the `device` from now on. Raises InputsError where it is not there.
+        For a function of the user's `doubles` is None: the user's own settings of float64 and of recompilation stay.
+        Arrays lie on the `device` from now on. Raises InputsError where that device is missing.
         """
         self.process.listen()
         if device == "cuda":
@@ -187,43 +192,43 @@ class Engine(ABC):
 
     @abstractmethod
     def functions(self) -> dict[str, Function]:
-        """The framework's functions by the names that `graphs` has for them."""
+        """Return the framework's functions by their names in `graphs`."""
 
     def loss(self, arm: str, case: Case) -> Function:
-        """The loss of a case as an arm takes it."""
+        """Return the loss of a case for an arm: rewritten without control flow on values where the arm traces."""
         rewritten = case.scanned or case.static_loss if self.mode(arm).traces else None
         return rewritten or case.loss
 
     @abstractmethod
     def step(self, arm: str, case: Case) -> Step:
-        """The step of an arm over a case, ready to run.
+        """Return the step of an arm for a case, ready to run.
 
-        Raises UnsupportedError where the arm does not apply to the case, and whatever the engine refuses with.
+        Raises UnsupportedError where the arm does not apply to the case, and the engine's own errors where it refuses.
         """
 
     @abstractmethod
     def arrays(self, tree: Any) -> Any:
-        """A container of NumPy arrays as one of the framework's; what is no array stays as it is."""
+        """Return a container of NumPy arrays with the framework's arrays; other leaves stay as they are."""
 
     @abstractmethod
     def numpy(self, tree: Any) -> Any:
-        """A container of the framework's arrays as one of NumPy's."""
+        """Return a container of the framework's arrays with NumPy arrays."""
 
     @abstractmethod
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """`step(params, *example) -> (loss, gradients)`, or `(output, ())` where there is no `argnum`."""
+        """Return `step(params, *example) -> (loss, gradients)`, or `-> (output, ())` where `argnum` is None."""
 
     @abstractmethod
     def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
-        """The best tools of an arm for looking for a fault; `users` says whether a file is the user's."""
+        """Return the arm's best tools for finding a fault; `users(file)` says whether a file is the user's."""
 
     def wait(self, result: Any) -> None:
-        """Return when a result is computed."""
+        """Wait until a result is computed."""
         if waits := self.devices.waits:
             waits(result)
 
     def observed(self, step: Function) -> Observations:
-        """What compiling a step has meant so far."""
+        """Return the compilations of a step so far."""
         return Observations()
 
 
@@ -231,72 +236,72 @@ class Engine(ABC):
 
 
 class Role:
-    """A part of what an adapter says, of its `engine`."""
+    """A part of an adapter's interface; `engine` is the adapter."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
 
 class Process(Role):
-    """This process, where it is somebody else's: what a measurement turns in it, and turns back."""
+    """The process as a host for measurements: the settings that a measurement changes in it and restores."""
 
     def listen(self) -> None:
-        """Hear of what is compiled in this process, from now on."""
+        """Start to listen for compilations in this process."""
 
     def switches(self) -> Sequence[Switch]:
-        """What of this process a measurement turns, or a function that is measured may turn."""
+        """Return the settings of this process that a measurement, or the measured function, may change."""
         return ()
 
     @contextmanager
     def visit(self, seed: int) -> Iterator[None]:
-        """Inside, as after `start`, but in a process of somebody else's: what is set there holds, and stays."""
+        """Prepare as `start` does, in a process that belongs to the user; the switches are restored at the end."""
         with keep_switches(PROCESS), keep_switches(self.switches()):
             self.listen()
             self.reset(seed)
             yield
 
     def reset(self, seed: int) -> None:
-        """Bring the framework's random numbers back to a seed."""
+        """Seed the framework's random number generators."""
 
 
 class Devices(Role):
-    """Where arrays lie, and what measures there."""
+    """The devices that arrays lie on, and the clock and byte counter of each."""
 
     def gpu(self) -> str | None:
-        """The name of the first GPU that the framework can compute on; None where there is none.
+        """Return the name of the first GPU that the framework can compute on; None where there is none.
 
-        Raises InputsError where it computes on the CPU alone, as an adapter without this does.
+        Raises InputsError where the framework computes on the CPU alone, which is the default.
         """
         raise InputsError(f"--device cuda: {self.engine.title} runs on the CPU alone; leave --device out")
 
     def clock(self) -> Callable[[], int]:
-        """Nanoseconds by events of the GPU, of an engine that `has_events`; reading it waits for the GPU."""
+        """Return a clock in ns by the GPU's events, for an engine with `has_events`; a reading waits for the GPU."""
         raise NotImplementedError(f"{self.engine.title} has no events")
 
     @property
     def counter(self) -> ByteCounter:
-        """What counts the bytes of a step: malloc, or the allocator of the device where that tells."""
+        """Return the counter for the bytes of a step: malloc, or the device's allocator where that can be read."""
         return MALLOC
 
     def placed(self, tree: Any) -> Any:
-        """What a user's call passes, on the device; what a function of the framework's takes of NumPy is its own."""
+        """Return the user's arguments with their arrays on the device; NumPy arrays become the framework's."""
         return self.engine.arrays(tree)
 
     @property
     def waits(self) -> Function | None:
-        """What returns when a result is computed; None where every call returns no sooner."""
+        """Return the function that waits until a result is computed; None where a call returns only then."""
         return None
 
 
 class Library(Role):
-    """Modules over `graphs`, executed once more over the functions of this framework."""
+    """The modules written over `graphs`, executed again over this framework's functions."""
 
     def load(self, module: str, *, control: bool = False) -> ModuleType:
-        """A module over `graphs`, executed once more over this framework's functions; `control` flow by its own ops."""
+        """Load a module written over `graphs` with this framework's functions; `control` uses its control-flow ops."""
         return self._loader(control=control).load(module)
 
     def edited(self, module: str, text: str) -> AbstractContextManager[ModuleType]:
-        """A module that was loaded, with another text, executed over this framework's functions."""
+        """Return a context that gives an already loaded module with another text, over this framework's functions."""
         return self._loader().edited(module, text)
 
     def _loader(self, *, control: bool = False) -> Loader:
@@ -311,164 +316,182 @@ class Library(Role):
         return {}
 
     def workload(self, source: str) -> Workload:
-        """The workload at `module:attribute`, over this framework's functions; its data are arrays of NumPy still."""
+        """Return the workload at `module:attribute` over this framework's functions; its data stay NumPy arrays."""
         module, _, attribute = source.partition(":")
         workload: Workload = getattr(self.load(module), attribute)
         return workload
 
     def control(self) -> dict[str, Function]:
-        """Control flow by the framework's own ops, where `functions` has Python's in its place."""
+        """Return the framework's own ops for control flow, which replace Python's control flow of `functions`."""
         return {}
 
 
 class CallState(Role):
-    """What calls change, and what brings it back."""
+    """The state that calls change, and the means to restore it."""
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
-        """The function as a whole training step, where it is one; None where it is a loss.
+        """Return the function as a whole training step; None where it is a loss.
 
-        It may be called once to see that, and `changed` gives what has changed since.
+        It may be called once to find that out; `changed()` gives the pieces of state that have changed since.
         """
         return None
 
     def reader(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
     ) -> StateReader:
-        """What reads the state that a call leaves, whose pieces `changed` if it was called for `training`."""
+        """Return a reader of the state that a call leaves.
+
+        `changed` are the pieces of state that the call for `training` changed, if it was made.
+        """
         return StateReader()
 
     def reached(self, function: Function) -> Sequence[Any]:
-        """What a function reaches by itself, without an argument, and holds arrays."""
+        """Return the objects that hold arrays and that a function reaches by itself, not through an argument."""
         return ()
 
     def kinds(self) -> Kinds | None:
-        """The classes that hold numbers, where the engine has PyTorch's names for them."""
+        """Return the classes for tensors and modules, where the engine has PyTorch's names for them; else None."""
         return None
 
     def snapshot(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Snapshot:
-        """What brings back all that function and calls hold now."""
+        """Return a snapshot that restores all state of a function and of its calls."""
         return Snapshot(function, calls, self.kept, self.engine.internals, self.engine.builders)
 
     def kept(self, value: Any) -> Piece | None:
-        """What brings back an object of the framework's that holds numbers; None of any other value."""
+        """Return a piece that restores one of the framework's objects with numbers; None for any other value."""
         return None
 
     def making(self, add: Callable[[Any], None]) -> AbstractContextManager[None]:
-        """Where `add` is told each holder of numbers that is made, as it was made, of what is built as it is called."""
+        """Return a context in which `add` gets each new holder of numbers, in its initial state.
+
+        It serves functions that build parts, such as variables, when they are first called.
+        """
         return nullcontext()
 
 
 class Numbers(Role):
-    """The floats and the random numbers of a call, as they are and otherwise."""
+    """The floats and the random numbers of a call, and the means to change them."""
 
     def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
-        """The random numbers that a call of an eager step draws, in order, each as the distribution without options."""
+        """Return the random numbers that an eager step's call draws, in order, before a scale or other option."""
         return []
 
     def noting(self, drawn: list[Any]) -> AbstractContextManager[object]:
-        """Where what a call draws is appended. Raises UnsupportedError where other dtypes must draw other numbers."""
+        """Return a context that appends each draw of a call to `drawn`.
+
+        Raises UnsupportedError where dtypes change draws.
+        """
         raise UnsupportedError(DRAWS)
 
     def giving(self, drawn: Sequence[Any]) -> AbstractContextManager[object]:
-        """Where a call draws what was noted, in its dtype. Raises UnsupportedError where it asks for something else."""
+        """Return a context in which a call draws the noted numbers in its own dtype.
+
+        Raises UnsupportedError on a mismatch.
+        """
         return nullcontext()
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
-        """A copy of arguments with other floats."""
+        """Return a copy of the arguments with changed floats."""
         return self.engine.arrays(optree.tree_map(change.function(), self.engine.numpy(tree), none_is_leaf=True))
 
     def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> AbstractContextManager[None]:
-        """Where what a function holds has other floats, as far as it changes in place, and may have them."""
+        """Return a context in which floats that a function holds are changed in place, where they may be."""
         if change.seed is None:
             return nullcontext()
         return nudges_of([value for value in holders if isinstance(value, np.ndarray)], change)
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
-        """The dtypes in which a call of an eager step computes, what it is given included, which is all by default."""
+        """Return the dtypes in which a call of an eager step computes; by default the dtypes of its arguments."""
         arguments: Any = call
         return [leaf.dtype for leaf in optree.tree_leaves(arguments, none_is_leaf=True) if hasattr(leaf, "dtype")]
 
     def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
-        """Whether a call draws random numbers from what it is given, which in another dtype are others."""
+        """Return whether a call draws random numbers from a key or generator in its arguments; float64 draws others."""
         return False
 
     def repeatable(self) -> AbstractContextManager[None]:
-        """Where a compiled function draws the random numbers that the eager one draws, if it can."""
+        """Return a context in which a compiled function draws the eager one's random numbers, if the engine can."""
         return nullcontext()
 
 
 class Compiler(Role):
-    """What compiles, and what has been compiled."""
+    """The engine's compiler, and its compiled code."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
-        """Where nothing of a function is compiled, not even what its file compiles by itself; `compiles` notes that."""
+        """Return a context in which nothing compiles, not even in the user's file; `compiles` notes what would have."""
         return nullcontext()
 
     def owning(self, built: Function) -> Function:
-        """A step of a user's function as it is built, whose calls have arrays of their own where they may be lost."""
+        """Return a step of a user's function whose calls own their arrays, where a call may destroy its arguments."""
         return built
 
     def compiled(self, arm: str, function: Function) -> Function:
-        """A function compiled by itself, to be called by others; nothing of it may stay in Python."""
+        """Return a function compiled by itself, for others to call; no part of it may stay in Python."""
         raise NotImplementedError(f"{self.engine.title} compiles nothing")
 
     def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
-        """`step(*args) -> (value, gradients)` of `around(function)`, and what `observed` takes to tell of it.
+        """Return `step(*args) -> (value, gradients)` of `around(function)`, and the function to pass to `observed`.
 
-        Nothing of the function may stay in Python. By default it is compiled by itself, and the eager arm calls it.
+        No part of the function may stay in Python. By default it is compiled by itself, and the eager arm calls it.
         """
         compiled = self.compiled(arm, function)
         return self.engine.build(self.engine.arms[0], around(compiled), 0), compiled
 
     def varying(self, arm: str, loss: Function, dims: Any) -> Function:
-        """`build` for axes that vary, a name or None for each of an argument, where an engine can be told of them."""
+        """Return `build` for varying axes: `dims` has a name or None for each axis, if the engine can be told."""
         return self.engine.build(arm, loss, 0)
 
     def captured(self, arm: str, function: Function, *, whole: bool = True) -> Function | None:
-        """`compiled` but for its kernels, where to make those is a stage of its own, of seconds; else None.
+        """Return a captured function without its kernels, where making them is a slow stage of its own; else None.
 
-        Unless it must be `whole`, in pieces around graph breaks, which `observed` counts.
+        Unless the graph must be `whole`, it may be in pieces around graph breaks, which `observed` counts.
         """
         return None
 
     def forget(self) -> None:
-        """Drop what this process has compiled; a cache on the disk stays."""
+        """Drop the compiled code of this process; a cache on the disk stays."""
 
     def anew(self) -> AbstractContextManager[object]:
-        """Where nothing is compiled yet, neither in this process nor on the disk."""
+        """Return a context that begins with nothing compiled, neither in this process nor on the disk."""
         self.forget()
         self.engine.compiles = False
         return nullcontext()
 
 
 class Ops(Role):
-    """What a call does, told op by op."""
+    """The ops of a call, one by one."""
 
     def outside(self, call: BoundCall) -> int | None:
-        """How many ops of a call run outside of compiled code, of an eager one all; None where that is not told."""
+        """Return how many ops of a call run outside compiled code (eager: all); None if the engine cannot tell."""
         return None
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
-        """What a function returns where nothing is compiled or differentiated."""
+        """Return the result of a function, with nothing compiled or differentiated."""
         return function(*call)
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
-        """The ops of a call of an eager step, in order. Raises UnsupportedError where there is no way to see them."""
+        """Return the ops that a call of an eager step runs, in order.
+
+        Raises UnsupportedError where they cannot be seen.
+        """
         raise UnsupportedError(
             f"nothing counts the ops that {self.engine.title} runs; measure it with graphduel compare"
         )
 
     def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
-        """The ops of a call of an eager step, in order, each with its line. Raises UnsupportedError as `ran` does."""
+        """Return the ops of a call of an eager step, in order, each with its line.
+
+        Raises UnsupportedError as `ran` does.
+        """
         raise UnsupportedError(f"nothing tells the lines whose ops {self.engine.title} runs")
 
     def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
-        """What each call of a case does in an eager arm and one that compiles, in the terms that have prices.
+        """Return the counts of each call of a case, eager and compiled, in the terms that have prices.
 
-        Here each call is run eagerly, op by op; an adapter that counts without a run may do so, and must where `run` is
-        False. Raises UnsupportedError where nothing counts, and what the function and the engine raise.
+        By default each call is run eagerly, op by op. An adapter that counts without a run may do so, and must where
+        `run` is False. Raises UnsupportedError where nothing counts, and the errors of the function and of the engine.
         """
         step = self.engine.build(arms[0], self.engine.loss(arms[0], case), case.argnum)
         counts = []
@@ -481,37 +504,37 @@ class Ops(Role):
 
 
 class Errors(Role):
-    """What an error of the engine means."""
+    """The meaning of the engine's errors."""
 
     def said(self, error: BaseException) -> str | None:
-        """What the framework's compiler says as it refuses, in a sentence with the line of the user's; else None."""
+        """Return the compiler's reason for refusing, in a sentence with the user's line; None for other errors."""
         return None
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """Where NaN and infinity are errors, by the framework's own switch for that."""
+        """A context in which NaN and infinity are errors, by the framework's own switch."""
         yield
 
     def traced(self, error: BaseException) -> bool:
-        """Whether an error of a compiled function came as it was traced or compiled, before any data ran."""
+        """Return whether a compiled function failed while it was traced or compiled, before any data ran."""
         return False
 
     def refuses(self, error: BaseException, arm: str = "") -> bool:
-        """Whether an error is the engine saying that it does not do this, in an arm or in any, rather than a fault."""
+        """Return whether an error means that the engine does not support something, in this arm or in any."""
         return isinstance(error, NotImplementedError)
 
     def summary(self, error: BaseException) -> str:
-        """What an error says of a function of the user's; of a long one what the framework says first."""
+        """Return the message of an error in a user's function; of a message of LONG characters only the first line."""
         said = f"{error}" if isinstance(error, CompareError) else f"{type(error).__name__}: {error}"
         return said if len(said) < LONG else said.strip().splitlines()[0]
 
     def reason(self, error: BaseException) -> str:
-        """What an error says, in a line."""
+        """Return the message of an error in one line, without folders."""
         said = [line.strip() for line in str(error).splitlines() if line.strip()]
         return without_folders(f"{type(error).__name__}: {said[0]}" if said else type(error).__name__)
 
 
 @cache
 def _distribution(module: str) -> str:
-    """What a module was installed with: finding that out reads the files of everything that is installed."""
+    """Return the distribution that a module was installed by; cached, because the search reads all metadata."""
     return packages_distributions()[module][0]

@@ -1,4 +1,4 @@
-"""Cases as engines take them: one example alone, or every example with its mask, padded to the longest."""
+"""Forms of a case that engines take: one example alone, or every example with its mask, padded to the longest."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from static.trace.tracing import static_key
 
 
 def alone(case: Case) -> Case:
-    """The case with one example, that of the median length, and with one function in all modes.
+    """Return the case with its example of median length only, and with one loss for all modes.
 
-    What is left to differ is the graph mode: no shapes that vary, and no function rewritten for one engine.
+    Arms then differ in the graph mode only: no shape varies, and no function is rewritten for one engine.
     """
     middle = median_length(case.lengths)
     loss = case.static_loss or case.loss
@@ -27,40 +27,40 @@ def alone(case: Case) -> Case:
 
 
 def median_length(lengths: Sequence[int]) -> int:
-    """The index of the example of the median length."""
+    """Return the index of the example with the median length."""
     return sorted(range(len(lengths)), key=lengths.__getitem__)[len(lengths) // 2]
 
 
 def traceable_loss(case: Case) -> Callable[..., Any]:
-    """The loss as a fixed graph takes it: rewritten without branches on values, or else with its own ones converted."""
+    """Return the loss for a fixed graph: the one rewritten without branches on values, or else the loss converted."""
     return case.static_loss or convert_loss(case.loss, case)
 
 
 def convert_loss(loss: Callable[..., Any], case: Case) -> Callable[..., Any]:
-    """A loss of the case with its control flow converted, where it has any on values."""
+    """Return a loss of the case, with its control flow converted where the case branches on values."""
     return static.converted(loss) if case.branches else loss
 
 
 def signature(example: Example) -> Hashable:
-    """What an engine specialises on: the structure, the shape and dtype of arrays, and every other value."""
+    """Return the key that an engine specialises on: structure, shapes and dtypes of arrays, and all other values."""
     leaves, structure = tree.flatten(example)
     return structure, tuple((x.shape, str(x.dtype)) if hasattr(x, "dtype") else static_key(x) for x in leaves)
 
 
 def masked_dims(case: Case) -> Dims:
-    """The dims of `(params, *example, mask)`: the mask has the axis that varies."""
+    """Return the dims of `(params, *example, mask)`; the mask has the axis that varies. Raises UnsupportedError."""
     if case.dims is None:
         raise UnsupportedError("padding needs to know which axes vary; give the case its dims")
     return (*case.dims, (names(case.dims)[0],))
 
 
 def names(dims: Dims) -> list[str]:
-    """The names of the axes that vary, each as often as it occurs."""
+    """Return the names of the axes that vary, each as often as it occurs."""
     return [name for axes in dims if isinstance(axes, tuple) for name in axes if isinstance(name, str)]
 
 
 def longest(case: Case) -> tuple[Example, ...]:
-    """Every example with its mask, padded to the longest."""
+    """Return every example with its mask, padded to the longest."""
     dims = masked_dims(case)[1:]
     masked = [case.masked_example(index) for index in range(len(case.examples))]
     axes = axis_names(dims, masked[0])

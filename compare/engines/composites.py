@@ -1,4 +1,4 @@
-"""Functions that a framework may lack, made of others; loops and branches as Python's own."""
+"""Functions that a framework may lack, composed of others; control flow is Python's own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ Functions = dict[str, Callable[..., Any]]
 
 
 def compose(of: Functions) -> Functions:
-    """What `of` lacks and can be made of what it has. A framework's own function goes before one from here."""
+    """Return `of` and the functions that it lacks and that can be composed.
+
+    The framework's own functions take priority.
+    """
     all_: Functions = {**_PYTHON, **of}
     for name, make in _MAKERS.items():
         all_.setdefault(name, make(all_))
@@ -91,7 +94,7 @@ _PYTHON: Functions = {"cond": _cond, "switch": _switch, "while_loop": _while_loo
 
 
 def loop_scan(stack: Callable[[Any], Any]) -> Callable[..., Any]:
-    """`scan` as a loop in Python, for a framework that has none: states carried, outputs stacked by `stack`."""
+    """Return `scan` as a Python loop, for a framework that has none; `stack` joins the outputs."""
 
     def scan(step: Any, state: Any, xs: Any) -> Any:
         outputs = []

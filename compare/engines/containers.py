@@ -1,7 +1,7 @@
-"""What a function is given, and what it gives, in containers of Python's own.
+"""Conversion of arguments and results to Python's own containers, and back to the user's classes.
 
-Mappings, named tuples and dataclasses of whichever class are dicts here. In what is compared, what is neither a number
-nor text is nothing.
+Mappings, named tuples and dataclasses of any class become dicts. In a result that is compared, a leaf that is neither a
+number nor text becomes None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, np.generic, np.ndarray)
 
 
 def to_containers(value: Any, numbers: Callable[[Any], Any]) -> Any:
-    """The value in dicts, lists and tuples; `numbers` gives an array of the framework's as NumPy's, else None."""
+    """Return the value in dicts, lists and tuples; `numbers` gives NumPy's array for the framework's, else None."""
     array = numbers(value)
     if array is not None:
         return array
@@ -34,7 +34,7 @@ def to_containers(value: Any, numbers: Callable[[Any], Any]) -> Any:
 
 
 def named_parts(value: Any) -> dict[Any, Any] | None:
-    """What a mapping, a named tuple or a dataclass holds, by its names; None of any other value."""
+    """Return the parts of a mapping, a named tuple or a dataclass by name; None for any other value."""
     if isinstance(value, Mapping):
         return dict(value.items())
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -48,17 +48,20 @@ def named_parts(value: Any) -> dict[Any, Any] | None:
 
 
 def is_container(value: Any) -> bool:
-    """Whether it holds parts by their names, and is none of the containers that every engine takes apart."""
+    """Return whether a value has named parts and is of a class that optree takes for a leaf."""
     return bool(optree.tree_is_leaf(value)) and named_parts(value) is not None
 
 
 def apart(value: Any) -> Any:
-    """The containers with a dict in the place of each that is of a class of its own."""
+    """Return the value with a dict in the place of each container of the user's own class."""
     return optree.tree_map(lambda leaf: apart(named_parts(leaf)) if is_container(leaf) else leaf, value)
 
 
 def together(like: Any, value: Any, at_leaf: Callable[[Any, Any], Any] = lambda _, value: value) -> Any:
-    """`apart`, undone: the classes are those of another value of this layout; `at_leaf` is told a leaf of each."""
+    """Undo `apart`: give a value the container classes of `like`, which has the same layout.
+
+    `at_leaf(leaf of like, leaf of value)` makes each leaf.
+    """
 
     def put(like: Any, value: Any) -> Any:
         if not is_container(like):
@@ -70,7 +73,7 @@ def together(like: Any, value: Any, at_leaf: Callable[[Any, Any], Any] = lambda 
 
 
 def with_parts(like: Any, parts: Mapping[Any, Any]) -> Any:
-    """A container of the same class with other parts. It is a copy: its class is not asked to make one."""
+    """Return a copy of a container with other parts. Its class is not called, except for an immutable mapping's."""
     if isinstance(like, Mapping) and not isinstance(like, MutableMapping):
         maker: Any = type(like)
         return maker(parts)
@@ -84,7 +87,7 @@ def with_parts(like: Any, parts: Mapping[Any, Any]) -> Any:
 
 
 def of_class(kind: Any, parts: Mapping[Any, Any]) -> Any:
-    """A container of a class, of which there is no other yet. Of a dataclass nothing runs: its fields are there."""
+    """Make a container of a class from its parts. The code of a dataclass does not run: its fields are set."""
     if issubclass(kind, tuple):
         return kind(*parts.values())
     if issubclass(kind, Mapping):
@@ -93,7 +96,7 @@ def of_class(kind: Any, parts: Mapping[Any, Any]) -> Any:
 
 
 class CallContainers:
-    """The containers of some calls, `plain` without their own classes: `apart`, unless others are given."""
+    """The containers of some calls; `plain` are the calls without the user's classes, by `apart` unless given."""
 
     def __init__(
         self,
@@ -107,7 +110,7 @@ class CallContainers:
         self._likes = dict(reversed(list(zip(layouts, calls, strict=True))))
 
     def __call__(self, args: Sequence[Any]) -> Sequence[Any]:
-        """Arguments in the classes of the first call of their layout; as they are where there is none."""
+        """Return arguments in the classes of the first call with their layout; unchanged if no call has it."""
         like = self._likes.get(_layout(tuple(args)))
         if like is None:
             return args

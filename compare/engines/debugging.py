@@ -1,4 +1,4 @@
-"""What a debugger can do with a training, whichever engine runs it: what an adapter offers as `Engine.debugger`."""
+"""The interface of the debuggers that `Engine.debugger` returns, whichever engine runs the training."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from compare.records.checks import Phase
 from compare.workloads.faults.fault import SourceLine, Training
 
 TRAINING = 25
-"""Training steps after which the loss should have fallen."""
+"""The number of training steps after which the loss should have fallen."""
 
 TrainingUpdate = Callable[..., tuple[Any, Any]]
 """`step(params, *example) -> (loss, params)`: one training step as a user of the engine runs it."""
 
 
 class Event(NamedTuple):
-    """One intermediate value: the op (or the input) it comes from, the user's line, and the value or its spec."""
+    """One intermediate value: the name of its op or input, the user's line, and the value or its spec."""
 
     name: str
     line: str
@@ -30,12 +30,12 @@ class Event(NamedTuple):
 
     @property
     def is_input(self) -> bool:
-        """Whether the value was handed in, not computed."""
+        """Return whether the value is an input of the step, not a result of an op."""
         return self.name.startswith("input ")
 
 
 class ToolReport(NamedTuple):
-    """What a tool reports without knowing the healthy training: the phase, the ops before, and the user's line."""
+    """A fault that a tool finds without the healthy training: phase, message, ops before it, the user's line."""
 
     when: Phase
     message: str
@@ -45,10 +45,10 @@ class ToolReport(NamedTuple):
 
 @dataclass(frozen=True)
 class Attempt:
-    """What some training steps computed, in order where an engine shows that, and how they ended.
+    """The record of some training steps: their values in order where the engine shows them, and how they ended.
 
-    `results` are losses and final parameters, None after an error, of which there is a `report`. `gradients` are those
-    of the first step, and `step` is what ran, where they are kept.
+    `results` are losses and final parameters, or None after an error, which the `report` describes. `gradients` are
+    the gradients of the first step and `step` is the function that ran, where they are kept.
     """
 
     events: tuple[Event, ...]
@@ -59,12 +59,12 @@ class Attempt:
 
     @property
     def ops(self) -> int:
-        """How many ops ran; a trace runs none."""
+        """Return how many ops ran; a trace runs none."""
         return ops_of(self.events)
 
 
 class Tools(ABC):
-    """The tools of an arm. `attempt`, alone and checked, `reach` and `train` are in the order to try them in."""
+    """The tools of an arm. Try them in this order: `attempt`, `attempt` with `checked`, `reach`, `train`."""
 
     @abstractmethod
     def attempt(self, training: Training, *, checked: bool = False) -> Attempt:
@@ -72,14 +72,14 @@ class Tools(ABC):
 
     @abstractmethod
     def step(self, training: Training) -> TrainingUpdate:
-        """One training step as a user of the engine runs it."""
+        """Return one training step as a user of the engine runs it."""
 
     @abstractmethod
     def reach(self, training: Training, faulty: Attempt) -> ToolReport | None:
-        """Does every parameter get a gradient, and one that is not zero throughout?"""
+        """Report a parameter without a gradient, or whose gradient is all zero; None where there is none."""
 
     def train(self, training: Training, faulty: Attempt) -> ToolReport | None:
-        """Train for a while: does the loss fall?"""
+        """Train for TRAINING steps and report a loss that does not fall; None where it falls."""
         training.reset()
         step, params, losses = faulty.step or self.step(training), training.params, []
         for example in islice(cycle(training.examples), TRAINING):
@@ -91,13 +91,16 @@ class Tools(ABC):
 
 
 def zero_gradient(gradients: Mapping[str, Any], ops: int) -> ToolReport | None:
-    """The report that a gradient is zero throughout; None where none is."""
+    """Return a report of the first gradient that is all zero; None where there is none."""
     zero = [name for name, gradient in gradients.items() if not np.any(gradient)]
     return ToolReport("backward", f"the gradient of {zero[0]} is zero", ops) if zero else None
 
 
 def rise_message(losses: Sequence[float], count: int) -> str:
-    """What to say of losses that have not fallen, from the first `count` of them to the last; empty if they have."""
+    """Return a message about losses that have not fallen; empty if they have.
+
+    It compares the means of the first and of the last `count` losses.
+    """
     first, last = np.mean(losses[:count]), np.mean(losses[-count:])
     if last < first:  # false for NaN as well
         return ""
@@ -105,7 +108,7 @@ def rise_message(losses: Sequence[float], count: int) -> str:
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two values have one spec and, where both are arrays, are equal to rounding, NaN to NaN."""
+    """Return whether two values have one spec and, where both are arrays, equal numbers to rounding; NaN equals NaN."""
     if first.shape != second.shape or first.dtype != second.dtype:
         return False
     computed = isinstance(first, np.ndarray) and isinstance(second, np.ndarray)
@@ -113,7 +116,7 @@ def same(first: Any, second: Any) -> bool:
 
 
 def same_results(first: Attempt, second: Attempt) -> bool:
-    """Whether two attempts ended well and alike, in every loss and parameter."""
+    """Return whether two attempts ended without an error and with the same losses and parameters."""
     if first.results is None or second.results is None:
         return False
     pairs = zip(_leaves(first.results), _leaves(second.results), strict=True)
@@ -125,5 +128,5 @@ def _leaves(tree: Any) -> list[Any]:
 
 
 def ops_of(events: Sequence[Event]) -> int:
-    """How many ops ran; a trace runs none."""
+    """Return how many ops ran; a trace runs none."""
     return sum(isinstance(event.value, np.ndarray) and not event.is_input for event in events)

@@ -1,4 +1,4 @@
-"""Calls of JAX with arrays of their own: a function may donate its arguments, and an array can be donated once."""
+"""Calls of JAX that own their arrays: a function may donate its arguments, and an array can be donated only once."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from compare.engines.step import Bindable, BoundCall, bind_call
 
 
 class Donations:
-    """The copies that calls were bound with, by the arrays that they are copies of."""
+    """The bound calls with copied arguments, found by the id of each array that they copied."""
 
     def __init__(self) -> None:
         self._calls: defaultdict[int, WeakSet[_OwnCall]] = defaultdict(WeakSet)
 
     def bind(self, built: Callable[..., Any], args: tuple[Any, ...]) -> BoundCall:
-        """A call with copies, whose next run has others where the last one has donated these."""
+        """Bind a call with copies of its arrays; a run whose copies were donated is given new copies by `kept`."""
         call = _OwnCall(built, args)
         for leaf in _arrays(args):
             self._calls[id(leaf)].add(call)
         return BoundCall(call.run, call.result, call.now.within)
 
     def kept(self, array: Any) -> Piece:
-        """What brings an array back where calls have donated copies of it."""
+        """Return a piece that restores an array: calls that have donated a copy of it get new copies."""
 
         def same() -> bool:
             return not any(call.is_spent for call in self._calls.get(id(array), ()))
@@ -44,37 +44,37 @@ class _OwnCall:
         self.renew()
 
     def renew(self) -> None:
-        """Take other copies."""
+        """Make new copies of the arguments and bind the call to them."""
         args = copy_arguments(self.args)
         self.copies, self.now = _arrays(args), bind_call(self.built, args)
 
     def run(self) -> Any:
-        """What the call with the copies of now runs."""
+        """Run the call with the current copies."""
         return self.now.run()
 
     def result(self, returned: Any) -> Any:
-        """The value and the gradients."""
+        """Return the value and the gradients."""
         return self.now.result(returned)
 
     @property
     def is_spent(self) -> bool:
-        """Whether a copy is gone."""
+        """Return whether a copy has been donated."""
         return any(copy.is_deleted() for copy in self.copies)
 
 
 class DonatingStep(Bindable):
-    """A step whose calls have arrays of their own."""
+    """A step whose calls own copies of their arrays."""
 
     def __init__(self, built: Callable[..., Any], donations: Donations) -> None:
         self.run, self.donations = built, donations
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
+        """Bind a call of the step to copies of its arrays."""
         return self.donations.bind(self.run, args)
 
 
 def copy_arguments(args: Any) -> Any:
-    """The arguments with copies of their arrays."""
+    """Return the arguments with copies of their arrays."""
     import jax
 
     return jax.tree_util.tree_map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, args)

@@ -1,4 +1,4 @@
-"""What adapters of frameworks share: workloads over their functions, steps that parameters are passed to, debugging."""
+"""The parts that adapters of frameworks share: steps of workloads, and the tools for debugging."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from compare.workloads.base import Case
 from compare.workloads.faults.fault import SourceLine, Training
 
 PADDED = "-padded"
-"""Ends the name of an arm that meets every example padded to the longest."""
+"""The suffix of an arm that gets every example padded to the longest."""
 
 
 class WorkloadStep(Step):
-    """One arm of a case: parameters stand before each example."""
+    """A step of one arm for a case; the parameters are the first argument, before each example."""
 
     def __init__(self, engine: Engine, arm: str, case: Case) -> None:
         padded = arm.endswith(PADDED)
@@ -42,32 +42,32 @@ class WorkloadStep(Step):
         self.longest = max(case.lengths) if padded else 0
 
     def computed(self, lengths: Sequence[int]) -> int:
-        """See the base."""
+        """Return the number of elements computed for examples of these lengths, with padding."""
         return self.longest * len(lengths) or sum(lengths)
 
 
 class Framework(Engine):
-    """An engine of someone else's."""
+    """An engine that is not ours."""
 
     def step(self, arm: str, case: Case) -> WorkloadStep:
-        """See the base; an arm that ends in PADDED meets every example padded."""
+        """Return the step of an arm; an arm with the suffix PADDED gets every example padded."""
         return WorkloadStep(self, arm, case)
 
     def debugger(self, arm: str, users: Callable[[str], bool]) -> FrameworkTools:
-        """See the base."""
+        """Return the tools that every framework has."""
         return FrameworkTools(self, arm, users)
 
 
 LIMIT = 30.0
-"""Seconds for what a tool does with a training."""
+"""The time limit in seconds for what a tool does with a training."""
 _FILE = re.compile(r'File "([^"]+)", line (\d+)')
 
 
 class FrameworkTools(Tools):
-    """What every framework offers: its errors, its own check for NaN, gradients, and trainings.
+    """The tools that every framework has: its errors, its check for NaN, gradients, and trainings.
 
-    Nobody counts ops here: `ops` is 0 where a fault shows before any data ran, else 1. `users` says whether a file is
-    the user's.
+    Ops are not counted: `ops` is 0 where a fault shows before any data ran, else 1. `users(file)` says whether a file
+    is the user's.
     """
 
     def __init__(self, engine: Engine, arm: str, users: Callable[[str], bool]) -> None:
@@ -75,7 +75,7 @@ class FrameworkTools(Tools):
         self.phase: Phase = "forward"
 
     def attempt(self, training: Training, *, checked: bool = False) -> Attempt:
-        """See the base; ends after a time limit."""
+        """Run the steps of a training, checked for NaN if asked; stops after LIMIT seconds."""
         training.reset()
         self.phase = "forward"
         watch = self.engine.errors.checked() if checked else nullcontext()
@@ -99,11 +99,11 @@ class FrameworkTools(Tools):
         return Attempt((), results, gradients=gradients, step=step)
 
     def step(self, training: Training) -> TrainingUpdate:
-        """See the base; a loss in pieces where the engine has graph breaks."""
+        """Return one training step; the loss is compiled in pieces where the engine has graph breaks."""
         return self._stepping(training, {})
 
     def _stepping(self, training: Training, first: dict[str, Any]) -> TrainingUpdate:
-        """A step, which leaves the gradients of its first call."""
+        """Return a training step that writes the gradients of its first call into `first`."""
         compute = self._computing(training.loss)
 
         def step(params: Any, *example: Any) -> tuple[Any, Any]:
@@ -125,7 +125,7 @@ class FrameworkTools(Tools):
         return self.engine.build(self.arm, loss, 0)
 
     def _marking(self, loss: Function) -> Function:
-        """An eager loss, after which comes the backward pass."""
+        """Return an eager loss that sets `phase`: forward while it runs, and backward after it."""
 
         def run(*args: Any) -> Any:
             self.phase = "forward"
@@ -136,7 +136,7 @@ class FrameworkTools(Tools):
         return run
 
     def report(self, error: BaseException, said: str) -> ToolReport:
-        """The report that an error is, and the last of the user's lines that its traceback or the words name."""
+        """Return the report of an error, with the last user's line in its traceback, its text or the warnings."""
         when = self.phase
         if self.arm != self.engine.arms[0] and when != "update":
             when = "trace" if self.engine.errors.traced(error) else "forward"
@@ -148,5 +148,5 @@ class FrameworkTools(Tools):
         return ToolReport(when, message, int(when != "trace"), place)
 
     def reach(self, training: Training, faulty: Attempt) -> ToolReport | None:
-        """See the base."""
+        """Report a gradient that is all zero; None where there is none."""
         return zero_gradient(faulty.gradients, 1)

@@ -1,7 +1,7 @@
-"""Bytes from malloc, counted alike for every framework by a preloaded library; built where there is a C compiler.
+"""Counting of malloc's bytes, alike for every framework, by a preloaded C library that is built where a compiler is.
 
 The frameworks' own counters do not count the same things: PyTorch's profiler sees tensors, XLA its buffers, and
-TensorFlow has none for the CPU. Nearly all that they allocate on the CPU comes from malloc.
+TensorFlow has none for the CPU. Nearly all memory that they allocate on the CPU comes from malloc.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SOURCE = Path(__file__).with_name("heap.c")
 
 
 def library(folder: Path) -> Path | None:
-    """The library, built in a folder when it is not there; None without glibc or a C compiler."""
+    """Return the path of the library, built in a folder if it is missing; None without glibc or a C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None or not sys.platform.startswith("linux"):
         return None
@@ -39,23 +39,23 @@ def library(folder: Path) -> Path | None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The variable that makes a process count; empty where it cannot."""
+    """Return the environment variable that makes a process count; empty where no library can be built."""
     built = library(folder)
     return {"LD_PRELOAD": " ".join(filter(None, (str(built), os.environ.get("LD_PRELOAD"))))} if built else {}
 
 
 def live() -> int:
-    """The bytes in use now, garbage collected first; 0 where this process does not count."""
+    """Return the bytes in use after a garbage collection; 0 where this process does not count."""
     gc.collect()
     counter = _counter()
     return int(counter.graphduel_heap_live()) if counter else 0
 
 
 def peak(call: Callable[[], object]) -> int | None:
-    """How far the bytes in use rise in a call; None where this process does not count.
+    """Return how many bytes the use of memory rises in a call; None where this process does not count.
 
-    They rise from the least before: a training step that starts by dropping the gradients of the step before needs
-    room for its own.
+    The rise is measured from the lowest use before it: a training step that starts by dropping the gradients of the
+    last step still needs room for its own.
     """
     gc.collect()
     counter = _counter()
@@ -66,7 +66,7 @@ def peak(call: Callable[[], object]) -> int | None:
 
 
 class ByteCounter(NamedTuple):
-    """Whose bytes are counted, how many are in use now, and how far they rise in a call (None: nobody counts)."""
+    """A counter of bytes: its name, the bytes in use now, and the rise in bytes during a call (None: not counted)."""
 
     name: Literal["malloc", "allocator"]
     live: Callable[[], int]

@@ -1,4 +1,4 @@
-"""JAX: op by op, and compiled whole by XLA."""
+"""The adapter of JAX, whose eager arm runs op by op, and whose jit arm is compiled whole by XLA."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
 
 
 class Jax(Framework):
-    """Gradients come from `jax.value_and_grad`; loops and branches are those of `jax.lax` where the loss has them."""
+    """The adapter of JAX. Gradients come from `jax.value_and_grad`; control flow of a loss may use `jax.lax`."""
 
     name, title, module, package = "jax", "JAX", "jax", "jax>=0.4.30"
     arrays_of = "jaxlib"
@@ -81,7 +81,7 @@ class Jax(Framework):
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
-        """One thread, which flags alone do not hold, and the persistent cache in the folder."""
+        """Return variables for one thread, which flags alone do not ensure, and for the cache folder."""
         return {
             "JAX_PLATFORMS": "cpu" if device == "cpu" else "cuda,cpu",
             "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
@@ -91,7 +91,7 @@ class Jax(Framework):
         }
 
     def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
-        """See the base; JAX has no seed."""
+        """Prepare this process; JAX has no global seed."""
         import jax
 
         super().start(seed, device=device)
@@ -99,11 +99,11 @@ class Jax(Framework):
             jax.config.update("jax_enable_x64", doubles)
 
     def functions(self) -> dict[str, Function]:
-        """See the class."""
+        """Return JAX's functions under the names of `graphs`."""
         return compose(_functions())
 
     def arrays(self, tree: Any) -> Any:
-        """Arrays of JAX, copied; on the GPU those that were made elsewhere as well."""
+        """Return a container with copied JAX arrays; on the GPU existing JAX arrays are moved too."""
         import jax
         import jax.numpy as jnp
 
@@ -115,11 +115,11 @@ class Jax(Framework):
         return pytrees.map_arrays(place, tree)
 
     def numpy(self, tree: Any) -> Any:
-        """Arrays of NumPy."""
+        """Return a container with NumPy arrays."""
         return pytrees.plain(tree)
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """The whole step, compiled for each structure of arguments and each value in them that is no array."""
+        """Return a whole step; `jit` compiles it once per structure of arguments and value of each non-array."""
         import jax
 
         around = without_compilation(self, loss)
@@ -132,7 +132,7 @@ class Jax(Framework):
         return written_step(step, around)
 
     def observed(self, step: Function) -> Observations:
-        """Traces of the step, in what their arguments differ, and the seconds of tracing, lowering and XLA."""
+        """Return the traces of the step, how their arguments differ, and the seconds of tracing, lowering and XLA."""
         step = step.run if isinstance(step, DonatingStep) else step
         step = step.run if isinstance(step, WholeStep) else step
         if isinstance(step, WrittenStep):
@@ -142,9 +142,10 @@ class Jax(Framework):
 
 @contextmanager
 def _compiled_anew(around: UncompiledFunction, args: Sequence[Any]) -> Iterator[None]:
-    """Inside, nothing of the file is compiled, and what eager compiles in each call, such as a loop, is never kept.
+    """A context in which the file compiles nothing, and code that eager compiles in each call is not kept on the disk.
 
-    In a process of its user's it is compiled each time: found on the disk it would seem several times faster.
+    In a process of its user's such code, a loop for example, compiles each time: from the disk it would seem several
+    times faster.
     """
     import jax
 
@@ -159,12 +160,12 @@ def _compiled_anew(around: UncompiledFunction, args: Sequence[Any]) -> Iterator[
 
 
 def without_compilation(engine: Engine, function: Function) -> UncompiledFunction:
-    """A function whose own compiled parts run as written; the engine `compiles` where there are any."""
+    """Return a function whose own jitted parts run as written; sets the engine's `compiles` if it has any."""
     return UncompiledFunction(function, find_jitted, partial(setattr, engine, "compiles", True), makers())
 
 
 def written_step(step: Function, around: UncompiledFunction) -> WrittenStep:
-    """A step whose file compiles by itself."""
+    """Return a step whose file compiles functions by itself."""
     _written.clear()
     _compiled.clear()
     for value in around.written:
@@ -173,10 +174,10 @@ def written_step(step: Function, around: UncompiledFunction) -> WrittenStep:
 
 
 class JaxProcess(Process):
-    """See the base."""
+    """The process role of JAX."""
 
     def switches(self) -> Sequence[Switch]:
-        """All that `jax.config` has."""
+        """Return one switch for all settings of `jax.config`."""
         import jax
 
         def write(before: dict[str, Any]) -> None:
@@ -187,7 +188,7 @@ class JaxProcess(Process):
         return [Switch(lambda: dict(jax.config.values), write)]
 
     def listen(self) -> None:
-        """See the base."""
+        """Start to listen for JAX's compile events."""
         import jax
 
         if not _listening:
@@ -196,10 +197,10 @@ class JaxProcess(Process):
 
 
 class JaxDevices(Devices):
-    """See the base."""
+    """The devices role of JAX."""
 
     def gpu(self) -> str | None:
-        """What kind the first is; JAX raises where a platform is not there."""
+        """Return the kind of the first GPU; None where JAX raises because there is no such platform."""
         import jax
 
         try:
@@ -209,7 +210,7 @@ class JaxDevices(Devices):
 
     @property
     def waits(self) -> Function:
-        """Until every array is computed."""
+        """Return `jax.block_until_ready`, which waits for every array."""
         import jax
 
         waits: Function = jax.block_until_ready
@@ -217,15 +218,15 @@ class JaxDevices(Devices):
 
 
 class JaxNumbers(Numbers):
-    """See the base."""
+    """The numbers role of JAX."""
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
-        """See the base; objects of nnx stay, which `meanwhile` has changed."""
+        """Return arguments with changed floats; objects of nnx stay, and `meanwhile` changes their variables."""
         return pytrees.map_arrays(_function(change), tree)
 
     @contextmanager
     def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
-        """See the base, with `jax_enable_x64` for float64; variables of nnx are the same, with other arrays."""
+        """A context with changed floats, by `jax_enable_x64` for float64; variables of nnx get other arrays."""
         import jax
 
         wide = jax.enable_x64(True) if change.seed is None else nullcontext()
@@ -233,7 +234,7 @@ class JaxNumbers(Numbers):
             yield
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
-        """Those of what the equations of the step's jaxpr give, in calls inside it as well."""
+        """Return the dtypes of the values in the step's jaxpr, nested jaxprs included."""
         try:
             jaxprs = [*_nested_jaxprs(jaxpr_of(step, call))]
         except Exception:  # noqa: BLE001  (the mode that compiles it says why)
@@ -241,7 +242,7 @@ class JaxNumbers(Numbers):
         return {str(var.aval.dtype) for jaxpr in jaxprs for var in _typed_values(jaxpr)}
 
     def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
-        """As the jaxpr of the function says; one that cannot be traced tells nothing."""
+        """Return whether the function's jaxpr draws random numbers; False where the function cannot be traced."""
         try:
             return pytrees.draws(_nested_jaxprs(jaxpr_of(function, call)))
         except Exception:  # noqa: BLE001  (the mode that compiles it says why)
@@ -249,47 +250,47 @@ class JaxNumbers(Numbers):
 
 
 class JaxCompiler(Compiler):
-    """See the base; `donations` are the copies that calls were bound with."""
+    """The compiler role of JAX; `donations` has the copied arguments of bound calls."""
 
     def __init__(self, engine: Engine, donations: Donations) -> None:
         super().__init__(engine)
         self._donations = donations
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
-        """By what the user's own compiled functions compile."""
+        """A context in which the user's own jitted functions run as written."""
         return without_compilation(self.engine, function).within()
 
     def owning(self, built: Function) -> Function:
-        """With copies: a function may donate its arguments."""
+        """Return a step whose calls copy their arrays, since a function may donate its arguments."""
         return DonatingStep(built, self._donations)
 
     def compiled(self, arm: str, function: Function) -> Function:
-        """See the base."""
+        """Return the function compiled by `jax.jit`."""
         import jax
 
         return SpecialisedFunction(function, jax.jit, Pytrees())
 
     def forget(self) -> None:
-        """Every cache in memory, that of primitives as well."""
+        """Clear every cache in memory, with that of primitives."""
         import jax
 
         jax.clear_caches()
 
 
 class JaxOps(Ops):
-    """See the base."""
+    """The ops role of JAX."""
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
-        """See the base."""
+        """Return the result of a function on copies of its arguments."""
         return function(*copy_arguments(call))
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
-        """The primitives that tracing the step finds: each is a call of compiled code."""
+        """Return the primitives of the step's jaxpr: eager JAX runs each as one call of compiled code."""
         return [_ran(equation) for equation in jaxpr_of(step, call).eqns]
 
 
 class JaxState(CallState):
-    """See the base; `donations` are the copies that calls were bound with."""
+    """The state role of JAX; `donations` has the copied arguments of bound calls."""
 
     def __init__(self, engine: Engine, donations: Donations) -> None:
         super().__init__(engine)
@@ -298,7 +299,7 @@ class JaxState(CallState):
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
-        """What a call of it shows to change parameters of nnx; other arrays of JAX never change."""
+        """Return a training step where a call changes parameters of nnx; else None, as JAX's arrays never change."""
         if not nnx.loaded_package():
             return None
         around = without_compilation(self.engine, function)
@@ -317,11 +318,11 @@ class JaxState(CallState):
     def reader(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
     ) -> StateReader:
-        """Variables of nnx that a call has changed."""
+        """Return a reader of the variables of nnx that a call has changed."""
         return nnx.state_reader(calls, changed, pytrees.plain)
 
     def kept(self, value: Any) -> Piece | None:
-        """Arrays, which a function may donate, and variables of nnx."""
+        """Return a piece that restores an array, which a function may donate, or a variable of nnx."""
         import jax
 
         return self._donations.kept(value) if isinstance(value, jax.Array) else nnx.snapshot(value)
@@ -332,14 +333,14 @@ class JaxErrors(Errors):
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """`jax_debug_nans` and `jax_debug_infs`, which run a compiled step again op by op to say where."""
+        """A context with `jax_debug_nans` and `jax_debug_infs`: JAX runs a failing compiled step again op by op."""
         import jax
 
         with jax.debug_nans(True), jax.debug_infs(True):
             yield
 
     def summary(self, error: BaseException) -> str:
-        """What a trace cannot do, with which arguments of the user's, and what JAX has for it."""
+        """Return what a trace cannot do, with the user's arguments it depends on, and JAX's remedy."""
         import jax
 
         said = str(error)
@@ -356,11 +357,11 @@ class JaxErrors(Errors):
         return f"{type(error).__name__}: {what}{of}{remedy}"
 
     def traced(self, error: BaseException) -> bool:
-        """Any but that of a check: what XLA computes raises nothing."""
+        """Return True for every error but that of the check for NaN: code compiled by XLA raises nothing else."""
         return not isinstance(error, FloatingPointError)
 
     def refuses(self, error: BaseException, arm: str = "") -> bool:
-        """What a trace cannot do with a value, and what has no derivative."""
+        """Return whether a trace cannot do something with a value, or an op has no derivative."""
         import jax
 
         refusals = (
@@ -380,9 +381,9 @@ _REMEDIES = {
     "ConcretizationTypeError": "give sizes as numbers of Python's, or compute with jax.numpy",
     "UnexpectedTracerError": "return what a trace has computed, and keep it nowhere else",
 }
-"""What JAX has in its place, by the class of an error."""
+"""The remedy that a message names, by the class of JAX's error."""
 FROM_OUTSIDE = "different trace level"
-"""What Flax says where a compiled step changes an object that it was not given."""
+"""The words of Flax's error where a compiled step changes an object that is not among its arguments."""
 
 
 def _double(leaf: Any) -> Any:
@@ -395,7 +396,7 @@ def _double(leaf: Any) -> Any:
 
 
 def _function(change: FloatChange) -> Function:
-    """What a change makes of a leaf."""
+    """Return the function that changes one leaf."""
     import jax.numpy as jnp
 
     if change.seed is None:
@@ -405,7 +406,7 @@ def _function(change: FloatChange) -> Function:
 
 
 def makers() -> list[Maker]:
-    """What compiles: `jax.jit`, and what libraries have in its place, where they are loaded."""
+    """Return the functions that compile: `jax.jit`, and those of loaded libraries in its place."""
     places = (("jax", "jit"), ("equinox", "filter_jit"), ("flax.nnx", "jit"))
     return [(sys.modules[module], name) for module, name in places if module in sys.modules]
 
@@ -416,14 +417,14 @@ def _kind(module: str, name: str) -> type:
 
 
 def find_jitted(value: Any) -> Function | None:
-    """What any of these was given, of what it gives."""
+    """Return the function that was passed to one of the `makers`, from the jitted function that it returned."""
     kinds = tuple(_kind(module.__name__, name) for module, name in makers())
     inner: Function | None = getattr(value, "__wrapped__", None) if isinstance(value, kinds) else None
     return inner
 
 
 def _noting(around: UncompiledFunction, args: Sequence[Any]) -> AbstractContextManager[None]:
-    """Where what the user's code compiles, and what these arguments have compiled, is noted by its name."""
+    """A context that notes the names of functions compiled by the user's code, or present in these arguments."""
     for entry in around.of_objects(args):
         _write(entry.read())
     return watch_makers(makers(), lambda function, maker: _write(maker(function)))
@@ -435,7 +436,7 @@ def _write(function: Any) -> Any:
 
 
 _written: list[str] = []
-"""What JAX calls the compiled functions of the user's."""
+"""JAX's names of the user's compiled functions."""
 _compiled: list[Compilation] = []
 _listening: list[bool] = []
 _STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
@@ -443,7 +444,7 @@ _STEP = ("jit(run)", "run")  # what JAX calls a step; older versions give no nam
 
 
 def _record_event(event: str, seconds: float, fun_name: str = _STEP[0], **_: Any) -> None:
-    """Add what followed a trace to it: primitives that compile alone have other names."""
+    """Add the seconds of lowering and compiling to the last trace, if the event has the step's name."""
     if event in _STAGES and fun_name in _STEP and SpecialisedFunction.latest is not None:
         SpecialisedFunction.latest.seconds += seconds
     if event == _STAGES[-1] and fun_name in _written:
@@ -489,7 +490,7 @@ def _functions() -> dict[str, Function]:
 
 
 def jaxpr_of(step: Function, call: tuple[Any, ...]) -> Any:
-    """The jaxpr of a call, whose arrays are its inputs."""
+    """Return the jaxpr of a call; its inputs are the call's arrays."""
     import jax
 
     leaves, structure = jax.tree_util.tree_flatten(call)
@@ -503,7 +504,7 @@ def jaxpr_of(step: Function, call: tuple[Any, ...]) -> Any:
 
 
 def _nested_jaxprs(jaxpr: Any) -> Iterator[Any]:
-    """A jaxpr, and those of the calls, branches and loops in it."""
+    """Yield a jaxpr, and the jaxprs of the calls, branches and loops in it."""
     yield jaxpr
     for equation in jaxpr.eqns:
         params: Any = list(equation.params.values())
@@ -514,13 +515,13 @@ def _nested_jaxprs(jaxpr: Any) -> Iterator[Any]:
 
 
 def _typed_values(jaxpr: Any) -> list[Any]:
-    """What its equations give that has a dtype, and what it is given."""
+    """Return a jaxpr's inputs, constants and results of equations, as far as they have a dtype."""
     made = [*jaxpr.invars, *jaxpr.constvars, *(var for equation in jaxpr.eqns for var in equation.outvars)]
     return [var for var in made if hasattr(var.aval, "dtype")]
 
 
 def _ran(equation: Any) -> RanOp:
-    """An equation of a jaxpr. JAX has no views: what only moves elements is an op like others."""
+    """Return the op of a jaxpr's equation. JAX has no views: an op that only moves elements counts like any other."""
     arrays = [var.aval for var in (*equation.invars, *equation.outvars) if hasattr(var.aval, "size")]
     elements = sum(var.aval.size for var in equation.outvars)
     moved = sum(aval.size * aval.dtype.itemsize for aval in arrays)

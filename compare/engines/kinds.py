@@ -1,4 +1,4 @@
-"""The tensors that a function and its calls hold, in an order that is the same in every engine with PyTorch's names."""
+"""The tensors that a function and its calls hold, in an order that all engines with PyTorch's names share."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from compare.engines.containers import is_container, named_parts, with_parts
 from compare.engines.reach import ReachedCode, is_users_class, outermost
 
 PLAIN = ":plain"
-"""Ends the name of a tensor that is an attribute of a module, and neither a parameter nor a buffer."""
+"""The suffix of the name of a tensor that is a module's plain attribute, neither a parameter nor a buffer."""
 
 
 def names_in(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], code: ReachedCode) -> dict[int, str]:
-    """What the code calls its values: globals and outer variables, attributes of the user's objects, parameters."""
+    """Return a name for each value's id: its global, outer variable, attribute of a user's object, or parameter."""
     names: dict[int, str] = {}
     for value in code.values:
         if is_users_class(type(value)):
@@ -37,13 +37,13 @@ def names_in(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], cod
 
 @dataclass(frozen=True)
 class Kinds:
-    """The classes of an engine that hold numbers."""
+    """An engine's classes of tensors and modules."""
 
     tensor: type
     module: type
 
     def leaves(self, tree: Any) -> list[Any]:
-        """What a container holds, of whichever class; a module is one leaf, also where it is a container itself."""
+        """Return the leaves of a container of any class; a module is one leaf, even if it is a container."""
         leaves = list[Any]()
 
         def note(leaf: Any) -> Any:
@@ -54,7 +54,7 @@ class Kinds:
         return leaves
 
     def mapped(self, f: Any, tree: Any) -> Any:
-        """A container with `f` of each leaf; inside of it one of a class of its own stays where nothing changes."""
+        """Return a container with `f` applied to each leaf; unchanged inner containers of other classes stay."""
 
         def change(leaf: Any) -> Any:
             if self._is_module(leaf) or not is_container(leaf):
@@ -69,11 +69,11 @@ class Kinds:
         return isinstance(value, self.module)
 
     def arguments(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """The tensors among the arguments of calls."""
+        """Return the tensors among the arguments of calls."""
         return [leaf for leaf in self.leaves(list(calls)) if isinstance(leaf, self.tensor)]
 
     def held(self, function: Any, calls: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
-        """The tensors of the modules that function and calls reach, and those that the function reaches by itself."""
+        """Return, by name, the tensors of all reached modules, and those that the function reaches by itself."""
         reached = ReachedCode(function).values
         modules = self._outermost(calls, reached)
         named = [(i, *pair) for i, module in enumerate(modules) for pair in self._of(module)]
@@ -84,7 +84,7 @@ class Kinds:
         return {**inside, **{f"{i:0{width}}": tensor for i, tensor in enumerate(alone.values(), len(modules))}}
 
     def state(self, function: Any, calls: Sequence[tuple[Any, ...]], changed: Collection[int] = ()) -> dict[str, Any]:
-        """Of these what a training step changes: floats of modules, what requires a gradient, and the ids `changed`."""
+        """Return the tensors that training changes: floats of modules, those that require gradients, ids `changed`."""
         held = self.held(function, calls)
         registered = {name for name in held if "." in name and not name.endswith(PLAIN)}
         return {
@@ -94,7 +94,7 @@ class Kinds:
         }
 
     def labels(self, function: Any, calls: Sequence[tuple[Any, ...]], state: Mapping[str, Any]) -> dict[str, str]:
-        """What messages call a state, by its keys: ``the parameter `net.fc.weight` ``."""
+        """Return the label of each tensor of a state for messages, by its key: ``the parameter `net.fc.weight` ``."""
         code = ReachedCode(function)
         names = names_in(function, calls, code)
         modules = self._outermost(calls, code.values)
@@ -112,7 +112,7 @@ class Kinds:
         return outermost([value for value in (*self.leaves(list(calls)), *reached) if isinstance(value, self.module)])
 
     def _of(self, module: Any) -> Iterator[tuple[str, Any]]:
-        """Parameters, buffers, and tensors that are plain attributes of a module or of one inside it."""
+        """Yield a module's parameters and buffers, and tensors that are plain attributes of it or of its submodules."""
         registered = {**dict(module.named_parameters()), **dict(module.named_buffers())}
         yield from registered.items()
         theirs = {id(tensor) for tensor in registered.values()}

@@ -1,6 +1,6 @@
-"""What a function is compiled for: arrays go into it, and it is specialised to all else.
+"""The leaves of arguments: a function is compiled for arrays as inputs, and specialised to all other values.
 
-A framework calls the function when it traces it, and never afterwards: what it is called with then tells why.
+A framework calls the Python function only when it traces it. The arguments of each trace then tell why it happened.
 """
 
 from __future__ import annotations
@@ -25,80 +25,77 @@ OTHER = "other containers, or another number of leaves in them"
 AGAIN = "arguments that it was traced for before"
 STATIC = "containers with other static fields"
 MOST = 3
-"""Differences that a reason names."""
+"""The most differences that a reason names."""
 LONGEST = 40
-"""Characters of a value that a reason shows."""
+"""The most characters of a value that a reason shows."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, Enum, np.dtype, range, type(...))
 
 
 class Leaves(Protocol):
-    """How a framework takes arguments apart.
+    """The way in which a framework takes arguments apart.
 
-    `remedy` is what to do about a value that it has no place for. One that `unwraps` names the line and the parameters
-    of what a function wraps.
+    `remedy` tells what to do about a value that is neither an array nor a constant. With `unwraps`, messages name the
+    line and the parameters of the wrapped function.
     """
 
     remedy: str
     unwraps: bool
 
     def flatten(self, args: Any) -> tuple[list[Any], Any]:
-        """The leaves, and what they lie in."""
+        """Return the leaves and their structure."""
 
     def unflatten(self, structure: Any, leaves: Sequence[Any]) -> Any:
-        """The same with other leaves."""
+        """Return the structure with other leaves."""
 
     def paths(self, args: Any) -> list[str]:
-        """The place of each leaf: `0['w']`, its argument first."""
+        """Return the path of each leaf, beginning with the argument's number: `0['w']`."""
 
     def is_traced(self, leaf: Any) -> bool:
-        """Whether the framework traces it, and is not specialised to it."""
+        """Return whether the framework traces a leaf; otherwise it specialises to the leaf."""
 
     def decides(self, function: Function, args: Any) -> bool:
-        """Whether the function decides on a number of Python's, which then is a constant."""
+        """Return whether the function branches on a Python number, which then must be a constant."""
 
     def parted(self, value: Any) -> tuple[Any, Function]:
-        """Of what a function gives what a trace may give, and what makes the whole of that again."""
+        """Return the part of a result that a trace may return, and a function that makes the whole result from it."""
 
 
 class Everything:
-    """Leaves of a framework that is given arguments as they are, and knows by itself what is an array in them."""
+    """The leaves of a framework that takes arguments as they are and finds the arrays in them itself."""
 
     remedy, unwraps = "make it a NamedTuple, a dict or what the framework takes apart", False
 
     def flatten(self, args: Any) -> tuple[list[Any], Any]:
-        """See the base."""
+        """Return the leaves and their structure."""
         return optree.tree_flatten(args, none_is_leaf=True)
 
     def unflatten(self, structure: Any, leaves: Sequence[Any]) -> Any:
-        """See the base."""
+        """Return the structure with other leaves."""
         return optree.tree_unflatten(structure, leaves)
 
     def paths(self, args: Any) -> list[str]:
-        """See the base."""
+        """Return the path of each leaf, beginning with the argument's number."""
         return [
             f"{path[0]}{''.join(f'[{key!r}]' for key in path[1:])}"
             for path in optree.tree_paths(args, none_is_leaf=True)
         ]
 
     def is_traced(self, leaf: Any) -> bool:
-        """What is a constant the framework says; but for what it could not find again, such as most dataclasses."""
+        """Return whether a leaf goes to the framework; an unhashable one that it cannot look up again does not."""
         return type(leaf).__hash__ is not None or hasattr(leaf, "dtype") or hasattr(leaf, "__tf_flatten__")
 
     def decides(self, function: Function, args: Any) -> bool:
-        """No number is traced."""
+        """Return False: the framework decides about numbers."""
         return False
 
     def parted(self, value: Any) -> tuple[Any, Function]:
-        """All: what a trace may not give, the framework says."""
+        """Return the whole result: the framework refuses what a trace may not return."""
         return value, as_it_is
 
 
 @dataclass
 class Trace:
-    """One time that a function was traced: the place of each leaf and what it was, and the seconds that it took.
-
-    `structure` is what the leaves lie in.
-    """
+    """One trace of a function: the path and description of each leaf, the seconds, and the structure."""
 
     paths: Sequence[str]
     leaves: Sequence[str]
@@ -107,10 +104,10 @@ class Trace:
 
 
 class SpecialisedFunction(Bindable):
-    """A function compiled once for each structure of its arguments and each value in them that is not traced.
+    """A function compiled once for each structure of its arguments and each value of the leaves that are not traced.
 
-    Where all is traced the framework's own function is given the arguments as the user gives them. `latest` is what was
-    traced last in this process, by whichever. Messages name the arguments as `written` does.
+    Where every leaf is traced, the framework's compiled function gets the user's arguments unchanged. `latest` is the
+    last trace in this process, of any function. Messages name the arguments as `written` does.
     """
 
     latest: ClassVar[Trace | None] = None
@@ -124,7 +121,7 @@ class SpecialisedFunction(Bindable):
         self.whole: dict[Any, Function] = {}
 
     def bind(self, *args: Any) -> BoundCall:
-        """The call of what is compiled for these arguments, on the arrays among them."""
+        """Bind a call of the function compiled for these arguments to the arrays among them."""
         leaves, structure = self.leaves.flatten(args)
         if self.fixes_numbers is None:
             self.fixes_numbers = self.leaves.decides(self.function, args)
@@ -147,7 +144,7 @@ class SpecialisedFunction(Bindable):
         return BoundCall(run, partial(self._again, key))
 
     def _again(self, key: Any, returned: Any) -> Any:
-        """The whole of what the function gives, with what is beside the arrays."""
+        """Return the whole result: the arrays that a run returned, and the parts of the result that are no arrays."""
         again: Function = self.whole.get(key, as_it_is)
         return again(returned)
 
@@ -182,7 +179,7 @@ class SpecialisedFunction(Bindable):
         return made
 
     def _key(self, path: str, leaf: Any) -> Any:
-        """What tells a constant from others. Raises UnsupportedError where there is nothing."""
+        """Return the key of a constant leaf. Raises UnsupportedError for a leaf that has none."""
         key = constant(leaf)
         if key is None:
             number, rest = int(path.partition("[")[0].partition(".")[0]), path.lstrip("0123456789")
@@ -194,13 +191,13 @@ class SpecialisedFunction(Bindable):
         return key
 
     def observed(self) -> Observations:
-        """A compilation for each trace, with its reason and seconds."""
+        """Return one compilation per trace, with its reason and its seconds."""
         return Observations(
             [Compilation(reason, trace.seconds) for reason, trace in zip(self.reasons(), self.traces, strict=True)]
         )
 
     def reasons(self) -> Iterator[str]:
-        """Why the function was traced each time: in what its arguments differ from the likest ones before."""
+        """Yield the reason of each trace: how its arguments differ from those of the most similar trace before."""
         for number, trace in enumerate(self.traces):
             earlier = self.traces[:number]
             alike = [before for before in earlier if before.paths == trace.paths]
@@ -212,7 +209,7 @@ class SpecialisedFunction(Bindable):
 
 
 def constant(leaf: Any) -> Any:
-    """What tells a plain value from others: equal for what a function cannot tell apart; None of what is not plain.
+    """Return a key for a plain value, equal for values that a function cannot tell apart; None for other values.
 
     Functions are plain, and so are slices, and dataclasses and containers of plain values.
     """
@@ -232,7 +229,7 @@ def constant(leaf: Any) -> Any:
 
 
 class _Same:
-    """Equal to itself alone; it keeps the value, so that no other has its id."""
+    """A key that equals only itself; it keeps the value alive, so that no other object gets its id."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -245,7 +242,7 @@ class _Same:
 
 
 def _describe_leaf(leaf: Any) -> str:
-    """`float32[2, 3]` of an array, a plain value itself, and the class of what is neither."""
+    """Return `float32[2, 3]` for an array, the repr of a plain value, and the class name of any other."""
     shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
     if dtype is not None and shape is not None:
         number = " of a number" if getattr(leaf, "weak_type", False) else ""
@@ -255,7 +252,7 @@ def _describe_leaf(leaf: Any) -> str:
 
 
 def _differences(before: Trace, now: Trace) -> list[str]:
-    """`argument 1: float32[2, 3] before, float32[5, 3] now` for each leaf that differs."""
+    """Return `argument 1: float32[2, 3] before, float32[5, 3] now` for each leaf that differs."""
     rows = zip(now.paths, before.leaves, now.leaves, strict=True)
     return [f"argument {path}: {was} before, {is_} now" for path, was, is_ in rows if was != is_]
 

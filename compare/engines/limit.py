@@ -1,7 +1,7 @@
-"""A limit in seconds for what may not end: a compiler hangs, or takes minutes for each of many shapes.
+"""A time limit for code that may not end: a compiler may hang, or take minutes for each of many shapes.
 
-Its clock is that of the process and not that of the wall: a compile that shares its core with other work takes twice as
-long, and is as little at fault (`Spent`).
+The limit counts seconds of the process rather than of the wall: a compile that shares its core with other work takes
+twice as long, and is not to blame (`SpentSeconds`).
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from types import FrameType
 from compare.errors import UnsupportedError
 
 AGAIN = 1.0
-"""Seconds after which an alarm comes again: a compiler may have swallowed the first."""
+"""The seconds after which an alarm is repeated, as a compiler may have swallowed the first."""
 LOOKS, OFTEN = 10, 1.0
-"""How often a process is looked at before its limit, and the most seconds between two looks."""
+"""The number of looks at a process before its limit, and the most seconds between two looks."""
 
 
 class LimitError(UnsupportedError):
-    """What was to be measured took longer than it may."""
+    """The measured code took longer than its limit."""
 
 
 # What counts ----------------------------------------------------------------------------------------------------------
 
 
 class SpentSeconds:
-    """The seconds that a process has spent, itself and by what it has started; `look` must be called often.
+    """The seconds that a process and its children have spent; `look` must be called often.
 
     A second counts in which one of them had a core, and one in which none waited for a core: a process that hangs
-    spends time as well. Where the system does not tell (all but Linux) it is the wall that counts.
+    spends time as well. On systems other than Linux, which do not tell, seconds of the wall count.
     """
 
     def __init__(self, pid: int) -> None:
@@ -42,7 +42,7 @@ class SpentSeconds:
         self._at, self._shares = time.monotonic(), shares(pid)
 
     def look(self) -> float:
-        """The seconds until now."""
+        """Return the seconds spent until now."""
         at, now = time.monotonic(), shares(self._pid)
         passed, before = at - self._at, self._shares
         ran, waited = (
@@ -54,7 +54,7 @@ class SpentSeconds:
 
 
 def shares(pid: int) -> dict[str, tuple[int, int]]:
-    """For each thread of a process and of those that it has started, the ns that it ran and that it waited for a core.
+    """Return, for each thread of a process and of its children, the ns on a core and the ns of waiting for one.
 
     Empty where the system does not tell, or there is no such process.
     """
@@ -69,7 +69,7 @@ def shares(pid: int) -> dict[str, tuple[int, int]]:
 
 
 def looks_every(seconds: float) -> float:
-    """How many seconds may lie between two looks at a process that may spend so many."""
+    """Return the most seconds between two looks at a process with a limit of `seconds`."""
     return min(seconds / LOOKS, OFTEN)
 
 
@@ -77,12 +77,12 @@ def looks_every(seconds: float) -> float:
 
 
 class _AlarmError(BaseException):
-    """Time is over. No Exception, so that no compiler takes it for an error in what it compiles."""
+    """The time is over. It is no Exception, so that no compiler takes it for an error in the code that it compiles."""
 
 
 @contextmanager
 def limit_seconds(seconds: float) -> Iterator[None]:
-    """A block that may take so many seconds, and then ends where it is. Raises LimitError.
+    """A context that ends its block after so many seconds. Raises LimitError.
 
     A block ends when Python runs its next instruction: a call into native code that does not come back is left to the
     time limit of the worker. Blocks do not nest. Only the main thread has a limit, where the system has alarms.
@@ -106,7 +106,7 @@ def limit_seconds(seconds: float) -> Iterator[None]:
 
 
 def _ring(_signal: int, frame: FrameType | None) -> None:
-    """End the block; one that is being entered or left is let be, or its alarm would outlive it."""
+    """End the block, unless it is just entered or left: then the alarm would outlive it."""
     while frame is not None:
         if frame.f_code is _WITHIN:
             return
@@ -115,13 +115,13 @@ def _ring(_signal: int, frame: FrameType | None) -> None:
 
 
 _WITHIN = limit_seconds.__wrapped__.__code__  # type: ignore[attr-defined]
-"""The code that enters and leaves a block: its frame is on the stack then, and not while the block runs."""
+"""The code object of `limit_seconds`: its frame is on the stack while a block is entered or left, not while it runs."""
 
 
 class _Alarm:
-    """The timer of the system, which knows the wall alone, put off by a thread for what others had of this core.
+    """A timer of wall time, which a thread postpones by the seconds that other processes had of this core.
 
-    The main thread, where the block is, runs no code of ours meanwhile: a compiler or a debugger would see it.
+    A thread does it, as code of ours in the main thread, where the block runs, would be seen by a compiler or debugger.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -133,7 +133,7 @@ class _Alarm:
         threading.Thread(target=self._postpone, name="limit", daemon=True).start()
 
     def stop(self) -> None:
-        """There is no alarm from now on."""
+        """Stop the timer for good."""
         self._stopped.set()
         with self._lock:
             signal.setitimer(signal.ITIMER_REAL, 0)

@@ -1,4 +1,4 @@
-"""Objects of Flax' nnx, which a step of JAX changes in place: their variables, and steps that train them."""
+"""Support for Flax's nnx, whose objects a step of JAX changes in place: its variables, and steps that train them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from compare.engines.step import Function, StateReader
 
 
 def loaded_package() -> Any:
-    """The package, where the user's file has loaded it; else None."""
+    """Return the module `flax.nnx` where the user's file has loaded it; else None."""
     return sys.modules.get("flax.nnx")
 
 
 def is_object(value: Any) -> bool:
-    """Whether a value is a variable, a module or an optimizer, which is the same object in every call."""
+    """Return whether a value is a variable, module or optimizer of nnx, which stays the same object in all calls."""
     return loaded_package() is not None and isinstance(value, (loaded_package().Variable, loaded_package().Pytree))
 
 
 def snapshot(value: Any) -> Piece | None:
-    """What brings back a variable."""
+    """Return a piece that restores a variable of nnx; None for other values."""
     if loaded_package() is None or not isinstance(value, loaded_package().Variable):
         return None
     before = value.get_raw_value()
@@ -31,12 +31,12 @@ def snapshot(value: Any) -> Piece | None:
 
 
 def is_trained(changed: Iterable[Piece]) -> bool:
-    """Whether a parameter is among what a call has changed."""
+    """Return whether a parameter of nnx is among the changed pieces."""
     return loaded_package() is not None and any(isinstance(piece.of, loaded_package().Param) for piece in changed)
 
 
 def state_reader(calls: Sequence[tuple[Any, ...]], changed: Sequence[Piece], plain: Function) -> StateReader:
-    """What reads the variables that a call has changed, by their places in the arguments; `plain` makes arrays."""
+    """Return a reader of changed variables, named by their places in the arguments; `plain` makes NumPy arrays."""
     import jax
 
     variables = [piece.of for piece in changed if loaded_package() and isinstance(piece.of, loaded_package().Variable)]
@@ -56,7 +56,7 @@ def state_reader(calls: Sequence[tuple[Any, ...]], changed: Sequence[Piece], pla
 
 @contextmanager
 def meanwhile(held: Sequence[Any], change: Callable[[Any], Any]) -> Iterator[None]:
-    """Inside, variables among what is held have changed arrays."""
+    """A context in which the variables of nnx in `held` have arrays changed by `change`."""
     variables = [value for value in held if loaded_package() and isinstance(value, loaded_package().Variable)]
     before = [(variable, variable.get_raw_value()) for variable in variables]
     try:

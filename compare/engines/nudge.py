@@ -1,4 +1,4 @@
-"""Other numbers for a step: in float64, or moved as rounding moves them, so that a gate can tell what that does."""
+"""Changed floats for a step: in float64, or moved as rounding moves them, so that a gate can measure rounding."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 ULPS = 2
-"""Units in the last place by which a number moves: about what other kernels round."""
+"""The units in the last place by which a float moves: about as much as kernels differ in rounding."""
 
 
 @dataclass(frozen=True)
 class FloatChange:
-    """What becomes of the floats of a step: float64, or with a `seed` they move as rounding moves them (`nudging`)."""
+    """A change of a step's floats: to float64, or with a `seed` by about a rounding error (`nudging`)."""
 
     seed: int | None = None
     unit: float = 0.0
 
     def function(self) -> Callable[[Any], Any]:
-        """A function of an array, whose random signs go on from array to array; what has no floats stays."""
+        """Return a function that changes an array's floats; its random signs continue from array to array."""
         return double if self.seed is None else nudging(self.seed, self.unit)
 
 
@@ -29,7 +29,7 @@ DOUBLE = FloatChange()
 
 
 def double(value: Any) -> Any:
-    """An array with its floats in float64, or complex128; what is no array, or has none, stays."""
+    """Return an array with its floats in float64 or complex128; values without floats unchanged."""
     if not _has_floats(value):
         return value
     return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
@@ -40,10 +40,10 @@ def _has_floats(value: Any) -> bool:
 
 
 def nudging(seed: int, unit: float = 0.0) -> Callable[[Any], Any]:
-    """A function that moves each float of an array by ULPS, up or down as the seed says; all else stays.
+    """Return a function that moves each float of an array by ULPS, up or down by random signs; others stay.
 
     Whole numbers stay too: they are counts, labels and masks, and exact. `unit` is the unit in the last place of 1 in
-    which a step computes, where that is more than the array's own.
+    the dtype in which a step computes, where that is more than the array's own.
     """
     rng = np.random.default_rng(seed)
 
@@ -60,7 +60,7 @@ def nudging(seed: int, unit: float = 0.0) -> Callable[[Any], Any]:
 
 @contextmanager
 def nudges_of(arrays: Iterable[np.ndarray], change: FloatChange) -> Iterator[None]:
-    """Inside, arrays that may be written are moved so."""
+    """A context in which the floats of writable arrays are changed in place."""
     nudge, before = change.function(), [(array, array.copy()) for array in arrays if array.flags.writeable]
     try:
         for array, numbers in before:
@@ -72,5 +72,5 @@ def nudges_of(arrays: Iterable[np.ndarray], change: FloatChange) -> Iterator[Non
 
 
 def unit_of(dtype: np.dtype) -> float:
-    """The unit in the last place of 1; NumPy does not know that of bfloat16."""
+    """Return the unit in the last place of 1 of a dtype; NumPy does not know that of bfloat16."""
     return 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)

@@ -1,4 +1,4 @@
-"""JAX's containers: what is a leaf, what is differentiated, what draws random numbers."""
+"""JAX's pytrees: their leaves, gradients in their floats, and whether a jaxpr draws random numbers."""
 
 from __future__ import annotations
 
@@ -15,46 +15,46 @@ from compare.engines.step import Bindable, BoundCall, Function, Rerun, as_it_is,
 from compare.errors import NoGradientsError
 
 DRAWS = {"random_bits", "random_seed", "random_split", "random_fold_in", "threefry2x32", "rng_uniform"}
-"""Primitives that make random numbers."""
+"""The primitives that make random numbers."""
 
 
 ONLY_FORWARD = "Reverse-mode differentiation does not work"
-"""How JAX begins to say that it has no gradient of a loop."""
+"""The first words of JAX's error where a loop has no gradient."""
 
 
 class Pytrees:
-    """How `Specialised` takes arguments apart: as JAX does."""
+    """The `Leaves` of JAX: `SpecialisedFunction` takes arguments apart as JAX does."""
 
     unwraps = True
     remedy = "register its class (jax.tree_util.register_dataclass), or close over it"
 
     def flatten(self, args: Any) -> tuple[list[Any], Any]:
-        """The leaves, and what they lie in."""
+        """Return the leaves and their structure."""
         import jax
 
         return jax.tree_util.tree_flatten(args)
 
     def unflatten(self, structure: Any, leaves: Sequence[Any]) -> Any:
-        """The same with other leaves."""
+        """Return the structure with other leaves."""
         import jax
 
         return jax.tree_util.tree_unflatten(structure, leaves)
 
     def paths(self, args: Any) -> list[str]:
-        """The place of each leaf: `0['w']`, its argument first."""
+        """Return the path of each leaf, beginning with the argument's number: `0['w']`."""
         import jax
 
         rows, _ = jax.tree_util.tree_flatten_with_path(args)
         return [f"{path[0].idx}{jax.tree_util.keystr(path[1:])}" for path, _ in rows]
 
     def is_traced(self, leaf: Any) -> bool:
-        """Whether JAX traces it: an array of its own or NumPy's, or a number."""
+        """Return whether JAX traces a leaf: an array of JAX or NumPy, or a number."""
         import jax
 
         return isinstance(leaf, (jax.Array, np.ndarray, np.generic, bool, int, float, complex))
 
     def parted(self, value: Any) -> tuple[Any, Function]:
-        """What is not traced, such as the functions in a module that a step gives back, is beside the arrays."""
+        """Return the traced leaves of a result, and a function that adds the others, such as functions in a module."""
         leaves, structure = self.flatten(value)
         if all(map(self.is_traced, leaves)):
             return value, as_it_is
@@ -68,7 +68,7 @@ class Pytrees:
         return [leaves[i] for i in at], again
 
     def decides(self, function: Function, args: Any) -> bool:
-        """Whether the function decides on a number of Python's, which then is a constant, as by `static_argnums`."""
+        """Return whether the function branches on a Python number, which then is a constant, as by `static_argnums`."""
         import jax
 
         leaves, structure = self.flatten(args)
@@ -88,16 +88,16 @@ class Pytrees:
 
 
 class DifferentiatedStep(Bindable):
-    """`step(*args) -> (what the loss returns, gradients)`, in the floats of one argument; what else it holds stays.
+    """`step(*args) -> (value, gradients)`: the gradients are in the floats of one argument; its other leaves stay.
 
-    A run raises NoGradientsError where there is no loss, or where it gives what it is given, changed.
+    A run raises NoGradientsError where the result has no loss, or contains the argument, changed.
     """
 
     def __init__(self, loss: Function, argnum: int) -> None:
         self.loss, self.argnum = loss, argnum
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
+        """Bind a call of the step. Raises NoGradientsError where the argument has no floats."""
         import jax
 
         loss, before, after = self.loss, args[: self.argnum], args[self.argnum + 1 :]
@@ -140,7 +140,7 @@ class DifferentiatedStep(Bindable):
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """Inside, JAX's error where it has no gradient is a NoGradientsError."""
+    """A context that turns JAX's error about a missing gradient into a NoGradientsError."""
     try:
         yield
     except ValueError as error:
@@ -156,7 +156,7 @@ def _is_float(leaf: Any) -> bool:
 
 
 def _is_inexact(leaf: Any) -> bool:
-    """Whether a loss may be differentiated in it: a float, or a complex number."""
+    """Return whether gradients exist in a leaf: a float or a complex number."""
     import jax.numpy as jnp
 
     return (
@@ -167,7 +167,7 @@ def _is_inexact(leaf: Any) -> bool:
 
 
 def _scalar(value: Any, structure: Any) -> Any:
-    """The loss in what a function gives. Raises NoGradientsError where it gives none."""
+    """Return the loss in a function's result. Raises NoGradientsError where there is none."""
     import jax
 
     loss = loss_in(value)
@@ -187,7 +187,7 @@ def _kind(value: Any) -> str:
 
 
 def plain(tree: Any) -> Any:
-    """What a step gives, as NumPy's arrays in Python's containers; keys of random numbers are as their data."""
+    """Return a result as NumPy arrays in Python's containers; random keys become their data."""
     import jax
 
     def numbers(value: Any) -> Any:
@@ -205,7 +205,7 @@ def plain(tree: Any) -> Any:
 
 
 def map_arrays(change: Callable[[Any], Any], tree: Any) -> Any:
-    """The arguments with every array changed, whatever they lie in but objects of nnx, which change in place."""
+    """Return the arguments with every array changed, except in objects of nnx, which change in place."""
     import jax
 
     is_array = (jax.Array, np.ndarray)
@@ -215,5 +215,5 @@ def map_arrays(change: Callable[[Any], Any], tree: Any) -> Any:
 
 
 def draws(jaxprs: Iterator[Any]) -> bool:
-    """Whether any of these makes random numbers."""
+    """Return whether any of these jaxprs makes random numbers."""
     return any(equation.primitive.name in DRAWS for jaxpr in jaxprs for equation in jaxpr.eqns)

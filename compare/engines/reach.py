@@ -1,7 +1,7 @@
-"""What the code of a function can reach by name: globals, what it closes over, its defaults, what it is bound to.
+"""The values that a function's code can reach by name: globals, outer variables, defaults, and what it is bound to.
 
-Functions of the user's that it names are followed, so are the methods and attributes that it names of objects of the
-user's, and names in modules of the user's. Nothing is run.
+User functions that the code names are followed. So are the methods and attributes that it names of user objects, and
+names in user modules. Nothing is run.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from typing import Any
 from compare.errors import is_users
 
 MISSING = object()
-"""What is in a place where there is nothing."""
+"""The value of a place that is empty."""
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), ModuleType)
 _CONTAINERS = (list, tuple, dict)
-"""Those whose values a function reaches."""
+"""The containers whose values a function reaches."""
 _KINDS = (dict, list, tuple, set, frozenset, deque)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where code finds a value: what holds it, its name there, how to read it, and what a message calls it."""
+    """A place where code finds a value: its holder, its name there, its label in messages, and how to read it."""
 
     holder: Any
     name: str
@@ -36,22 +36,22 @@ class Place:
 
     @property
     def space(self) -> MutableMapping[str, Any]:
-        """What holds it, to be written to by `name`."""
+        """Return the holder as a mapping that can be written by `name`."""
         if isinstance(self.holder, CellType):
             return _Cell(self.holder)
         return _Defaults(self.holder) if isinstance(self.holder, FunctionType) else self.holder
 
 
 class _Slots(dict[str, Any]):
-    """What stands elsewhere, read and written as entries of a dict."""
+    """A dict whose entries are read and written elsewhere."""
 
     def get(self, name: str, _: Any = None) -> Any:
-        """As of a dict."""
+        """Return the entry; there is no default."""
         return self[name]
 
 
 class _Cell(_Slots):
-    """An outer variable."""
+    """The value of an outer variable's cell, as a dict."""
 
     def __init__(self, cell: CellType) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class _Cell(_Slots):
 
 
 class _Defaults(_Slots):
-    """The defaults of a function's parameters."""
+    """The defaults of a function's parameters, as a dict."""
 
     def __init__(self, function: FunctionType) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ class _Defaults(_Slots):
 
 
 def _defaults(function: FunctionType) -> dict[str, Any]:
-    """By the names of the parameters, in their order."""
+    """Return a function's defaults by the names of its parameters, in their order."""
     code, defaults = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(defaults) : code.co_argcount]
     return {**dict(zip(names, defaults, strict=True)), **(function.__kwdefaults__ or {})}
@@ -94,24 +94,24 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
 
 
 def values_in(container: Any) -> list[Any]:
-    """The values in one of Python's containers."""
+    """Return the values in one of Python's containers."""
     kind = _kind(container)
     return list(dict.values(container) if kind is dict else kind.__iter__(container))
 
 
 def entries_of(mapping: dict[Any, Any]) -> list[tuple[Any, Any]]:
-    """The keys of a dict with their values."""
+    """Return the keys and values of a dict."""
     return list(dict.items(mapping))
 
 
 def size_of(container: Any) -> int:
-    """How many values one of Python's containers holds."""
+    """Return how many values one of Python's containers holds."""
     size: int = _kind(container).__len__(container)
     return size
 
 
 def behind(value: Any) -> Any:
-    """What a wrapper stands for; None of what is none, or does not say."""
+    """Return the value that a wrapper wraps (`__wrapped__`); None where there is none or reading it raises."""
     try:
         return getattr(value, "__wrapped__", None)
     except Exception:  # noqa: BLE001  (whatever an object of somebody's raises as it is asked)
@@ -123,7 +123,7 @@ def _kind(container: Any) -> Any:
 
 
 class ReachedCode:
-    """The functions that calling `f` may run, the places that they name, and the values in these and in objects there.
+    """The functions that a call of `f` may run, the places that they name, and the values there and in user objects.
 
     Values in lists, tuples and dicts are values by themselves.
     """
@@ -173,13 +173,13 @@ class ReachedCode:
 
 
 def outermost(modules: Sequence[Any]) -> list[Any]:
-    """Each module once, without those inside of another."""
+    """Return each module once, without modules that are inside another."""
     inside = {id(inner) for module in modules for inner in module.modules() if inner is not module}
     return list({id(module): module for module in modules if id(module) not in inside}.values())
 
 
 def names_of(function: FunctionType) -> set[str]:
-    """The names that its code reads or writes anywhere but in its own variables, functions inside it included."""
+    """Return the names that a function's code uses besides its local variables, with those of inner functions."""
     return {name for code in _nested_code(function.__code__) for name in code.co_names}
 
 
@@ -191,7 +191,7 @@ def _nested_code(code: CodeType) -> Iterator[CodeType]:
 
 
 def places_of(function: FunctionType, *, globals_too: bool = True) -> Iterator[Place]:
-    """Globals that it names, attributes of modules of the user's among these, what it closes over, and its defaults."""
+    """Yield the places that a function names: globals, attributes of user modules, outer variables, defaults."""
     space = function.__globals__
     # the same order in every process, so that values may be told apart by their place
     ordered = sorted(names_of(function)) if globals_too else []
@@ -225,18 +225,18 @@ def _default(function: FunctionType, name: str) -> Any:
 
 
 def _is_followed(value: Any) -> bool:
-    """Whether it is a class of the user's, or an object of one."""
+    """Return whether a value is a user's class, or an object of one."""
     return is_users_class(value if isinstance(value, type) else type(value))
 
 
 def is_users_class(kind: type) -> bool:
-    """Whether the user has defined a class."""
+    """Return whether a class is defined in the user's code."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     return kind.__module__ == "__main__" or (file is not None and is_users(file))
 
 
 def _attributes(value: Any, names: set[str]) -> Iterator[Any]:
-    """What it has by these names, and the methods that Python or a module of layers calls by itself."""
+    """Yield an object's attributes with these names, and the methods that Python or a module calls implicitly."""
     kind = value if isinstance(value, type) else type(value)
     made = {"__init__"} if value is not kind else set()
     for space in (*map(vars, kind.__mro__), getattr(value, "__dict__", {})):

@@ -1,4 +1,4 @@
-"""A session in an engine, as a person has it who edits a model: it is warm, and what hangs is given up."""
+"""A warm session in an engine, as a person has it who edits a model; a block that hangs is given up."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from compare.engines.limit import LimitError, limit_seconds
 from compare.errors import UnsupportedError
 
 FIRST = "tiny_mlp"
-"""The workload that is compiled first, so that no other pays for loading a compiler."""
+"""The workload that is compiled first, so that no later one pays for loading a compiler."""
 PATIENCE = 120.0
-"""Seconds for that."""
+"""The limit in seconds for that first compilation."""
 
 
 def session(arm: str) -> Engine:
-    """The engine of an arm, started; that arm has compiled something in it."""
+    """Return the engine of an arm, started, after the arm has compiled a first workload."""
     engine = of_arm(arm)
     engine.start(0)
     case = engine.library.workload(workloads.source(FIRST)).case("small")
@@ -29,9 +29,9 @@ def session(arm: str) -> Engine:
 
 @contextmanager
 def try_block(engine: Engine, seconds: float) -> Iterator[None]:
-    """A block that an engine may refuse, fail in, or not end in so many seconds.
+    """A context for a block that an engine may refuse, fail in, or not end in `seconds`.
 
-    Raises UnsupportedError, which says why.
+    Raises UnsupportedError with the reason.
     """
     try:
         with limit_seconds(seconds):

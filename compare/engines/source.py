@@ -1,7 +1,7 @@
-"""One source for every framework: a module over `graphs`, executed once more with other functions in that name.
+"""One source for every framework: a module over `graphs`, executed again with the framework's functions as `graphs`.
 
-Compilers that read source (AutoGraph) or bytecode (Dynamo) then see plain calls of their own framework. Modules that it
-imports are executed again as well, if they compute with `graphs`; all others are shared.
+Compilers that read source (AutoGraph) or bytecode (Dynamo) then see plain calls of their own framework. Imported
+modules that compute with `graphs` are executed again as well; all others are shared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OURS = ("graphs", "static", "dynamic")
 
 
 class Loader:
-    """Executes modules over what stands for `graphs` in one engine; each module once."""
+    """Executes modules over one engine's replacement of `graphs`; each module once."""
 
     def __init__(self, engine: str, graphs: ModuleType) -> None:
         self.prefix = f"graphduel_{engine}"
@@ -30,7 +30,7 @@ class Loader:
         self.loaded: dict[str, ModuleType] = {}
 
     def load(self, name: str) -> ModuleType:
-        """The module of that name over the framework. Raises ModuleNotFoundError, and what executing it raises."""
+        """Return a module over the framework. Raises ModuleNotFoundError, and the errors of executing the module."""
         if name not in self.loaded:
             path = _file(name)
             tree = ast.parse(path.read_text("utf-8"), str(path))
@@ -40,7 +40,7 @@ class Loader:
 
     @contextmanager
     def edited(self, name: str, text: str) -> Iterator[ModuleType]:
-        """A module that was loaded, with another text; what it imports stays as it is."""
+        """A context that gives a loaded module with another text; its imports stay as they are."""
         with TemporaryDirectory(prefix="graphduel-") as folder:
             path = Path(folder, _file(name).name)
             path.write_text(text, "utf-8")  # AutoGraph reads the file of a function when it is called
@@ -58,9 +58,9 @@ class Loader:
 
 
 def namespace(framework: str, functions: Mapping[str, Callable[..., Any]]) -> ModuleType:
-    """A module that stands for `graphs`: a framework's functions, and what our own has for containers.
+    """Return a module to stand for `graphs`: a framework's functions, and our own functions for containers.
 
-    A name that a framework has no function for raises NotImplementedError when it is read.
+    Reading a name for which the framework has no function raises NotImplementedError.
     """
     module = ModuleType(f"graphduel_{framework}.graphs")
     vars(module).update(functions, tree=graphs.tree, tree_map=graphs.tree_map)
@@ -76,7 +76,7 @@ def namespace(framework: str, functions: Mapping[str, Callable[..., Any]]) -> Mo
 
 
 def imports(tree: ast.Module) -> Iterator[str]:
-    """The modules that a module imports at its top level."""
+    """Yield the modules that a module imports at its top level."""
     for node in tree.body:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -85,13 +85,13 @@ def imports(tree: ast.Module) -> Iterator[str]:
 
 
 def computes(name: str) -> bool:
-    """Whether a module computes with `graphs`, itself or through another of its package."""
+    """Return whether a module computes with `graphs`, directly or through another module of its package."""
     imported = list(imports(ast.parse(_file(name).read_text("utf-8"))))
     return "graphs" in imported or any(computes(other) for other in imported if are_related(other, name))
 
 
 def are_related(module: str, other: str) -> bool:
-    """Whether two modules are of one package that is none of the engines."""
+    """Return whether two modules are of one package that is none of our engines."""
     package = module.partition(".")[0]
     return package == other.partition(".")[0] and package not in OURS
 
@@ -105,7 +105,7 @@ def _file(name: str) -> Path:
 
 @contextmanager
 def _instead(modules: Mapping[str, ModuleType]) -> Iterator[None]:
-    """These modules in the place of those of their names, while a module is executed."""
+    """A context in which these modules replace the ones of their names in `sys.modules`."""
     before = {name: sys.modules.get(name) for name in modules}
     sys.modules.update(modules)
     try:

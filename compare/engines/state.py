@@ -1,8 +1,8 @@
-"""What a call may change, and what brings it back: all that a function, its code and its arguments hold.
+"""The state that a call may change, and its restoration: all that a function, its code and its arguments hold.
 
-Containers, attributes, globals and outer variables come back as they were, arrays and generators of random numbers with
-the values that they had. What brings back a framework's own objects its adapter says (`State.kept`). Iterators come
-back where Python can copy them; what it cannot, such as a generator, is told (`Snapshot.spent`).
+Containers, attributes, globals and outer variables are restored, arrays and generators of random numbers with their
+values. A framework's own objects are restored by its adapter (`CallState.kept`). Iterators are restored where Python
+can copy them; others, such as generators, are reported (`Snapshot.spent`). Read `Piece` and `Snapshot` first.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _OURS = ("compare", "static", "graphs")
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the state, `of` some object: whether it is as it was, and what brings it back.
+    """A part of the state, `of` some object: a test whether it is unchanged, and a function that restores it.
 
-    `rewind` brings back what runs out alone: plain numbers and iterators. Arrays stay, and what has been added since.
-    `parts` are values that lie in it. It is `is_argument` where it is an array among the arguments that nobody trains.
+    `rewind` restores only values that run out: plain numbers and iterators. Arrays stay, and so do entries added since.
+    `parts` are values inside it. `is_argument` marks an array among the arguments that is not trained.
     """
 
     same: Callable[[], bool] = lambda: True
@@ -60,14 +60,14 @@ class Piece:
 
 
 Kept = Callable[[Any], Piece | None]
-"""What brings back an object of a framework's; None of any other value."""
+"""A function that returns the piece for a framework's object, and None for any other value."""
 
 
 class Snapshot:
-    """The state as it is now. `internals` are packages whose objects hold code and no state.
+    """The present state, for later restoration. `internals` are packages whose objects hold code and no state.
 
-    `builders` are packages whose objects make parts of themselves when they are first called: what they have made
-    stays, and `add` takes the numbers that it had when it was made.
+    `builders` are packages whose objects make parts of themselves when they are first called: these parts stay, and
+    `add` notes their initial numbers.
     """
 
     def __init__(
@@ -92,28 +92,28 @@ class Snapshot:
             self._enter(*self._ahead.pop())
 
     def restore(self) -> None:
-        """Bring it back."""
+        """Restore the whole state."""
         self.back(self.pieces)()
 
     def rewind(self) -> None:
-        """Let what runs out, as schedules do, begin anew; what is trained and what is made stays as it is now."""
+        """Rewind values that run out, as schedules do; trained values and new parts stay as they are now."""
         self._iterators.begin()
         for piece in self.pieces:
             piece.rewind()
 
     def changed(self) -> list[Piece]:
-        """What is not as it was."""
+        """Return the pieces that have changed."""
         return [piece for piece in self.pieces if not piece.same()]
 
     @property
     def spent(self) -> list[str]:
-        """What has gone on since and cannot be brought back: ``the global `batches` (mine.py:12)``."""
+        """Return the labels of iterators that advanced and cannot be restored: ``the global `batches` (f.py:12)``."""
         return [
             f"{label}{self._line_of(label)}" for label, running, before in self._running if _position(running) != before
         ]
 
     def _line_of(self, label: str) -> str:
-        """Where code of the user's first names it."""
+        """Return the place where the user's code first names a label's variable, as ` (mine.py:12)`; "" if nowhere."""
         name = label.rpartition(" ")[2].strip("`").rpartition(".")[2]
         for function in self._functions:
             for instruction in dis.get_instructions(function):
@@ -122,7 +122,7 @@ class Snapshot:
         return ""
 
     def back(self, pieces: Sequence[Piece]) -> Callable[[], None]:
-        """What brings back these pieces alone."""
+        """Return a function that restores these pieces only."""
 
         def back() -> None:
             self._iterators.begin()
@@ -132,7 +132,7 @@ class Snapshot:
         return back
 
     def add(self, value: Any) -> None:
-        """Note a holder of numbers that has just been made."""
+        """Note a holder of numbers that was just made."""
         self._ahead.append((value, "", False, True))
         while self._ahead:
             self._enter(*self._ahead.pop())
@@ -205,7 +205,7 @@ class Snapshot:
         self._next((behind(value),), label, False, built)
 
     def _builds(self, kind: type) -> bool:
-        """Whether objects of a class make parts of themselves when they are first called."""
+        """Return whether objects of a class make parts of themselves when they are first called."""
         return any(base.__module__.partition(".")[0] in self._builders for base in kind.__mro__)
 
     def _attributes(self, value: Any, label: str, built: bool) -> None:
@@ -223,7 +223,7 @@ class Snapshot:
                 self._next((held,), label, False, built)
 
     def _dict(self, space: dict[str, Any], label: str, removed: Callable[[str], bool]) -> None:
-        """What has a name in it; names that are new later go where they are to be `removed`."""
+        """Add a namespace's piece; names that are new later are deleted on restoration where `removed(name)`."""
         self.pieces.append(_items(space, self._iterators, removed))
         self._next(space.values(), label, False, False)
 
@@ -235,7 +235,7 @@ class Snapshot:
 
 
 def _inside(value: Any) -> Iterable[Any] | None:
-    """What lies in a value that never changes itself; None of others."""
+    """Return the values inside an immutable container, method or partial; None for other values."""
     if isinstance(value, (tuple, frozenset)):
         return values_in(value)
     if isinstance(value, MappingProxyType):
@@ -260,9 +260,9 @@ def _slots(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def turns_of(state: Snapshot, epochs: Sequence[Callable[[], None]]) -> Turns:
-    """What brings back the state in which these epochs begin, one at a time; it is there afterwards.
+    """Return the turns that restore the state in which these epochs begin; the state is restored at the end.
 
-    Arguments are brought back before each call, and whatever else an epoch changes before each block.
+    Each epoch runs once to find its changes. Arguments are restored before each call, other changes before each block.
     """
     changed: dict[int, Piece] = {}
     try:
@@ -278,10 +278,10 @@ def turns_of(state: Snapshot, epochs: Sequence[Callable[[], None]]) -> Turns:
 
 
 class StartState:
-    """The state that each of many calls begins with: what one of them changes is brought back before the next.
+    """The state that each of many calls begins with: the changes of one call are undone before the next.
 
-    What a first call has changed is noted; a trace may change anything, since it leaves symbols. Somebody else brings
-    back the numbers of `others`.
+    The changes of the first call are noted; after a trace everything is restored, since it leaves symbols anywhere. The
+    numbers of `others` are restored by somebody else.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -291,7 +291,7 @@ class StartState:
         self._is_left, self._has_run = False, False
 
     def begin(self, *, is_trace: bool) -> None:
-        """Bring back what the call before has changed."""
+        """Undo the changes of the call before."""
         if self._is_left:
             self._snapshot.restore()
         elif self._restore is not None:
@@ -309,7 +309,7 @@ class StartState:
 
 
 def _numbers(value: Any) -> Piece | None:
-    """An array of NumPy's, or a generator of random numbers of NumPy's or Python's."""
+    """Return the piece of a NumPy array, or of a random generator of NumPy or Python; None for other values."""
     if isinstance(value, np.ndarray):
         before = value.copy()
         parts = list(value.flat) if value.dtype.hasobject else ()
@@ -342,7 +342,7 @@ def _stored_piece(
 
 
 def _items(value: Any, iterators: _Iterators, removed: Callable[[Any], bool] = lambda _: True) -> Piece:
-    """A dict, list, set or deque with what it holds, by the methods of Python's own class."""
+    """Return the piece of a dict, list, set or deque, read and written by the methods of Python's own class."""
     if isinstance(value, dict):
         return _entries(value, iterators, removed)
     kind: Any = next(kind for kind in (list, set, deque) if isinstance(value, kind))
@@ -394,7 +394,7 @@ def _entries(value: dict[Any, Any], iterators: _Iterators, removed: Callable[[An
 
 
 def _attribute(holder: Any, name: str, before: Any, iterators: _Iterators) -> Piece:
-    """An attribute of a class, or one that has a slot."""
+    """Return the piece of an attribute of a class, or of one with a slot."""
 
     def same() -> bool:
         return iterators.same(_own(holder, name), before)
@@ -421,7 +421,7 @@ def _own(holder: Any, name: str) -> Any:
 
 
 def _place(place: Any, before: Any, iterators: _Iterators) -> Piece:
-    """A global, an outer variable, or a default argument."""
+    """Return the piece of a global, an outer variable, or a default argument."""
 
     def same() -> bool:
         return iterators.same(place.read(), before)
@@ -447,33 +447,33 @@ def _place(place: Any, before: Any, iterators: _Iterators) -> Piece:
 
 
 class _Iterators:
-    """Iterators as they were: what holds one gets a copy of it, the same in each place."""
+    """Copies of iterators: on restoration each place that held an iterator gets the same copy."""
 
     def __init__(self) -> None:
         self._before: dict[int, Any] = {}
         self._made: dict[int, Any] = {}
 
     def keep(self, iterator: Any) -> None:
-        """Note where it is. Raises TypeError where it has no copy."""
+        """Note the position of an iterator. Raises TypeError where it cannot be copied."""
         self._before[id(iterator)] = _copy_iterator(iterator)
 
     def begin(self) -> None:
-        """What is brought back next are other copies."""
+        """Begin a restoration, which makes new copies."""
         self._made.clear()
 
     def same(self, now: Any, before: Any) -> bool:
-        """Whether a value is what was there, and an iterator where that was."""
+        """Return whether a value is the same object as before, or an iterator at the same position."""
         pristine = self._before.get(id(before))
         if pristine is None:
             return now is before
         return type(now) is type(pristine) and bool(_position(now) == _position(pristine))
 
     def runs_out(self, before: Any) -> bool:
-        """Whether a value is a plain number or text, a tuple of such, or an iterator: what schedules count in."""
+        """Return whether a value may run out: a plain number or text, a tuple of them, or an iterator."""
         return _is_plain(before) or id(before) in self._before
 
     def renewed(self, before: Any) -> Any:
-        """What is put back for a value."""
+        """Return the value to restore: a copy of an iterator, or the value itself."""
         pristine = self._before.get(id(before))
         if pristine is None:
             return before
@@ -485,7 +485,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _reduce_iterator(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:
-    """What an iterator of Python's is made of. Raises TypeError where it cannot be told."""
+    """Return the parts of an iterator by `__reduce__`. Raises TypeError where it cannot be taken apart."""
     if isinstance(iterator, _RUNNING):
         raise TypeError("a generator has no copy")
     made = iterator.__reduce__()
@@ -496,7 +496,7 @@ def _reduce_iterator(iterator: Any) -> tuple[Any, tuple[Any, ...], Any]:
 
 
 def _copy_iterator(iterator: Any) -> Any:
-    """A copy, which goes through the same list and has one of its own of what it has saved."""
+    """Return a copy of an iterator: it reads the same list, and has its own copy of buffered items."""
     function, arguments, state = _reduce_iterator(iterator)
     fresh = function(*(_copy_within(part) for part in arguments))
     if isinstance(state, tuple):
@@ -513,7 +513,7 @@ def _copy_within(part: Any) -> Any:
 
 
 def _position(part: Any) -> Any:
-    """What tells whether an iterator has gone on."""
+    """Return a value that differs once an iterator has advanced."""
     if isinstance(part, GeneratorType):
         frame = part.gi_frame
         return None if frame is None else (frame.f_lasti, tuple(map(id, frame.f_locals.values())))

@@ -1,4 +1,7 @@
-"""What an engine runs, and what it tells of that: a step over its calls, compilations, graph breaks, ops by line."""
+"""Steps and their reports: a step with its calls, compilations, graph breaks, ops by line.
+
+Read `BoundCall` and `Step` first.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,13 @@ Context = Callable[[], AbstractContextManager[object]]
 
 LOSS_NAME = "loss"
 LOSS = "the first, or as 'loss'"
-"""Where `loss_in` looks."""
+"""The words for the places where `loss_in` looks."""
 
 
 def loss_in(returned: Any) -> Any:
-    """The loss in what a function returns: itself, the first of a tuple, or what it calls `loss`.
+    """Return the loss in a function's result: the result itself, its first item, or its part named `loss`.
 
-    Names have mappings, named tuples and dataclasses.
+    Mappings, named tuples and dataclasses have named parts.
     """
     parts = named_parts(returned)
     if parts is not None and (LOSS_NAME in parts or not isinstance(returned, tuple)):
@@ -75,7 +78,7 @@ class LineOp:
 
 
 def as_it_is(returned: Any) -> Any:
-    """The same."""
+    """Return the argument unchanged."""
     return returned
 
 
@@ -93,7 +96,7 @@ class BoundCall:
     within: Context = nullcontext
 
     def __call__(self) -> tuple[Any, Any]:
-        """The value and the gradients."""
+        """Return the value and the gradients."""
         with self.within():
             result: tuple[Any, Any] = self.result(self.run())
         return result
@@ -127,35 +130,35 @@ def _together(several: Sequence[Callable[[], None]]) -> Callable[[], None] | Non
 
 
 ALIKE = Turns()
-"""Of calls that change nothing."""
+"""The turns of calls that change nothing."""
 
 
 class Rerun(partial[Any]):
-    """A run that may put another in its place, once it has seen what a function gives: no clock reads the choice."""
+    """A run that may replace itself after it has seen a function's result; no clock reads that choice."""
 
     def become(self, function: Function, *args: Any) -> None:
-        """From now on it is this call."""
+        """Replace this run by a call of `function`."""
         self.__setstate__((function, args, {}, {}))  # type: ignore[attr-defined]  # of CPython and PyPy alike
 
 
 class Bindable(ABC):
-    """A step that can be bound to the arguments of a call; called as it is, it binds and runs."""
+    """A step that can be bound to the arguments of a call; calling the step binds and runs it."""
 
     @abstractmethod
     def bind(self, *args: Any) -> BoundCall:
         """The call with these arguments, ready."""
 
     def turns(self, step: Step) -> Turns:
-        """What blocks of runs begin with, of the step that it was built for."""
+        """Return the turns of blocks of runs; `step` is the Step that holds this one."""
         return ALIKE
 
     def __call__(self, *args: Any) -> tuple[Any, Any]:
-        """The value and the gradients."""
+        """Return the value and the gradients."""
         return self.bind(*args)()
 
 
 def inside(*contexts: Context) -> Context:
-    """Contexts as one, the first outermost."""
+    """Return several contexts as one; the first is the outermost."""
 
     @contextmanager
     def together() -> Iterator[None]:
@@ -168,41 +171,41 @@ def inside(*contexts: Context) -> Context:
 
 
 def bind_call(built: Function, args: tuple[Any, ...]) -> BoundCall:
-    """The call of whatever an engine has built, ready."""
+    """Bind a call of a function or step that an engine has built."""
     return built.bind(*args) if isinstance(built, Bindable) else BoundCall(partial(built, *args))
 
 
 class StepDevices(Protocol):
-    """What a step, and who times it, asks of where its arrays lie."""
+    """The part of an engine's devices that a step, and the code that times it, need."""
 
     @property
     def counter(self) -> ByteCounter:
-        """What counts the bytes of a step."""
+        """Return the counter of a step's bytes."""
 
     @property
     def waits(self) -> Function | None:
-        """What returns when a result is computed; None where every call does."""
+        """Return the function that waits until a result is computed; None where a call returns only then."""
 
 
 class StepEngine(Protocol):
-    """What they ask of its engine."""
+    """The part of an engine that a step, and the code that times it, need."""
 
     @property
     def devices(self) -> StepDevices:
-        """Where its arrays lie."""
+        """Return the devices that arrays lie on."""
 
     def observed(self, step: Function) -> Observations:
-        """What compiling a step has meant so far."""
+        """Return the compilations of a step so far."""
 
     def numpy(self, tree: Any) -> Any:
-        """A container of the engine's arrays as one of NumPy's."""
+        """Return a container of the engine's arrays with NumPy arrays."""
 
 
 class Step:
-    """A step, and the calls it is made for, as the engine takes them. A call returns when the result is computed.
+    """A step with its calls in the engine's form. A call returns when the result is computed.
 
-    `built` is what the engine has built, to which `params` are passed before each example. A call gives the value and
-    the gradients, as the engine's arrays.
+    `built` is the engine's function, called with `params` before each example. A call returns the value and the
+    gradients, as the engine's arrays.
     """
 
     def __init__(
@@ -214,68 +217,68 @@ class Step:
         self._bound: dict[int, BoundCall] = {}
 
     def ready(self, *example: Any) -> BoundCall:
-        """The call of an example, ready; it waits for what it computes."""
+        """Bind a call of an example; its run waits for the result."""
         call = bind_call(self.built, (*self.params, *example))
         waits = self.engine.devices.waits
         return replace(call, run=_wait_for(call.run, waits)) if waits else call
 
     def bind(self, index: int) -> BoundCall:
-        """The call of the example of that number, made ready once."""
+        """Return the bound call of an example by index; it is bound once."""
         if index not in self._bound:
             self._bound[index] = self.ready(*self.examples[index])
         return self._bound[index]
 
     def __call__(self, *example: Any) -> tuple[Any, Any]:
-        """The value and the gradients."""
+        """Return the value and the gradients."""
         return self.ready(*example)()
 
     @contextmanager
     def within(self) -> Iterator[None]:
-        """Where the `run` of each of its calls may be called."""
+        """A context in which the `run` of every example's call may be called."""
         with ExitStack() as stack:
             for index in range(len(self.examples)):
                 stack.enter_context(self.bind(index).within())
             yield
 
     def epoch(self) -> None:
-        """Every example once."""
+        """Run every example once."""
         with self.within():
             self.run_each()
 
     def run_each(self) -> None:
-        """The runs of an epoch; to be called `within`."""
+        """Run every example once; to be called `within`."""
         for index in range(len(self.examples)):
             self.bind(index).run()
 
     def turns(self) -> Turns:
-        """What blocks of its runs begin with."""
+        """Return the turns of this step."""
         return self.built.turns(self) if isinstance(self.built, Bindable) else ALIKE
 
     @property
     def observed(self) -> Observations:
-        """What the engine tells of this step."""
+        """Return the engine's observations since this step was made."""
         return self.engine.observed(self.built).since(self.before)
 
     @property
     def compiles(self) -> int:
-        """The compilations so far."""
+        """Return the number of compilations so far."""
         return len(self.observed.compilations)
 
     @property
     def compile_seconds(self) -> float:
-        """The seconds they took, where the engine says so."""
+        """Return the seconds of these compilations, as far as the engine tells them."""
         return math.fsum(made.seconds or 0.0 for made in self.observed.compilations)
 
     def computed(self, lengths: Sequence[int]) -> int:
-        """The elements computed in an epoch of examples of these useful lengths: more where the arm pads."""
+        """Return the elements computed in an epoch of examples with these useful lengths; an arm that pads has more."""
         return sum(lengths)
 
     def executables(self) -> list[Any]:
-        """The compiled graphs held now, where the engine shows them."""
+        """Return the compiled graphs that are held now, where the engine shows them."""
         return []
 
     def close(self) -> None:
-        """Release everything compiled."""
+        """Release all compiled code."""
         self._bound.clear()
         del self.built
 
@@ -301,36 +304,36 @@ class StateReader:
 
 
 class ValueStep(Bindable):
-    """`step(*args) -> (what run returns, ())`."""
+    """`step(*args) -> (result of run, ())`."""
 
     def __init__(self, run: Function) -> None:
         self.run = run
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
+        """Bind a call of the step."""
         return BoundCall(partial(self.run, *args), lambda value: (value, ()))
 
 
 class WholeStep(Bindable):
-    """`step(*call) -> (what run returns, ())` of a function that trains; what else it does stands in the state."""
+    """`step(*call) -> (result of run, ())` for a function that trains; its other effects are read from the state."""
 
     def __init__(self, run: Function, within: Context = nullcontext) -> None:
         self.run, self.within = run, within
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
+        """Bind a call of the step."""
         return BoundCall(partial(self.run, *args), lambda value: (() if value is None else value, ()), self.within)
 
 
 class TrainingFunction:
     """A whole training step: a function that differentiates, and changes its state, by itself.
 
-    `run` makes the function that an arm runs, and where it is called.
+    `run(arm)` returns the function that the arm runs, and the context to call it in.
     """
 
     def __init__(self, run: Callable[[str], tuple[Function, Context]]) -> None:
         self.run = run
 
     def build(self, arm: str) -> WholeStep:
-        """`step(*call) -> (what the function returns, ())`, as the arm runs it."""
+        """Return `step(*call) -> (result, ())` as an arm runs it."""
         return WholeStep(*self.run(arm))

@@ -1,4 +1,4 @@
-"""Switches of a process that is somebody else's: what is set in it is measured with, and left as it was."""
+"""The switches of a process that belongs to the user: measured as they are set, and restored afterwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Switch:
-    """How something that a process has set is read, and set again to what was read."""
+    """A setting of the process: a function that reads its value, and one that writes it."""
 
     read: Callable[[], Any]
     write: Callable[[Any], object]
@@ -33,12 +33,12 @@ PROCESS = (
     Switch(np.random.get_state, np.random.set_state),
     Switch(np.geterr, lambda before: np.seterr(**before)),
 )
-"""Those that every process has."""
+"""The switches of every process: environment, random states of Python and NumPy, and NumPy's errors."""
 
 
 @contextmanager
 def keep_switches(switches: Iterable[Switch]) -> Iterator[None]:
-    """Inside, anything may turn these, and filters of warnings; each is turned back, whatever is raised."""
+    """A context in which these switches and the filters of warnings may change; all are restored at its end."""
     with ExitStack() as stack:
         stack.enter_context(warnings.catch_warnings())
         for switch in switches:

@@ -1,8 +1,8 @@
-"""What a file compiles by itself, run as its author wrote it: for frameworks that have no switch for that file alone.
+"""A file's own compiled functions, run as written, for frameworks without a switch for one file alone.
 
-A framework's own switch concerns its library as well: `jax.disable_jit` has `jnp.mean` run op by op, and `lax.scan` in
-Python. So it is only the user's compiled functions that give way, where the user's code finds them: globals, outer
-variables, attributes and containers. What its code asks to compile as it runs is not compiled.
+A framework's own switch concerns its library as well: `jax.disable_jit` makes `jnp.mean` run op by op, and `lax.scan`
+in Python. So only the user's compiled functions are replaced, in the places where the user's code finds them: globals,
+outer variables, attributes and containers. Functions that its code asks to compile as it runs are not compiled.
 """
 
 from __future__ import annotations
@@ -20,17 +20,20 @@ from compare.engines.step import Bindable, BoundCall, Context, Function, Trainin
 from compare.errors import is_users
 
 MOST = 1000
-"""Items of a container that is looked into."""
+"""The most items of a container that is searched."""
 Inner = Callable[[Any], Function | None]
-"""The function that a framework's compiled one was made of; None for any other value."""
+"""A function that returns the Python function inside a framework's compiled one; None for any other value."""
 Maker = tuple[Any, str]
 """A function that compiles: its module, and its name there."""
 Made = Callable[[Function, Function], Any]
-"""What code of the user's is given that asks a maker to compile: made of a function, and of what compiles one so."""
+"""A function `made(function, compile)` whose result the user's code gets when it asks a maker to compile."""
 
 
 class Substitution(NamedTuple):
-    """A place, and what stands there where nothing is compiled: `always`, or where a run puts something else there."""
+    """A place, and the value that replaces a compiled function there.
+
+    `always` is False where the replacement matters only if a run writes something else to the place.
+    """
 
     space: Any
     name: Any
@@ -38,13 +41,13 @@ class Substitution(NamedTuple):
     always: bool = True
 
     def read(self) -> Any:
-        """What is there."""
+        """Return the value at the place."""
         if isinstance(self.space, type):
             return vars(self.space)[self.name]
         return self.space[self.name]
 
     def put(self, value: Any) -> None:
-        """Write to it."""
+        """Write a value to the place."""
         if isinstance(self.space, type):
             type.__setattr__(self.space, self.name, value)
         else:
@@ -52,9 +55,10 @@ class Substitution(NamedTuple):
 
 
 class UncompiledFunction:
-    """A function whose compiled parts give way to what they compile, `within`. `met` is told where there are any.
+    """A function whose compiled parts are replaced by their Python functions inside `within`.
 
-    `makers` compile what they are given; `others` are further entries, of objects that compile by themselves.
+    `met` is called where there are any. `makers` are functions that compile; `others(value)` yields more
+    substitutions, for objects that compile by themselves.
     """
 
     def __init__(
@@ -68,19 +72,19 @@ class UncompiledFunction:
         code = ReachedCode(function)
         self.met, self.inner, self.makers = met, inner, makers
         self.written = [value for value in code.values if _of_users(value, inner)]
-        """What is compiled."""
+        """The compiled functions that the code reaches."""
         self.function: Function = self._instead(function)
         self.others = others
         self.entries = [*self._at(code.places), *self.of_objects(code.values)]
 
     def __call__(self, *args: Any) -> Any:
-        """What the function gives, where nothing of the file is compiled."""
+        """Return the result of the function, with nothing of the file compiled."""
         with self.within(args):
             return self.function(*args)
 
     @contextmanager
     def within(self, args: Sequence[Any] = ()) -> Iterator[None]:
-        """Inside, nothing of the file is compiled, nor of objects among these arguments."""
+        """A context in which nothing of the file is compiled, nor of objects among these arguments."""
         entries = [*self.entries, *self.of_objects(args)]
         if self.written or any(entry.always for entry in entries):
             self.met()
@@ -98,7 +102,7 @@ class UncompiledFunction:
             yield from self._switches_in(place.space, place.name, place.read())
 
     def of_objects(self, values: Sequence[Any]) -> Iterator[Substitution]:
-        """What gives way in attributes of objects and of their classes."""
+        """Yield the substitutions in attributes of objects and of their classes."""
         for value in values:
             yield from self.others(value)
             for kind in filter(is_users_class, (value if isinstance(value, type) else type(value)).__mro__):
@@ -110,7 +114,7 @@ class UncompiledFunction:
                     yield from self._switches_in(space, name, held)
 
     def _switches_in(self, space: Any, name: Any, held: Any, around: tuple[int, ...] = ()) -> Iterator[Substitution]:
-        """Of a place, and of the containers there; one of very many things holds data."""
+        """Yield the substitutions of a place and of the containers there; very large containers are taken for data."""
         instead = self._instead(held)
         if instead is not held:
             yield Substitution(space, name, instead)
@@ -133,18 +137,18 @@ class UncompiledFunction:
 
 
 class UncompiledStep(Bindable):
-    """A step that runs where nothing of the file is compiled, or `within` something else that is told its arguments."""
+    """A step that runs with nothing of the file compiled, or in another context made from its arguments."""
 
     def __init__(self, step: Function, within: Callable[[Sequence[Any]], AbstractContextManager[object]]) -> None:
         self.step, self.within = step, within
 
     @property
     def gradients_in(self) -> str:
-        """What the gradients are in, once it has run, where the step says that."""
+        """Return where the gradients are taken, once the step has run and if it tells."""
         return getattr(self.step, "gradients_in", "")
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
+        """Bind a call of the step; its context is entered around that of the call."""
         call = bind_call(self.step, args)
         return BoundCall(call.run, call.result, inside(partial(self.within, args), call.within))
 
@@ -153,7 +157,7 @@ class WrittenStep(UncompiledStep):
     """A step whose file compiles by itself."""
 
     def __call__(self, *args: Any) -> Any:
-        """What the step gives, where it is `within`."""
+        """Return the result of the step; to be called `within`."""
         return self.step(*args)
 
 
@@ -164,7 +168,7 @@ def training_step(
     written: Callable[[], WrittenStep],
     compiled: Callable[[str], Function],
 ) -> TrainingFunction:
-    """A whole training step: eager, where nothing of the file is compiled; as its file has it; and `compiled`."""
+    """Return a whole training step: eager with nothing compiled, as its file has it, or `compiled(arm)`."""
 
     def run(arm: str) -> tuple[Function, Context]:
         mode = engine.mode(arm)
@@ -180,7 +184,7 @@ def training_step(
 
 @contextmanager
 def put(entries: Sequence[Substitution]) -> Iterator[None]:
-    """Inside, these places hold what stands there instead."""
+    """A context in which these places hold their replacements."""
     before = [(entry, entry.read()) for entry in entries]
     try:
         for entry in entries:
@@ -205,7 +209,7 @@ def watch_makers(makers: Sequence[Maker], made: Made) -> Iterator[None]:
 
 
 class _WatchedMaker:
-    """A maker that knows who asks."""
+    """A maker that looks at its caller: only the user's code gets the result of `made`."""
 
     def __init__(self, maker: Function, made: Made) -> None:
         self.maker, self.made = maker, made
@@ -220,7 +224,7 @@ class _WatchedMaker:
 
 
 def _of_users(value: Any, inner: Inner) -> Function | None:
-    """What a compiled function of the user's compiles: of one that no library has by its name."""
+    """Return the Python function of a compiled function of the user's; None for a library's function."""
     try:
         function = inner(value)
     except Exception:  # noqa: BLE001  (whatever an object of the user's raises as it is asked)
@@ -234,7 +238,7 @@ def _of_users(value: Any, inner: Inner) -> Function | None:
 
 
 def _find_by_name(value: Any) -> Any:
-    """What its module has by the name of a function."""
+    """Return the object that a function's module has under the function's qualified name."""
     module: Any = sys.modules.get(getattr(value, "__module__", None) or "")
     path = str(getattr(value, "__qualname__", "?")).split(".")
     return reduce(lambda holder, name: getattr(holder, name, MISSING), path, module)

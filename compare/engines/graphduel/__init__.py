@@ -1,5 +1,6 @@
-"""Our own two engines, as one adapter among the others.
+"""The adapter of our own two engines.
 
-`steps` has their modes. A file of PyTorch's runs in them too: `standin` lets `torch` mean `dynamic`, `programs` says
-what such a function holds and changes, and `training` traces a whole training step.
+`adapter` has the class and `steps` the modes. A file written for PyTorch runs in our engines too: `standin` lets
+`torch` mean `dynamic`, `programs` finds what such a function holds and changes, and `training` traces a whole training
+step.
 """

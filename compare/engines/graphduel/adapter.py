@@ -1,4 +1,4 @@
-"""graphduel: the dynamic engine, and the static one under each shape policy."""
+"""The adapter of graphduel: the dynamic engine, and the static one under each shape policy."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ ONNXRUNTIME = Mode(
 
 
 class GraphDuel(Engine):
-    """Both engines run the same kernels by the same gradient rules; what differs is when the graph is made."""
+    """The adapter of our two engines.
+
+    Both run the same kernels by the same gradient rules, from differently made graphs.
+    """
 
     name, title, module, package = "graphduel", "graphduel", "static", "graphduel"
     takes_apart, tells_lines, is_reference = True, True, True
@@ -76,7 +79,7 @@ class GraphDuel(Engine):
 
     @property
     def arms(self) -> tuple[str, ...]:
-        """The modes, as everyone calls them."""
+        """Return the names of the modes, which are our arms' names without a prefix."""
         return tuple(mode.name for mode in self.modes)
 
     @property
@@ -89,26 +92,26 @@ class GraphDuel(Engine):
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
-        """The folder of machine code."""
+        """Return the environment variable that names the folder of machine code."""
         return {SWITCH: str(cache)}
 
     def functions(self) -> dict[str, Function]:
-        """The op library itself: every op, and what is made of ops."""
+        """Return all ops and all functions composed of ops."""
         public = {name: getattr(graphs, name) for name in graphs.__all__ if callable(getattr(graphs, name))}
         return {**public, **registered_ops()}
 
     def loss(self, arm: str, case: Case) -> Function:
-        """The loss as it is for a tape and for conversion, and as a fixed graph takes it for the others."""
+        """Return the loss of a case: as written for a tape and for conversion, else as a fixed graph takes it."""
         if not self.mode(arm).traces:
             return case.loss
         return (case.scanned if self.mode(arm) is SYMBOLIC else None) or traceable_loss(case)
 
     def step(self, arm: str, case: Case) -> steps.GraphStep:
-        """See the base; an input that never varies is compiled here."""
+        """Return the step of an arm; an input whose shape never varies is compiled here."""
         return steps.build(arm, case)
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """See the base; the static engine compiles when a call has a new shape."""
+        """Return a step over a loss; the static engine compiles when a call has a new shape."""
         mode = self.mode(arm)
         if mode is DYNAMIC:
             return transform_step(dynamic, loss, argnum)
@@ -117,19 +120,19 @@ class GraphDuel(Engine):
         return steps.compile_policy(arm.removeprefix(steps.STATIC), transform_step(static, loss, argnum))
 
     def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
-        """Those that see every value."""
+        """Return the tools of the arm's engine, which see every value."""
         return DynamicTools() if self.mode(arm) is DYNAMIC else StaticTools()
 
     def arrays(self, tree: Any) -> Any:
-        """NumPy's own."""
+        """Return the arrays unchanged: our engines take NumPy arrays."""
         return tree
 
     def numpy(self, tree: Any) -> Any:
-        """NumPy's own, also where a tensor is left."""
+        """Return the tree with NumPy arrays in the place of tensors."""
         return optree.tree_map(lambda x: x.numpy() if isinstance(x, dynamic.Tensor) else x, tree, none_is_leaf=True)
 
     def observed(self, step: Function) -> Observations:
-        """What a jitted function has compiled, and why."""
+        """Return the compilations of a jitted function with their reasons; each gets the mean compile time."""
         stats = getattr(step, "stats", None)
         if stats is None:
             return Observations()
@@ -138,10 +141,10 @@ class GraphDuel(Engine):
 
 
 class OwnProcess(Process):
-    """See the base."""
+    """The process role of our engines."""
 
     def switches(self) -> Sequence[Switch]:
-        """Those of the dynamic engine."""
+        """Return the dynamic engine's switches: random state, default dtype, and gradient mode."""
         return [
             Switch(dynamic.get_rng_state, dynamic.set_rng_state),
             Switch(dynamic.get_default_dtype, dynamic.set_default_dtype),
@@ -150,15 +153,18 @@ class OwnProcess(Process):
 
 
 class OwnLibrary(Library):
-    """See the base."""
+    """The library role of our engines, which run modules over `graphs` unchanged."""
 
     def load(self, module: str, *, control: bool = False) -> ModuleType:
-        """The module itself: it is over `graphs`."""
+        """Return the imported module itself, since it is written over `graphs`."""
         return import_module(module)
 
     @contextmanager
     def edited(self, module: str, text: str) -> Iterator[ModuleType]:
-        """See the base. No file is written: conversion and tracebacks read the text where Python keeps such text."""
+        """Give a module with another text.
+
+        No file is written: `linecache` has the text for conversion and tracebacks.
+        """
         after = ModuleType(f"{module}.edited")
         file = f"<edited>/{module.rpartition('.')[2]}.py"
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -167,14 +173,14 @@ class OwnLibrary(Library):
 
 
 class OwnOps(Ops):
-    """See the base."""
+    """The ops role of our engines."""
 
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
-        """See the base; the function is given tensors, and no tape is recorded."""
+        """Return the result of a function called with tensors; no tape is recorded."""
         return transform_step(dynamic, function, None)(*call)[0]
 
     def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
-        """See the base; by tracing, once for each signature where no branch may differ."""
+        """Return the counts of each call by tracing, once per signature where no branch can differ."""
         by_signature: dict[Any, CallCounts] = {}
         rewritten = traceable_loss(case)
         signatures = [signature(example) for example in case.examples]
@@ -187,34 +193,34 @@ class OwnOps(Ops):
 
 
 class OwnCompiler(Compiler):
-    """See the base."""
+    """The compiler role of our engines."""
 
     def compiled(self, arm: str, function: Function) -> Function:
-        """By `static.jit`, whose every call is one graph."""
+        """Return the function compiled by `static.jit`; every call is one graph."""
         whole = static.converted(function) if self.engine.mode(arm) is CONVERTED else function
         return steps.compile_policy(arm.removeprefix(steps.STATIC), whole)
 
     def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
-        """The whole step is one graph: the value, its gradient, and what is around the function."""
+        """Return a step that is one graph: the value, its gradient, and the code around the function."""
         step = self.engine.build(arm, around(function), 0)
         return step, step
 
     def varying(self, arm: str, loss: Function, dims: Any) -> Function:
-        """A tape needs not to be told; a graph has symbolic sizes."""
+        """Return a step for axes that vary: a tape needs no dims, and a graph gets symbolic sizes."""
         if self.engine.mode(arm) is DYNAMIC:
             return self.engine.build(arm, loss, 0)
         return static.jit(transform_step(static, loss, 0), shapes="symbolic", dims=dims)
 
 
 class OwnState(CallState):
-    """See the base."""
+    """The state role of our engines."""
 
     def kinds(self) -> Kinds:
-        """Those of the dynamic engine."""
+        """Return the classes of tensors and modules of the dynamic engine."""
         return Kinds(dynamic.Tensor, dynamic.nn.Module)
 
     def kept(self, value: Any) -> Piece | None:
-        """Tensors with their gradients, and generators of random numbers."""
+        """Return a piece that restores a tensor with its gradient, or a random generator; None for other values."""
         if isinstance(value, dynamic.Generator):
             state = value.get_state()
             return Piece(lambda: str(value.get_state()) == str(state), partial(value.set_state, state))
@@ -222,33 +228,33 @@ class OwnState(CallState):
 
 
 class OwnNumbers(Numbers):
-    """See the base."""
+    """The numbers role of our engines."""
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
-        """See the base; tensors that are in float64 are so by what they meet."""
+        """Return a copy of the arguments with changed floats, or in float64 where `change` has no seed."""
         if change.seed is not None:
             return super().changed(tree, change)
         return optree.tree_map(double, tree, none_is_leaf=True)
 
     def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Any:
-        """Each op takes in float64 what it meets beside float64, wherever the function has it from."""
+        """Return a context with changed floats; without a seed, an op that meets float64 computes in float64."""
         return InDoubles() if change.seed is None else super().meanwhile(holders, change)
 
 
 class OwnErrors(Errors):
-    """See the base."""
+    """The errors role of our engines."""
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """`dynamic.detect_anomaly`; a static function is compiled with `debug=True` instead."""
+        """Detect NaN and infinity by `dynamic.detect_anomaly`; static functions use `debug=True` instead."""
         with dynamic.detect_anomaly():
             yield
 
     def traced(self, error: BaseException) -> bool:
-        """An error of the trace, or of a rule that a graph breaks."""
+        """Return whether an error comes from the trace, or from a rule of graphs that the function breaks."""
         return isinstance(error, (GraphError, ControlFlowError))
 
     def refuses(self, error: BaseException, arm: str = "") -> bool:
-        """What an engine says it does not do; a symbolic size also where a rule cannot hold for every size."""
+        """Return whether an error says "unsupported"; with symbolic sizes also a ShapeError."""
         refusals: tuple[type[BaseException], ...] = (UnsupportedError, ControlFlowError, ShapeLimitError)
         return isinstance(error, (*refusals, ShapeError) if arm == SYMBOLIC.name else refusals)

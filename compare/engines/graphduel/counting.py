@@ -31,15 +31,15 @@ from static.passes.fusion import is_group, is_result
 from static.trace.tracing import trace_function
 
 TURNS = 10.0
-"""Turns of a loop whose length only a run would tell, in a function that is not run."""
+"""The assumed number of turns of a loop whose length only a run would tell, in a function that is not run."""
 LANE = 1000
-"""Rows of a reduction that are as long as this, or longer, start their innermost loop for nothing."""
+"""The length in elements from which on starting the innermost loop of a reduction costs nothing."""
 CACHES = {"256 KiB": 1 << 18, "2 MiB": 1 << 21, "16 MiB": 1 << 24}
-"""Bytes touched in turn, between which the caches of machines lie."""
+"""The sizes, in bytes touched in turn, that separate the caches of common machines."""
 LARGE = 1 << 17
-"""Bytes from which on the C library asks the system for an array's memory, and gives it back."""
+"""The size in bytes from which on the C library takes an array's memory from the system, and returns it."""
 HELD = 1 << 21
-"""Bytes from which on a step gives memory back to the system at its end, and gets it anew in the next."""
+"""The size in bytes from which on a step returns its memory to the system, so that the next step asks anew."""
 
 _CONVERTED = (
     "the function branches on values: static takes it with convert=True, and this prediction takes the longest of its "
@@ -75,9 +75,9 @@ def counts(
 
 
 def _count_recorded(graph: Graph, argnum: int | None, trips: float, forward: Graph | None) -> Terms:
-    """A step of the dynamic engine whose graph this is, or the traced one, in which `while` loops turn `trips` times.
+    """Count a step of the dynamic engine from its graph, or the traced graph; `while` loops turn `trips` times.
 
-    What a traced gradient computes again of the branches and loops of `forward`, a tape keeps instead.
+    The nodes of `forward` inside control flow are subtracted: a traced gradient computes them again, a tape keeps them.
     """
     step = "forward" if argnum is None else "recorded"
     touched = BytesTouched.by(graph)
@@ -96,7 +96,7 @@ def _count_recorded(graph: Graph, argnum: int | None, trips: float, forward: Gra
 
 
 def _count_compiled(graph: Graph, trips: float) -> Terms:
-    """A call of the executable of an optimised graph, whose `while` loops run `trips` times."""
+    """Count a call of the executable of an optimised graph, whose `while` loops turn `trips` times."""
     terms = {"static calls": 1.0, "static arrays": float(len(graph.inputs) + len(graph.outputs))}
     touched = BytesTouched.by(graph)
     for node, times in calls(graph, trips):
@@ -111,7 +111,7 @@ def _count_compiled(graph: Graph, trips: float) -> Terms:
 
 
 def _fused_terms(node: Node) -> Terms:
-    """The ops of a group, once for each block."""
+    """Count the ops of a fused group, once for each block."""
     body = node.subgraphs[0]
     cut = groups.cut(groups.lower(body, node.attrs["space"]), {})
     count = max(1, math.ceil(cut.axes[0] / cut.rows)) if cut.axes and cut.rows else 1
@@ -124,7 +124,7 @@ def _fused_terms(node: Node) -> Terms:
 
 
 def _kernel(node: Node) -> Terms:
-    """The kernel of a node, called once: by its family, and by what it computes."""
+    """Count one call of a node's kernel, by the rules of its op's family."""
     return {} if node.is_source or is_result(node) or node.op.view else _KERNELS[node.op](node)
 
 
@@ -175,7 +175,7 @@ def _scatter_terms(node: Node) -> Terms:
 
 
 def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
-    """Every node that is run, and how often: those of loops as often as they turn, of the branches the longest."""
+    """Yield each node that runs, and how often: nodes of loops once per turn, of branches only the longest one."""
     for node in graph.calls:
         if _is_control(node):
             for inner, turns in _turns(node, trips):
@@ -185,7 +185,7 @@ def calls(graph: Graph, trips: float) -> Iterator[tuple[Node, float]]:
 
 
 def loop_turns(graph: Graph, trips: float) -> float:
-    """How often loops turn, at any depth."""
+    """Count the turns of loops, at any depth."""
     times = 0.0
     for node in filter(_is_control, graph.calls):
         turns = _turns(node, trips)
@@ -195,7 +195,7 @@ def loop_turns(graph: Graph, trips: float) -> float:
 
 
 def _again(graph: Graph, trips: float, depth: int = 0) -> Iterator[tuple[Node, float]]:
-    """Every node inside control flow, and how often gradients compute it again: once for each node around it."""
+    """Yield each node inside control flow, with how often gradients compute it again: once per enclosing node."""
     for node in graph.calls:
         if _is_control(node):
             condition = node.attrs.get("condition")  # it has no gradient
@@ -218,7 +218,7 @@ def _turns(node: Node, trips: float) -> list[tuple[Graph, float]]:
 
 
 def _trips(traced: Graph, eager: Graph) -> float:
-    """How often loops turned in the dynamic run, by the ops that it took and those of one turn."""
+    """Estimate how often loops turned in the dynamic run, from its number of ops and the ops of one turn."""
     inside = sum(sum(1 for _ in calls(graph, 1)) for graph in _loops(traced))
     outside = sum(1 for _ in calls(traced, 0))
     once = sum(1 for _ in calls(eager, 1))
@@ -226,7 +226,7 @@ def _trips(traced: Graph, eager: Graph) -> float:
 
 
 def _loops(graph: Graph) -> Iterator[Graph]:
-    """The graphs that loops of unknown length run, at any depth."""
+    """Yield the graphs that loops of unknown length run, at any depth."""
     for node in graph.nodes:
         if "condition" in node.attrs or "step" in node.attrs:
             yield from node.subgraphs
@@ -236,13 +236,13 @@ def _loops(graph: Graph) -> Iterator[Graph]:
 
 @dataclass
 class BytesTouched:
-    """For each op the bytes of each array it reads or makes, with the bytes touched since that memory was last.
+    """For each op, the arrays it reads or makes: their bytes, and the bytes touched since that memory was last.
 
-    A kernel is fast on arrays that it has just touched. In a step an operand was touched some time ago, and what was
+    A kernel is fast on arrays that it has just touched. In a step an operand was touched some time ago, and arrays
     touched since may have driven it out of the caches: its reuse distance (Mattson et al., IBM Systems Journal 9,
     1970). An array is held until the last op that reads it, or a view of it; a result to the end. Memory that was
-    freed last is taken first. No distance is longer than what the step holds, with its inputs. `held` are the bytes
-    that the step holds when it holds most.
+    freed last is taken first. No distance is longer than the bytes that the step holds, with its inputs. `held` is the
+    peak of the bytes that the step holds.
     """
 
     lifetimes: Mapping[Node, tuple[int, int]]
@@ -255,7 +255,7 @@ class BytesTouched:
 
     @classmethod
     def by(cls, graph: Graph) -> BytesTouched:
-        """The memory that a step touches, its ops in order."""
+        """Return the bytes that a step touches; the ops of the graph run in order."""
         ops = [node for node in graph.calls if not node.op.view]
         lifetimes = _lifetimes(ops, graph)
         held = memory.max_live([(first, last + 1, int(size_of(node))) for node, (first, last) in lifetimes.items()])
@@ -266,7 +266,7 @@ class BytesTouched:
         return touched
 
     def far(self, node: Node) -> Terms:
-        """The bytes of an op that lay beyond each size of cache."""
+        """Return the bytes that an op reads or makes from beyond each size of cache."""
         pairs = self.by_op.get(node, ())
         return {
             f"bytes from beyond {name}": sum(nbytes for nbytes, distance in pairs if distance > size)
@@ -274,7 +274,7 @@ class BytesTouched:
         }
 
     def _walk(self, step: int, node: Node) -> None:
-        """Go on by one op."""
+        """Advance by one op: note its reuse distances, and free arrays that it reads last."""
         group = node.inputs[0] if is_result(node) else node  # what a group makes, it makes in its own blocks
         pairs = self.by_op.setdefault(group, [])
         arrays = [source for source in dict.fromkeys(node.inputs) if type(source.spec) is TensorSpec]
@@ -292,7 +292,7 @@ class BytesTouched:
 
 
 def _lifetimes(ops: list[Node], graph: Graph) -> dict[Node, tuple[int, int]]:
-    """The steps from which and to which each array is held that the ops make."""
+    """Return the first and last step at which each array made by the ops is held."""
     first = {node: step for step, node in enumerate(ops) if type(node.spec) is TensorSpec}
     last = dict(first)
     for step, node in enumerate(ops):
@@ -302,14 +302,14 @@ def _lifetimes(ops: list[Node], graph: Graph) -> dict[Node, tuple[int, int]]:
 
 
 def owner(node: Node) -> Node:
-    """What has the memory of a node: of a view what it is a view of."""
+    """Return the node that owns the memory of a node: for a view the node that it views."""
     while node.op.view and node.inputs:
         node = node.inputs[0]
     return node
 
 
 def size_of(node: Node) -> float:
-    """The bytes of a node's array; 0 where it is none."""
+    """Return the size in bytes of a node's array; 0 for a node that is no array."""
     if type(node.spec) is not TensorSpec:
         return 0.0
     shape: Any = node.spec.shape
@@ -317,20 +317,20 @@ def size_of(node: Node) -> float:
 
 
 def _rows(node: Node) -> float:
-    """How often the innermost loop of an elementwise kernel starts where its operands differ in shape."""
+    """Return how often an elementwise kernel starts its innermost loop, where its operands differ in shape."""
     shape: Any = node.spec.shape
     shapes = [source.spec.shape for source in node.inputs]
     return math.prod(shape) / _inner(shapes, shape) if any(s != shape for s in shapes) else 0.0
 
 
 def _lanes(node: Node) -> float:
-    """How often that of a reduction starts beyond once for each `LANE` elements."""
+    """Return how often a reduction starts its innermost loop, beyond once for each `LANE` elements."""
     shape: Any = node.inputs[0].spec.shape
     return max(0.0, math.prod(shape) / max(1, shape[-1]) - math.prod(shape) / LANE) if len(shape) > 1 else 0.0
 
 
 def _inner(shapes: list[Any], shape: Any) -> int:
-    """The length of the innermost loop: the last axes along which every operand varies, or does not, as a whole."""
+    """Return the length of the innermost loop: the last axes along which every operand varies, or is constant."""
     padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
     long = [axis for axis, size in enumerate(shape) if size != 1]
     inner = 1
@@ -342,7 +342,7 @@ def _inner(shapes: list[Any], shape: Any) -> int:
 
 
 def _is_vector(node: Node) -> bool:
-    """Whether a product is that of one matrix and a vector."""
+    """Return whether a product is one of a matrix and a vector."""
     left, right = (source.spec.shape for source in node.inputs)
     return (len(left), len(right)) in ((1, 2), (2, 1)) or (len(left) == len(right) == 2 and 1 in (left[0], right[1]))
 
@@ -354,7 +354,7 @@ def _add(terms: dict[str, float], amounts: Mapping[str, float], times: float) ->
 
 
 def output_of(f: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """The specs of what `f` returns, from its trace; None for what depends on no argument. Raises what that raises.
+    """Return the specs of the result of `f`, from a trace; None for a constant. Raises what tracing raises.
 
     A function that branches on values is converted.
     """

@@ -1,4 +1,4 @@
-"""The debuggers of our two engines: every op is seen as it runs, and the graph is run node by node."""
+"""The debuggers of our two engines: the dynamic one logs each op as it runs, the static one runs its graph by nodes."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _PLACE = re.compile(r"\(([^()\s]+\.py:\d+)\)")
 
 
 class GraphTools(Tools):
-    """Tools of an engine that shows every value and the graph of a loss."""
+    """The tools of an engine that shows every value and the graph of a loss."""
 
     @abstractmethod
     def gradients(self, training: Training) -> Any:
-        """The gradients of the loss on the first example, as arrays."""
+        """Return the gradients of the loss on the first example, as arrays."""
 
     @abstractmethod
     def graph(self, training: Training) -> tuple[Graph, Phase, int]:
-        """The graph of the loss, the phase in which it is there, and how many ops run until then."""
+        """Return the graph of the loss, the phase in which it exists, and how many ops run until then."""
 
     def reach(self, training: Training, faulty: Attempt) -> ToolReport | None:
-        """See the base; the graph says where a gradient stops."""
+        """Report a parameter without a gradient, with the node where it stops, or with an all-zero gradient."""
         training.reset()
         graph, when, ops = self.graph(training)
         for name, stops in nodes_without_gradient(graph).items():
@@ -59,7 +59,7 @@ class GraphTools(Tools):
 
 
 class DynamicTools(GraphTools):
-    """Runs trainings on tensors."""
+    """The tools of the dynamic engine, which runs trainings on tensors."""
 
     def attempt(self, training: Training, *, checked: bool = False) -> Attempt:  # noqa: D102  (the base says it)
         training.reset()
@@ -91,7 +91,7 @@ class DynamicTools(GraphTools):
 
 
 class _Log:
-    """Writes down every op that runs, with its line and a copy of its value, and the phase that it belongs to."""
+    """Logs every op that runs, with its line, a copy of its value, and the current phase."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
@@ -104,7 +104,7 @@ class _Log:
             self.events.append(Event(op.name, line, np.array(out)))
 
     def entering(self, phase: Phase, function: Callable[..., Any], then: Phase | None = None) -> Callable[..., Any]:
-        """The function with its phase, and the phase after it, written down."""
+        """Return the function with its phase noted when it begins, and the phase `then` when it ends."""
 
         def run(*args: Any) -> Any:
             self.phase = phase
@@ -132,7 +132,7 @@ def _array(value: Any) -> Any:
 
 
 class StaticTools(GraphTools):
-    """Compiles each training once, for the specs it is written for."""
+    """The tools of the static engine, which compiles each training once, for the specs that it declares."""
 
     def attempt(self, training: Training, *, checked: bool = False) -> Attempt:  # noqa: D102  (the base says it)
         training.reset()
@@ -163,14 +163,14 @@ class StaticTools(GraphTools):
 
 
 class _TracePhases:
-    """Which nodes of a trace are the forward pass, and which the backward pass."""
+    """The nodes of a trace that are the forward pass, and the nodes that are the backward pass."""
 
     def __init__(self) -> None:
         self.forward: set[Node] = set()
         self.backward: set[Node] = set()
 
     def marking(self, function: Callable[..., Any], *, before: set[Node], after: set[Node]) -> Callable[..., Any]:
-        """The function, writing down the nodes that are there before and after it is traced."""
+        """Return the function; it adds the nodes that exist before and after its trace to two sets."""
 
         def wrapper(*args: Any) -> Any:
             before.update(_nodes())
@@ -181,14 +181,14 @@ class _TracePhases:
         return wrapper
 
     def of(self, node: Node | None) -> Phase:
-        """The phase that a node belongs to."""
+        """Return the phase that a node belongs to."""
         if node in self.forward:
             return "forward"
         return "backward" if node in self.backward else "update"
 
 
 class _Walk:
-    """Runs steps, and again node by node for what they compute."""
+    """Runs compiled steps, and runs each again node by node to log its values."""
 
     def __init__(self, checked: bool) -> None:
         self.checked = checked
@@ -196,7 +196,7 @@ class _Walk:
         self.visited: set[Node] = set()
 
     def step(self, executable: static.Executable, params: Any, example: Any) -> tuple[Any, Any]:
-        """One training step. Raises what the compiled call raises, or the first anomaly where that is looked for."""
+        """Run one training step. Raises what the compiled call raises, or the first anomaly where `checked`."""
         self.events += inputs_of(example)
         self.visited.clear()
         with np.errstate(all="ignore"):
@@ -214,7 +214,7 @@ class _Walk:
         return result
 
     def visit(self, step: static.debug.DebugStep) -> None:
-        """Write a node's value down, once it has passed the check."""
+        """Log a node's value, after the check for anomalies."""
         if self.checked:
             static.debug.stop_at_anomaly(step)
         self.visited.add(step.node)
@@ -222,7 +222,7 @@ class _Walk:
             self.events.append(Event(step.node.op.name, step.node.source, np.array(step.value)))
 
     def stopped_at(self, executable: static.Executable) -> Node | None:
-        """The first node of the graph that the last step did not get through."""
+        """Return the first node of the graph that the last step did not reach; None where it reached all."""
         return next((node for node in executable.traced.graph.calls if node not in self.visited), None)
 
 
@@ -245,13 +245,13 @@ def _compile_training(training: Training, phases: _TracePhases) -> static.Execut
 
 
 def _events_before_error(error: Exception) -> list[Event]:
-    """The specs that a failed trace had reached."""
+    """Return the specs of the nodes that a failed trace had made."""
     nodes = [node for node in static.debug.nodes_before_error(error) if node.op.family not in _NO_VALUE]
     return [Event(node.op.name, node.source, node.spec) for node in nodes if node.op is not identity]
 
 
 def failed_attempt(events: Sequence[Event], error: Exception, when: Phase) -> Attempt:
-    """An attempt that ended in an error, with the report that it is."""
+    """Return the attempt that ended in an error, with its report."""
     message = f"{type(error).__name__}: {' '.join(str(error).split())}"
     notes = " ".join(getattr(error, "__notes__", ()))
     message = f"{message} {notes}".strip()
@@ -259,13 +259,13 @@ def failed_attempt(events: Sequence[Event], error: Exception, when: Phase) -> At
 
 
 def named_line(message: str) -> SourceLine | None:
-    """The user's line that a message names."""
+    """Return the user's line that a message names; None where it names none."""
     place = _PLACE.search(message)
     return SourceLine.parse(place[1]) if place else None
 
 
 def inputs_of(example: Sequence[Any]) -> list[Event]:
-    """The values that a step is given."""
+    """Return the inputs of a step as events."""
     return [Event(f"input {i}", "", np.asarray(value)) for i, value in enumerate(example)]
 
 

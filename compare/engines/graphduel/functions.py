@@ -1,4 +1,4 @@
-"""A function as our two engines run it in a step."""
+"""A user's function as our two engines run it in a step."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from graphs import dispatch, promotion, tree
 from graphs.blocks import Block, enter
 
 START = "state_of_the_start"
-"""An attribute of a function: the `StartState` that each of its calls begins with."""
+"""The attribute of a function that has its `StartState`, from which each of its calls begins."""
 PARTS = "parts_of_a_result"
-"""An attribute of a function that gives its state with its value: it makes a value, gradients and a state of these."""
+"""The attribute of a function that returns (value, state); it maps a result to value, gradients and named state."""
 WRITTEN = "as_its_user_writes_it"
-"""An attribute of a function: what makes the step that the dynamic engine times, of the argument for gradients."""
+"""The attribute of a function that makes the step timed in the dynamic engine; it takes `argnum`."""
 
 
 def transform_step(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
-    """What a step runs in an engine: the value of `f` with its gradients in an argument, or `(output, ())`.
+    """Return the function that a step runs: the value of `f` with gradients in `argnum`, or `(output, ())`.
 
-    Each run of it begins with the state of the start, where the function has one.
+    Each run begins with the state of the start, where the function has one.
     """
     step, start = _transform(engine, f, argnum), getattr(f, START, None)
     if start is None:
@@ -60,14 +60,14 @@ def _trace_from(start: StartState, step: Callable[..., Any]) -> Callable[..., An
 
 
 class StepFromStart(Bindable):
-    """A step in the dynamic engine, each of whose runs begins with the state of the start."""
+    """A step of the dynamic engine; each run begins with the state of the start."""
 
     def __init__(self, step: Callable[..., Any], start: StartState) -> None:
         self.step, self.start = step, start
         functools.update_wrapper(self, step)
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
+        """Bind a call of the step; the run first restores the state of the start."""
         call = bind_call(self.step, args)
 
         def run() -> Any:
@@ -78,20 +78,20 @@ class StepFromStart(Bindable):
 
 
 class DynamicOutput(Bindable):
-    """`step(*args) -> (f(...), ())` in the dynamic engine: no tape, arrays in and arrays out."""
+    """`step(*args) -> (f(...), ())` in the dynamic engine: without a tape, on arrays."""
 
     def __init__(self, f: Callable[..., Any]) -> None:
         self.function = f
         functools.update_wrapper(self, f)
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base; `f` is given tensors, made here."""
+        """Bind a call of `f` to tensors that are made from the arguments here."""
         call = partial(self.function, *tree.tree_map(tensor_of, args))
         return BoundCall(call, lambda value: (tree.tree_map(_array, value), ()), dynamic.no_grad)
 
 
 def tensor_of(leaf: Any) -> Any:
-    """An array as `value_and_grad` hands it to a function: a tensor, so that operators on data are ops too."""
+    """Return a tensor for an array, as `value_and_grad` does, so that operators on data are ops."""
     return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
 
 
@@ -100,9 +100,9 @@ def _array(leaf: Any) -> Any:
 
 
 class InDoubles(Block):
-    """Inside, an op on tensors that meets float64 and narrower floats takes all in float64.
+    """A context in which an op that meets float64 and narrower floats takes all of them in float64.
 
-    So a function whose arguments are in float64 computes in it, whatever arrays it closes over, keeps or makes.
+    A function with float64 arguments then computes in float64, whatever arrays it closes over, keeps or makes.
     """
 
     def __enter__(self) -> None:

@@ -1,4 +1,4 @@
-"""A loss of PyTorch's names, or what is no loss, as a function of the parameters that it reaches."""
+"""A PyTorch-style function as a function of the parameters that it reaches, whether it returns a loss or not."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from static.trace.tracing import current
 
 
 class LossProgram(StandingProgram):
-    """A function of its parameters by their names, and of the first argument alone where it has none.
+    """A function of its parameters by name, or of its arguments alone where it reaches no parameter.
 
-    It gives the loss in what it returns where that has gradients, and they are `wanted`; else all that it returns.
+    It returns the loss where gradients are `wanted` and the result has a loss with gradients; else the whole result.
     """
 
     @functools.cached_property
     def params(self) -> Mapping[str, Any]:
-        """What requires a gradient; of one module by the names that it has there."""
+        """Return the tensors that require a gradient, by name; one module's names lack its prefix."""
         named = {name: tensor for name, tensor in self.tensors.items() if tensor.requires_grad}
         is_one = len({name.partition(".")[0] for name in named}) == 1
         return {name.partition(".")[2] or name if is_one else name: tensor for name, tensor in named.items()}
 
     @functools.cached_property
     def differentiates(self) -> bool:
-        """Whether the function takes gradients itself."""
+        """Return whether the function takes gradients by itself."""
         return any("grad" in names_of(reached) for reached in ReachedCode(self.function).functions)
 
     def first_call(self) -> tuple[Any, ...]:
-        """See the base; the first argument requires gradients where nothing else does."""
+        """Return the arguments of the first call; the first argument requires gradients where nothing else does."""
         own = super().first_call()
         return own if self.trainable else _requiring(own)
 
     def differentiate(self, value: Any) -> None:
-        """See the base."""
+        """Note whether the value has a loss with gradients, and run its backward pass."""
         loss = loss_in(value)
         is_loss = self.wanted and isinstance(loss, dynamic.Tensor) and loss.shape == () and loss.requires_grad
         self.is_loss = is_loss
@@ -54,23 +54,23 @@ class LossProgram(StandingProgram):
             loss.backward()
 
     def counted_in(self, value: Any) -> Any:
-        """What counts of what the function returns; a tuple where there are no gradients of it."""
+        """Return the part of the result to compare: the loss, or the plain result as a container."""
         if self.is_loss:
             return loss_in(value)
         value = plain(value)
         return value if isinstance(value, (tuple, list, dict)) else (value,)
 
     def written(self, argnum: int | None) -> StandingStep:
-        """See the base."""
+        """Return the step as its user writes it."""
         return _WrittenLoss(self, takes_gradients=argnum is not None)
 
     def calls_of(self) -> list[tuple[Any, ...]]:
-        """See the base."""
+        """Return the arguments of each call, with copies of the parameters first where there are any."""
         params = {name: array_of(tensor).copy() for name, tensor in self.params.items()}
         return [(params, *call) if params else call for call in self.calls.plain]
 
     def made(self) -> Callable[..., Any]:
-        """`loss(params, *args)`, or `loss(*args)` of a function without parameters."""
+        """Return `loss(params, *args)`, or `loss(*args)` for a function without parameters."""
         names = {id(tensor): name for name, tensor in self.tensors.items()}
 
         def loss(*args: Any) -> Any:
@@ -104,7 +104,7 @@ def _requiring(args: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 class _WrittenLoss(StandingStep):
-    """A loss and its backward pass, as a user writes them."""
+    """A loss and its backward pass, as a user writes them, for the dynamic engine."""
 
     program: LossProgram
 
@@ -113,18 +113,18 @@ class _WrittenLoss(StandingStep):
         self.takes_gradients = takes_gradients
 
     def mode(self) -> AbstractContextManager[Any]:
-        """See the base."""
+        """Return the context of a run: gradients are recorded where the step or the function takes them."""
         records = self.takes_gradients or self.program.differentiates
         return dynamic.enable_grad() if records else dynamic.no_grad()
 
     def load(self, *state: Any) -> None:
-        """See the base: the parameters, where there are any."""
+        """Copy the given parameters into the tensors of the file."""
         if self.program.params:
             for name, tensor in self.program.params.items():
                 np.copyto(array_of(tensor), as_array(state[0][name]))
 
     def run(self, call: Callable[[], Any], args: tuple[Any, ...]) -> Callable[[], Any]:
-        """See the base."""
+        """Return the call, with its backward pass where the step takes gradients."""
         if not self.takes_gradients:
             return call
         if not self.program.params:
@@ -132,11 +132,11 @@ class _WrittenLoss(StandingStep):
         return differentiate_step(call, tree.leaves(self._parts(args)), may_be_none=True)
 
     def _parts(self, args: tuple[Any, ...]) -> Any:
-        """What gradients are taken in."""
+        """Return the tensors in which gradients are taken: the parameters, or the first argument."""
         return dict(self.program.params) or args[0]
 
     def result(self, args: tuple[Any, ...]) -> Callable[[Any], Any]:
-        """See the base."""
+        """Return a function that makes the value and the gradients from what a run returns."""
 
         def make_result(value: Any) -> tuple[Any, Any]:
             gradients = tree.tree_map(_gradient, self._parts(args)) if self.takes_gradients else ()
@@ -146,7 +146,7 @@ class _WrittenLoss(StandingStep):
 
 
 def _gradient(part: Any) -> Any:
-    """What a run has left; zeros where the loss does not depend on it."""
+    """Return a copy of the gradient that a run left; zeros where the loss does not depend on the tensor."""
     if part.grad is None:
         return np.zeros_like(array_of(part))
     return part.grad.numpy(force=True).copy()

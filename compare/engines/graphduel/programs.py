@@ -1,7 +1,7 @@
-"""A function of PyTorch's names as its file has it: its calls, what they change, and where that stands.
+"""A PyTorch-style function with its calls, the tensors that they change, and the places of these tensors.
 
-The dynamic engine runs it as its user does, on the objects of its file (`StandingStep`). In a trace symbols stand where
-what it changes stands, and change as that does (`static.trace.step`).
+The dynamic engine runs the function as its user does, on the objects of its file (`StandingStep`). In a trace symbols
+stand in the places of the tensors that it changes, and change as these do (`static.trace.step`).
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ Calls = Sequence[tuple[Any, ...]]
 
 
 class _Whole:
-    """What no engine takes apart: a module, an optimizer or a schedule among the arguments."""
+    """An argument that no engine takes apart: a module, an optimizer or a schedule."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
 
 
 class BroughtCalls(CallContainers):
-    """Calls as their user brought them; `plain` they are of arrays, in Python's own containers, without modules.
+    """The calls as the user made them; `plain` are the same calls of arrays in Python's containers, without modules.
 
-    `taken` are the calls with arrays for tensors.
+    `taken` are the calls with arrays in the place of tensors.
     """
 
     def __init__(self, kinds: Kinds, brought: Calls, taken: Calls) -> None:
@@ -58,7 +58,7 @@ class BroughtCalls(CallContainers):
 
 
 def _as_brought(like: Any, value: Any) -> Any:
-    """An array where the user brought one, and what is no argument to the engine."""
+    """Return a value as in the user's call: an array where one was there, and the user's own modules."""
     if isinstance(like, _Whole):
         return like.value
     if not isinstance(like, np.ndarray):
@@ -69,10 +69,10 @@ def _as_brought(like: Any, value: Any) -> Any:
 
 
 class StandingProgram(ABC):
-    """A function, its calls, and the tensors that it trains or changes, by their names in all engines.
+    """A function, its calls, and the tensors that it trains or changes, by names that all engines share.
 
-    `snapshot_of` makes what brings back all that a function and some calls hold. A call is made at once, to see what it
-    changes. Gradients may be `wanted`. Raises what the function raises.
+    `snapshot_of` makes a snapshot that restores the state of a function and of some calls. The constructor makes one
+    call to see what it changes. Gradients may be `wanted`. Raises what the function raises.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class StandingProgram(ABC):
         self.place_of = {name: (space, key) for space, key, name in reversed(self.places)}
 
     def _changed_tensors(self) -> set[int]:
-        """The ids of the tensors that a first call changes, its arguments left out."""
+        """Return the ids of the tensors that a first call changes, except for its arguments."""
         try:
             with replaying(self.replay), dynamic.enable_grad():
                 self.differentiate(self.function(*self.calls(self.first_call())))
@@ -112,44 +112,44 @@ class StandingProgram(ABC):
         return {id(piece.of) for piece in pieces if isinstance(piece.of, dynamic.Tensor) and not piece.is_argument}
 
     def first_call(self) -> tuple[Any, ...]:
-        """The arguments of the call that shows what the function does."""
+        """Return the arguments of the call that shows what the function changes."""
         own: tuple[Any, ...] = tree.tree_map(own_tensor, self.calls.plain[0])
         return own
 
     def taking(self, args: Sequence[Any]) -> Sequence[Any]:
-        """What the function is called with; tensors are copies, since it may change them."""
+        """Return arguments for the function; tensors are cloned, since the function may change them."""
         return self.calls(tree.tree_map(lambda x: x.clone() if isinstance(x, dynamic.Tensor) else x, tuple(args)))
 
     @contextmanager
     def drawing(self) -> Iterator[None]:
-        """Inside, what it draws is what every mode draws."""
+        """A context in which the function draws the random numbers that it draws in every mode."""
         with replaying(self.replay if self.draws else None):
             yield
 
     def differentiate(self, value: Any) -> None:
-        """What follows a call in a step."""
+        """Do the part of a step that follows the call, such as the backward pass; nothing by default."""
 
     @abstractmethod
     def calls_of(self) -> list[tuple[Any, ...]]:
-        """What the function that is `made` is called with."""
+        """Return the arguments for each call of the function that `made` returns."""
 
     @abstractmethod
     def made(self) -> Callable[..., Any]:
-        """The function of what it trains and of its arguments."""
+        """Return the function of the trained state and of the arguments."""
 
     @abstractmethod
     def written(self, argnum: int | None) -> StandingStep:
-        """The step as its user writes it, for the dynamic engine; see `StandingStep`."""
+        """Return the step as its user writes it, for the dynamic engine; see `StandingStep`."""
 
     def tag_function(self, made: Callable[..., Any]) -> Callable[..., Any]:
-        """What `made` gives: under the name of the function, and with what steps ask for."""
+        """Give the function of `made` the user function's name, and the attributes that steps read."""
         made.__name__ = getattr(self.function, "__name__", "f")
         vars(made).update({START: self.start, WRITTEN: self.written})
         return made
 
     @property
     def now(self) -> Mapping[str, Any]:
-        """What stands now where each tensor was: a step may put another one in its place."""
+        """Return the tensors that are now in the places of the tracked ones: a step may have replaced some."""
         return {
             name: tensor if (place := self.place_of.get(name)) is None else at(*place)
             for name, tensor in self.tensors.items()
@@ -161,7 +161,7 @@ def _has_attributes(value: Any) -> bool:
 
 
 def _containers(values: Sequence[Any]) -> list[Any]:
-    """The dicts and lists among values, and inside of these."""
+    """Return the dicts and lists among values, and inside these."""
     containers, ahead = dict[int, Any](), [value for value in values if type(value) in (dict, list)]
     while ahead:
         value = ahead.pop()
@@ -177,12 +177,12 @@ def _keys(space: Any) -> list[Any]:
 
 
 def own_tensor(leaf: Any) -> Any:
-    """A tensor of a copy of an array, since a call may change its arguments."""
+    """Return a tensor with a copy of an array, since a call may change its arguments; other leaves unchanged."""
     return dynamic.from_numpy(leaf.copy()) if isinstance(leaf, np.ndarray) else leaf
 
 
 def plain(value: Any) -> Any:
-    """What a function gives, in containers of Python's own, without history and text."""
+    """Return a result in Python's own containers; tensors are detached, and text becomes None."""
 
     def numbers(leaf: Any) -> Any:
         return leaf.detach() if isinstance(leaf, (dynamic.Tensor, Symbol)) else None
@@ -194,9 +194,9 @@ def plain(value: Any) -> Any:
 
 
 class StandingStep(Bindable):
-    """A step on the objects of its file: a run is the user's call and what its user writes behind it.
+    """A step on the objects of the user's file: a run is the user's call and the code that follows it.
 
-    It begins with the state of the start, or with one that comes before its arguments.
+    It begins with the state of the start, or with a state that is passed before its arguments.
     """
 
     def __init__(self, program: StandingProgram) -> None:
@@ -204,7 +204,7 @@ class StandingStep(Bindable):
         self.bound: list[tuple[Any, ...]] = []
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
+        """Bind a call of the step; the file's objects are restored before and after its runs."""
         program, count = self.program, len(self.program.calls.plain[0])
         before, args = args[: len(args) - count], args[len(args) - count :]
         own = tree.tree_map(own_tensor, args)
@@ -229,22 +229,22 @@ class StandingStep(Bindable):
         return BoundCall(_drawing(program.replay, run) if program.draws else run, self.result(own), restore_after)
 
     def mode(self) -> AbstractContextManager[Any]:
-        """Where it runs."""
+        """Return the context in which a run happens."""
         return dynamic.enable_grad()
 
     def load(self, *state: Any) -> None:
-        """Let the objects of the file hold a state."""
+        """Load a state into the objects of the file; nothing by default."""
 
     def run(self, call: Callable[[], Any], args: tuple[Any, ...]) -> Callable[[], Any]:
-        """What a clock reads, of a call with tensors as arguments."""
+        """Return the function that is timed, for a call with tensors as arguments."""
         return call
 
     @abstractmethod
     def result(self, args: tuple[Any, ...]) -> Callable[[Any], Any]:
-        """What makes the value and the gradients of what a run returns."""
+        """Return a function that makes the value and the gradients from what a run returns."""
 
     def turns(self, step: Step) -> Turns:
-        """See the base: what an epoch changes is brought back before each block, arguments before each call."""
+        """Return the turns of a step: state is restored before each block, and arguments before each call."""
         with step.within():
             return turns_of(self.program.snapshot_of(self.bound), [step.run_each])
 
@@ -258,18 +258,18 @@ def _drawing(replay: Replay, run: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def array_of(tensor: Any) -> np.ndarray:
-    """The memory of a tensor."""
+    """Return the memory of a tensor as an array."""
     array: np.ndarray = tensor.detach().numpy()
     return array
 
 
 def as_array(leaf: Any) -> Any:
-    """An array for a tensor."""
+    """Return the array of a tensor; other leaves unchanged."""
     return array_of(leaf) if isinstance(leaf, dynamic.Tensor) else leaf
 
 
 def kept_tensor(tensor: Any) -> Piece:
-    """What brings back a tensor with its gradient."""
+    """Return a piece that restores a tensor with its gradient."""
     before, gradient = tensor.numpy(force=True).copy(), tensor.grad
 
     def same() -> bool:

@@ -1,4 +1,4 @@
-"""Random numbers that were drawn elsewhere, given out where our engine would draw."""
+"""Replay of random numbers in our engines: numbers that another engine drew, or those of the first call."""
 
 from __future__ import annotations
 
@@ -13,23 +13,26 @@ from compare.errors import UnsupportedError
 from dynamic.random import DrawnNumbers, drawing_from
 
 Draws = Sequence[Sequence[np.ndarray]]
-"""For each of several calls, what it draws in order."""
+"""For each of several calls, the arrays of random numbers that it draws, in order."""
 Draw = Callable[[np.random.Generator], Any]
 
 
 class Replay(DrawnNumbers):
-    """Gives out in each call what a call of these shapes drew."""
+    """Gives out, in each call, the numbers that a recorded call with the same shapes drew."""
 
     def __init__(self, draws: Draws) -> None:
         self._draws = draws
         self.begin()
 
     def begin(self) -> None:
-        """The next number is the first of a call."""
+        """Start a call: the next draw is the first one."""
         self.state = self._draws, 0
 
     def next(self, shape: tuple[int, ...], draw: Draw) -> np.ndarray:
-        """The next numbers, whatever `draw` would draw. Raises UnsupportedError where no call drew such."""
+        """Return the next numbers in the place of `draw`.
+
+        Raises UnsupportedError where no recorded call drew this shape.
+        """
         del draw
         calls, place = self.state
         calls = [call for call in calls if len(call) > place and _alike(call[place].shape, shape)]
@@ -44,7 +47,7 @@ class Replay(DrawnNumbers):
 
 
 class RepeatedDraws(Replay):
-    """Where nothing was drawn elsewhere: each call draws what the first one of its shapes drew here, in every mode."""
+    """A replay without recorded draws: each call draws what the first call with its shapes drew, in every mode."""
 
     def __init__(self, seed: int) -> None:
         self._chance = np.random.default_rng(seed)
@@ -52,7 +55,7 @@ class RepeatedDraws(Replay):
         super().__init__([])
 
     def next(self, shape: tuple[int, ...], draw: Draw) -> np.ndarray:
-        """The numbers that were drawn at this place."""
+        """Return the numbers first drawn at this place with this shape."""
         calls, place = self.state
         self.state = calls, place + 1
         if (place, shape) not in self._drawn:
@@ -61,14 +64,14 @@ class RepeatedDraws(Replay):
 
 
 def _alike(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
-    """Whether two shapes hold the same numbers in the same order: one is the other with neighbours joined."""
+    """Return whether one shape is the other with neighbouring axes joined, so that both hold the same order."""
     ends, others = (set(np.multiply.accumulate((1, *sizes)).tolist()) for sizes in (shape, other))
     return math.prod(shape) == math.prod(other) and (ends <= others or others <= ends)
 
 
 @contextmanager
 def replaying(replay: Replay | None) -> Iterator[None]:
-    """Inside, our engine draws from these numbers, from the first on; from its own where there are none."""
+    """A context in which our engine draws from `replay`, from its start; from its own generator if that is None."""
     if replay is None:
         yield
         return

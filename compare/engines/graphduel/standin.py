@@ -1,6 +1,6 @@
-"""Programs of PyTorch's over our engine, unchanged: `import torch` gives `dynamic`, in this process and from now on.
+"""The import hook that runs PyTorch programs on our engine: `import torch` gives `dynamic` in this process.
 
-The names are bound by an import hook, so that the modules beside a file see them as well, and no file is written.
+The hook stays for the rest of the process. It serves the modules beside a file too, and no file is written.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ _NAMED = (
         r"torch.Tensor.\2 is missing in our engine",
     ),
 )
-"""How our engine says that it has no such name, and what a user of PyTorch's names is told."""
+"""Patterns of our engine's messages about missing names, and the message for a user of PyTorch's names."""
 
 
 class Finder:
-    """Finds `torch` and all in it: the module of ours that has its names."""
+    """Finds `torch` and its submodules: each is our module that has its names."""
 
     @staticmethod
     def find_spec(name: str, _: Sequence[str] | None = None, __: ModuleType | None = None) -> ModuleSpec | None:
-        """The module of that name, if it is one of PyTorch's."""
+        """Return the spec of a module of PyTorch's by name; None for other modules."""
         return ModuleSpec(name, _Loader(), is_package=True) if name.partition(".")[0] == FRAMEWORK else None
 
 
 class _Loader(Loader):
     def create_module(self, spec: ModuleSpec) -> None:
-        """None: a module of Python's own kind, which `exec_module` replaces."""
+        """Return None, so that Python makes a plain module, which `exec_module` replaces."""
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put ours in its place, or one that says of each name that it is missing: some imports are of no use."""
+        """Replace the module by ours, or by one that reports each name as missing: some imports are never used."""
         name = module.__name__
         ours = OURS + name.removeprefix(FRAMEWORK)
         try:
@@ -57,14 +57,14 @@ class _Loader(Loader):
 
 
 class _Missing(ModuleType):
-    """A module of PyTorch's that our engine has not."""
+    """A module of PyTorch that our engine lacks; reading a name in it raises AttributeError."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self.__name__} is missing in our engine", name=name)
 
 
 def stand_in() -> None:
-    """From now on, `torch` is ours in this process. Raises ImportError where PyTorch is loaded already."""
+    """Make `torch` mean our engine in this process. Raises ImportError where PyTorch is loaded already."""
     if Finder in sys.meta_path:
         return
     if FRAMEWORK in sys.modules:
@@ -73,7 +73,7 @@ def stand_in() -> None:
 
 
 def as_named(message: str) -> str:
-    """What our engine says of a name that it has not, by the name that PyTorch has for it."""
+    """Return a message of our engine about a missing name, with PyTorch's name for it."""
     for pattern, said in _NAMED:
         message = pattern.sub(said, message)
     return message

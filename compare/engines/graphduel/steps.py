@@ -1,4 +1,4 @@
-"""The steps of our two engines, and of the static one under each shape policy."""
+"""The steps of our two engines: of the dynamic one, and of the static one under each shape policy and mode."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ STATIC = "static-"
 
 
 class GraphStep(Step):
-    """`function(params, *example)`, called as it is: by the tape, or by what the static engine has made of it.
+    """A step `function(params, *example)`, run by the tape or by a compiled function of the static engine.
 
-    `examples` are the stream as this arm takes it, masked where it pads, and `stats` count what was compiled.
+    `examples` are the stream in this arm's form, masked where the arm pads; `stats` count compilations.
     """
 
     def __init__(
@@ -50,19 +50,22 @@ class GraphStep(Step):
 
     @property
     def observed(self) -> Observations:
-        """A compilation for each graph, with its reason; the seconds are those of all."""
+        """Return one compilation per graph, with its reason and the mean compile time in seconds."""
         reasons = self.stats.reasons or ["the step was built"] * self.stats.compiles
         share = self.stats.compile_seconds / (self.stats.compiles or 1)
         return Observations([Compilation(reason, share) for reason in reasons])
 
     def close(self) -> None:
-        """See the base."""
+        """Close the step and drop its function."""
         super().close()
         del self.function
 
 
 class CompiledStep(GraphStep):
-    """One graph, compiled when the step is built, for an input that never changes; `options` are the compiler's."""
+    """A step of one graph, compiled when the step is built, for an input shape that never varies.
+
+    `options` go to the compiler.
+    """
 
     def __init__(self, case: Case, **options: Any) -> None:
         started = time.perf_counter()
@@ -72,14 +75,14 @@ class CompiledStep(GraphStep):
         super().__init__(executable, case.params, case.examples, stats)
 
     def executables(self) -> list[Any]:
-        """The one executable."""
+        """Return the one executable."""
         return [self.function]
 
 
 class JitStep(GraphStep):
-    """A graph per shape or structure, compiled by the first call that has it, as the policy says.
+    """A step with one graph per shape or structure, compiled on the first call that needs it, as the policy says.
 
-    `options` are the compiler's.
+    `options` go to the compiler.
     """
 
     function: static.Jitted
@@ -100,7 +103,7 @@ class JitStep(GraphStep):
         super().__init__(jitted, case.params, examples, jitted.stats)
 
     def computed(self, lengths: Sequence[int]) -> int:
-        """As the engine counts it over one epoch, which this runs."""
+        """Return the number of elements computed for these lengths, by the padding of one epoch, which is run here."""
         stats = self.stats
         asked, computed = stats.useful, stats.computed
         self.epoch()
@@ -108,17 +111,17 @@ class JitStep(GraphStep):
         return round(sum(lengths) * padding)
 
     def executables(self) -> list[Any]:
-        """The executables in the cache."""
+        """Return the executables in the cache."""
         return list(self.function.executables.values())
 
 
 def build(arm: str, case: Case) -> GraphStep:
-    """The training step of an arm: "dynamic", or "static-" and a shape policy, "native", "converted" or "onnxruntime".
+    """Build the training step of an arm: "dynamic", or "static-" and a shape policy or mode.
 
-    The last three have fixed shapes: native is machine code, converted takes the loss with its own control flow, and
-    onnxruntime runs the exported graph.
+    The modes "native", "converted" and "onnxruntime" have fixed shapes: native is machine code, converted takes the
+    loss with its own control flow, and onnxruntime runs the exported graph.
     An input that never varies is compiled here; a stream is compiled as it comes. Raises UnsupportedError
-    when the policy does not apply to the case, and whatever the engine refuses with.
+    when the policy does not apply to the case, and the engine's own errors where it refuses.
     """
     if arm == "dynamic":
         written = getattr(case.loss, WRITTEN, None)
@@ -138,9 +141,9 @@ def build(arm: str, case: Case) -> GraphStep:
 
 
 def compile_policy(policy: str, function: Callable[..., Any], **options: Any) -> Any:
-    """The function as a mode of the static engine compiles it, by its name without `static-`; options of `static.jit`.
+    """Return the function compiled by a mode of the static engine, named without `static-`.
 
-    A mode that is no shape policy has exact shapes.
+    A mode that is no shape policy has exact shapes. The `options` are those of `static.jit`.
     """
     if policy == ONNXRUNTIME:
         return SessionFunction(function)
@@ -151,7 +154,7 @@ def compile_policy(policy: str, function: Callable[..., Any], **options: Any) ->
 
 
 def native(case: Case, threads: int = 1) -> GraphStep:
-    """The step as machine code, a graph for each shape. Raises UnsupportedError where there can be none."""
+    """Return the step as machine code, one graph per shape. Raises UnsupportedError where none can be made."""
     try:
         backend.choose_backend(NATIVE)
     except GraphError as error:
@@ -162,7 +165,7 @@ def native(case: Case, threads: int = 1) -> GraphStep:
 
 
 def threaded_step(case: Case) -> GraphStep:
-    """The step as machine code on all cores that this process may use. Raises UnsupportedError where that is one."""
+    """Return the step as machine code on all cores of this process. Raises UnsupportedError where there is one core."""
     cores = pool.count("all")
     if cores == 1:
         raise UnsupportedError("threads: this process may use one core")
@@ -170,7 +173,7 @@ def threaded_step(case: Case) -> GraphStep:
 
 
 def converting(case: Case) -> GraphStep:
-    """The step of the loss as the dynamic engine runs it, with its control flow converted, a graph for each shape."""
+    """Return the step of the dynamic engine's loss with its control flow converted, one graph per shape."""
     plain = replace(case, static_loss=None, scanned=None, branches=True)
     return JitStep(plain, CONVERTED) if case.varies else CompiledStep(plain)
 
@@ -187,21 +190,21 @@ def _unpadded_loss(case: Case, policy: str) -> Callable[..., Any]:
 
 
 def _largest(case: Case) -> tuple[int] | None:
-    """The maximum to pad to, known beforehand where one size varies; several are padded to the largest so far."""
+    """Return the maximum to pad to where one named size varies; None for several, which pad to the largest so far."""
     return (max(case.lengths),) if case.dims and len(set(names(case.dims))) == 1 else None
 
 
 Run = Callable[[Sequence[Any]], Any]
 FATAL = 4
-"""The least that onnxruntime logs."""
+"""The log level of onnxruntime that logs only fatal errors."""
 
 
 class SessionFunction:
-    """A function that is exported when a call is of a new kind, and run by an onnxruntime session from then on.
+    """A function that onnxruntime runs; each new kind of call exports a graph and opens a session.
 
-    A kind of call is its containers, shapes, dtypes and static values, as those of `static.jit` with exact shapes;
-    `stats` counts as there. The session has one thread. A call raises UnsupportedError where ONNX, or onnxruntime for
-    these dtypes, has not what the function needs.
+    A kind of call is its containers, shapes, dtypes and static values, as for `static.jit` with exact shapes;
+    `stats` counts the same way. The session has one thread. A call raises UnsupportedError where ONNX, or onnxruntime
+    for these dtypes, lacks an op that the function needs.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -209,7 +212,7 @@ class SessionFunction:
         self._runs: dict[Hashable, Run] = {}
 
     def __call__(self, *args: Any) -> Any:
-        """What the function returns, of arrays."""
+        """Return the result of the function on arrays."""
         leaves, structure = tree.flatten(args)
         key = (structure, *map(_kind, leaves))
         if key not in self._runs:

@@ -1,6 +1,6 @@
-"""A training step of PyTorch's names as a function of the state that it changes: parameters, buffers, sums.
+"""A PyTorch-style training step as a function of the state that it changes: parameters, buffers, optimizer sums.
 
-`step(state, *call)` gives what the step returns, and the state after it. On arrays it runs as written, on the objects
+`step(state, *call)` returns the step's value and the state after it. On arrays it runs as written, on the objects
 of its file. On the symbols of a trace it is `static.TrainingStep`: the same code runs, and the backward pass and the
 updates of optimizers are part of the graph.
 """
@@ -31,11 +31,11 @@ State = Mapping[str, Any]
 
 
 class TrainingProgram(StandingProgram):
-    """A step that trains, as a function of its state: tensors, and the sums of optimizers that have made no step."""
+    """A training step as a function of its state: tensors, and the sums of optimizers that have made no step yet."""
 
     @functools.cached_property
     def optimizers(self) -> list[Optimizer]:
-        """Those that it reaches. Raises UnsupportedError for one that has made steps."""
+        """Return the optimizers that the step reaches. Raises UnsupportedError for one that has made steps."""
         optimizers = list({id(value): value for value in self.values if isinstance(value, Optimizer)}.values())
         if any(any(optimizer.state.values()) for optimizer in optimizers):
             raise UnsupportedError("an optimizer has made steps before it is measured; leave them out of the file")
@@ -43,7 +43,7 @@ class TrainingProgram(StandingProgram):
 
     @property
     def state(self) -> State:
-        """What it is at the start."""
+        """Return the state at the start."""
         return {
             "tensors": {name: tensor.numpy(force=True).copy() for name, tensor in self.tensors.items()},
             "sums": list(map(sums_of, self.optimizers)),
@@ -51,12 +51,12 @@ class TrainingProgram(StandingProgram):
 
     @property
     def after(self) -> State:
-        """What it is now, on the objects of the file."""
+        """Return the present state, read from the objects of the file."""
         tensors = {name: array_of(tensor).copy() for name, tensor in self.now.items()}
         return {"tensors": tensors, "sums": list(map(_sums, self.optimizers))}
 
     def parts(self, result: tuple[Any, Any]) -> tuple[Any, ...]:
-        """What a call gives: a value, its gradients, and the state by what messages call it."""
+        """Return the parts of a call's result: value, gradients, and the state by the names that messages use."""
         (value, state), gradients = result
         named = {self.labels[name]: array for name, array in state["tensors"].items()}
         names = {id(tensor): label for tensor, label in zip(self.tensors.values(), self.labels.values(), strict=True)}
@@ -76,7 +76,7 @@ class TrainingProgram(StandingProgram):
         return value, gradients, named
 
     def load(self, state: State) -> None:
-        """Let the objects of the file hold a state of the start."""
+        """Load a state into the objects of the file, without gradients; the optimizers start anew."""
         for name, tensor in self.tensors.items():
             value = state["tensors"][name]
             np.copyto(array_of(tensor), array_of(value) if isinstance(value, Tensor) else value)
@@ -85,16 +85,16 @@ class TrainingProgram(StandingProgram):
             optimizer.state.clear()
 
     def written(self, argnum: int | None) -> StandingStep:
-        """See the base."""
+        """Return the step as its author writes it."""
         return _WrittenTraining(self)
 
     def calls_of(self) -> list[tuple[Any, ...]]:
-        """See the base."""
+        """Return the arguments of each call, with the state of the start first."""
         state = self.state
         return [(state, *call) for call in self.calls.plain]
 
     def made(self) -> Callable[..., Any]:
-        """`step(state, *args) -> (value, state)`."""
+        """Return `step(state, *args) -> (value, state)`."""
 
         def call(*args: Any) -> Any:
             return _value(callee(self.function)(*self.calls(args)))
@@ -117,16 +117,16 @@ class TrainingProgram(StandingProgram):
 
 
 class _WrittenTraining(StandingStep):
-    """A training step as its author writes it."""
+    """A training step as its author writes it, for the dynamic engine."""
 
     program: TrainingProgram
 
     def load(self, *state: Any) -> None:
-        """See the base."""
+        """Load a state into the objects of the file."""
         self.program.load(*state)
 
     def result(self, args: tuple[Any, ...]) -> Callable[[Any], Any]:
-        """See the base."""
+        """Return a function that makes ((value, state after), ()) from what a run returns."""
         return lambda value: ((tree.tree_map(as_array, _value(value)), self.program.after), ())
 
 
@@ -135,7 +135,7 @@ def _value(returned: Any) -> Any:
 
 
 def _sums(optimizer: Optimizer) -> list[Any]:
-    """What it keeps now, by PyTorch's slots; of a parameter that had no gradient yet what it begins with."""
+    """Return the present sums of an optimizer by PyTorch's slots; initial sums where no gradient came yet."""
     return [
         _slots_with_sums(optimizer, slot_sums(optimizer, group))
         for group in optimizer.param_groups

@@ -1,1 +1,1 @@
-"""TensorFlow: the adapter, a step, and its functions by our names. Read `adapter` first."""
+"""The adapter of TensorFlow, its step, and its functions by our names. Read `adapter` first."""

@@ -1,4 +1,4 @@
-"""TensorFlow: eager on a gradient tape, and as functions that AutoGraph reads."""
+"""The adapter of TensorFlow: eager on a gradient tape, and functions that AutoGraph reads and compiles."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _OPTIONS: dict[Mode, dict[str, Any]] = {FUNCTION: {}, RELAXED: {"reduce_retracin
 
 
 class TensorFlow(Framework):
-    """Gradients come from a GradientTape that watches the parameters alone; a step is compiled whole."""
+    """The adapter of TensorFlow. Gradients come from a GradientTape that watches the parameters only."""
 
     name, title, module, package, prefix = "tensorflow", "TensorFlow", "tensorflow", "tensorflow>=2.18", "tf"
     modes = (EAGER, FUNCTION, RELAXED, XLA, AS_WRITTEN)
@@ -80,12 +80,12 @@ class TensorFlow(Framework):
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
-        """One thread, and no log of the devices that are not there; TensorFlow keeps no compiled code."""
+        """Return variables for one thread, and for no log of missing devices; TensorFlow keeps no compiled code."""
         hidden = {"CUDA_VISIBLE_DEVICES": "-1"} if device == "cpu" else {}
         return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **hidden}
 
     def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
-        """One thread, and the seed; functions of ours take NumPy's rules for operators between tensors and numbers.
+        """Prepare this process: one thread and the seed; our own functions get NumPy's rules for mixed operators.
 
         For the CPU every GPU is hidden, since TensorFlow computes there unasked.
         """
@@ -103,11 +103,11 @@ class TensorFlow(Framework):
             NUMBER[:] = [np.float64 if doubles else np.float32]
 
     def functions(self) -> dict[str, Function]:
-        """See the class."""
+        """Return TensorFlow's functions under the names of `graphs`."""
         return compose(functions())
 
     def arrays(self, tree: Any) -> Any:
-        """Tensors, copied to the device; those that lie there already stay."""
+        """Return a container with tensors copied to the device; tensors that lie there already stay."""
         import tensorflow as tf
 
         def place(leaf: Any) -> Any:
@@ -119,7 +119,7 @@ class TensorFlow(Framework):
             return optree.tree_map(place, tree, none_is_leaf=True)
 
     def numpy(self, tree: Any) -> Any:
-        """Arrays, copied."""
+        """Return a container with copied NumPy arrays; sparse and ragged tensors become dense."""
         import tensorflow as tf
 
         def numbers(value: Any) -> Any:
@@ -133,7 +133,7 @@ class TensorFlow(Framework):
         return to_containers(tree, numbers)
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """The whole step, traced for each signature."""
+        """Return the whole step, traced for each signature in the arms that compile."""
         around = without_compilation(self, loss)
         run = around.function if self.mode(arm) is EAGER else loss
         step = ValueStep(run) if argnum is None else TapeStep(run, argnum, trainables_in(loss))
@@ -144,13 +144,13 @@ class TensorFlow(Framework):
         return specialise(self.mode(arm), step, loss)
 
     def observed(self, step: Function) -> Observations:
-        """Traces of the step, in what their arguments differ, and the seconds of tracing; what follows is not told."""
+        """Return the traces of the step, how their arguments differ, and the seconds of tracing alone."""
         step = step.run if isinstance(step, WholeStep) else step
         return step.observed() if isinstance(step, (SpecialisedFunction, FunctionsStep)) else Observations()
 
 
 def without_compilation(engine: Engine, function: Function) -> UncompiledFunction:
-    """A function whose own compiled parts run as written; the engine `compiles` where there are any."""
+    """Return a function whose own `tf.function` parts run as written; sets the engine's `compiles` if it has any."""
     import tensorflow as tf
 
     met = partial(setattr, engine, "compiles", True)
@@ -158,7 +158,7 @@ def without_compilation(engine: Engine, function: Function) -> UncompiledFunctio
 
 
 def specialise(mode: Mode, step: Function, written: Function) -> SpecialisedFunction:
-    """A step compiled for the signatures that its author has written, or for each that it meets."""
+    """Return a step compiled for the author's `input_signature`, or for each signature that it meets."""
     import tensorflow as tf
 
     options = dict(_OPTIONS[mode])
@@ -168,22 +168,22 @@ def specialise(mode: Mode, step: Function, written: Function) -> SpecialisedFunc
 
 
 class TensorFlowProcess(Process):
-    """See the base."""
+    """The process role of TensorFlow."""
 
     switches = staticmethod(switches)
 
     def reset(self, seed: int) -> None:
-        """The seed of every generator."""
+        """Seed every generator."""
         import tensorflow as tf
 
         tf.random.set_seed(seed)
 
 
 class TensorFlowDevices(Devices):
-    """See the base."""
+    """The devices role of TensorFlow."""
 
     def gpu(self) -> str | None:
-        """The first physical one."""
+        """Return the name of the first physical GPU; None where there is none."""
         import tensorflow as tf
 
         devices = tf.config.list_physical_devices("GPU")
@@ -191,26 +191,26 @@ class TensorFlowDevices(Devices):
 
     @property
     def waits(self) -> Function | None:
-        """On a GPU, until it has done all that it was given."""
+        """Return a function that waits for all devices; None on the CPU."""
         import tensorflow as tf
 
         return (lambda _: tf.test.experimental.sync_devices()) if self.engine.device == "cuda" else None
 
 
 class TensorFlowCompiler(Compiler):
-    """See the base."""
+    """The compiler role of TensorFlow."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
-        """By what the user's own compiled functions compile."""
+        """A context in which the user's own `tf.function` objects run as written."""
         return without_compilation(self.engine, function).within()
 
     def compiled(self, arm: str, function: Function) -> Function:
-        """See the base."""
+        """Return the function compiled by `tf.function`."""
         return specialise(self.engine.mode(arm), function, function)
 
 
 class TensorFlowState(CallState):
-    """See the base."""
+    """The state role of TensorFlow."""
 
     kept = staticmethod(snapshot)
     making = staticmethod(making)
@@ -218,7 +218,7 @@ class TensorFlowState(CallState):
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
-        """What a call of it shows to change variables that are trained."""
+        """Return a training step where a call of the function changes trainable variables; else None."""
         around = without_compilation(self.engine, function)
         around(*calls[0])
         if not is_trained(changed()):
@@ -234,15 +234,15 @@ class TensorFlowState(CallState):
     def reader(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
     ) -> StateReader:
-        """Variables that a call has changed."""
+        """Return a reader of the variables that a call has changed."""
         return state_reader(changed)
 
 
 class TensorFlowNumbers(Numbers):
-    """See the base."""
+    """The numbers role of TensorFlow."""
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
-        """See the base; tensors are cast as they are."""
+        """Return arguments with changed floats; for float64, tensors are cast."""
         if change.seed is not None:
             return super().changed(tree, change)
         import tensorflow as tf
@@ -254,7 +254,7 @@ class TensorFlowNumbers(Numbers):
 
     @contextmanager
     def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
-        """See the base; variables are moved, and never in float64."""
+        """A context with changed floats in arrays and variables; variables cannot become float64."""
         with (
             super().meanwhile(holders, change),
             nudge_variables(holders, change) if change.seed is not None else nullcontext(),
@@ -262,7 +262,7 @@ class TensorFlowNumbers(Numbers):
             yield
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
-        """Those of what the ops of a call give: a policy of mixed precision computes in what no argument is in."""
+        """Return the dtypes of the results of a call's ops: mixed precision computes in dtypes that no argument has."""
         from tensorflow.python.framework import op_callbacks
 
         seen = set[str]()
@@ -279,11 +279,11 @@ class TensorFlowNumbers(Numbers):
 
 
 class TensorFlowErrors(Errors):
-    """See the base."""
+    """The errors role of TensorFlow."""
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """`tf.debugging.enable_check_numerics`."""
+        """A context with `tf.debugging.enable_check_numerics`."""
         import tensorflow as tf
 
         tf.debugging.enable_check_numerics()
@@ -293,34 +293,34 @@ class TensorFlowErrors(Errors):
             tf.debugging.disable_check_numerics()
 
     def traced(self, error: BaseException) -> bool:
-        """Any but that of a graph that runs."""
+        """Return whether an error came before a graph ran."""
         return "Graph execution error" not in str(error)
 
     def refuses(self, error: BaseException, arm: str = "") -> bool:
-        """What AutoGraph and graphs do not take: TensorFlow raises these as it traces user code."""
+        """Return whether AutoGraph or a graph does not support something; TensorFlow says so while it traces."""
         said = str(error)
         return isinstance(error, NotImplementedError) or any(words in said for words in refusals.REFUSALS)
 
     def said(self, error: BaseException) -> str | None:
-        """Of what a trace or a graph raises."""
+        """Return the sentence for an error of a trace or a graph; None for other errors."""
         return refusals.sentence(error)
 
     def reason(self, error: BaseException) -> str:
-        """The first sentence of the last line: what AutoGraph raises quotes the user's code before it."""
+        """Return the first sentence of the message's last line: before it AutoGraph quotes the user's code."""
         last = (str(error).strip().splitlines() or [""])[-1].strip().partition(". ")[0]
         name = type(error).__name__
         return without_folders(last if last.startswith(name) else f"{name}: {last}")
 
 
 def python_function(value: Any) -> Function | None:
-    """What `tf.function` was given, of what it gives."""
+    """Return the Python function of a `tf.function` object; None for other values."""
     import tensorflow as tf
 
     return value.python_function if isinstance(value, tf.types.experimental.PolymorphicFunction) else None
 
 
 class FunctionsStep(WrittenStep):
-    """A step whose file compiles by itself, and the functions that it compiles."""
+    """A step whose file compiles by itself, with the functions that it compiles."""
 
     def __init__(self, step: Function, around: UncompiledFunction) -> None:
         super().__init__(step, self._noting)
@@ -335,7 +335,7 @@ class FunctionsStep(WrittenStep):
         return self.made[-1]
 
     def observed(self) -> Observations:
-        """A compilation for each trace."""
+        """Return one compilation per trace of a function."""
         held = [entry.space.get(entry.name) for entry in self.entries if isinstance(entry.space, dict)]
         functions = {id(each): each for each in (*self.around.written, *held, *self.made) if python_function(each)}
         return Observations(
@@ -348,17 +348,17 @@ class FunctionsStep(WrittenStep):
 
 
 def traces(function: Any) -> int:
-    """How often a function of `tf.function` was traced; a method is one for each object."""
+    """Return how often a `tf.function` was traced; a method has one function per object."""
     of_objects = getattr(function, "_descriptor_cache", {}).values()
     return sum(each.experimental_get_tracing_count() for each in (function, *of_objects))
 
 
 RUNNERS = ("train_function", "test_function", "predict_function")
-"""What a Keras model has compiled of its own steps."""
+"""The attributes in which a Keras model holds its own compiled steps."""
 
 
 def keras_models(value: Any) -> Iterator[Substitution]:
-    """Of a Keras model what has its steps run without being compiled; it makes a runner of a step that is asked for."""
+    """Yield the substitutions that make a Keras model run eagerly; cleared runners are made again on demand."""
     keras = sys.modules.get("keras")
     if keras is None or not isinstance(value, keras.Model) or value.run_eagerly:
         return
@@ -368,11 +368,10 @@ def keras_models(value: Any) -> Iterator[Substitution]:
 
 
 class TapeStep(Bindable):
-    """`step(*args) -> (what the loss returns, gradients)`; a tape watches what is differentiated, and nothing else.
+    """`step(*args) -> (value, gradients)`; the tape watches only the differentiated tensors.
 
-    That are the variables that are trained of what the loss reaches by itself, `reached`, if there are any, or else the
-    floats of one argument; those of a model are its variables. The step raises NoGradientsError where there is no loss,
-    or no float.
+    These are the trainable variables that the loss reaches by itself (`reached`), if there are any, or else the floats
+    of one argument; for a model its variables. The step raises NoGradientsError where there is no loss, or no float.
     """
 
     def __init__(self, loss: Function, argnum: int, reached: Sequence[Any] = ()) -> None:
@@ -380,7 +379,7 @@ class TapeStep(Bindable):
         self.gradients_in = ""
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base; gradients that are none become zeros afterwards."""
+        """Bind a call of the step; missing gradients become zeros after the run."""
         import tensorflow as tf
 
         loss, argument = self.loss, args[self.argnum] if args else ()
@@ -418,7 +417,7 @@ class TapeStep(Bindable):
 
 
 def trainables_in(function: Any) -> list[Any]:
-    """What a function reaches by itself that may be trained: variables, and what holds them."""
+    """Return the trainable objects that a function reaches by itself: variables, and holders of variables."""
     import tensorflow as tf
 
     values = ReachedCode(function).values
@@ -431,13 +430,13 @@ def _is_layer(value: Any) -> bool:
 
 
 def _variables(holder: Any) -> list[Any]:
-    """The variables of what may be trained."""
+    """Return the trainable variables of a variable, module or layer."""
     inside = getattr(holder, "trainable_variables", None)
     return list(inside) if inside is not None else [holder] if holder.trainable else []
 
 
 def _floats(argument: Any) -> dict[int, Any]:
-    """What is differentiated in an argument, by the place of its leaf, or of a variable of a model."""
+    """Return the floats to differentiate in an argument, by the index of the leaf or of a model's variable."""
     import tensorflow as tf
 
     model = getattr(argument, "trainable_variables", None)
@@ -450,7 +449,7 @@ def _floats(argument: Any) -> dict[int, Any]:
 
 
 def _place_gradients(argument: Any, gradients: dict[int, Any]) -> Any:
-    """The gradients where their leaves lie; by number where there are others, and those of a model."""
+    """Return the gradients in the argument's structure; by index for a model, or where only some leaves are floats."""
     leaves, structure = optree.tree_flatten(argument)
     if len(gradients) != len(leaves) or hasattr(argument, "trainable_variables"):
         return gradients
@@ -458,7 +457,7 @@ def _place_gradients(argument: Any, gradients: dict[int, Any]) -> Any:
 
 
 def _scalar(loss: Any) -> Any:
-    """The loss. Raises NoGradientsError where it is none."""
+    """Return the loss. Raises NoGradientsError where the value is no scalar float."""
     import tensorflow as tf
 
     if not tf.is_tensor(loss):

@@ -1,4 +1,4 @@
-"""TensorFlow's functions by the names that `graphs` has for them."""
+"""TensorFlow's functions under the names of `graphs`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import optree
 from compare.engines.step import Function
 
 NUMBER: list[type[np.floating[Any]]] = [np.float32]
-"""The dtype of numbers in the state of a loop, which TensorFlow keeps as tensors."""
+"""The dtype of Python floats in the state of a loop, which TensorFlow keeps as tensors."""
 
 
 def functions() -> dict[str, Function]:
-    """See the module."""
+    """Return TensorFlow's functions under the names of `graphs`."""
     import tensorflow as tf
 
     same = "tanh exp sin cos sqrt abs square floor reshape sigmoid broadcast_to roll squeeze"

@@ -1,4 +1,4 @@
-"""What TensorFlow raises, in a sentence: what it cannot do, the line of the user's, and what it has in its place."""
+"""TensorFlow's errors as one sentence: the refusal, the user's line, and TensorFlow's alternative."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOISE = re.compile(
 )
 _CLASS = re.compile(r"generic TraceType for <?(?:class )?([\w.]+)")
 REFUSALS = ("in user code", "XLA compilation requires", "Detected unsupported operations", "generic TraceType")
-"""What TensorFlow says of what a graph does not take."""
+"""The words in errors about code that a graph does not support."""
 _REMEDIES = {
     "has no attribute 'numpy'": "compute with tf, or call NumPy by tf.numpy_function",
     "to a NumPy array": "compute with tf, or call NumPy by tf.numpy_function",
@@ -22,11 +22,11 @@ _REMEDIES = {
     "singleton tf.Variable": "make variables once, outside of the function",
     "XLA": "leave jit_compile to what XLA has kernels for",
 }
-"""What TensorFlow has for what its words say that it cannot do."""
+"""The alternative in TensorFlow, by the words of its error."""
 
 
 def sentence(error: BaseException) -> str | None:
-    """`no attribute 'numpy'; compute with tf (mine.py:4)` of what a trace or a graph raises; else None."""
+    """Return `no attribute 'numpy'; compute with tf (mine.py:4)` for an error of a trace or a graph; else None."""
     text = str(error)
     if kind := _CLASS.search(text):
         return f"tf.function takes no {kind[1]}; make it a NamedTuple, a dict or a tf.experimental.ExtensionType"
@@ -44,5 +44,5 @@ def sentence(error: BaseException) -> str | None:
 
 
 def _tells(line: str) -> bool:
-    """Whether a line says what went wrong, and not where."""
+    """Return whether a line tells the fault rather than its place."""
     return not line.startswith(("Graph execution error", "Detected at node", "File ", "Stack trace"))

@@ -1,4 +1,4 @@
-"""The state that a call of TensorFlow's changes: variables, which layers and optimizers make in their first call."""
+"""The state that a call of TensorFlow changes: variables, which layers and optimizers make in their first call."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compare.engines.switches import Switch
 
 
 def snapshot(value: Any) -> Piece | None:
-    """What brings back a variable; of a function that is compiled, the one that it was made of."""
+    """Return a piece that restores a variable; for a `tf.function`, a piece with its Python function inside."""
     import tensorflow as tf
 
     if isinstance(value, tf.Variable):
@@ -30,7 +30,7 @@ def _assign(variable: Any, before: Any) -> None:
 
 @contextmanager
 def making(add: Callable[[Any], None]) -> Iterator[None]:
-    """Inside, `add` is told each variable that is made outside of a graph, with the numbers it is made with."""
+    """A context in which `add` gets each variable that is made outside of a graph, with its initial value."""
     import tensorflow as tf
 
     def make_variable(following: Callable[..., Any], **options: Any) -> Any:
@@ -44,7 +44,7 @@ def making(add: Callable[[Any], None]) -> Iterator[None]:
 
 
 def switches() -> Sequence[Switch]:
-    """The seed, and what draws without one."""
+    """Return the switches of TensorFlow: the seed, and generators that draw without one."""
     from tensorflow.python.eager import context
     from tensorflow.python.ops import stateful_random_ops
 
@@ -61,12 +61,12 @@ def switches() -> Sequence[Switch]:
 
 
 def is_trained(changed: Sequence[Piece]) -> bool:
-    """Whether floats that are trained are among what a call has changed."""
+    """Return whether a call has changed trainable floats."""
     return any(variable.trainable and variable.dtype.is_floating for variable in _variables(changed))
 
 
 def state_reader(changed: Sequence[Piece]) -> StateReader:
-    """What reads the variables that a call has changed."""
+    """Return a reader of the variables that a call has changed."""
     names = dict[str, Any]()
     for variable in _variables(changed):
         name = f"the variable `{_name(variable)}`"
@@ -77,7 +77,7 @@ def state_reader(changed: Sequence[Piece]) -> StateReader:
 
 @contextmanager
 def nudge_variables(holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
-    """Inside, variables among these have other floats; their dtype is their own, so that none is in float64."""
+    """A context in which float variables have nudged values; their dtype is fixed, so none becomes float64."""
     import tensorflow as tf
 
     variables = [value for value in holders if isinstance(value, tf.Variable) and value.dtype.is_floating]

@@ -1,4 +1,4 @@
-"""PyTorch: the adapter, its compilers, its control flow, a step, and its functions by our names.
+"""The adapter of PyTorch, its compilers, its control flow, a step, and its functions by our names.
 
-Read `adapter` (what PyTorch answers), then `step` (what is timed) and `dynamo` (what its compiler has done).
+Read `adapter` (the roles of PyTorch), then `step` (the timed code) and `dynamo` (the compiler).
 """

@@ -1,4 +1,4 @@
-"""PyTorch: eager, compiled by Dynamo and Inductor, and exported."""
+"""The adapter of PyTorch: eager, compiled by Dynamo and Inductor, and exported."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EAGER = Mode("eager")
 
 
 class Torch(Framework):
-    """Gradients come from `torch.autograd.grad` over the parameters alone."""
+    """The adapter of PyTorch. Gradients are those that `backward` leaves in the parameters."""
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
     shares, keeps_effects, tells_lines, has_events = False, True, True, True
@@ -52,12 +52,12 @@ class Torch(Framework):
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
-        """One thread, for compiling too, and the caches of Inductor in the folder."""
+        """Return variables for one thread, for compiling too, and for Inductor's caches in the folder."""
         threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
         return {**threads, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
 
     def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
-        """One thread, and the seed; what is no user's compiles as often as it has shapes."""
+        """Prepare this process: one thread and the seed; our own workloads may recompile for every shape."""
         import torch
 
         super().start(seed, device=device)
@@ -68,51 +68,51 @@ class Torch(Framework):
             dynamo.unlimit_recompiles()
 
     def functions(self) -> dict[str, Function]:
-        """See the class."""
+        """Return PyTorch's functions under the names of `graphs`."""
         return compose(functions(self.device))
 
     def arrays(self, tree: Any) -> Any:
-        """Tensors that share memory with the arrays, or lie on the GPU; there tensors and modules are moved as well."""
+        """Return a container with tensors that share the arrays' memory, or lie on the GPU, as modules then do."""
         import torch
 
         return self.devices.placed(map_leaves(lambda x: torch.from_numpy(x) if isinstance(x, np.ndarray) else x, tree))
 
     def numpy(self, tree: Any) -> Any:
-        """Arrays, which share memory with tensors on the CPU."""
+        """Return a container with NumPy arrays, which share memory with tensors on the CPU."""
         import torch
 
         return to_containers(tree, lambda leaf: numbers.array(leaf) if isinstance(leaf, torch.Tensor) else None)
 
     def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """The loss as the arm runs it, and the gradients of the leaves of one argument."""
+        """Return a step of the loss as the arm runs it, with gradients in the leaves of one argument."""
         run, within = run_of(self, arm, loss), context_of(self, arm, loss)
         if argnum is None:
             return TorchOutput(run, within)
         return TorchStep(run, argnum, loss, within)
 
     def observed(self, step: Function) -> Observations:
-        """What Dynamo recorded."""
+        """Return Dynamo's records of the step."""
         return told.dynamo_observations(getattr(step, "run", step))
 
 
 def run_of(engine: Engine, arm: str, function: Function) -> Function:
-    """A function as an arm runs it."""
+    """Return a function as an arm runs it."""
     mode = engine.mode(arm)
     return function if mode in (EAGER, dynamo.AS_WRITTEN) else dynamo.compile_loss(mode, function)
 
 
 def context_of(engine: Engine, arm: str, function: Function) -> Context:
-    """Where it runs so."""
+    """Return the context in which an arm runs a function."""
     return partial(engine.compiler.eagerly, function) if engine.mode(arm) is EAGER else nullcontext
 
 
 class TorchProcess(Process):
-    """See the base."""
+    """The process role of PyTorch."""
 
     listen = staticmethod(dynamo.listen)
 
     def switches(self) -> Sequence[Switch]:
-        """Threads, numbers, generators of random numbers, gradients, and how often Dynamo compiles."""
+        """Return the switches of PyTorch: threads, dtype, random states, gradients, and Dynamo's recompile limits."""
         import torch
         import torch._dynamo
         from torch._dynamo import utils
@@ -135,7 +135,7 @@ class TorchProcess(Process):
 
     @contextmanager
     def visit(self, seed: int) -> Iterator[None]:
-        """See the base; with one thread, since it is seconds of one core that are measured."""
+        """Prepare a process of the user's, with one thread, since seconds of one core are measured."""
         import torch
 
         with super().visit(seed):
@@ -143,36 +143,36 @@ class TorchProcess(Process):
             yield
 
     def reset(self, seed: int) -> None:
-        """The seed of every generator."""
+        """Seed every generator."""
         import torch
 
         torch.manual_seed(seed)
 
 
 class TorchDevices(Devices):
-    """See the base."""
+    """The devices role of PyTorch."""
 
     def gpu(self) -> str | None:
-        """The first that CUDA names."""
+        """Return the name of the first CUDA device; None where there is none."""
         import torch
 
         return str(torch.cuda.get_device_name(0)) if torch.cuda.is_available() else None
 
     def clock(self) -> Callable[[], int]:
-        """See the base."""
+        """Return a clock in nanoseconds by CUDA events."""
         import torch
 
         return gpu.EventClock(lambda: torch.cuda.Event(enable_timing=True))
 
     @property
     def counter(self) -> ByteCounter:
-        """On a GPU that of its allocator."""
+        """Return the counter of the GPU's allocator on a GPU, of malloc otherwise."""
         import torch
 
         return gpu.allocator(torch.cuda) if self.engine.device == "cuda" else super().counter
 
     def placed(self, tree: Any) -> Any:
-        """On a GPU tensors and modules are moved; arrays of NumPy stay, since a step may be the one to take them."""
+        """Return arguments with tensors and modules on the device; NumPy arrays stay, as a step may convert them."""
         import torch
 
         kinds = (torch.Tensor, torch.nn.Module)
@@ -180,53 +180,53 @@ class TorchDevices(Devices):
 
     @property
     def waits(self) -> Function | None:
-        """On a GPU, until it has done all that it was given."""
+        """Return a function that waits for the GPU; None on the CPU."""
         import torch
 
         return (lambda _: torch.cuda.synchronize()) if self.engine.device == "cuda" else None
 
 
 class TorchCompiler(Compiler):
-    """See the base."""
+    """The compiler role of PyTorch."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
-        """By the stance of Dynamo."""
+        """A context in which Dynamo's stance lets nothing compile."""
         return dynamo.eagerly(partial(setattr, self.engine, "compiles", True))
 
     def compiled(self, arm: str, function: Function) -> Function:
-        """By `fullgraph=True`, or exported."""
+        """Return the function compiled with `fullgraph=True`, or exported."""
         return dynamo.compile_loss(self.engine.mode(arm), function, fullgraph=True)
 
     def captured(self, arm: str, function: Function, *, whole: bool = True) -> Function | None:
-        """The graphs of both passes by Dynamo and AOTAutograd, run op by op; an export has no other kernels."""
+        """Return both passes as graphs of Dynamo and AOTAutograd, run op by op; None for an export."""
         return dynamo.capture_graphs(self.engine.mode(arm), function) if whole else dynamo.pieces(function)
 
     def forget(self) -> None:
-        """What Dynamo has in memory and what it has counted; Inductor's cache on the disk stays."""
+        """Drop Dynamo's code and counts in memory; Inductor's cache on the disk stays."""
         dynamo.forget()
         self.engine.compiles = False
 
     def anew(self) -> AbstractContextManager[object]:
-        """With a cache of Inductor's of its own."""
+        """A context with an empty cache of Inductor."""
         self.engine.compiles = False
         return dynamo.anew()
 
 
 class TorchOps(Ops):
-    """See the base."""
+    """The ops role of PyTorch."""
 
     outside = staticmethod(counting.outside)
     ran = staticmethod(counting.ran)
 
     def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
-        """As the dispatcher sees them, each op waited for."""
+        """Return the ops that the dispatcher sees in a call, each waited for, with the user's lines."""
         from compare.engines.torch import lines
 
         return lines.ops(step, call, self.engine.wait)
 
 
 class TorchState(CallState):
-    """See the base."""
+    """The state role of PyTorch."""
 
     reader = staticmethod(state_reader)
     reached = staticmethod(holders_in)
@@ -235,7 +235,7 @@ class TorchState(CallState):
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
-        """What a call of it shows to differentiate by itself."""
+        """Return a training step where a call shows that the function differentiates by itself; else None."""
         with self.engine.compiler.eagerly(function):
             if not trains(function, calls[0], changed):
                 return None
@@ -245,42 +245,42 @@ class TorchState(CallState):
         return lambda arm: (run_of(self.engine, arm, function), context_of(self.engine, arm, function))
 
     def kinds(self) -> Kinds:
-        """See the base."""
+        """Return PyTorch's classes of tensors and modules."""
         import torch
 
         return Kinds(torch.Tensor, torch.nn.Module)
 
 
 class TorchNumbers(Numbers):
-    """See the base."""
+    """The numbers role of PyTorch."""
 
     dtypes = staticmethod(counting.dtypes)
 
     def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
-        """As the dispatcher sees them."""
+        """Return the random numbers that the dispatcher sees in a call."""
         from compare.engines.torch import drawing
 
         return drawing.draws(step, call)
 
     def noting(self, drawn: list[Any]) -> AbstractContextManager[object]:
-        """As the dispatcher sees them."""
+        """A context in which the random numbers that the dispatcher sees are appended to `drawn`."""
         from compare.engines.torch import drawing
 
         return drawing.noting(drawn)
 
     def giving(self, drawn: Sequence[Any]) -> AbstractContextManager[object]:
-        """See the base."""
+        """A context in which a call draws the noted numbers. Raises UnsupportedError on a mismatch."""
         from compare.engines.torch import drawing
 
         return drawing.Giving(drawn)
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
-        """As it is: `meanwhile` has changed what a call is given, too."""
+        """Return the arguments unchanged: `meanwhile` changes their data in place."""
         return tree
 
     @contextmanager
     def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> Iterator[None]:
-        """They are the same objects, with other data, optimizers' included; tensors that a function makes follow."""
+        """A context in which tensors, also of optimizers, have changed data; for float64 it is the default dtype."""
         import torch
 
         before = torch.get_default_dtype()
@@ -295,7 +295,7 @@ class TorchNumbers(Numbers):
 
     @contextmanager
     def repeatable(self) -> Iterator[None]:
-        """Inductor draws as eager does."""
+        """A context in which Inductor draws the random numbers that eager draws."""
         import torch._inductor.config as inductor
 
         with inductor.patch(fallback_random=True):
@@ -303,34 +303,34 @@ class TorchNumbers(Numbers):
 
 
 class TorchLibrary(Library):
-    """See the base."""
+    """The library role of PyTorch."""
 
     control = staticmethod(control)
 
 
 class TorchErrors(Errors):
-    """See the base."""
+    """The errors role of PyTorch."""
 
     def said(self, error: BaseException) -> str | None:
-        """As Dynamo explains it."""
+        """Return Dynamo's explanation of an error of a trace; None for other errors."""
         return told.sentence(error) if self.traced(error) else None
 
     @contextmanager
     def checked(self) -> Iterator[None]:
-        """`torch.autograd.detect_anomaly`, which looks at gradients alone; there is no such switch for values."""
+        """A context with `torch.autograd.detect_anomaly`, which checks gradients only, not values."""
         import torch
 
         with torch.autograd.detect_anomaly():
             yield
 
     def traced(self, error: BaseException) -> bool:
-        """What Dynamo and the compilers behind it raise, and what Dynamo says more of."""
+        """Return whether Dynamo or a compiler behind it raised an error, or Dynamo added to it."""
         from torch._dynamo.exc import TorchDynamoException
 
         return isinstance(error, TorchDynamoException) or "from user code" in str(error)
 
     def refuses(self, error: BaseException, arm: str = "") -> bool:
-        """What Dynamo and export say they do not take."""
+        """Return whether Dynamo or export does not support something."""
         from torch._dynamo.exc import TorchDynamoException
 
         refusals = (NotImplementedError, TorchDynamoException)

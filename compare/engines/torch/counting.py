@@ -1,6 +1,7 @@
-"""What PyTorch runs in a step, op by op, as its dispatcher sees it: both passes, below what autograd decomposes.
+"""Counts of PyTorch's ops in a step: all ops, and those that run outside of compiled code.
 
-Which ops of a call run outside of what Dynamo has compiled, as its profiler sees them.
+The dispatcher shows the ops of both passes, below autograd's decompositions. The profiler shows which ops of a call run
+outside of Dynamo's compiled code.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from compare.records.own import RanOp
 
 
 def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:
-    """The ops of a call, in order; `torch.utils.flop_counter` knows the products and their flops."""
+    """Return the ops of a call, in order; `torch.utils.flop_counter` gives the flops of products."""
     from compare.engines.torch.drawing import DispatchMode
 
     ops: list[RanOp] = []
@@ -32,7 +33,7 @@ def ran(step: Callable[..., Any], call: tuple[Any, ...]) -> list[RanOp]:
 
 
 def dtypes(step: Callable[..., Any], call: tuple[Any, ...]) -> set[str]:
-    """The dtypes of what the ops of a call make."""
+    """Return the dtypes of the results of a call's ops."""
     from compare.engines.torch.drawing import DispatchMode
 
     seen: set[str] = set()
@@ -73,18 +74,18 @@ def _bytes(tensors: list[Any]) -> int:
 
 
 OP, BACKWARD, SEED = "aten::", "autograd::engine", "aten::ones_like"
-"""How ops and backward passes begin, and the op that a backward pass begins with."""
+"""The prefixes of the profiler's events for ops and backward passes, and a backward pass's first op."""
 RAN = "AOTDispatcher Runtime Wrapper Prologue"
-"""What stands in a frame that has a graph."""
+"""The profiler's event inside a frame that has a compiled graph."""
 GRAPH = ("CompiledFunction", "## Call CompiledFxGraph")
-"""How the graph of a frame begins, where it is told: one of a frame that needs no gradient is not, without Inductor."""
+"""The prefixes of events of a frame's graph; without Inductor, a graph that needs no gradient has no such event."""
 
 COMPILES = "(dynamo_timed)"
-"""How the work of the compiler ends, where the call compiles: its ops are none of the step's."""
+"""The suffix of the compiler's events: ops inside them are not the step's."""
 
 
 def outside(call: BoundCall) -> int:
-    """How many ops of the forward pass run outside of compiled code. Of an eager call that is all of them."""
+    """Return how many ops of the forward pass run outside compiled code; of an eager call all do."""
     import torch
 
     os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells when it starts and stops
@@ -102,7 +103,7 @@ def outside(call: BoundCall) -> int:
 
 
 def _covers(around: Any, untold: set[int]) -> bool:
-    """Whether what runs inside of an event is part of an op, of a backward pass, of a graph or of compiling."""
+    """Return whether an event is an op, a backward pass, a graph or compiling, so that inner ops do not count."""
     return id(around) in untold or around.name.startswith((OP, BACKWARD, *GRAPH)) or around.name.endswith(COMPILES)
 
 

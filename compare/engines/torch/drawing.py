@@ -1,4 +1,4 @@
-"""The random numbers that a step of PyTorch's draws, as the dispatcher sees them: noted, and given again."""
+"""The random numbers that the dispatcher sees in a step of PyTorch, for noting and for giving them again."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
     "normal_": lambda drawn, mean=0.0, std=1.0: (drawn - mean) / (std or 1.0),
     "exponential_": lambda drawn, rate=1.0: drawn * rate,
 }
-"""What was drawn in place, as the distribution without options: options come after the tensor."""
+"""The inverse of each in-place draw's options, which follow the tensor: it gives numbers of the plain distribution."""
 
 
 class DispatchMode(TorchDispatchMode):
-    """Inside, an op gives what `note(op, args, options, result)` makes of its result."""
+    """A context in which `note(op, args, options, result)` replaces the result of each op."""
 
     def __init__(self, note: Callable[[Any, Any, Any, Any], Any]) -> None:
         super().__init__()
@@ -37,12 +37,12 @@ def _is_drawn(op: Any) -> bool:
 
 
 def _is_backward() -> bool:
-    """Whether a backward pass runs now: a checkpoint in it draws again what it drew before."""
+    """Return whether a backward pass runs now: a checkpoint in it repeats the draws of the forward pass."""
     return int(torch._C._current_graph_task_id()) != -1
 
 
 def draws(step: Callable[..., Any], call: tuple[Any, ...]) -> list[np.ndarray]:
-    """What each op that draws gave, in order: uniform numbers from 0 to 1, normal ones, masks, integers."""
+    """Return the result of each op that draws, in order: uniform in 0 to 1, standard normal, masks, integers."""
     drawn = list[np.ndarray]()
 
     def note(op: Any, args: Any, _: Any, result: Any) -> Any:
@@ -58,7 +58,7 @@ def draws(step: Callable[..., Any], call: tuple[Any, ...]) -> list[np.ndarray]:
 
 
 def noting(drawn: list[Any]) -> DispatchMode:
-    """Inside, what each op that draws gave is appended to `drawn`, that of a backward pass as well."""
+    """A context that appends the result of each op that draws to `drawn`, with those of backward passes."""
 
     def note(op: Any, _: Any, __: Any, result: Any) -> Any:
         if _is_drawn(op):
@@ -69,10 +69,10 @@ def noting(drawn: list[Any]) -> DispatchMode:
 
 
 class Giving(DispatchMode):
-    """Inside, each op that draws gives what was noted, in its order, in the dtype that is asked for now.
+    """A context in which each op that draws gives the noted numbers, in order, in the op's present dtype.
 
-    Raises UnsupportedError where another number of ops draw, or other shapes, and for an op whose result is more than
-    what it has drawn: a dropout in one op has its argument in it.
+    Raises UnsupportedError where another number of ops draws, or other shapes, and for an op whose result is not only
+    its random numbers: the result of a dropout in one op depends on its argument.
     """
 
     def __init__(self, drawn: Sequence[Any]) -> None:
@@ -94,7 +94,7 @@ class Giving(DispatchMode):
 
 
 def _gives_numbers_alone(func: Any) -> bool:
-    """Whether an op gives one tensor and nothing but what it has drawn, in place of its first argument or anew."""
+    """Return whether an op gives one tensor of random numbers only, new or in place of its first argument."""
     name, _, overload = func.name().partition(".")
     schema = torch._C._get_schema(name, overload)
     changes = [argument.name for argument in schema.arguments if argument.is_write]

@@ -1,4 +1,4 @@
-"""PyTorch's compilers: what they make of a loss, and how often they may."""
+"""PyTorch's compilers: the modes that compile a loss, and how often they may compile."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from compare.records.record import WRITTEN
 EXPORT = Mode("export", usual=False, traces=True)
 AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
 GRAPHS = "aot_eager"
-"""The backend that stops before kernels are made."""
+"""The backend of `torch.compile` that makes graphs but no kernels."""
 OPTIONS: dict[Mode, dict[str, Any]] = {
     Mode("compile"): {},
     Mode("compile-dynamic", relaxes=True): {"dynamic": True},
@@ -24,14 +24,14 @@ OPTIONS: dict[Mode, dict[str, Any]] = {
     Mode("max-autotune", suite=False): {"mode": "max-autotune"},
     Mode("aot-eager", suite=False): {"backend": GRAPHS},
 }
-"""The modes of `torch.compile`."""
+"""The modes of `torch.compile`, with its options."""
 
 KEPT = 10_000
 MANY = {"recompile_limit": 1000, "accumulated_recompile_limit": 10_000}
 
 
 def compile_loss(mode: Mode, loss: Function, **options: Any) -> Function:
-    """The loss, compiled in a mode when it is first called; `options` are those of `torch.compile`."""
+    """Return the loss compiled in a mode, on its first call; `options` are those of `torch.compile`."""
     import torch
 
     if mode is EXPORT:
@@ -41,17 +41,17 @@ def compile_loss(mode: Mode, loss: Function, **options: Any) -> Function:
 
 
 def capture_graphs(mode: Mode, function: Function) -> Function | None:
-    """The function as graphs of both passes, run op by op; None for an export, which has no other kernels."""
+    """Return the function as graphs of both passes, run op by op; None for an export, which has no other kernels."""
     return None if mode is EXPORT else compile_loss(mode, function, fullgraph=True, backend=GRAPHS)
 
 
 def pieces(function: Function) -> Function:
-    """The function in as many graphs as it takes, run op by op."""
+    """Return the function in as many graphs as it needs, run op by op."""
     return compile_loss(next(iter(OPTIONS)), function, backend=GRAPHS)
 
 
 def _export(loss: Function) -> Function:
-    """A program for each structure and shapes of the arguments, exported when it is first needed."""
+    """Return the loss as programs, one exported per structure and shapes of the arguments, on first use."""
     import torch
 
     class Module(torch.nn.Module):
@@ -72,7 +72,7 @@ def _export(loss: Function) -> Function:
 
 
 def listen() -> None:
-    """Count breaks where lines are kept, and keep more records than the last 64."""
+    """Count graph breaks with their lines, and keep more compile records than the last 64."""
     from torch._dynamo.utils import set_compilation_metrics_limit
 
     set_compilation_metrics_limit(KEPT)
@@ -80,7 +80,7 @@ def listen() -> None:
 
 
 def unlimit_recompiles() -> None:
-    """Compile as often as a workload has shapes."""
+    """Raise the recompile limits, so that a workload may compile for each of its shapes."""
     import torch._dynamo
 
     for name, many in MANY.items():
@@ -88,7 +88,7 @@ def unlimit_recompiles() -> None:
 
 
 def forget() -> None:
-    """Drop what is compiled and what was counted."""
+    """Drop compiled code and counts."""
     import torch
 
     torch._dynamo.reset()
@@ -97,7 +97,7 @@ def forget() -> None:
 
 @contextmanager
 def eagerly(met: Callable[[], None]) -> Iterator[None]:
-    """Inside nothing is compiled; `met` is called for each call of what would be compiled otherwise."""
+    """A context in which nothing compiles; `met` is called for each call that would be compiled otherwise."""
     import torch
     from torch._dynamo import eval_frame
 
@@ -120,7 +120,7 @@ def eagerly(met: Callable[[], None]) -> Iterator[None]:
 
 @contextmanager
 def anew() -> Iterator[None]:
-    """Inside nothing is found compiled, neither in memory nor on the disk, nor counted."""
+    """A context that begins without compiled code in memory or on the disk, and without counts."""
     from torch._inductor.utils import fresh_cache
 
     forget()

@@ -1,4 +1,4 @@
-"""PyTorch's functions by the names that `graphs` has for them, and its own control flow, which takes tensors only."""
+"""PyTorch's functions under the names of `graphs`, and its own control flow, which takes tensors only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from compare.records.machines import Device
 
 
 def functions(device: Device) -> dict[str, Function]:
-    """The functions, whose new tensors lie on the device."""
+    """Return the functions; tensors that they make lie on the device."""
     import torch
     import torch.nn.functional as F  # noqa: N812  (PyTorch's own way to say it)
 
@@ -99,7 +99,7 @@ IDIOMS = MappingProxyType(
 
 
 def control() -> dict[str, Function]:
-    """Each of these by the name that `graphs` has for it."""
+    """Return PyTorch's control flow under the names of `graphs`."""
     return {"cond": _cond, "switch": _switch, "while_loop": _while_loop, "fori_loop": _fori_loop, "scan": _scan}
 
 
@@ -117,7 +117,7 @@ def _cond(predicate: Any, then: Function, otherwise: Function, *operands: Any) -
 
 
 def _switch(index: Any, branches: Sequence[Function], *operands: Any) -> Any:
-    """Branches one within the other, the last for every larger index."""
+    """Return nested `torch.cond` calls; the last branch serves every larger index."""
     first, *others = branches
     if not others:
         return first(*operands)

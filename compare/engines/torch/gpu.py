@@ -1,6 +1,6 @@
-"""PyTorch on a GPU of CUDA's: its clock by events, and the bytes that its allocator has given.
+"""PyTorch on a CUDA GPU: a clock by events, and the bytes that its allocator has given out.
 
-Both follow the documented calls of `torch.cuda` alone: `Event.elapsed_time`, which resolves about half a microsecond,
+Both use only documented calls of `torch.cuda`: `Event.elapsed_time`, which resolves about half a microsecond,
 and `max_memory_allocated` since `reset_peak_memory_stats`.
 """
 
@@ -14,22 +14,22 @@ from compare.engines.heap import ByteCounter
 
 
 class TimingEvent(Protocol):
-    """What is asked of `torch.cuda.Event`."""
+    """The part of `torch.cuda.Event` that the clock uses."""
 
     def record(self) -> object:
-        """Put it behind what the GPU has been given."""
+        """Put the event behind the GPU's queued work."""
 
     def synchronize(self) -> object:
-        """Return when the GPU has come to it."""
+        """Wait until the GPU has reached the event."""
 
     def elapsed_time(self, end: Any) -> float:
-        """Milliseconds from this event to another."""
+        """Return the milliseconds from this event to another."""
 
 
 class EventClock:
-    """Nanoseconds on the GPU. Each reading puts an event behind what the GPU was given, and returns when it is there.
+    """A clock in nanoseconds on the GPU: each reading queues an event and waits for it.
 
-    They are added up from one event to the next, since milliseconds are told as a float32.
+    It sums the times between successive events, since one time is a float32 of milliseconds.
     """
 
     def __init__(self, event: Callable[[], TimingEvent]) -> None:
@@ -37,7 +37,7 @@ class EventClock:
         self._last = self._record_event()
 
     def __call__(self) -> int:
-        """The nanoseconds from when this clock was made until the GPU has done all that it was given."""
+        """Return the nanoseconds from the clock's start until the GPU has done its queued work."""
         event = self._record_event()
         self._nanoseconds += round(self._last.elapsed_time(event) * 1e6)
         self._last = event
@@ -51,7 +51,7 @@ class EventClock:
 
 
 def allocator(cuda: Any) -> ByteCounter:
-    """Counts what the allocator of `torch.cuda` has given, from what is in use before a call."""
+    """Return a counter of the bytes that `torch.cuda`'s allocator gives out, beyond those in use before a call."""
 
     def live() -> int:
         gc.collect()

@@ -1,7 +1,8 @@
-"""Eager PyTorch line by line: each op of a step as the dispatcher sees it, and the user's line that it is of.
+"""Eager PyTorch line by line: each op of a step that the dispatcher sees, with the user's line that caused it.
 
-An op of the forward pass is of the user's innermost line that runs. Autograd numbers the nodes of the backward pass as
-the forward pass makes them: a node is of the line whose op got its number, and so are the ops that the node runs.
+An op of the forward pass belongs to the innermost line of the user's that runs. Autograd numbers the nodes of the
+backward pass as the forward pass makes them: a node, and the ops that it runs, belong to the line whose op got its
+number.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _is_users = cache(is_users)
 
 
 def ops(step: Callable[..., Any], call: tuple[Any, ...], wait: Callable[[Any], None]) -> list[LineOp]:
-    """The ops of one call, in the order they run; `wait` returns when what an op was to compute is there.
+    """Return the ops of one call, in order; `wait(result)` returns when an op's result is computed.
 
-    The clock stands still while an op is written down.
+    The time for recording an op is not counted.
     """
     watch = _Watch(wait)
     with torch.autograd.graph.saved_tensors_hooks(watch.keep, lambda tensor: tensor), watch:
@@ -36,7 +37,7 @@ def ops(step: Callable[..., Any], call: tuple[Any, ...], wait: Callable[[Any], N
 
 
 class _Watch(TorchDispatchMode):
-    """Writes down the ops that run inside; of what they make it holds addresses alone."""
+    """Records the ops that run inside; of their results it keeps only addresses."""
 
     def __init__(self, wait: Callable[[Any], None]) -> None:
         super().__init__()
@@ -69,14 +70,14 @@ class _Watch(TorchDispatchMode):
                 self._made_by[address] = ran, tensor.nbytes
 
     def _line(self) -> str:
-        """Of an op without a line of its own in the backward pass, which adds gradients up, that of the op before."""
+        """Return the line of the present op; in backward, an op without a node's line has that of the op before."""
         node = torch._C._current_autograd_node()
         if node is None:
             return _users_line()
         return self._line_of_node.get(node._sequence_nr(), self.ops[-1].line if self.ops else "")
 
     def keep(self, tensor: Any) -> Any:
-        """Note that a tensor is kept for the backward pass, once for what lies at its address."""
+        """Count a tensor as kept for the backward pass, once per address."""
         began = perf_counter()
         made = self._made_by.pop(_address(tensor), None)
         if made is not None:
@@ -97,7 +98,7 @@ def _address(tensor: Any) -> int:
 
 
 def _users_line() -> str:
-    """The innermost line of the step in a file of the user's, `model.py:12`; "" where there is none."""
+    """Return the innermost line of the step in a user's file, `model.py:12`; "" where there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not ops.__code__:
         if _is_users(frame.f_code.co_filename):

@@ -1,4 +1,4 @@
-"""The numbers of tensors and modules, changed: to float64, or by as much as rounding changes them."""
+"""The numbers of PyTorch's tensors and modules: read as NumPy arrays, cast to float64, nudged, and restored."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from compare.engines.nudge import nudging
 from compare.engines.state import Piece
 
 Change = Callable[[Any], Any]
-"""Makes a tensor of another one of floats."""
+"""A function from a tensor of floats to a changed one."""
 
 
 def array(tensor: Any) -> np.ndarray:
-    """What a tensor holds, in float32 or complex64 where NumPy does not have its dtype. It may share memory."""
+    """Return a tensor as a NumPy array, in float32 or complex64 for dtypes that NumPy lacks. It may share memory."""
     import torch
 
     tensor = tensor.detach().cpu().resolve_conj().resolve_neg()
@@ -31,14 +31,14 @@ def array(tensor: Any) -> np.ndarray:
 
 
 def double(tensor: Any) -> Any:
-    """In float64, or complex128."""
+    """Return a tensor in float64 or complex128."""
     import torch
 
     return tensor.to(torch.complex128 if tensor.is_complex() else torch.float64)
 
 
 def moving(seed: int, unit: float = 0.0) -> Change:
-    """Moves the elements of a tensor of floats as `compare.engines.nudge` does."""
+    """Return a function that nudges the floats of a tensor as `compare.engines.nudge` does."""
     rng = np.random.default_rng(seed)
 
     def move(tensor: Any) -> Any:
@@ -55,7 +55,7 @@ def moving(seed: int, unit: float = 0.0) -> Change:
 
 @contextmanager
 def meanwhile(held: Sequence[Any], change: Change) -> Iterator[None]:
-    """Inside, the tensors of floats among what is held have other data, and gradients of the same dtype."""
+    """A context in which float tensors in `held` have changed data, and gradients of the same dtype."""
     import torch
 
     values = [value for value in held if isinstance(value, torch.Tensor) and inexact(value)]
@@ -78,22 +78,22 @@ def meanwhile(held: Sequence[Any], change: Change) -> Iterator[None]:
 
 
 def _detach_gradient(tensor: Any) -> None:
-    """A gradient has the dtype of its tensor, which cannot change before it is taken away."""
+    """Remove a tensor's gradient, since its dtype must equal the tensor's, which could not change otherwise."""
     if tensor.is_leaf and tensor.grad is not None:
         tensor.grad = None
 
 
 def inexact(tensor: Any) -> bool:
-    """Whether it holds floats or complex numbers."""
+    """Return whether a tensor holds floats or complex numbers."""
     return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
 _MARK = "_dynamo_propagated_dynamic_indices"
-"""Where compiled code notes which sizes of a tensor vary; what is compiled later takes them for varying at once."""
+"""The attribute by which compiled code notes a tensor's varying sizes; later compilations then assume them."""
 
 
 def snapshot(value: Any) -> Piece | None:
-    """What brings back a tensor with its gradient, or a generator of random numbers; and what a wrapper stands for."""
+    """Return the piece of a tensor with its gradient, of a random generator, or of a wrapper's inner function."""
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -141,7 +141,7 @@ def _kept_tensor(tensor: Any) -> Piece:
 
 
 def _is_plain(tensor: Any) -> bool:
-    """Whether a tensor has elements of its own, each once: others are not changed in place."""
+    """Return whether a tensor has its own elements, each stored once; others are not changed in place."""
     import torch
 
     dense = tensor.layout is torch.strided and tensor.device.type != "meta"

@@ -1,4 +1,4 @@
-"""The state that a call of PyTorch's leaves, by what messages call it: buffers, counters, and what a step trains."""
+"""The state that a call of PyTorch leaves, by the names of messages: buffers, counters, and trained tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from compare.engines.step import Function, StateReader
 
 
 class _Place(NamedTuple):
-    """Where a value stands, which a call may change or replace."""
+    """A place with a value that a call may change or replace."""
 
     space: Mapping[str, Any]
     name: str
@@ -23,9 +23,9 @@ class _Place(NamedTuple):
 def state_reader(
     function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
 ) -> StateReader:
-    """What reads buffers, numbers that modules count in, and tensors that a call has `changed`.
+    """Return a reader of buffers, of numbers in which modules count, and of tensors that a call `changed`.
 
-    Of a step that `trains` also parameters, the gradients that it has left, and what optimizers keep of them.
+    For a step that `trains` it also reads parameters, the gradients that the step leaves, and optimizers' state.
     """
     import torch
 
@@ -49,7 +49,7 @@ def state_reader(
 
 
 def _modules(values: Sequence[Any], names: Mapping[int, str]) -> list[tuple[str, Any]]:
-    """Each module with its path, those inside others as well."""
+    """Return each module with its path, and modules inside others as well."""
     import torch
 
     outer = [value for value in values if isinstance(value, torch.nn.Module)]
@@ -80,7 +80,7 @@ def _label(what: str, path: str, name: str) -> str:
 
 
 def _once(places: Sequence[_Place]) -> Iterator[_Place]:
-    """Each tensor where it stands first."""
+    """Yield the first place of each tensor, and the places of all other values."""
     import torch
 
     seen: set[int] = set()
@@ -92,12 +92,12 @@ def _once(places: Sequence[_Place]) -> Iterator[_Place]:
 
 
 def _plain(places: Sequence[_Place]) -> list[_Place]:
-    """Of these what is no leaf that requires a gradient: a loss changes none."""
+    """Return the places whose tensor does not require gradients: a loss changes no other."""
     return [place for place in places if not place.space[place.name].requires_grad]
 
 
 def _gradients_left(now: Mapping[str, Any]) -> dict[str, Any]:
-    """The gradients that a step has left; an empty container where there is none."""
+    """Return the gradients that a step has left; an empty container where there is none."""
     return {f"the gradient of {label}": _gradient(value) for label, value in now.items() if _is_leaf(value)}
 
 
@@ -112,7 +112,7 @@ def _gradient(tensor: Any) -> Any:
 
 
 def _optimizer_state(labels: Mapping[int, str], optimizers: Sequence[Any]) -> dict[str, Any]:
-    """What optimizers keep of parameters."""
+    """Return the tensors that optimizers keep for parameters."""
     import torch
 
     return {

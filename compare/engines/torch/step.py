@@ -1,4 +1,4 @@
-"""A step of PyTorch: what a function returns, and the gradients of the loss in it, in modules and tensors.
+"""A step of PyTorch: the result of a function, and the gradients of its loss in modules and tensors.
 
 A training step as its author wrote it differentiates, and changes parameters, by itself.
 """
@@ -24,13 +24,13 @@ INSTEAD = "or take no gradients: --no-gradient (gradient=False)"
 
 
 class TorchStep(Bindable):
-    """`step(*args) -> (what run returns, gradients)`: those that `backward` leaves, and nothing is left anywhere.
+    """`step(*args) -> (result of run, gradients)`, by `backward`; the step leaves no gradient in any tensor.
 
-    They are in what requires a gradient of the arguments and of what the loss reaches by itself: parameters of
-    modules, by their names, and tensors. Where nothing does they are in the float tensors of the argument `argnum`.
-    The gradients have the structure of that argument if there are no others. Else they are a dict over what holds any,
-    by what the code of the loss calls it; what has none in these has (). Parameters are looked up once a module. Raises
-    InputsError where there is no loss, or it has no gradients.
+    Gradients are taken in the tensors that require one, among the arguments and what the loss reaches by itself:
+    parameters of modules, by their names, and tensors. Where no tensor does, they are taken in the float tensors of
+    the argument `argnum`. The gradients have the structure of that argument if there are no others. Else they are a
+    dict of the holders by the names in the loss's code; a part without a gradient has (). Parameters are looked up
+    once a module. Raises InputsError where there is no loss, or it has no gradients.
     """
 
     def __init__(self, run: Function, argnum: int, loss: Function, within: Context = nullcontext) -> None:
@@ -41,7 +41,7 @@ class TorchStep(Bindable):
         self._named: dict[Any, dict[str, Any]] = {}
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base; what requires a gradient of the arguments, and is no leaf, is one of its own."""
+        """Bind a call of the step; an argument that requires a gradient and is no leaf becomes a leaf of its own."""
         trees = [optree.tree_flatten(arg, is_leaf=is_whole) for arg in args]
         elsewhere = bool(self.reached) or any(self._requires(leaf) for leaves, _ in trees for leaf in leaves)
         asked = self.argnum if not elsewhere else None
@@ -65,7 +65,7 @@ class TorchStep(Bindable):
         )
 
     def _by_name(self, wanted: Sequence[Any], arguments: int, holding: Sequence[int]) -> dict[str, Any]:
-        """Of each holder what is wanted in it; a name that two have is followed by the place of the later one."""
+        """Return the wanted tensors by the holders' names; a repeated name gets the later holder's index."""
         names = [*argument_names(self.loss, arguments), *self._names]
         return {names[i] if names.index(names[i]) == i else f"{names[i]} {i}": wanted[i] for i in holding}
 
@@ -85,7 +85,7 @@ class TorchStep(Bindable):
 
 
 def trainable(holder: Any) -> bool:
-    """Whether a module or a tensor has something that requires a gradient."""
+    """Return whether a module or a tensor requires a gradient."""
     import torch
 
     if not isinstance(holder, torch.nn.Module):
@@ -106,7 +106,7 @@ def _requires(leaf: Any) -> bool:
 
 
 def _apart(leaf: Any, *, wanted: bool) -> Any:
-    """A tensor that requires a gradient, or is to have one, as a leaf of a graph of its own; anything else as it is."""
+    """Return a leaf for a tensor that requires a gradient, or is `wanted` to; any other value as it is."""
     import torch
 
     if _requires(leaf):
@@ -116,7 +116,7 @@ def _apart(leaf: Any, *, wanted: bool) -> Any:
 
 
 def _replace_leaves(arg: Any, before: Sequence[Any], structure: Any, leaves: Sequence[Any]) -> Any:
-    """The argument with other leaves; itself where they are the same, so that what a call changes in it is seen."""
+    """Return the argument with other leaves, or itself where none differ, so that a call's changes to it are seen."""
     alike = all(old is new for old, new in zip(before, leaves, strict=True))
     return arg if alike else optree.tree_unflatten(structure, leaves)
 
@@ -128,21 +128,21 @@ def _detach(value: Any) -> Any:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a tuple is one value to PyTorch, which takes no part of it alone: a packed sequence."""
+    """Return whether PyTorch takes a tuple as one value, which it does with a packed sequence."""
     import torch
 
     return isinstance(value, torch.nn.utils.rnn.PackedSequence)
 
 
 def map_leaves(change: Callable[[Any], Any], tree: Any) -> Any:
-    """The containers with each leaf changed."""
+    """Return the containers with each leaf changed."""
     return optree.tree_map(change, tree, is_leaf=is_whole, none_is_leaf=True)
 
 
 def differentiate_step(call: Callable[[], Any], parts: Sequence[Any], *, may_be_none: bool) -> Callable[[], Any]:
-    """A step as its author writes it: no gradients yet, the call, and the backward pass of the loss in what it gives.
+    """Return a step as its author writes it: clear gradients, call, and run the backward pass of the loss.
 
-    The loss may depend on no tensor where that `may_be_none`.
+    With `may_be_none` the loss may depend on no tensor.
     """
     import torch
 
@@ -162,7 +162,7 @@ def differentiate_step(call: Callable[[], Any], parts: Sequence[Any], *, may_be_
 
 
 def _look(value: Any, error: Exception, parts: Sequence[Any], *, may_be_none: bool) -> None:
-    """Raise what is wrong with a value that was not differentiated; nothing is where it need not depend on a tensor."""
+    """Raise the reason why a value was not differentiated, unless it `may_be_none`."""
     import torch
 
     loss = loss_in(value)
@@ -184,7 +184,7 @@ def _look(value: Any, error: Exception, parts: Sequence[Any], *, may_be_none: bo
 
 
 def _gradient(part: Any) -> Any:
-    """What a run has left; zeros where the loss does not depend on it."""
+    """Return the gradient that a run left; zeros where the loss does not depend on the tensor."""
     import torch
 
     return torch.zeros_like(part) if part.grad is None else part.grad
@@ -192,7 +192,7 @@ def _gradient(part: Any) -> Any:
 
 @contextmanager
 def _keep_gradients(parts: Sequence[Any], plain: Sequence[Any]) -> Iterator[None]:
-    """Afterwards the gradients are those of before, and a tensor requires none that required none."""
+    """A context after which gradients, and whether tensors require them, are as before."""
     before = [(part, part.grad) for part in parts]
     try:
         yield
@@ -204,25 +204,25 @@ def _keep_gradients(parts: Sequence[Any], plain: Sequence[Any]) -> Iterator[None
 
 
 class TorchOutput(Bindable):
-    """`step(*args) -> (what run returns, ())`, without gradients."""
+    """`step(*args) -> (result of run, ())`, without gradients."""
 
     def __init__(self, run: Function, within: Context = nullcontext) -> None:
         self.run, self.within = run, within
 
     def bind(self, *args: Any) -> BoundCall:
-        """See the base."""
+        """Bind a call of the step under `torch.no_grad`."""
         import torch
 
         return BoundCall(partial(self.run, *args), lambda value: (value, ()), inside(self.within, torch.no_grad))
 
 
 def holders_in(function: Any) -> list[Any]:
-    """What the code of a function reaches by itself and holds tensors: the outermost modules, then other parameters."""
+    """Return the holders of tensors that a function's code reaches: outermost modules, then other parameters."""
     return [holder for _, holder in named_holders(function)]
 
 
 def named_holders(function: Any) -> list[tuple[str, Any]]:
-    """The same, each with what the code calls it."""
+    """Return the holders of tensors that a function's code reaches, each with its name in the code."""
     import torch
 
     code = ReachedCode(function)
@@ -235,10 +235,11 @@ def named_holders(function: Any) -> list[tuple[str, Any]]:
 
 
 def trains(function: Function, call: tuple[Any, ...], changed: Callable[[], Sequence[Any]]) -> bool:
-    """Whether a function is a whole step, as a call of it shows: nobody need differentiate what it gives.
+    """Return whether a call shows a function to be a whole training step, whose result needs no differentiation.
 
-    It has left gradients, as `backward` does. Or what it gives has none, and it has taken gradients inside, or changed
-    what is trained. What is a loss may do that too: one with a penalty on gradients, for one.
+    It is one if it leaves gradients, as `backward` does. It is also one if its result requires no gradient and it has
+    taken gradients inside, or changed trained tensors. A loss may do these two as well, with a penalty on gradients for
+    example.
     """
     with _differentiating() as seen:
         result = function(*call)
@@ -255,7 +256,7 @@ class _BackwardPasses:
 
 @contextmanager
 def _differentiating() -> Iterator[_BackwardPasses]:
-    """Inside, each backward pass is noted, whoever asks for it."""
+    """A context that notes each backward pass, whoever starts it."""
     import torch.autograd as autograd
 
     seen, run = _BackwardPasses(), vars(autograd)["_engine_run_backward"]

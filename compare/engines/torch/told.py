@@ -1,4 +1,4 @@
-"""What Dynamo tells of what it compiled: reasons, graph breaks and its limit, each with the line of the user's."""
+"""Dynamo's reports of its compilations: reasons, graph breaks and its limit, each with the user's line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from compare.errors import is_users
 FIRST = "the first call of a piece of the graph"
 LIMIT = "Dynamo recompile limit exceeded"
 COUNTED = ("graph_break", "unimplemented")
-"""Where Dynamo counts what it does not trace: a branch on a value, which breaks a graph as well, is in the second."""
+"""Dynamo's counters of untraced code: the second has branches on values, which break a graph as well."""
 
 _GUARD = re.compile(r"^\d+/\d+: ")
 _PLACE = re.compile(r'# File "([^"]+)", line (\d+), in \w+, code: (.*)')
@@ -29,11 +29,11 @@ _ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
 _HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
 _PAGE = re.compile(r"please visit: (\S+)")
 Where = tuple[str, int, str]
-"""A file, a line and its code."""
+"""A file, a line number, and the line's code."""
 
 
 class Breaks(Counter[str]):
-    """Counts as Dynamo does, and in `at` for each reason by the line of the user's that ran."""
+    """A counter in Dynamo's place, whose `at` counts each reason by the user's line that ran."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Breaks(Counter[str]):
 
 
 def listen() -> None:
-    """From now on Dynamo counts where lines are kept."""
+    """Let Dynamo count with lines from now on."""
     from torch._dynamo.utils import counters
 
     for name in COUNTED:
@@ -55,7 +55,7 @@ def listen() -> None:
 
 
 def forget() -> None:
-    """Drop what was counted."""
+    """Drop the counts."""
     import torch._dynamo.utils as dynamo
 
     dynamo.clear_compilation_metrics()
@@ -65,9 +65,9 @@ def forget() -> None:
 
 
 def dynamo_observations(function: Any = None) -> Observations:
-    """What Dynamo recorded in this process: compilations, graph breaks by reason, and where it met its limit.
+    """Return Dynamo's records of this process: compilations, graph breaks by reason, and where it met its limit.
 
-    What is compiled of a library's is a wrapper of the function: then it is that which is told.
+    If Dynamo compiled a library's wrapper of the function, the compilation names the function instead.
     """
     from torch._dynamo.utils import get_compilation_metrics
 
@@ -79,9 +79,10 @@ def dynamo_observations(function: Any = None) -> Observations:
 
 
 def _breaks() -> Counter[str]:
-    """Graph breaks by reason and line: two at several lines are several, and two that differ in what is left out one.
+    """Count graph breaks by reason and line.
 
-    Where Dynamo has kept the stack of a break that tells the line, else the words of the reason, else what ran.
+    The line is that of the stack that Dynamo has kept, else one in the words of the reason, else the line that ran.
+    Breaks at several lines count apart; breaks that differ only in omitted details count together.
     """
     from torch._dynamo.utils import counters, graph_break_reasons
 
@@ -114,7 +115,7 @@ def _compilation(metrics: Any, function: Any) -> Compilation:
 
 
 def _codes(function: Any) -> list[CodeType]:
-    """The code of a function and of what it wraps, the innermost last."""
+    """Return the code of a function and of the functions that it wraps, the innermost last."""
     codes = []
     while function is not None:
         codes.append(getattr(function, "__code__", None))
@@ -123,10 +124,7 @@ def _codes(function: Any) -> list[CodeType]:
 
 
 def _reason(metrics: Any) -> str:
-    """What failed of what the code was compiled for: Dynamo's words, without numbers of its own and without lines.
-
-    "" for what had not been compiled before.
-    """
+    """Return the guard that failed, in Dynamo's words without its numbers and lines; "" for a first compilation."""
     said = _GUARD.sub("", (metrics.recompile_reason or "").partition("\n")[0]).partition("  # ")[0]
     said = " ".join(said.split())
     try:
@@ -137,7 +135,7 @@ def _reason(metrics: Any) -> str:
 
 
 def _place(metrics: Any) -> str:
-    """`step.py:12: x = x * scale`, the line of the user's that a guard is of, whose function it is, or that ran."""
+    """Return the user's line of a guard, of the compiled function, or that ran: `step.py:12: x = x * scale`."""
     traced = [(file, int(line), code) for file, line, code in _TRACED.findall(metrics.recompile_reason or "")]
     function = [_first_line(metrics)] if metrics.co_filename else []
     calls = [match.groups() for match in map(_CALLED.fullmatch, metrics.stack_trace or ()) if match]
@@ -146,7 +144,7 @@ def _place(metrics: Any) -> str:
 
 
 def _first_line(metrics: Any) -> Where:
-    """Where the piece begins: at its function, or at the line after which a broken graph goes on."""
+    """Return where a compiled piece begins: at its function, or at the line after a graph break."""
     file, name = metrics.co_filename, metrics.co_name or ""
     if (resumed := _RESUMED.fullmatch(name)) is None:
         return file, metrics.co_firstlineno, name
@@ -155,9 +153,9 @@ def _first_line(metrics: Any) -> Where:
 
 
 def _break(reason: str, line: str) -> str:
-    """What Dynamo calls it, and the last line that it names: `Data-dependent branching (mine.py:25: if x > 0:)`.
+    """Return Dynamo's name of a break with its last line: `Data-dependent branching (mine.py:25: if x > 0:)`.
 
-    Where it names none, `line` is that of the user's. Below stand Dynamo's first hint and its page, if there are any.
+    Where Dynamo names no line, `line` is shown. Dynamo's first hint and its page follow, if there are any.
     """
     places = [_source_line(*place) for place in _PLACE.findall(reason)] or ([line] if line else [])
     title = reason.partition("\n")[0].strip() + (f" ({places[-1]})" if places else "")
@@ -165,13 +163,13 @@ def _break(reason: str, line: str) -> str:
 
 
 def advice(said: str) -> list[str]:
-    """Dynamo's first hint, and its page, where what it says has these."""
+    """Return Dynamo's first hint and its page, where its message has them."""
     hint, page = _HINT.search(said), _PAGE.search(said)
     return [*([hint[1].strip()] if hint else []), *([f"See {page[1]}"] if page else [])]
 
 
 def sentence(error: BaseException) -> str:
-    """What Dynamo raises, in a sentence or two: what it does not trace, at which line of the user's, and its advice."""
+    """Return Dynamo's error in a sentence or two: the untraced code, the user's line, and the advice."""
     said = str(error)
     title = said.strip().partition("\n")[0].rstrip(".")
     place = _innermost((file, int(line), code) for file, line, code in _TRACED.findall(said))
@@ -180,13 +178,13 @@ def sentence(error: BaseException) -> str:
 
 
 def _innermost(places: Iterable[Where]) -> str:
-    """The last that is in a file of the user's; "" where none is."""
+    """Return the last place in a user's file, as `mine.py:25: code`; "" where there is none."""
     users = [place for place in places if is_users(place[0])]
     return _source_line(*users[-1]) if users else ""
 
 
 def _running(frame: FrameType | None) -> str:
-    """The innermost line of the user's that runs."""
+    """Return the innermost line of the user's that runs."""
     while frame is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     if frame is None:
