@@ -1,8 +1,8 @@
 """The op library and the graph that both engines share.
 
-Functions here take NumPy arrays (and run at once), `dynamic.Tensor`s (and are recorded) or the symbols of a
-`static` trace (and become nodes): the value decides. Names are the array API standard's; those of NumPy that it lacks
-are NumPy's own, so that `import graphs as np` runs programs written for it: docs/numpy.md.
+A function here takes NumPy arrays (and runs at once), `dynamic.Tensor`s (and is recorded) or the symbols of a
+`static` trace (and becomes a node): the type of the value decides. Names are those of the array API standard. NumPy
+names that the standard lacks are here as well, so that `import graphs as np` runs NumPy programs: docs/numpy.md.
 """
 
 import builtins
@@ -46,7 +46,7 @@ _LATER = ("integrate", "onnx", "special", "stats")
 
 
 def __getattr__(name: str) -> _Any:
-    """What few programs need is loaded when it is asked for; other names are NumPy's, or AttributeError."""
+    """Load a rarely used submodule, or find the counterpart of a NumPy name. Raises AttributeError for other names."""
     import importlib
 
     if name in _LATER:

@@ -1,6 +1,6 @@
-"""Whether two graphs are the same labelled graph.
+"""Analyses of graphs: whether two graphs are the same labelled graph, and which inputs the gradient does not reach.
 
-Which inputs of a graph its gradient reaches, and where the way to the others is cut.
+Read `isomorphic` first, then `nodes_without_gradient`, which says at which nodes the gradient stops.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from graphs.ir import Graph, Node
 
 
 def _contents(graph: Graph) -> str:
-    """What a subgraph is, apart from the lines that it came from."""
+    """A hash of a subgraph that does not depend on the source lines of its nodes."""
     hashes = sorted(nx.get_node_attributes(_hash_graph(graph), "hash").values())
     return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
 
@@ -22,8 +22,8 @@ def _contents(graph: Graph) -> str:
 def isomorphic(first: Graph, second: Graph) -> bool:
     """Whether two graphs are the same labelled graph: same ops, specs, attributes, wiring and outputs, in any order.
 
-    Nodes are first labelled with a hash of all that they are computed from and of all that is computed from them, so
-    that the search (VF2++, Jüttner and Madarasi, 2018) compares two candidates only where either will do.
+    Each node is first labelled with a hash of everything it is computed from and everything computed from it. The
+    search (VF2++, Jüttner and Madarasi, 2018) then compares only nodes with the same hash.
     """
     left, right = _hash_graph(first), _hash_graph(second)
     if sorted(nx.get_node_attributes(left, "hash").values()) != sorted(nx.get_node_attributes(right, "hash").values()):
@@ -43,7 +43,7 @@ def _hash_graph(graph: Graph) -> nx.DiGraph[int]:
 
 
 def _place(graph: Graph, node: Node) -> str:
-    """Which input and which outputs of the graph a node is."""
+    """Text that says which input and which outputs of the graph a node is; empty for an inner node."""
     inputs = [f"<{i}" for i, end in enumerate(graph.inputs) if end is node]
     return "".join(inputs + [f">{i}" for i, end in enumerate(graph.outputs) if end is node])
 
@@ -70,10 +70,10 @@ def _hash(*parts: str) -> str:
 
 
 def nodes_without_gradient(graph: Graph) -> dict[str, list[Node]]:
-    """The floating point inputs that get no gradient from the outputs, each with the nodes at which it stops.
+    """Map each floating point input that gets no gradient from the outputs to the nodes at which its gradient stops.
 
-    A node stops a gradient when its op has no rule for that input, or when its result is no float. The list is
-    empty for an input that nothing reads, or that is read only for what is thrown away.
+    A node stops a gradient when its op has no rule for that input, or when its result is not floating point. The list
+    is empty for an input that no node reads, or whose results reach no output.
     """
     users = graph.users()
     reached = _nodes_on_path(graph)
@@ -93,7 +93,7 @@ def _nodes_on_path(graph: Graph) -> set[Node]:
 
 
 def _stops(start: Node, users: dict[Node, list[Node]]) -> list[Node]:
-    """The nodes where the gradients of everything that is computed from a node end, in the order they are found."""
+    """The nodes that stop the gradient on its way from the outputs to `start`, in breadth-first order."""
     stops: dict[Node, None] = {}
     seen, queue = {start}, [start]
     for node in queue:
@@ -107,7 +107,7 @@ def _stops(start: Node, users: dict[Node, list[Node]]) -> list[Node]:
 
 
 def _passes(node: Node, index: int) -> bool:
-    """Whether a gradient passes from a node to one of its inputs; control flow passes it to what its parts use."""
+    """Whether a gradient passes from a node to its input number `index`; a control-flow op always passes it."""
     if node.op.family == "control":
         return True
     return node.spec.is_float and node.op.rule(index) is not None

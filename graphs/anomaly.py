@@ -1,4 +1,4 @@
-"""Anomalies: NaN and infinity, put down to the op that made them."""
+"""Checks of results for NaN and infinity, with an error that names the op that made them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from graphs.op import Op
 def anomaly(
     op: Op, inputs: Sequence[Any], out: Any, *, infinite: bool, where: str = "", line: str = ""
 ) -> GraphError | None:
-    """The error of an op whose result holds NaN, or infinity that none of its inputs held; None where all is well.
+    """Return the error for an op whose result holds NaN, or infinity that no input holds; None without either.
 
-    Infinity that is only passed on, as in a mask of minus infinity, is meant; with `infinite=False` so is all of it.
-    `where` follows the rule in the message, and `line` is the user's.
+    Infinity that an input holds already, as in a mask of -inf, is no anomaly; with `infinite=False` no infinity is.
+    `where` is appended to the rule in the message, and `line` is the user's line.
     """
     values, operands = _floats(out), _floats(inputs)
     if all(np.isfinite(value).all() for value in values):
@@ -33,7 +33,7 @@ def anomaly(
 
 
 def _ranges(inputs: Sequence[Any]) -> str:
-    """What each input holds, in words."""
+    """Describe the range of values of each floating point input, for an error message."""
     held = [f"input {i} {_describe_values(values)}" for i, operand in enumerate(inputs) if (values := _floats(operand))]
     return ", ".join(held) or "it has no floating point input"
 
@@ -46,7 +46,7 @@ def _describe_values(values: list[Any]) -> str:
 
 
 def _floats(value: Any) -> list[Any]:
-    """The floating point arrays in a value, or in several: a control-flow op computes a tuple."""
+    """The floating point arrays in a value. Tuples and lists, as control-flow ops compute, are searched."""
     if isinstance(value, (tuple, list)):
         return [leaf for part in value for leaf in _floats(part)]
     array = np.asarray(value)

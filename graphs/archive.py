@@ -1,8 +1,8 @@
-"""The zips that the engines save, read within bounds: before anything is inflated it is known how much that will be.
+"""Read and write the zip files that the engines save. The inflated size is checked before anything is inflated.
 
-graph.json     the document of a graph; tree.json is that of tensors in containers
+graph.json     the document of a graph; for tensors in containers the document is tree.json
 arrays/N.npy   the data of constants or tensors
-digest.txt     the SHA-256 of all of the above, which graphs have
+digest.txt     the SHA-256 of all members above; only saved graphs have it
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FREE = 1 << 24  # bytes that any file may have
 _MEMBER = re.compile(r"(graph|tree)\.json|digest\.txt|arrays/(0|[1-9]\d{0,8})\.npy", re.ASCII)
 _KINDS = "biuf"
 
-# What reading and decoding raise on a file that no release has written.
+# The exceptions that reading and decoding raise on a file that no release has written.
 DAMAGE = (
     ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, GraphError, LookupError, MemoryError,
     OSError, RuntimeError, StopIteration, SyntaxError, TypeError, ValueError, struct.error, tokenize.TokenError,
@@ -39,7 +39,7 @@ DAMAGE = (
 
 
 def write(path: Path, document: bytes, arrays: Sequence[np.ndarray[Any, Any]]) -> None:
-    """Write the zip: compressed, unless that is so much smaller that `read` would refuse it."""
+    """Write the zip, compressed unless `read` would refuse the compression ratio."""
     files = {"graph.json": document} | {f"arrays/{i}.npy": npy(array) for i, array in enumerate(arrays)}
     files["digest.txt"] = digest(files).encode()
     data = _zip(files, zipfile.ZIP_DEFLATED)
@@ -57,7 +57,7 @@ def _zip(files: Mapping[str, bytes], compression: int) -> bytes:
 
 
 def is_storable(dtype: np.dtype[Any]) -> bool:
-    """Whether an array of it is read again: bools, ints and floats of up to 64 bits, which are the same everywhere."""
+    """Whether `read` accepts arrays of a dtype: bools, ints and floats of up to 64 bits, the same on every machine."""
     return dtype.kind in _KINDS and dtype.itemsize <= 8
 
 
@@ -69,7 +69,7 @@ def npy(array: np.ndarray[Any, Any]) -> bytes:
 
 
 def read(path: Path) -> dict[str, bytes]:
-    """The members but the digest, which fits them. Raises ArtifactError, and OSError when the file is unreadable."""
+    """Read all members but the digest, which is checked. Raises ArtifactError, and OSError for an unreadable file."""
     with path.open("rb") as file:
         try:
             files = members(file)
@@ -83,7 +83,7 @@ def read(path: Path) -> dict[str, bytes]:
 
 
 def digest(files: Mapping[str, bytes]) -> str:
-    """The SHA-256 of all members, their names and sizes."""
+    """The SHA-256 over the names, sizes and contents of all members."""
     total = hashlib.sha256()
     for name in sorted(files):
         total.update(f"{name}:{len(files[name])}:".encode())
@@ -92,7 +92,7 @@ def digest(files: Mapping[str, bytes]) -> str:
 
 
 def members(file: IO[bytes]) -> dict[str, bytes]:
-    """All members of a zip, inflated. Raises ArtifactError for others than are saved, and what `DAMAGE` holds."""
+    """Inflate all members of a zip. Raises ArtifactError for members we never save, and exceptions in `DAMAGE`."""
     size = file.seek(0, os.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         entries = archive.infolist()
@@ -101,7 +101,7 @@ def members(file: IO[bytes]) -> dict[str, bytes]:
 
 
 def _check(members: Sequence[zipfile.ZipInfo], size: int) -> None:
-    """Refuse what is never saved, and more bytes than a file of this size may come to."""
+    """Raise ArtifactError for members we never save, and when the members inflate to more than `most(size)` bytes."""
     names = [member.filename for member in members]
     strange = [name for name in names if not _MEMBER.fullmatch(name)]
     if strange or len(set(names)) < len(names):
@@ -114,7 +114,7 @@ def _check(members: Sequence[zipfile.ZipInfo], size: int) -> None:
 
 
 def most(size: int) -> int:
-    """The bytes that a file of this size may inflate to: more than any that was saved does."""
+    """The most bytes that a file of `size` bytes may inflate to; no saved file inflates to more."""
     return FREE + RATIO * size
 
 
@@ -127,7 +127,7 @@ def _inflate(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def array_of(data: bytes) -> np.ndarray[Any, Any]:
-    """The array in a `.npy` file of the first version, which is all there is in it. Raises ArtifactError."""
+    """Read the array from the bytes of a `.npy` file, format 1.0. Raises ArtifactError for other formats or sizes."""
     file = io.BytesIO(data)
     version = np.lib.format.read_magic(file)
     if version != (1, 0):

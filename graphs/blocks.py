@@ -1,14 +1,14 @@
-"""Blocks: what a `with` statement changes while it lasts and not a moment longer, also where Ctrl-C ends it.
+"""Blocks: changes that last exactly as long as a `with` statement, even when Ctrl-C ends the block.
 
 Python raises KeyboardInterrupt between two instructions of Python code: also before the first one of an `__exit__`,
 which then puts nothing back. So no Python code puts anything back here. A `with` statement looks `__exit__` up before
-it enters a block, and holds what it found until the block has ended, however it ends. What it finds here is an object
-of its own, the hold, which no variable, frame or traceback refers to. All that a block changes it enters in tables,
-under weak references to its hold: `table[ref(hold, table.pop)] = value`. That is one instruction. When the hold dies,
-Python calls `table.pop` with the reference, which no signal interrupts, and the table is as it was. Whoever asks what
-is switched on reads the last entry of a table: the innermost block decides, in whatever order blocks are left.
+it enters a block, and keeps the result alive until the block has ended, however it ends. Here that result is an object
+of its own, the hold, which no variable, frame or traceback refers to. A block enters each of its changes in a table,
+under a weak reference to its hold: `table[ref(hold, table.pop)] = value`. That is one instruction. When the hold dies,
+Python calls `table.pop` with the reference, which no signal interrupts, and the table is as it was. A reader takes the
+last entry of a table: the innermost block decides, in whatever order blocks are left.
 
-Python's search for garbage in cycles, put off while it would only cost time.
+`without_collection` at the end is such a block: it pauses Python's search for garbage in cycles.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Table = dict[ref[Any], V]
 
 
 class _Exit:
-    """What a `with` statement finds as `__exit__`: each time a new hold."""
+    """The descriptor behind `Block.__exit__`: each lookup by a `with` statement makes a new hold."""
 
     def __get__(self, block: Block | None, kind: type[Block]) -> Exit:
         if block is None:
@@ -41,7 +41,7 @@ class _Exit:
 
 
 class Block:
-    """A context manager whose changes end with their `with` statement; also entered and left by hand."""
+    """A context manager whose changes end with its `with` statement. It can also be entered and left by hand."""
 
     _hold: Hold | None = None
     _entered: tuple[Exit, ...] = ()  # the holds of code that enters it without `with`
@@ -50,20 +50,20 @@ class Block:
 
     @staticmethod
     def finish(_kind: Any, _error: Any, _trace: Any, /) -> None:
-        """What is still to be done when the block is left, with its changes in force; Ctrl-C may end it anywhere."""
+        """Finish the block while its changes are still in force; Ctrl-C may interrupt this anywhere."""
 
     def hold(self) -> Hold:
-        """What `__enter__` enters its changes under."""
+        """Return the hold under which `__enter__` enters its changes in tables."""
         hold, self._hold = self._hold, None
         return self.by_hand() if hold is None or hold() is None else hold
 
     def by_hand(self) -> Hold:
-        """The same where no `with` statement holds the block: it holds itself."""
+        """Return a hold that the block itself keeps alive, for a block entered without a `with` statement."""
         self._entered = (*self._entered, partial(Block.finish))  # no cycle: a block that is dropped ends
         return ref(self._entered[-1])
 
     def leave(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """`__exit__` of a block that was entered by hand."""
+        """The `__exit__` of a block that was entered by hand."""
         try:
             self.finish(kind, error, trace)
         finally:
@@ -71,12 +71,12 @@ class Block:
 
 
 def enter(table: Table[V], hold: Hold, value: V) -> None:
-    """Let a table hold a value, as the last, until the block of that hold has ended."""
+    """Enter a value as the last of a table, until the block of the hold has ended."""
     table[ref(hold(), table.pop)] = value
 
 
 def innermost(table: Table[V], outside: V) -> V:
-    """The value of the innermost block in a table; `outside` of any, another."""
+    """The value that the innermost block entered in a table; `outside` where the table is empty."""
     return next(reversed(table.values()), outside)
 
 
@@ -89,9 +89,9 @@ _undo = operator.methodcaller("undo")
 
 
 def undo_after(hold: Hold, undo: Callable[[], object]) -> None:
-    """Call `undo` when the block of a hold has ended; before the change, which it must bear not to find.
+    """Call `undo` when the block of a hold has ended. Register it before the change, which `undo` may not find made.
 
-    It must not be a function in Python, which Ctrl-C could end before it has begun.
+    `undo` must not be a Python function, which Ctrl-C could end before it has begun.
     """
     for number in [number for number, undoing in tuple(_undoings.items()) if undoing() is None]:
         _undoings.pop(number, None)
@@ -101,7 +101,7 @@ def undo_after(hold: Hold, undo: Callable[[], object]) -> None:
 
 
 class without_collection(Block, ContextDecorator):  # noqa: N801  (`with collector.paused():` reads like a function)
-    """Look for no garbage in cycles inside the block, as a context manager or a decorator.
+    """Pause Python's search for garbage in cycles inside the block, as a context manager or a decorator.
 
     Where many objects are made and none is in a cycle, each search walks over all of them and finds nothing.
     """
@@ -111,7 +111,7 @@ class without_collection(Block, ContextDecorator):  # noqa: N801  (`with collect
 
 
 def pause(hold: Hold) -> None:
-    """The same until the block of a hold has ended."""
+    """Pause Python's search for garbage in cycles until the block of a hold has ended."""
     if gc.isenabled():
         undo_after(hold, gc.enable)
         gc.disable()

@@ -1,4 +1,4 @@
-"""Builder: a graph in the making, for a trace and for the record of a run alike."""
+"""Builder: a graph in the making, both for a trace and for the record of a run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SMALL = 64  # bytes up to which constants are the same when their values are
 
 
 class Builder:
-    """Appends nodes in the order they are computed; `finish` makes the verified graph."""
+    """A graph in the making: appends nodes in the order they are computed; `finish` makes the verified graph."""
 
     def __init__(self, name: str, parent: Builder | None = None) -> None:
         self.name = name
@@ -49,22 +49,22 @@ class Builder:
         self._originals: list[Any] = []
 
     def refuse(self, error: GraphError) -> None:
-        """Note in the outermost graph what cannot be traced, so that no `except` of the user's hides it."""
+        """Keep the first error of a trace in the outermost builder, so that no `except` in the user's code hides it."""
         if self.parent is not None:
             self.parent.refuse(error)
         elif self.refusal is None:
             self.refusal = error
 
     def input(self, name: str, spec: TensorSpec) -> Node:
-        """A new input."""
+        """Append a new input of the graph."""
         node = self._add(Node(INPUT, (), {"name": name, "spec": spec}, intern_spec(spec)))
         self.inputs.append(node)
         return node
 
     def constant(self, value: np.ndarray[Any, Any] | Dim, dtype: np.dtype[Any] | None = None) -> Node:
-        """A constant: the values an array has now, or a symbolic size as a scalar of `dtype`.
+        """Append a constant: the current values of an array, or a symbolic size as a scalar of `dtype`.
 
-        The same array, or the same few numbers, are one constant however often they are used.
+        The same array, or equal values of up to `SMALL` bytes, become one constant however often they are used.
         """
         kind = dtype or (np.dtype(np.int64) if isinstance(value, Dim) else value.dtype)
         key = _identity(value, kind)
@@ -75,7 +75,7 @@ class Builder:
         return self._constants[key]
 
     def capture(self, node: Node) -> Node:
-        """The input that stands for a node of the parent."""
+        """The input of this graph that stands for a node of the parent graph."""
         if node not in self.captured:
             self.captured[node] = self.input(f"outer{len(self.captured)}", node.spec)
             if self.parent is not None and node in self.parent.tensors:
@@ -83,7 +83,7 @@ class Builder:
         return self.captured[node]
 
     def read(self, source: Any) -> Node:
-        """The input that stands for something read besides the arguments, in this graph or the outermost."""
+        """The input that stands for a value read besides the arguments; it belongs to the outermost graph."""
         if self.parent is not None:
             if getattr(source, "drawn", False):
                 raise ControlFlowError(
@@ -102,22 +102,22 @@ class Builder:
         return self.reads[id(source)][1]
 
     def _turn(self) -> Node:
-        """The number of the turn, counted from 0 by whoever makes a loop of this graph."""
+        """The input that holds the number of the loop's iteration, from 0. The op that makes the loop fills it."""
         if self.turn is None:
             self.turn = self.input("turn", TensorSpec((), np.int64))
         return self.turn
 
     def append(self, op: Op, sources: Sequence[Node], attrs: Attrs, line: str = "") -> Node:
-        """The node of an op on earlier nodes: of tensors if one of those is. Raises what the op's `infer` raises."""
+        """Append an op on earlier nodes; its node counts as a tensor if one of those does. Raises errors of `infer`."""
         node = self._add(Node.of(op, sources, attrs, line))
         if not self.tensors.isdisjoint(sources):
             self.tensors.add(node)
         return node
 
     def finish(self, outputs: Sequence[Node]) -> Graph:
-        """The verified graph with these outputs, without the identities.
+        """The verified graph with these outputs and without `identity` nodes.
 
-        An identity only marks what is differentiated, or owned, apart: the graph itself has no use for it.
+        An identity only marks a value that is differentiated, or owned, apart: the graph itself has no use for it.
         """
         same: dict[Node, Node] = {}
         for node in self.nodes:
@@ -134,14 +134,14 @@ class Builder:
 
 
 def _has_changed(value: np.ndarray[Any, Any] | Dim, node: Node) -> bool:
-    """Whether an array has been written to since it became a constant; few numbers are known by what they are."""
+    """Whether an array was written to since it became a constant. Arrays up to `SMALL` bytes are keyed by value."""
     if isinstance(value, Dim) or value.nbytes <= SMALL:
         return False
     return not np.array_equal(value, node.attrs["value"], equal_nan=value.dtype.kind == "f")
 
 
 def _constant_copy(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """A copy, so that changing the array later does not change the graph; arrays of one number have one between them.
+    """Copy an array, so that later changes of it do not change the graph. Arrays of one repeated number share a copy.
 
     The gradient of a branch is zeros for every weight that another branch reads.
     """

@@ -1,8 +1,8 @@
-"""What a traced function reads besides its arguments, so that a compiled graph reads it again in each call.
+"""Values that a traced function reads besides its arguments, so that a compiled graph reads them again in each call.
 
-A tensor of the dynamic engine is an input: its array is read when the graph is called. `Fresh` is one that is made
+A tensor of the dynamic engine is an input: its array is read when the graph is called. `Fresh` is a value that is made
 anew in each call, such as a key for random numbers. A `Guard` is an attribute that Python decided by: a graph serves
-only while it has the same value.
+only while the attribute has the same value.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from graphs.spec import TensorSpec, spec_of
 
 
 class Source(Protocol):
-    """Something whose array is an input of every graph that reads it."""
+    """An object whose array is an input of every graph that reads it."""
 
     def captured_array(self) -> Any:
-        """The array it has now."""
+        """The current array of the object."""
 
 
 tensors: list[type] = []
@@ -31,14 +31,14 @@ generators: list[Any] = []
 
 
 class Guard(NamedTuple):
-    """An attribute that a trace has read, and its value then."""
+    """An attribute that a trace has read, and its value at that time."""
 
     owner: Any
     attribute: str
     value: Any
 
     def now(self) -> Any:
-        """Its value now."""
+        """The current value of the attribute."""
         return getattr(self.owner, self.attribute)
 
     def __str__(self) -> str:
@@ -49,10 +49,11 @@ Guards = dict[tuple[int, str], Guard]
 
 
 class Fresh:
-    """An input that `make` gives a value in each call of a graph, like one that is given, or that is made at once.
+    """An input whose value `make()` returns anew in each call of a graph; its spec is that of `like`.
 
-    What is `drawn` is random: a loop of the graph, which would have the same numbers in each turn, refuses it. Where
-    there is an op `by_turn`, it makes the value of each turn, from this one and the number of the turn.
+    Without `like` the first value gives the spec. `drawn` says that the value is random: a loop of the graph, where
+    each iteration would get the same numbers, refuses such an input. An op `by_turn` lifts this: it makes the value of
+    an iteration from this one and the iteration's number.
     """
 
     def __init__(self, make: Callable[[], Any], like: Any = None, drawn: bool = False, by_turn: Any = None) -> None:
@@ -66,12 +67,12 @@ _watchers: list[Watcher] = []
 
 
 def watch(watcher: Watcher) -> None:
-    """Let `watcher()` give the guards of the trace that runs now, to be added to, or None."""
+    """Register `watcher()`, which returns the mutable guards of the trace that runs now, or None outside a trace."""
     _watchers.append(watcher)
 
 
 def is_traced() -> bool:
-    """Whether what runs now becomes a graph."""
+    """Whether the running code is being traced into a graph."""
     return any(watcher() is not None for watcher in _watchers)
 
 
@@ -80,7 +81,7 @@ step_traces: Table[tuple[int, Any]] = {}
 
 
 def step_trace() -> Any:
-    """The trace of a step that runs in this thread: it makes the tensors, and does the updates. None outside of one."""
+    """The trace of a whole training step that runs in this thread: it makes tensors and updates. None without one."""
     if not step_traces:
         return None
     here = get_ident()
@@ -91,17 +92,17 @@ _pauses: list[Callable[[], int]] = []
 
 
 def pause(depth: Callable[[], int]) -> None:
-    """Let `depth()` say in how many blocks what runs now is that give it no gradient, as `no_grad` does; 0 in none."""
+    """Register `depth()`, which returns how many blocks without gradients (`no_grad`) surround the running code."""
     _pauses.append(depth)
 
 
 def pause_depth() -> int:
-    """In how many such blocks what runs now is."""
+    """How many blocks without gradients, such as `no_grad`, surround the running code."""
     return max([depth() for depth in _pauses]) if _pauses else 0
 
 
 def read(owner: Any, attribute: str) -> Any:
-    """An attribute that decides what is computed; the trace that runs now is told of it."""
+    """Read an attribute that decides what is computed, and enter it as a guard of the trace that runs now."""
     value = getattr(owner, attribute)
     for watcher in _watchers:
         guards = watcher()

@@ -1,4 +1,4 @@
-"""Ops of the user's own: a NumPy function, a spec and gradient rules, made an op that both engines run."""
+"""User-defined ops: a NumPy function, a spec and gradient rules become an op that both engines run."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def custom_op(
 
 
 def _parameters(name: str, forward: Function) -> tuple[list[str], list[str]]:
-    """The names of forward's inputs and of its options."""
+    """The names of forward's inputs and of its options. Raises TypeError for `*args` or `**kwargs`."""
     parameters = inspect.signature(forward).parameters.values()
     if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
         raise TypeError(f"{name}: forward names its inputs and options, instead of *{name} or **{name}")
@@ -87,7 +87,7 @@ def _prepare(forward: Function, count: int, /, *args: Any, **options: Any) -> Pr
 
 
 def _kernel(name: str, forward: Function, infer: Callable[..., TensorSpec]) -> Function:
-    """forward with an `out`, a result of its own memory, and a check that it is what the spec says."""
+    """Wrap forward: it takes `out`, its result shares no memory with the inputs, and a wrong spec raises ShapeError."""
     takes_out = "out" in inspect.signature(forward).parameters
 
     @functools.wraps(forward)
@@ -106,7 +106,7 @@ def _kernel(name: str, forward: Function, infer: Callable[..., TensorSpec]) -> F
 
 
 def _rule(name: str, rule: Function, inputs: list[str], options: list[str]) -> Rule:
-    """The rule with what its parameters stand for, by forward's names of the inputs and options."""
+    """Make a Rule of a user's function, whose parameters name inputs and options as forward does. Raises TypeError."""
     residuals: dict[str, Residual] = {"out": OUT}
     for i, own in enumerate(inputs):
         residuals |= {own: of_input(i), f"{own}_shape": of_input(i, "shape"), f"{own}_dtype": of_input(i, "dtype")}

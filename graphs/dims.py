@@ -30,7 +30,7 @@ _INFIX = {"floordiv": "//", "mod": "%"}
 
 
 class Atom:
-    """One factor: a named size, or a function of dimensions that is no polynomial; equal when written the same."""
+    """One factor of a term: a named size, or a function of dimensions that is no polynomial. Equal text means equal."""
 
     __slots__ = ("args", "key", "name")
 
@@ -220,7 +220,7 @@ def is_symbolic(value: Any) -> bool:
 
 
 def evaluate(size: Size, values: Mapping[str, int]) -> int:
-    """The value of a size, given that of each name. Raises ShapeError for a name without, and a division by 0."""
+    """The value of a size, given the value of each name. Raises ShapeError for a missing name or a division by 0."""
     if not isinstance(size, Dim):
         return size
     total = 0
@@ -232,10 +232,10 @@ def evaluate(size: Size, values: Mapping[str, int]) -> int:
 
 
 def solve(expected: Iterable[tuple[str, Shape]], actual: Iterable[tuple[int, ...]]) -> dict[str, int]:
-    """The value of every name, from the shapes that arrived.
+    """The value of every name, solved from the actual shapes of a call.
 
-    `expected` pairs a label with a shape. Names alone in an axis are read first, then expressions with one unknown
-    name of degree one are solved, in whatever order makes that possible; all others are checked.
+    `expected` pairs a label with a shape. A name alone in an axis is read first. An expression with one unknown name of
+    degree one is solved as soon as its other names are known. All other axes are checked.
     Raises ShapeError naming the dimension and both values when the shapes contradict each other.
     """
     axes = [
@@ -255,7 +255,7 @@ def solve(expected: Iterable[tuple[str, Shape]], actual: Iterable[tuple[int, ...
 
 
 def _use(label: str, want: Size, got: int, values: dict[str, int]) -> bool:
-    """Check an axis, or learn a name from it; False when that is not possible yet."""
+    """Check one axis, or solve it for its unknown name; False when too many names are still unknown."""
     unknown = symbols(want) - values.keys()
     if not unknown:
         if evaluate(want, values) != got:
@@ -352,7 +352,7 @@ def _divide(size: Dim, divisor: Size) -> Size | None:
 
 
 def _lower_bound(size: Size) -> float:
-    """A bound from below for names that are 0 or more."""
+    """A lower bound of a size, given that every name is 0 or more; -inf where none is known."""
     return sum(_term_bound(monomial, coefficient) for monomial, coefficient in _terms(size))
 
 
@@ -380,7 +380,7 @@ _OF_NUMPY = _OURS | {"eye": "write graphs.where(graphs.arange(n)[:, None] == gra
 
 
 def _refusal(message: str) -> ControlFlowError:
-    """The error, which the graph being traced notes if the user's code asks, so that no `except` hides it."""
+    """Make the ControlFlowError. A trace notes it when the user's code asked, so that no `except` hides it."""
     library, _, maker = user_call().rpartition(".")
     if library in ("np", "numpy") and maker in _OF_NUMPY:
         message = (

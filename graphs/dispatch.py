@@ -1,4 +1,4 @@
-"""Dispatch: the value decides. An array runs the kernel, a Tensor is recorded, a Symbol appends a node."""
+"""Dispatch by the type of the value: an array runs the kernel, a Tensor is recorded, a Symbol appends a node."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Attrs = dict[str, Any]
 
 
 class Operation(Protocol):
-    """What is known here of an `Op`, which is defined above this module and called through it."""
+    """The attributes of an `Op` that this module uses; `Op` itself is defined in a module that imports this one."""
 
     name: str
     kernel: Callable[..., Any]
@@ -31,8 +31,8 @@ Observer = Callable[[Any, Sequence[Any], Attrs, Any], None]  # and its result
 
 interpreters: dict[type, Interpreter] = {}
 observers: Table[Observer] = {}
-# While this holds anything, shortcuts stand aside: ops go to the interpreter, and kernels to `execute`. What it holds
-# makes of an interpreter the one that ops on tensors go to instead.
+# While this table has entries, shortcuts are off: ops go to the interpreter, and kernels to `execute`. Each entry
+# wraps the interpreter that ops on tensors go to.
 detours: Table[Callable[[Interpreter], Interpreter]] = {}
 _tracers: list[Callable[..., Any]] = []
 
@@ -43,14 +43,14 @@ def interpret(kind: type, interpreter: Interpreter) -> None:
 
 
 def by_detours(interpreter: Interpreter) -> Interpreter:
-    """The interpreter with every detour around it."""
+    """Wrap the interpreter in every detour."""
     for detour in tuple(detours.values()):
         interpreter = detour(interpreter)
     return interpreter
 
 
 def trace_control(source: Callable[..., Any]) -> None:
-    """Let `source(*deciding)` give the tracer that turns control flow into nodes, or None when Python can decide."""
+    """Register `source(*deciding)`: it returns the tracer of control flow, or None if Python can decide."""
     _tracers.append(source)
 
 
@@ -65,7 +65,7 @@ def interpreter_of(value: Any) -> Interpreter | None:
 
 
 def run_at_once(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
-    """Run an op on arrays and numbers, which no interpreter is to see."""
+    """Run an op on arrays and numbers. A symbolic size in the attributes sends the op to the interpreter of `Dim`."""
     try:
         return execute(op, arrays, attrs)
     except GraphError:  # from NumPy's use of the size: undecided, or no number that it can count with
@@ -99,7 +99,7 @@ def execute(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
 
 
 def tell(op: Operation, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
-    """Tell every observer that `out` now holds the result of an op, run without `execute`."""
+    """Tell every observer that `out` now holds the result of an op that did not run through `execute`."""
     for observer in tuple(observers.values()):
         observer(op, arrays, attrs, out)
 
@@ -107,7 +107,7 @@ def tell(op: Operation, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
 class observe_kernels(Block):  # noqa: N801
     """Tell `observer(op, arrays, attrs, out)` of every kernel run inside the block.
 
-    detour   `False`: only of those that `execute` runs anyway
+    detour   `False`: observe only kernels that run through `execute` anyway
     """
 
     def __init__(self, observer: Observer, detour: bool = True) -> None:
@@ -125,12 +125,12 @@ def _as_it_is(interpreter: Interpreter) -> Interpreter:
 
 
 def explain_error(op: Operation, args: Sequence[Any], error: GraphError, line: str = "") -> GraphError:
-    """The error with the op, the operands' specs and the user's line in its message."""
+    """The error with the op, the operands' specs and the user's line added to its message."""
     return add_context(error, op.name, op.infix.join(map(describe_operand, args)), line)
 
 
 def _diagnosis(op: Operation, arrays: Sequence[Any], attrs: Attrs, error: Exception) -> GraphError:
-    """The rule a failed kernel call broke, as `infer` tells it; NumPy's own words where it sees none."""
+    """The GraphError that `infer` raises for a failed kernel call; NumPy's own message where `infer` finds no fault."""
     if not isinstance(error, GraphError):
         try:
             op.infer(*map(spec_of, arrays), **attrs)
@@ -139,20 +139,20 @@ def _diagnosis(op: Operation, arrays: Sequence[Any], attrs: Attrs, error: Except
     return as_graph_error(error)
 
 
-# What a kernel raises when its arguments are wrong; the last, for a number that no array holds. Anything else (no
-# memory, a warning made an error) is no rule of the op, and goes to the caller as it is.
+# The exceptions that a kernel raises when its arguments are wrong; OverflowError is for a number that no array holds.
+# Any other exception (no memory, a warning made an error) is no rule of the op, and goes to the caller unchanged.
 BROKEN_RULES = (GraphError, IndexError, TypeError, ValueError, OverflowError)
 
 
 def kernel_error(op: Operation, args: Sequence[Any], error: Exception, line: str = "") -> Exception:
-    """What a kernel has raised as an error of ours; what an effect raises is the user's, and stays as it is."""
+    """Convert a kernel's exception to a GraphError. An exception from an effect is the user's and stays as it is."""
     if op.effect and not isinstance(error, GraphError):
         return error
     return explain_error(op, args, as_graph_error(error), line)
 
 
 def as_graph_error(error: Exception) -> GraphError:
-    """One of `BROKEN_RULES` as an error of ours, in NumPy's words."""
+    """Convert an exception in `BROKEN_RULES` to a GraphError with NumPy's message."""
     if isinstance(error, GraphError):
         return error
     if isinstance(error, IndexError):
@@ -164,7 +164,7 @@ def as_graph_error(error: Exception) -> GraphError:
 
 
 def unheld(args: Sequence[Any]) -> DTypeError | None:
-    """Why some of these can be no operands, if it is for their dtypes."""
+    """The DTypeError for operands of a dtype that no tensor has; None where all dtypes are fine."""
     try:
         promotion.check_operands([arg for arg in args if interpreter_of(arg) is None])
     except DTypeError as error:
@@ -173,7 +173,7 @@ def unheld(args: Sequence[Any]) -> DTypeError | None:
 
 
 def describe_operand(value: Any) -> str:
-    """An operand in a message: its spec, a number itself, and the kind of what is neither."""
+    """Describe an operand in a message: its spec, the number itself, or else the name of its type."""
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(describe_operand, value))}]"
     if isinstance(value, (bool, int, float)) or value is None:

@@ -42,7 +42,7 @@ class ShapeError(GraphError, ValueError):
 
 
 class OutOfRangeError(ShapeError, IndexError):
-    """An index or an axis that is not there; like NumPy's AxisError a ValueError and an IndexError."""
+    """An index or an axis does not exist; like NumPy's AxisError this is a ValueError and an IndexError."""
 
 
 class DTypeError(GraphError, TypeError):
@@ -58,7 +58,7 @@ class OptionError(GraphError, ValueError):
 
 
 class MissingKeyError(GraphError, KeyError):
-    """A name or a key that is not there."""
+    """A name or a key does not exist."""
 
     __str__ = Exception.__str__  # a KeyError shows the repr of its message
 
@@ -68,7 +68,7 @@ class LinAlgError(GraphError, np.linalg.LinAlgError):
 
 
 class NotDifferentiableError(GraphError):
-    """A gradient was asked for that does not exist or is no longer held."""
+    """The requested gradient does not exist, or its residuals were freed."""
 
 
 class ControlFlowError(GraphError):
@@ -83,7 +83,7 @@ class InplaceError(GraphError):
 
 
 class AnomalyError(GraphError, FloatingPointError):
-    """An op made NaN or infinity while somebody was looking for the first that does."""
+    """An op made NaN or infinity while anomaly detection was on."""
 
 
 class VerificationError(GraphError, AssertionError):
@@ -115,7 +115,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 @functools.lru_cache(maxsize=4096)  # asked for each frame of each op that is traced
 def is_internal(filename: str) -> bool:
-    """Whether a source file belongs to the engines, or to what they call, rather than to the user."""
+    """Whether a source file belongs to the engines, NumPy, optree or contextlib rather than to the user."""
     return filename.startswith(_INTERNAL) or filename in _beside
 
 
@@ -123,7 +123,7 @@ _beside = set[str]()
 
 
 def count_as_ours(file: str) -> None:
-    """From now on code of this source file runs the user's code for an engine: its lines are none of the user's."""
+    """Count a source file as internal from now on: it runs user code for an engine; its lines are not the user's."""
     _beside.add(file)
     is_internal.cache_clear()
 
@@ -137,7 +137,7 @@ def user_frame(start: FrameType | None = None) -> FrameType | None:
 
 
 def is_asked_by_user(*between: str) -> bool:
-    """Whether the user's own code has called the functions that run now, in these source files, and none of ours."""
+    """Whether user code called the running functions through the files `between` alone, without other files of ours."""
     frame: FrameType | None = sys._getframe(1)
     passed = (*_INTERNAL[len(_OURS) :], *between)
     while frame is not None and (frame.f_code.co_filename == __file__ or frame.f_code.co_filename.startswith(passed)):
@@ -153,7 +153,7 @@ _in_place = _InPlace()
 
 
 def put_line(line: str) -> str:
-    """Let a text stand for the user's line in this thread; returns what stood there before, "" for nothing."""
+    """Use a text as the user's line in this thread. Returns the text that was used before, "" for none."""
     before, _in_place.line = _in_place.line, one_line(line)
     return before
 
@@ -170,7 +170,7 @@ def user_line(start: FrameType | None = None) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _label(filename: str) -> str:
-    """A source file as lines name it."""
+    """The name of a source file, without folders, as user lines show it."""
     return one_line(Path(filename).name)
 
 
@@ -178,7 +178,7 @@ _CALLEE = re.compile(r"[\w.]+(?=\()")
 
 
 def user_call() -> str:
-    """The function that the user's line is calling now, as it is written there (`np.arange`); empty where unknown."""
+    """The callee on the user's running line, as written there (`np.arange`); empty where it is unknown."""
     frame = user_frame(sys._getframe(1))
     if frame is None:
         return ""
@@ -196,7 +196,7 @@ def user_call() -> str:
 
 
 def locate(message: str, line: str = "") -> str:
-    """`rule (model.py:12); remedy` from `rule; remedy`."""
+    """Insert the user's line: `rule; remedy` becomes `rule (model.py:12); remedy`."""
     line = line or user_line()
     rule, semicolon, remedy = message.partition(";")
     return f"{rule.removesuffix(_end(line))}{_end(line)}{semicolon}{remedy}"
@@ -207,7 +207,7 @@ def _end(line: str) -> str:
 
 
 def add_context(error: GraphError, op: str, operands: str, line: str = "") -> GraphError:
-    """The same error with its place: `matmul: inner dimensions differ, f32[4,3] @ f32[5,2] (model.py:12); ...`."""
+    """Add op, operands and line to an error: `matmul: inner dimensions differ, f32[4,3] @ f32[5,2] (model.py:12)`."""
     if error.placed:
         return error
     line = line or user_line()

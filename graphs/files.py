@@ -1,7 +1,7 @@
-"""How the packages write a file: whole and beside the earlier one, then in its place in one step.
+"""Write files atomically: the whole content beside the earlier file, which it then replaces in one step.
 
 A save that fails at any byte (a full disk, a value that cannot be written, a killed process) leaves the earlier file as
-it was. What is written to an open file in parts, the journal of a run, has its own end: `append` in
+it was. The journal of a run is appended to in parts and has its own function: `append` in
 `compare/records/results.py`.
 """
 
@@ -19,7 +19,7 @@ from typing import IO
 
 
 def write_file(path: str | Path, content: bytes, mode: int | None = None) -> Path:
-    """Write `content` to a file, as `replacement` does; its path."""
+    """Write `content` to a file atomically, as `replacement` does. Returns its path."""
     with replacement(path, mode) as file:
         file.write(content)
     return Path(path)
@@ -27,12 +27,11 @@ def write_file(path: str | Path, content: bytes, mode: int | None = None) -> Pat
 
 @contextmanager
 def replacement(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of the one at `path` when the block ends without an error.
+    """Open a file that replaces the one at `path` when the block ends without an error.
 
-    Folders are made. The file has the permissions `mode`, by default those of the earlier one, and a link still leads
-    to it.
-    What is there and no file, as a pipe or a device, is written into: it must not be replaced.
-    Raises OSError, which names `path`.
+    Missing folders are made. The file has the permissions `mode`, by default those of the earlier file. A symbolic link
+    stays a link, and the file it points to is replaced. A pipe or a device is written into, because it must not be
+    replaced. Raises OSError, which names `path`.
     """
     place = Path(os.path.realpath(path))
     beside = place.with_name(f".graphduel-{secrets.token_hex(8)}")  # nobody can guess it; a long name has room for it
@@ -63,7 +62,7 @@ def replacement(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]
 
 
 def _permissions(place: Path) -> int | None:
-    """Those of the file that is there. Raises PermissionError where nobody may write to it, as on a protected copy."""
+    """The permissions of a file; None where there is none. Raises PermissionError for a write-protected file."""
     try:
         mode = stat.S_IMODE(place.stat().st_mode)
     except FileNotFoundError:

@@ -45,11 +45,11 @@ def odeint(
     mxstep: int = 500,
     tfirst: bool = False,
 ) -> Array:
-    """y at the times `t`, along a first axis, of dy/dt = func(y, t, *args) with y = y0 at t[0].
+    """Solve dy/dt = func(y, t, *args) from y = y0 at t[0]. Returns y at the times `t`, along a new first axis.
 
-    The times rise or fall. Differentiable in y0, t, args and what `func` closes over. Where `mxstep` steps do not
-    reach the next time, y is NaN from there on. Raises ShapeError where the slope has another shape than y0, DTypeError
-    for times that are no floats.
+    The times rise or fall. Differentiable in y0, t, args and tensors that `func` closes over. Where `mxstep` steps do
+    not reach the next time, y is NaN from there on. Raises ShapeError where the slope has another shape than y0,
+    DTypeError for times that are no floats.
     """
     y0, t = as_operand(y0), as_operand(t)
     if dtype_of(y0).kind != "f":
@@ -77,7 +77,7 @@ def odeint(
 
 
 def _advance(slope: Slope, y0: Array, start: Array, end: Array, options: tuple[float, float, int]) -> Array:
-    """y at the end of an interval. A step is a share of it: shares are constants, times may have gradients."""
+    """y at the end of an interval. A step is a share of the interval: shares are constants, times have gradients."""
     rtol, atol, most = options
     width = ops.subtract(end, start)
 

@@ -1,4 +1,4 @@
-"""The interpreter that the packages run in, the main one of a process with a global lock; else no import succeeds."""
+"""Check the Python interpreter: the packages import only in the main interpreter of a process with the global lock."""
 
 import sys
 from importlib import import_module

@@ -68,7 +68,7 @@ CONSTANT = Op(
 
 
 class GradientLine(str):
-    """The user's line of a node that a gradient rule has made: that of the forward op."""
+    """The user's line of a node that a gradient rule has made: the line of the forward op."""
 
     __slots__ = ()
 
@@ -104,7 +104,7 @@ class Node:
         return node
 
     def on(self, inputs: Sequence[Node]) -> Node:
-        """The same op with the same spec on other inputs: looked at already where these have the specs of the old."""
+        """A node of the same op and spec on other inputs; it stays verified if their specs are those of the old."""
         node = Node(self.op, inputs, self.attrs, self.spec, self.source)
         if self.verified and all(map(_has_same_spec, inputs, self.inputs)):
             _set_verified(node, True)
@@ -120,37 +120,37 @@ class Node:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of its elements."""
+        """The dtype of the elements."""
         return self.spec.dtype
 
     @property
     def is_input(self) -> bool:
-        """Whether it is an input of its graph."""
+        """Whether the node is an input of its graph."""
         return self.op is INPUT
 
     @property
     def is_constant(self) -> bool:
-        """Whether it is a value that is known when the graph is made."""
+        """Whether the node is a value that is known when the graph is made."""
         return self.op is CONSTANT
 
     @property
     def is_source(self) -> bool:
-        """Whether it is an input or a constant, so that nothing computes it."""
+        """Whether the node is an input or a constant, so that no kernel computes it."""
         return not self.inputs and (self.is_input or self.is_constant)
 
     @property
     def is_part(self) -> bool:
-        """Whether it is one of the tensors that its input computes: a view of that one."""
+        """Whether the node picks one of several tensors that its input computes: a view of that tensor."""
         return self.op.view and type(self.inputs[0].spec) is TupleSpec
 
     @property
     def options(self) -> dict[str, str]:
-        """Its attributes as short text, by name."""
+        """The attributes of the node as short text, by name."""
         return {key: format_attr(value) for key, value in self.attrs.items()}
 
     @property
     def label(self) -> str:
-        """What it is, apart from where it stands: op, spec, attributes, and the data of a constant."""
+        """Everything about a node but its place in the graph: op, spec, attributes, and a hash of a constant's data."""
         if self.is_input:
             return f"input {self.spec}"
         if self.is_constant:
@@ -160,7 +160,7 @@ class Node:
 
     @property
     def subgraphs(self) -> tuple[Graph, ...]:
-        """The graphs among its attributes: the branches, condition or body of a control-flow op."""
+        """The graphs among the attributes: the branches, condition or body of a control-flow op."""
         if not self.attrs:  # most nodes, and passes ask this of all
             return ()
         values = (v for value in self.attrs.values() for v in (value if isinstance(value, tuple) else (value,)))
@@ -168,12 +168,12 @@ class Node:
 
     @property
     def is_backward(self) -> bool:
-        """Whether a gradient rule has made it."""
+        """Whether a gradient rule has made the node."""
         return isinstance(self.source, GradientLine)
 
     @property
     def has_effect(self) -> bool:
-        """Whether its op, or one in its subgraphs, does something beside computing."""
+        """Whether the op, or an op in its subgraphs, has an effect beside computing."""
         return self.op.may_have_effect and (self.op.effect or any(inner.effects for inner in self.subgraphs))
 
     def __repr__(self) -> str:
@@ -181,7 +181,7 @@ class Node:
 
 
 def ancestors(nodes: Iterable[Node]) -> set[Node]:
-    """These nodes and all that they are computed from."""
+    """These nodes and all nodes that they are computed from."""
     seen: set[Node] = set()
     waiting = list(nodes)
     while waiting:
@@ -200,7 +200,7 @@ def _has_same_spec(node: Node, other: Node) -> bool:
     return node.spec is other.spec
 
 
-# How `__init__` writes what nobody else can.
+# The setters that `__init__` uses, as a node refuses assignment.
 _set_op, _set_inputs, _set_attrs, _set_spec, _set_source, _set_verified = (
     Node.__dict__[name].__set__ for name in ("op", "inputs", "attrs", "spec", "source", "verified")
 )
@@ -211,14 +211,14 @@ _MOST = 1 << 12  # of each: a trace of many shapes begins anew, and nothing is k
 
 
 def redirect(node: Node, inputs: Sequence[Node]) -> None:
-    """Let a node read other nodes of the same specs: while the graph is still being made."""
+    """Let a node read other nodes of the same specs. Only for a graph that is still being made."""
     _set_inputs(node, tuple(inputs))
 
 
 def infer(op: Op, inputs: Sequence[Node], attrs: Attrs) -> TensorSpec:
-    """The spec that an op gives on these inputs. Raises what its `infer` raises.
+    """The spec that an op gives on these inputs. Raises the errors of its `infer`.
 
-    An op without options gives the same for the same specs, and so is asked once.
+    The spec of an op without options depends on the input specs alone, and so is cached.
     """
     specs = [source.spec for source in inputs]
     if attrs:
@@ -233,14 +233,14 @@ def infer(op: Op, inputs: Sequence[Node], attrs: Attrs) -> TensorSpec:
 
 
 def intern_spec(spec: TensorSpec) -> TensorSpec:
-    """The one object that stands for all equal specs."""
+    """The one shared object for all equal specs."""
     if len(_specs) >= _MOST:
         _specs.clear()
     return _specs.setdefault(spec, spec)
 
 
 class Graph:
-    """A computation: `inputs` and `outputs` are nodes of `nodes`, which is in topological order."""
+    """A computation: `inputs` and `outputs` are among `nodes`, which are in topological order."""
 
     __slots__ = ("inputs", "name", "nodes", "outputs")
 
@@ -267,12 +267,12 @@ class Graph:
 
     @property
     def calls(self) -> Iterator[Node]:
-        """The nodes that compute something: all but inputs and constants."""
+        """The nodes that run a kernel: all but inputs and constants."""
         return (node for node in self.nodes if not node.is_source)
 
     @property
     def effects(self) -> list[Node]:
-        """The nodes that are kept, and in this order, whoever reads them."""
+        """The nodes with an effect. They stay in the graph, and in this order, even if no node reads them."""
         return [node for node in self.nodes if node.op.may_have_effect and node.has_effect]
 
     def op_counts(self) -> dict[str, int]:
@@ -287,7 +287,7 @@ class Graph:
                 yield from inner.nested()
 
     def users(self) -> dict[Node, list[Node]]:
-        """For each node, the nodes that read it, in order."""
+        """Map each node to the nodes that read it, in order."""
         users: dict[Node, list[Node]] = {node: [] for node in self.nodes}
         for node in self.nodes:
             for source in node.inputs:
@@ -309,7 +309,7 @@ class Graph:
         return result
 
     def draw(self, unfold: bool = False) -> GraphDrawing:
-        """A drawing, which shows itself in a notebook and has `save(path)`; a large one is folded to groups."""
+        """Draw the graph. The drawing shows itself in a notebook and has `save(path)`; a large graph is grouped."""
         from graphs.drawing import GraphDrawing, of_graph
 
         return GraphDrawing(of_graph(self), unfold)
@@ -428,7 +428,7 @@ _NOTHING = Cost(0, 0)
 def node_cost(node: Node) -> Cost:
     """The cost of one node: each distinct input is read once, the result is written once. A view moves nothing.
 
-    A scan costs its steps, a switch its dearest branch, and a while_loop, whose steps nobody knows, one of them.
+    A scan costs its steps, a switch its most expensive branch, and a while_loop, whose step count is unknown, one step.
     """
     specs = [source.spec for source in node.inputs]
     return Cost(node.op.cost(*specs, out=node.spec, **node.attrs), _elements_moved(node))
@@ -460,7 +460,7 @@ def graph_cost(graph: Graph) -> Cost:
 
 
 def cost_by_op(graph: Graph) -> dict[str, Cost]:
-    """The cost of one run of a graph, by the name of the op."""
+    """The cost of one run of a graph, summed by the name of the op."""
     totals: dict[str, Cost] = {}
     for node in graph.calls:
         totals[node.op.name] = totals.get(node.op.name, _NOTHING) + node_cost(node)

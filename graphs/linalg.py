@@ -46,7 +46,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Names of `numpy.linalg` that the standard lacks are NumPy's own: `norm` has a counterpart, others take arrays."""
+    """Fall back to `numpy.linalg` for names that the standard lacks. Raises AttributeError for other names."""
     if name.startswith("_") or not hasattr(np.linalg, name):
         raise AttributeError(f"graphs.linalg has no {name!r}, and neither has numpy.linalg")
     return getattr(np.linalg, name)
@@ -94,7 +94,7 @@ def matrix_power(x: Array, n: int, /) -> Array:
 
 @composite
 def matrix_rank(x: Array, /, *, rtol: float | None = None) -> Array:
-    """How many singular values exceed `rtol` times the largest: by default the larger size times the float spacing."""
+    """How many singular values exceed `rtol` (default: the larger size times the float epsilon) times the largest."""
     x = as_operand(x)
     values = svdvals(x)
     if dims.same(values.shape[-1], 0):

@@ -45,7 +45,7 @@ SHAPES = "tuple([i.shape for i in inputs])"
 
 
 def is_ours(function: Any) -> bool:
-    """Whether a function is the library's, and so depends on its arguments alone: a user's may read anything."""
+    """Whether a function is the library's, and so depends on its arguments alone. A user's may read anything."""
     return (getattr(function, "__module__", None) or "").partition(".")[0] in _PACKAGES
 
 
@@ -53,9 +53,9 @@ _PACKAGES = {"graphs", "static", "dynamic"}
 
 
 class Residual(NamedTuple):
-    """What a rule reads: an `expression` in `inputs`, `out` and `attrs`, made of parameter names and nothing else.
+    """A value that a gradient rule reads: an `expression` in `inputs`, `out` and `attrs`, of parameter names alone.
 
-    `source` is the number of the input that it is, `OUTPUT` for the output, and None when it is no tensor value.
+    `source` is the number of the input whose value it is, `OUTPUT` for the output, and None when it is no tensor value.
     """
 
     expression: str
@@ -67,17 +67,17 @@ _INDEX = Residual("index")
 
 
 def of_input(number: int, field: str = "") -> Residual:
-    """An input, or its "shape" or "dtype"."""
+    """The residual that is an input, or with `field` its "shape" or "dtype"."""
     return Residual(f"inputs[{number}].{field}") if field else Residual(f"inputs[{number}]", number)
 
 
 def of_option(name: str) -> Residual:
-    """An option of a call, whatever its name is."""
+    """The residual that is an option of a call, whatever its name is."""
     return Residual(f"attrs[{name!r}]")
 
 
 def _word(name: str) -> Residual | None:
-    """What a word of rules stands for; None where a name is none, and so that of an option."""
+    """The residual that a reserved parameter name of rules stands for; None for a name that must be an option."""
     stem, _, field = name.partition("_")
     if stem in _INPUTS and field in ("", "shape", "dtype"):
         return of_input(_INPUTS[stem], field)
@@ -87,8 +87,8 @@ def _word(name: str) -> Residual | None:
 class Rule:
     """The VJP of one input: `apply(g, *residuals)`.
 
-    Its parameters are words, or names of options, unless it is said what they are. `is_ours` tells whether what it
-    calls depends on its arguments alone.
+    Without `residuals`, the parameters of `apply` are reserved words of rules, or names of options. `is_ours` tells
+    whether `apply` belongs to the library, and so depends on its arguments alone.
     """
 
     __slots__ = ("apply", "is_ours", "residuals")
@@ -102,7 +102,7 @@ class Rule:
 
     @property
     def reads_values(self) -> bool:
-        """Whether it reads the value of an input or of the output."""
+        """Whether the rule reads the value of an input or of the output."""
         return any(residual.source is not None for residual in self.residuals)
 
     def fields(self, index: str) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ OF_INFER = -1
 
 
 def _arity(infer: Infer) -> int | None:
-    """How many specs `infer` takes; None when that varies."""
+    """How many specs `infer` takes; None for a varying number."""
     kinds = [p.kind for p in inspect.signature(infer).parameters.values()]
     return None if inspect.Parameter.VAR_POSITIONAL in kinds else len([k for k in kinds if k in _BY_PLACE])
 
@@ -123,10 +123,11 @@ _BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_
 
 
 def _checked_infer(name: str, infer: Infer, again: Prepare | None) -> Infer:
-    """`infer` of operands that are arrays, with attributes that `again` gives for them once more.
+    """Wrap `infer`: it checks dtypes, and that `again` maps these operands and attributes to themselves.
 
-    So a rule believes nothing that no call could have led to: what a call was prepared to may be read from a file, and
-    then be of other operands. A user's `prepare` need not give the same again, and is not asked.
+    `again` is the op's `prepare`, or what does the same for its results. So no rule sees attributes that no call could
+    have led to: attributes may be read from a file, and then belong to other operands. A user's `prepare` need not map
+    its own result to itself, and is not asked.
     """
     prepare_again = again if is_ours(again) else None
 
@@ -167,11 +168,12 @@ def _for_each_element(flops: int) -> Cost:
 
 
 class TorchName(NamedTuple):
-    """PyTorch's function that an op of one or two operands is: also a method of a tensor.
+    """The PyTorch function that is the same as an op of one or two operands; it becomes a method of tensors as well.
 
-    takes     what becomes of operands first: "any" nothing; "floats" where they are none; "truths" whether they are 0;
+    takes     how operands are converted: "any" not at all; "floats" ints to floats; "truths" to whether they are
+              nonzero;
               "numbers" refuses bools, "ints" floats too; two come to one dtype as "promoted", "compared" or "bits" say
-    name      where it is not the op's
+    name      PyTorch's name, where it differs from the op's
     alias     other names, with a space between them
     in_place  whether a tensor can take the result: `x.exp_()`
     """
@@ -186,7 +188,7 @@ Vjp = Callable[..., Any] | Rule | None  # a gradient rule as it is written, or m
 
 
 def _rule(name: str, rule: Vjp, infer: Infer) -> Rule | None:
-    """A rule as it is written, made a Rule. Raises ValueError where `infer` takes an option that is a word of rules."""
+    """Make a Rule of a function. Raises ValueError where `infer` takes an option whose name is a word of rules."""
     if rule is None or isinstance(rule, Rule):
         return rule
     parameters = () if is_ours(rule) else inspect.signature(infer).parameters.values()
@@ -196,7 +198,7 @@ def _rule(name: str, rule: Vjp, infer: Infer) -> Rule | None:
     return Rule(rule)
 
 
-# What values may make a kernel do, and whether it gives the same bits again, for each family of which that is known.
+# By family: what values may make a kernel do, and whether it gives the same bits again. Other families are not known.
 _FAMILIES: dict[str, tuple[Fails, bool]] = {
     **dict.fromkeys(
         ("elementwise", "reduction", "movement", "linalg", "creation", "sorting", "window"), ("warns", True)
@@ -207,35 +209,35 @@ _FAMILIES: dict[str, tuple[Fails, bool]] = {
 
 
 class Op:
-    """One operation. Call it on arrays, tensors or symbols: the value decides what happens.
+    """One operation. Call it on arrays, tensors or symbols: the type decides whether it runs or is recorded.
 
     name      the array API standard's name where it has one
     kernel    `kernel(*arrays, out=None, **attrs)` in NumPy
     infer     `infer(*specs, **attrs) -> TensorSpec`, or an error that says which rule is broken
-    rules     one VJP rule per input, None where there is no gradient; () when nothing is differentiable
-    common    what rules share: it makes of the cotangent what they take in its place, once for all of them
+    rules     one VJP rule per input, None where there is no gradient; () when no input is differentiable
+    common    the work that all rules share: it maps the cotangent, once, to the value that the rules take in its place
     prepare   turns a user's call into `(inputs, attrs)` with defaults filled in and axes made positive. Called with
-              these it gives the same again, by which `infer` knows that the attributes are of these operands
-    again     what does that where a call of `prepare` looks otherwise
+              its own result it returns the same, by which `infer` knows that the attributes are of these operands
+    again     the function that maps a result of `prepare` to itself, where the signature of `prepare` does not allow it
     cost      floating point operations: how many for each element of the result, or `cost(*specs, out=spec, **attrs)`
-    doc       what the op does; the kernel's docstring where it is not given
-    family    elementwise, reduction, movement, ...: what engines may assume about it
-    arity     the number of inputs, None when it varies; `infer` tells where it is not given
-    effect    it does something beside computing, such as printing: never left out, merged, moved or done twice
-    parts     `parts(*inputs, **attrs)`: the same in simpler ops, to the bit, for an engine that knows more of those
-    zero_safe   the rules make zeros of a zero cotangent, whatever the values are; the library's own do so where they
-              read no value, which need not be said
+    doc       the docstring of the op; by default the kernel's
+    family    elementwise, reduction, movement, ...: what engines may assume about the op
+    arity     the number of inputs, None when it varies; by default read off the signature of `infer`
+    effect    the op does something beside computing, such as printing: never left out, merged, moved or done twice
+    parts     `parts(*inputs, **attrs)`: the same result, to the bit, in simpler ops, which an engine may compile better
+    zero_safe   the rules make zeros of a zero cotangent, whatever the values are; by default true for rules of the
+              library that read no value
     holds     an option holds values that were saved for the gradient
-    gathers   of its first input the kernel reads no more elements than it returns
-    rule_fails  a rule may raise for values that the kernel takes; what is not said is said of rules of a user's alone
+    gathers   the kernel reads no more elements of its first input than it returns
+    rule_fails  a rule may raise for values that the kernel takes; by default true for a user's rules alone
     fails     what values may make the kernel do though the specs are right: it "raises", "warns", warns "of floats" and
-              not of ints, or "never" either, as a view does. What is not said the family says; of others it "raises"
-    repeatable  the kernel gives the same bits for the same inputs, and may run twice; the family says so, too
+              not of ints, or does neither ("never"), as a view. The default is the family's, and "raises" without one
+    repeatable  the kernel gives the same bits for the same inputs, and may run twice; the default is the family's
     exact     IEEE 754 defines each element of the result to the last bit, wherever it lies in an array
-    overwrites  the inputs, by number, that `out` may be: the kernel reads an element of these before it writes the same
-              element of the result. Those of a ufunc are all
-    listed    it is found by its name; what an engine has for itself is not
-    torch     PyTorch's function that it is; NumPy's is read off the kernel
+    overwrites  the numbers of the inputs that `out` may be: the kernel reads an element of such an input before it
+              writes the same element of the result. For a ufunc, all inputs
+    listed    whether `get` finds the op by its name; ops that are internal to an engine are not listed
+    torch     the PyTorch function that the op is; NumPy's is read off the kernel
     """
 
     def __init__(
@@ -298,7 +300,7 @@ class Op:
         self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides
         self.__doc__ = doc or kernel.__doc__
-        # By the type of the first input: what an engine has that does the same as its interpreter, and sooner.
+        # By the type of the first input: an engine's faster equivalent of its interpreter.
         self.shortcuts: dict[type, Shortcut] = {}
         self.recorder: Any = None  # what the compiled loops of an engine know of the op
         if listed:
@@ -306,7 +308,7 @@ class Op:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """How the op is called, for `help` and editors."""
+        """The signature of the op, for `help` and editors."""
         if self.prepare is not None:
             return inspect.signature(self.prepare).replace(return_annotation=inspect.Signature.empty)
         names = [inspect.Parameter(n, inspect.Parameter.POSITIONAL_ONLY) for n in list(_INPUTS)[: self.arity]]
@@ -331,7 +333,7 @@ class Op:
         return self.general(*args, **attrs)
 
     def general(self, *args: Any, **attrs: Any) -> Any:
-        """The same without shortcuts."""
+        """Run the op as a call does, but without shortcuts."""
         if self.prepare is not None:
             args, attrs = self._prepare(self.prepare, args, attrs)
         elif len(args) != self.arity or attrs:
@@ -341,9 +343,9 @@ class Op:
         return self.apply(args, attrs)
 
     def apply(self, args: Sequence[Any], attrs: Attrs) -> Any:
-        """The same on what `prepare` returns: the type of an input decides which interpreter runs the op.
+        """Run the op on the result of `prepare`: the type of an input decides which interpreter runs the op.
 
-        Raises DTypeError for an operand of a dtype that no tensor has. Interpreters do so for theirs.
+        Raises DTypeError for an operand of a dtype that no tensor has. Interpreters check the operands that they run.
         """
         unusual = False
         for arg in args:  # a loop that every op goes through: no call for what is usual
@@ -402,7 +404,7 @@ def get(name: str) -> Op:
 
 
 def registered_ops() -> dict[str, Op]:
-    """Every op, by name."""
+    """Every listed op, by name."""
     return dict(_registry)
 
 
@@ -416,10 +418,11 @@ TABLES: list[RuleTable[Any]] = []
 
 
 class RuleTable(dict[Op, R]):
-    """The rules of one room, by op: `table[op]` is the op's own rule, else that of its family, else `otherwise`.
+    """The rules for one purpose (a room), by op: `table[op]` is the op's own rule, its family's, or else `otherwise`.
 
-    `otherwise` must be right for any op: opaque, one by one, NumPy's kernel, refused by name. A user's op gets it: no
-    table has a rule for its family. `in` tells whether an op has a rule of its own.
+    `otherwise` must be right for any op: treat it as opaque, run it one by one, run NumPy's kernel, or refuse it by
+    name. A user's op gets `otherwise`, as no table has a rule for the family "custom". `in` tells whether an op has its
+    own rule.
 
         padding = RuleTable("padding", otherwise=anything, families={"elementwise": by_element})
 
@@ -435,7 +438,7 @@ class RuleTable(dict[Op, R]):
         TABLES.append(self)
 
     def for_op(self, *ops: Op | str) -> Callable[[R], R]:
-        """Enter a rule for ops, or for those of these names. Raises as `enter` does."""
+        """Enter the decorated rule for these ops, or ops of these names. Raises as `enter` does."""
 
         def enter(rule: R) -> R:
             self.enter(dict.fromkeys(ops, rule))
@@ -455,7 +458,7 @@ class RuleTable(dict[Op, R]):
         return self.families.get(op.family, self.otherwise)
 
     def answer(self, op: Op) -> Literal["own", "family", "otherwise"]:
-        """By what an op is treated."""
+        """Whether the rule of an op is its own, its family's, or `otherwise`."""
         return "own" if op in self else "family" if op.family in self.families else "otherwise"
 
 
@@ -463,11 +466,11 @@ class RuleTable(dict[Op, R]):
 
 
 class PartCotangents(dict[int, Any]):
-    """The cotangent of several tensors at once, by number; those that are missing are zero."""
+    """The cotangent of several tensors at once, by number; a missing number means a zero cotangent."""
 
 
 class SliceCotangent(NamedTuple):
-    """The cotangent of a value of this shape that is `g` where a basic index selects it, and zero elsewhere."""
+    """A cotangent of this shape that is `g` where the basic index `key` selects it, and zero elsewhere."""
 
     g: Any
     shape: Shape

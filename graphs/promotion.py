@@ -14,8 +14,8 @@ from graphs.errors import DTypeError
 
 SCALARS = (bool, int, float)
 
-# While this holds anything, functions that take operands of one dtype, as PyTorch's products do, promote instead: for
-# runs in another precision of code that holds arrays of its own.
+# While this table has entries, functions that take operands of one dtype, such as PyTorch's products, promote
+# instead: for runs in another precision of code that holds arrays of its own.
 mixing: Table[bool] = {}
 
 
@@ -25,7 +25,7 @@ def is_scalar(value: Any) -> bool:
 
 
 def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype itself. Raises DTypeError for one that no tensor has, as longdouble, complex numbers, objects, text."""
+    """Return the dtype. Raises DTypeError for one that no tensor has: longdouble, complex numbers, objects, text."""
     if dtype.num not in HELD:
         longer = ", which has more than 64 bits" if dtype.kind == "f" else ""
         raise DTypeError(f"tensors hold bools, ints or floats, not {dtype}{longer}; convert first")
@@ -33,7 +33,7 @@ def check_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def check_operands(values: Sequence[Any]) -> None:
-    """Raise DTypeError where a value is neither a number nor an array, or a list, of a dtype that tensors have."""
+    """Raise DTypeError unless every value is a number, or an array or list of a dtype that tensors have."""
     for value in values:
         if type(value) not in SCALARS:
             check_dtype(value.dtype if hasattr(value, "dtype") else np.asarray(value).dtype)
@@ -58,7 +58,7 @@ def weak_to_array(value: Any, others: Sequence[Any]) -> np.ndarray[Any, Any]:
     beside = _dtype_numbers(others)
     if value and value == value:
         return numbers[value, kind, *beside]
-    # 0.0 and -0.0 are the same key, and NaN is never found again: those are made anew.
+    # 0.0 and -0.0 are the same key, and NaN is never found again: their arrays are made anew.
     return np.asarray(value, weak_dtype(kind, beside))
 
 
@@ -70,14 +70,14 @@ def _dtype_numbers(values: Sequence[Any]) -> tuple[int, ...]:
 @functools.lru_cache(maxsize=1024)
 def weak_dtype(kind: Any, numbers: tuple[int, ...]) -> np.dtype[Any]:
     """The dtype that a Python number of type `kind` takes beside dtypes, given by their numbers."""
-    # Under NEP 50 the result depends on what kind of number it is, never on its value.
+    # Under NEP 50 the result depends on the type of the number, never on its value.
     return np.result_type(kind(1), *(HELD[number] for number in numbers))
 
 
 class _Numbers(dict[tuple[Any, ...], np.ndarray[Any, Any]]):
-    """`numbers[value, type of the value, *numbers of the dtypes beside it]`: a Python number, not 0, as typed makes it.
+    """Cache of nonzero Python numbers as arrays: `numbers[value, type of the value, *numbers of the dtypes beside it]`.
 
-    Read-only 0-d arrays, each made once. Raises DTypeError when the number does not fit the dtype that it takes.
+    The arrays are 0-d and read-only, each made once. Raises DTypeError when the number does not fit its dtype.
     """
 
     most = 4096
@@ -100,7 +100,7 @@ numbers = _Numbers()
 
 
 def dtype_of_number(num: int) -> np.dtype[Any]:
-    """The dtype of that number, in the machine's byte order."""
+    """The dtype with this `dtype.num`, in the machine's byte order."""
     return HELD[num]
 
 

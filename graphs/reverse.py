@@ -1,10 +1,10 @@
 """Reverse-mode accumulation, written once: the tape runs it on arrays, a trace runs it on symbols.
 
-Both engines visit recorded ops from the last to the first, apply rules by `graphs/reverse.py` and add contributions
+Both engines visit recorded ops from the last to the first, apply rules with the functions here and add contributions
 in the order they arrive, so that the only difference between them is *when* this runs. The compiled tape repeats it
 in C; tests compare the two bit for bit.
 
-Pullbacks: what an op keeps for its gradient, and how a cotangent passes back through it, once for both engines.
+Read `accumulate` first, then `Pullback`: the residuals an op keeps, and how a cotangent passes back through it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: P
     """Carry cotangents from outputs to inputs.
 
     `entries` come last to first; `pull(entry, cotangent)` yields each input of the entry with its contribution.
-    On return `cotangents` holds what reached the entries that were not visited: the sources.
+    On return `cotangents` holds the cotangents of the entries that were not visited: the sources.
     """
     own: set[Entry] = set()  # sources whose cotangent was made here of slices, so that nobody else sees it
     for entry in entries:
@@ -51,7 +51,7 @@ def accumulate(entries: Iterable[Entry], cotangents: dict[Entry, Value], pull: P
 def _arrive_at_slice(
     cotangents: dict[Entry, Value], source: Entry, contribution: SliceCotangent, own: set[Entry]
 ) -> None:
-    """Add the cotangent of a slice to that of a source: on arrays in place, so that T slices do not cost T wholes."""
+    """Add the cotangent of a slice to that of a source: on arrays in place, so T slices do not cost T full arrays."""
     held, g = cotangents.get(source), contribution.g
     is_plain = type(g) is np.ndarray and not dispatch.observers and not dispatch.detours
     if is_plain and type(held) is np.ndarray and held.dtype == g.dtype:
@@ -63,7 +63,7 @@ def _arrive_at_slice(
 
 
 def whole(contribution: Value) -> Value:
-    """A contribution to one value; that of a slice with the zeros around it."""
+    """A contribution as a value of the full shape: the cotangent of a slice gets zeros around it."""
     if type(contribution) is not SliceCotangent:
         return contribution
     return place.apply((contribution.g,), {"shape": contribution.shape, "key": contribution.key})
@@ -75,7 +75,7 @@ def arrive(cotangents: dict[Entry, Value], source: Entry, contribution: Value) -
 
 
 def total(held: Value, contribution: Value) -> Value:
-    """The sum of two cotangents of one value; of several tensors at once, written into `held`."""
+    """The sum of two cotangents of one value. The cotangents of several tensors at once are summed into `held`."""
     if not isinstance(held, PartCotangents):
         return add(held, contribution)
     for i, g in contribution.items():
@@ -108,10 +108,7 @@ def broadcast_axes(have: Shape, shape: Shape) -> tuple[int, ...]:
 
 
 def check_seed(output: Value, seed: Value | None) -> None:
-    """Refuse to start from an output that has no single gradient, or from a seed of another shape.
-
-    Raises NotDifferentiableError.
-    """
+    """Raise NotDifferentiableError for an output that is no float, a non-scalar without seed, or an unfit seed."""
     shape, dtype = shape_of(output), dtype_of(output)
     if dtype.kind != "f":
         raise NotDifferentiableError(locate(f"gradient of {dtype} values; only floating point outputs have gradients"))
@@ -136,9 +133,9 @@ COMMON = -1
 
 
 class RuleStep(NamedTuple):
-    """The rule of one input: the places of its residuals among the saved values, and those that no later rule reads.
+    """One gradient rule of a pullback. `places` index the saved values it reads, `last` those that no later rule reads.
 
-    The number `COMMON` is of what the others share, which comes first.
+    `number` is that of the input, or `COMMON` for the work that the other rules share, which comes first.
     """
 
     number: int
@@ -150,12 +147,12 @@ class RuleStep(NamedTuple):
 class Pullback:
     """One op with the inputs that want a gradient, `wanted` as a bit set; made once and shared by all its calls.
 
-    ndims      the number of axes of each input, where something depends on it
+    ndims      the number of axes of each input, where a rule depends on it
     fields     the expression of each saved value in `inputs`, `out` and `attrs`
     save       `save(inputs, out, attrs)`: the residuals of all rules, each value once
     sources    for each saved value the number of the input that it is, `OUTPUT`, or None
-    reads      whether it reads the value of an input or of the output
-    frees      whether a pass back frees what it reads: values of tensors; else the pass may be repeated
+    reads      whether a rule reads the value of an input or of the output
+    frees      whether a backward pass frees residuals that are values of tensors; else the pass may be repeated
     """
 
     __slots__ = (
@@ -188,7 +185,7 @@ class Pullback:
         )
 
     def _is_of_tensor(self, source: int | None) -> bool:
-        """Whether a saved value is a tensor's, and no number or array that the call was given besides."""
+        """Whether a saved value is a tensor's, not a number or array that was given to the call beside tensors."""
         if source is None or source == OUTPUT or self.ndims is None:
             return source is not None
         ndim = self.ndims[source]
@@ -196,16 +193,16 @@ class Pullback:
 
     @property
     def axes(self) -> Ndims:
-        """The number of axes of each input, whether it is a tensor or an array; None of a number."""
+        """The number of axes of each input, whether it is a tensor or an array; None for a number."""
         return self.ndims and tuple([ndim if ndim is None else max(ndim, ~ndim) for ndim in self.ndims])
 
     def pull(
         self, inputs: Sequence[Any], values: list[Value], useful: Container[Any] | None = None
     ) -> Iterator[tuple[Any, Value]]:
-        """Each input that wants a gradient, with its contribution.
+        """Yield each input that wants a gradient with its contribution.
 
         `values` are the saved values and then the cotangent; each is dropped after the last rule that reads it.
-        An input has a `shape` and a `dtype`; one that is not `useful` is passed over.
+        An input has a `shape` and a `dtype`; an input outside `useful` is skipped.
         """
         for step in self.steps:
             if step.number == COMMON:
@@ -225,5 +222,5 @@ class Pullback:
 
 @functools.lru_cache(maxsize=4096)
 def pullback(op: Op, wanted: int, count: int, ndims: Ndims = None) -> Pullback:
-    """The pullback of an op for the inputs in the bit set `wanted`, of `count`."""
+    """The cached pullback of an op with `count` inputs, for the inputs in the bit set `wanted`."""
     return Pullback(op, wanted, count, ndims)

@@ -67,7 +67,7 @@ class TensorSpec:
 
 
 class OfTensor(TensorSpec):
-    """The spec of what a traced function is given as a tensor of the dynamic engine, and not as an array."""
+    """The spec of an argument that a traced function is given as a dynamic tensor, not as an array."""
 
     __slots__ = ()
 
@@ -84,7 +84,7 @@ class TupleSpec(TensorSpec):
 
     @property
     def nbytes(self) -> Size:
-        """The bytes of all its tensors."""
+        """The bytes of all tensors of the tuple."""
         total: Size = 0
         for item in self.items:
             total = total + item.nbytes
@@ -92,7 +92,7 @@ class TupleSpec(TensorSpec):
 
     @property
     def is_float(self) -> bool:
-        """Whether any of its tensors is floating point."""
+        """Whether any tensor of the tuple is floating point."""
         return any(item.is_float for item in self.items)
 
     def __eq__(self, other: object) -> bool:
@@ -117,12 +117,12 @@ def _size(value: int | str | Dim) -> Size:
 
 
 def describe(shape: Shape, dtype: np.dtype[Any]) -> str:
-    """What a spec of these is printed as, also of a dtype that no tensor has."""
+    """The text of a spec, such as `f32[B,784]`; also for dtypes that no tensor has."""
     return f"{short_dtype(dtype)}[{','.join(map(str, shape))}]"
 
 
 def short_dtype(dtype: np.dtype[Any]) -> str:
-    """`f32` for float32, `i64`, `u8`, `bool`."""
+    """The short name of a dtype: `f32` for float32, `i64`, `u8`, `bool`."""
     kind = dtype.name.rstrip("0123456789")
     return _SHORT_NAMES[kind] + dtype.name[len(kind) :] if kind in _SHORT_NAMES else dtype.name
 
@@ -137,7 +137,7 @@ def spec_of(value: Any) -> TensorSpec:
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
-    """The shape NumPy's broadcasting gives; a symbolic size broadcasts with itself and 1 alone.
+    """The shape NumPy's broadcasting gives; a symbolic size broadcasts only with itself and 1.
 
     Raises ShapeError naming the two sizes that differ.
     """

@@ -1,4 +1,4 @@
-"""Special functions for both engines, with the names and parameters of `scipy.special`; loaded when it is used."""
+"""Special functions for both engines, with the names and parameters of `scipy.special`; loaded at first use."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def logsumexp(a: Array, axis: Axis = None, b: Array | None = None, keepdims: boo
 
 
 def softmax(x: Array, axis: Axis = None) -> Array:
-    """Shares in proportion to exp(x), of all elements, or along an axis."""
+    """exp(x) divided by its sum over all elements, or along an axis."""
     return ops.softmax(x, axis=positive_axes(axis, len(shape_of(x))))
 
 
@@ -53,17 +53,17 @@ def logit(x: Array) -> Array:
 
 
 def xlogy(x: Array, y: Array) -> Array:
-    """x * log(y); 0 where x is 0 and y is a number. The gradient in x is log(y) there too, if that is one."""
+    """x * log(y); 0 where x is 0 and y is a number. There the gradient in x is log(y), if that is a number."""
     return ops.multiply(x, ops.log(_unless(x, y, 0.0, 1.0)))
 
 
 def xlog1py(x: Array, y: Array) -> Array:
-    """x * log(1 + y); 0 where x is 0 and y is a number. The gradient in x is log(1 + y) there too, if that is one."""
+    """x * log(1 + y); 0 where x is 0 and y is a number. There the gradient in x is log(1 + y), if that is a number."""
     return ops.multiply(x, ops.log1p(_unless(x, y, -1.0, 0.0)))
 
 
 def _unless(x: Array, y: Array, pole: float, other: float) -> Array:
-    """y, but where x is 0 and y has no logarithm that is a number: there another."""
+    """y, but `other` where x is 0 and the logarithm of y is infinite or NaN though y is not NaN."""
     is_number = ops.logical_and(ops.greater(y, pole), ops.less(y, math.inf))
     return ops.where(
         ops.logical_and(ops.equal(x, 0), ops.logical_not(ops.logical_or(is_number, ops.isnan(y)))), other, y
@@ -118,7 +118,7 @@ def zeta(x: Array, q: Array = 1.0) -> Array:
 
 
 def ndtr(x: Array) -> Array:
-    """How likely a standard normal number is at most x."""
+    """The probability that a standard normal number is at most x."""
     return ops.multiply(0.5, erfc(ops.multiply(x, -math.sqrt(0.5))))
 
 
@@ -128,7 +128,7 @@ def ndtri(y: Array) -> Array:
 
 
 def log_ndtr(x: Array) -> Array:
-    """log(ndtr(x)), also where that is tiny: there by an asymptotic series (Abramowitz and Stegun, 26.2.12)."""
+    """log(ndtr(x)), also where ndtr(x) is tiny: there by an asymptotic series (Abramowitz and Stegun, 26.2.12)."""
     x = as_operand(x)
     far, low = ops.less(x, _FAR.get(dtype_of(x).itemsize, -20.0)), ops.less(x, 0.0)
     near = ops.where(

@@ -1,8 +1,8 @@
-"""Densities and distribution functions for both engines, with SciPy's names and parameters; loaded when it is used.
+"""Densities and distribution functions for both engines, with SciPy's names and parameters; loaded at first use.
 
-An object a distribution, as in `scipy.stats`: `norm.logpdf(x, loc, scale)`. Where an argument has no gradient, as the
-shapes of a cumulative distribution, asking for it raises NotDifferentiableError. `import graphs.stats.norm as norm`
-works too, as with `autograd.scipy.stats`.
+Each distribution is an object, as in `scipy.stats`: `norm.logpdf(x, loc, scale)`. Some arguments, such as the shapes of
+a cumulative distribution, have no gradient: asking for it raises NotDifferentiableError. `import graphs.stats.norm as
+norm` works too, as with `autograd.scipy.stats`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LOG_TWO_PI = math.log(2 * math.pi)
 
 
 def _of_one_kind(function: Callable[..., Array]) -> Callable[..., Array]:
-    """The method with Python numbers among its arguments brought to the dtype of the arrays beside them."""
+    """Wrap a method: Python numbers among its arguments take the dtype of the arrays beside them."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -46,7 +46,7 @@ def _of_one_kind(function: Callable[..., Array]) -> Callable[..., Array]:
 
 
 class _Distribution:
-    """What distributions share. Public methods take Python numbers in the dtype of the arrays beside them."""
+    """Base of distributions: public methods take Python numbers in the dtype of the arrays beside them."""
 
     def __init_subclass__(cls) -> None:
         for name, held in list(vars(cls).items()):
@@ -55,7 +55,7 @@ class _Distribution:
 
 
 class _Density(_Distribution):
-    """A distribution that has a density: `logpdf` says which."""
+    """Base of distributions with a density: a subclass defines `logpdf`."""
 
     def pdf(self, *args: Any, **options: Any) -> Array:
         """The density, with the parameters of `logpdf`."""
@@ -71,19 +71,19 @@ class _Normal(_Density):
         return _log_density_of_x(ops.subtract(ops.multiply(squares, -0.5), 0.5 * _LOG_TWO_PI), scale)
 
     def cdf(self, x: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """How likely a number is at most x."""
+        """The probability that a number is at most x."""
         return ndtr(_standard(x, loc, scale))
 
     def logcdf(self, x: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """The logarithm of `cdf`, also where that is tiny."""
+        """The logarithm of `cdf`, also where `cdf` is tiny."""
         return log_ndtr(_standard(x, loc, scale))
 
     def sf(self, x: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """How likely a number is above x."""
+        """The probability that a number is above x."""
         return ndtr(ops.negative(_standard(x, loc, scale)))
 
     def logsf(self, x: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """The logarithm of `sf`, also where that is tiny."""
+        """The logarithm of `sf`, also where `sf` is tiny."""
         return log_ndtr(ops.negative(_standard(x, loc, scale)))
 
 
@@ -93,8 +93,8 @@ class _MultivariateNormal(_Density):
     def logpdf(self, x: Array, mean: Array | None = None, cov: Array = 1.0, allow_singular: bool = False) -> Array:
         """The logarithm of the density at the vectors along the last axis of x.
 
-        `cov` is a symmetric positive definite matrix, the variances, or one variance for all. The gradient in a matrix
-        is symmetric. Raises LinAlgError for one that is not positive definite.
+        `cov` is a symmetric positive definite matrix, a vector of variances, or one variance for all. The gradient in a
+        matrix is symmetric. Raises LinAlgError for a matrix that is not positive definite.
         """
         if allow_singular:
             raise ShapeError(
@@ -151,7 +151,7 @@ class _StudentT(_Density):
         return _log_density_of_x(ops.subtract(constant, ops.multiply(more, bell)), scale)
 
     def cdf(self, x: Array, df: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """How likely a number is at most x; no gradient in `df`."""
+        """The probability that a number is at most x; no gradient in `df`."""
         return stdtr(df, _standard(x, loc, scale))
 
     def logcdf(self, x: Array, df: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
@@ -174,7 +174,7 @@ class _Beta(_Density):
         return _log_density_of_x(_select_inside(inside, z, 0.5, density, _NEVER), scale)
 
     def cdf(self, x: Array, a: Array, b: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """How likely a number is at most x; no gradient in `a` and `b`."""
+        """The probability that a number is at most x; no gradient in `a` and `b`."""
         return betainc(a, b, ops.clip(_standard(x, loc, scale), 0, 1))
 
 
@@ -191,7 +191,7 @@ class _Gamma(_Density):
         return _log_density_of_x(_select_inside(ops.greater_equal(z, 0), z, 1.0, density, _NEVER), scale)
 
     def cdf(self, x: Array, a: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """How likely a number is at most x; no gradient in `a`."""
+        """The probability that a number is at most x; no gradient in `a`."""
         return gammainc(a, ops.maximum(_standard(x, loc, scale), 0.0))
 
 
@@ -203,7 +203,7 @@ class _ChiSquared(_Density):
         return gamma.logpdf(x, ops.divide(df, 2), loc, ops.multiply(scale, 2))
 
     def cdf(self, x: Array, df: Array, loc: Array = 0.0, scale: Array = 1.0) -> Array:
-        """How likely a number is at most x; no gradient in `df`."""
+        """The probability that a number is at most x; no gradient in `df`."""
         return gamma.cdf(x, ops.divide(df, 2), loc, ops.multiply(scale, 2))
 
 
@@ -211,7 +211,7 @@ class _Poisson(_Distribution):
     """The Poisson distribution, on whole numbers from `loc` up."""
 
     def logpmf(self, k: Array, mu: Array, loc: Array = 0) -> Array:
-        """The logarithm of how likely k is; -inf for what is no count."""
+        """The logarithm of the probability of k; -inf where k - loc is negative or no whole number."""
 
         def mass(count: Array) -> Array:
             return ops.subtract(ops.subtract(xlogy(count, mu), mu), gammaln(ops.add(count, 1)))
@@ -221,11 +221,11 @@ class _Poisson(_Distribution):
         return _select_inside(inside, count, 0, mass, _NEVER)
 
     def pmf(self, k: Array, mu: Array, loc: Array = 0) -> Array:
-        """How likely k is."""
+        """The probability of k."""
         return ops.exp(self.logpmf(k, mu, loc))
 
     def cdf(self, k: Array, mu: Array, loc: Array = 0) -> Array:
-        """How likely a count is at most k."""
+        """The probability that a count is at most k."""
         count = ops.floor(ops.subtract(k, loc))
         return _select_inside(ops.greater_equal(count, 0), count, 0, lambda n: gammaincc(ops.add(n, 1), mu), 0.0)
 
@@ -252,12 +252,12 @@ def _standard(x: Array, loc: Array, scale: Array) -> Array:
 
 
 def _log_density_of_x(logpdf: Array, scale: Array) -> Array:
-    """The logarithm of a density of (x - loc) / scale, as one of x."""
+    """Convert the logarithm of the density of (x - loc) / scale to that of the density of x."""
     return ops.subtract(logpdf, ops.log(scale))
 
 
 def _select_inside(inside: Array, z: Array, other: float, function: Callable[[Array], Array], outside: float) -> Array:
-    """`function(z)` where `inside` holds, and `outside` elsewhere, with gradient 0; `other` is a place inside."""
+    """`function(z)` where `inside` holds, else `outside` with gradient 0; `other` is any z that is inside."""
     return ops.where(inside, function(ops.where(inside, z, other)), outside)
 
 

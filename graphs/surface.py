@@ -1,6 +1,6 @@
-"""What a tensor looks like to its user: operators, methods and the NumPy protocols, once for Tensor and Symbol.
+"""The user-facing side of a tensor: operators, methods and the NumPy protocols, shared by Tensor and Symbol.
 
-Whether a tensor is being put into a NumPy array: NumPy asks it for a float, as `float(x)` does, and says no more.
+At the end, `is_stored` tells `array[i] = x` from `float(x)`: NumPy asks a tensor for a float in both cases.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ S = TypeVar("S")
 
 
 def method(function: Callable[..., Any]) -> Any:
-    """A function of the op library as a method, the tensor its first argument; its help is that of the function."""
+    """A function of the op library as a method: the tensor is its first argument, the docstring is the function's."""
     return axis_words(function)
 
 
@@ -231,9 +231,9 @@ REMEDY = "use graphs.stack, graphs.where or graphs.setitem"
 
 
 def is_stored() -> bool:
-    """Whether the caller of the method that asks is a statement like `array[i] = x`, `array.fill(x)`.
+    """Whether the code that called the asking method stores into an array: `array[i] = x`, `array.fill(x)`.
 
-    Which of `array[i] = x` and `float(x)` is being run, Python's bytecode tells and nothing else does.
+    Only Python's bytecode tells `array[i] = x` from `float(x)`.
     """
     frame = sys._getframe(2)
     return _stores(frame.f_code, frame.f_lasti)
@@ -245,7 +245,7 @@ def _stores(code: CodeType, offset: int) -> bool:
     step = next(s for s in steps if s.offset == offset)
     if not step.opname.startswith("CALL"):
         return step.opname == "STORE_SUBSCR"
-    # What is called begins where the call begins, and ends last of all that does: `array` and then `array.fill`.
+    # The callee begins where the call begins, and of all that begins there it ends last: `array`, then `array.fill`.
     beginning = [s for s in steps if s.opname.startswith("LOAD_") and _start(s) == _start(step)]
     called = max(beginning, key=_end, default=None)
     return called is not None and called.argval in ("fill", "fromiter")

@@ -1,4 +1,4 @@
-"""Transforms of functions, written once: each engine gives `record`, and all of these are made of it.
+"""Transforms of functions, written once: each engine supplies `record`, and every transform is built on it.
 
 `record(f, args, positions)` runs `f(*args)` and returns its outputs and `pull`. `pull({i: cotangent})` takes a
 cotangent for some leaves of the outputs by number (None is the 1 of a scalar) and returns, for each argument in
@@ -32,7 +32,7 @@ Differentiate = Callable[[Function, tuple[Any, ...], list[int], bool], tuple[Any
 
 
 def with_argnum(transform: Transform) -> Transform:
-    """The same transform, which also takes `argnum`, autograd's word for `argnums`."""
+    """Let a transform also take `argnum`, autograd's word for `argnums`."""
 
     @functools.wraps(transform)
     def wrapper(f: Function, *args: Any, **options: Any) -> Any:
@@ -44,7 +44,7 @@ def with_argnum(transform: Transform) -> Transform:
 
 
 def step_of(record: RecordFunction) -> Differentiate:
-    """What runs a function whose value is to be differentiated, and gives its outputs and its gradients at once."""
+    """Make of `record` a function that runs f and returns its outputs and gradients at once."""
 
     def step(f: Function, args: tuple[Any, ...], positions: list[int], has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
         return value_and_gradients(*record(f, args, positions), has_aux)
@@ -55,7 +55,7 @@ def step_of(record: RecordFunction) -> Differentiate:
 def value_and_gradients(outputs: Any, pull: Pull, has_aux: bool) -> tuple[Any, tuple[Any, ...]]:
     """The outputs of a function, and the gradients of its value.
 
-    Raises NotDifferentiableError unless that is one floating point number.
+    Raises NotDifferentiableError unless the value is one floating point number.
     """
     _check_value(outputs, has_aux)
     return outputs, pull({0: None})
@@ -64,7 +64,7 @@ def value_and_gradients(outputs: Any, pull: Pull, has_aux: bool) -> tuple[Any, t
 def value_and_grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """The function that returns `(f(...), gradient)`; with `has_aux`, f returns `(value, anything else)`.
 
-    Arguments by name are not differentiated.
+    Keyword arguments are not differentiated.
     """
     chosen = functools.cache(
         functools.partial(_select_arguments, argnums)
@@ -92,7 +92,7 @@ def grad(step: Differentiate, f: Function, argnums: Argnums = 0, has_aux: bool =
 
 
 def total(f: Function) -> Function:
-    """The sum of all elements of what `f` returns: its gradient in an argument is that of each element, added up."""
+    """Wrap `f` to return the sum of all elements of its output: its gradient is the sum of the elements' gradients."""
 
     @functools.wraps(f)
     def sum_of_outputs(*args: Any) -> Any:
@@ -113,7 +113,7 @@ def vjp(record: RecordFunction, f: Function, primals: Sequence[Any]) -> tuple[An
 
 
 def jvp(record: RecordFunction, f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """The outputs of `f(*primals)`, and how they change along the tangents.
+    """The outputs of `f(*primals)`, and their derivative along the tangents.
 
     The pullback is linear, and its own pullback is the forward derivative: two reverse passes in place of a rule
     for each op (J. Townsend, "A new trick for calculating Jacobian vector products", 2017).
@@ -153,7 +153,7 @@ def hessian(record: RecordFunction, f: Function, argnums: Argnums = 0) -> Functi
 def hvp(record: RecordFunction, f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
     """The Hessian of a scalar function times the tangents, laid out like the primals.
 
-    The Hessian is symmetric, so that the pullback of the gradient will do: reverse over reverse, one pass less
+    The Hessian is symmetric, so the pullback of the gradient computes the product: reverse over reverse, one pass less
     than forward over reverse (Pearlmutter, "Fast exact multiplication by the Hessian", 1994).
     """
     gradient = grad(step_of(record), f, range(len(primals)))
@@ -162,7 +162,7 @@ def hvp(record: RecordFunction, f: Function, primals: Sequence[Any], tangents: S
 
 
 def hessian_vector_product(record: RecordFunction, f: Function, argnums: int = 0) -> Function:
-    """The function of the arguments of `f` and a vector like that of `argnums`: the Hessian in it times the vector."""
+    """The function of the arguments of `f` and a vector like argument `argnums`: the Hessian in it times the vector."""
     gradient = grad(step_of(record), f, argnums)
 
     def product(*args: Any) -> Any:
@@ -175,7 +175,7 @@ def hessian_vector_product(record: RecordFunction, f: Function, argnums: int = 0
 
 
 def pair_leaves(what: str, container: Any, other: str, like: Any) -> dict[int, Any]:
-    """What was given for each floating point leaf of `like`, by number, in the dtype of the leaf.
+    """Map the number of each floating point leaf of `like` to the value in its place, in the leaf's dtype.
 
     Raises ShapeError when the containers or the shapes differ.
     """
@@ -198,7 +198,7 @@ def _cast_leaf(what: str, value: Any, other: str, spec: TensorSpec) -> Any:
 
 
 def _select_arguments(argnums: Argnums, count: int) -> tuple[list[int], Callable[[tuple[Any, ...]], Any]]:
-    """The arguments asked for, each once and counted from the front, and what picks results as `argnums` does.
+    """The positions asked for, each once and from the front, and a function that arranges results as `argnums` does.
 
     Raises ValueError when there is no such argument.
     """
@@ -215,7 +215,7 @@ def _select_arguments(argnums: Argnums, count: int) -> tuple[list[int], Callable
 
 
 def _check_value(outputs: Any, has_aux: bool) -> None:
-    """Raise NotDifferentiableError unless the function returned one floating point number, and what goes with it."""
+    """Raise NotDifferentiableError unless the value of the function is one float; with `has_aux` it comes in a pair."""
     if has_aux and not (isinstance(outputs, tuple) and len(outputs) == 2):
         raise GraphError(locate("with has_aux the function returns a pair: its value, and anything else"))
     value = outputs[0] if has_aux else outputs
@@ -233,7 +233,7 @@ def _check_value(outputs: Any, has_aux: bool) -> None:
 
 
 def _rows(pull: Pull, number: int, spec: TensorSpec) -> tuple[Any, ...]:
-    """The derivatives of one output: its elements one after the other, each with a pass of its own."""
+    """The derivatives of one output, with one backward pass for each of its elements."""
     if not spec.is_float:
         raise NotDifferentiableError(locate(f"jacobian of {spec.dtype} values; only floating point outputs have one"))
     if spec.shape == ():

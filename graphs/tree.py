@@ -16,7 +16,7 @@ Structure = optree.PyTreeSpec
 
 
 def flatten(tree: Tree) -> tuple[list[Any], Structure]:
-    """The leaves in a fixed order (dict keys sorted), and the structure that puts them back."""
+    """The leaves in a fixed order (dict keys sorted), and the structure from which `unflatten` rebuilds the tree."""
     if type(tree) is dict and set(map(type, tree.values())) == _ARRAYS:  # the parameters of most models
         names = tuple(tree)
         entries = _of_arrays.get(names) or _remember(names, tree)
@@ -29,7 +29,7 @@ _of_arrays: dict[tuple[Any, ...], tuple[list[Any], Structure]] = {}  # by the ke
 
 
 def _remember(names: tuple[Any, ...], tree: Tree) -> tuple[list[Any], Structure]:
-    """The keys of a dict of arrays in the order of its leaves, and its structure: optree takes longer each time."""
+    """The keys of a dict of arrays in the order of its leaves, and its structure; cached, as optree is slower."""
     structure = optree.tree_structure(tree)
     entries = structure.entries(), structure
     if all(type(name) is str for name in names):  # 1 and True are one key
@@ -45,7 +45,7 @@ _MOST = 1024
 def partition(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
     """The leaves in an order of their own, and the function that puts as many others in their places.
 
-    What is left of `flatten` where nobody compares structures: a model's parameters, or one array, take no optree.
+    Faster than `flatten` where no structures are compared: a dict of arrays, or one array, needs no optree.
     """
     if type(tree) is dict and set(map(type, tree.values())) == _ARRAYS:
         keys = tuple(tree)
@@ -57,7 +57,7 @@ def partition(tree: Tree) -> tuple[list[Any], Callable[[list[Any]], Tree]]:
 
 
 def layout(tree: Tree) -> Structure:
-    """The structure with the order of dict keys, which a function that loops over a dict can tell apart."""
+    """The structure that keeps the order of dict keys, on which a function that loops over a dict may depend."""
     return optree.tree_structure(tree, namespace=_AS_INSERTED)
 
 
@@ -67,7 +67,7 @@ _for_good.__enter__()
 
 
 def flatten_as_inserted(tree: Tree) -> tuple[list[Any], Structure]:
-    """The leaves in the order of dict keys, and the structure with it."""
+    """The leaves in the insertion order of dict keys, and the structure that keeps this order."""
     return optree.tree_flatten(tree, namespace=_AS_INSERTED)
 
 
@@ -99,7 +99,7 @@ def paths(f: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
 
 
 def argument_names(f: Callable[..., Any], count: int) -> list[str]:
-    """A name for each positional argument: that of its parameter, or `arg0` where Python cannot tell."""
+    """A name for each positional argument: its parameter's, or `arg0` where Python cannot tell."""
     if type(f) is FunctionType and not f.__dict__:  # with no signature of another's: a fifth of a small trace
         names = [*f.__code__.co_varnames[: min(count, f.__code__.co_argcount)]]
     else:

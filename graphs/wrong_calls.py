@@ -1,4 +1,4 @@
-"""What Python and NumPy say of a call whose arguments nobody has checked, as errors of ours."""
+"""Convert exceptions of Python and NumPy for a wrong call, whose arguments were not checked, to GraphErrors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WRONG: tuple[type[Exception], ...] = (GraphError, *PLAIN)
 def raise_named(error: Exception, name: str, operands: str, function: Callable[..., Any]) -> NoReturn:
     """Raise one of `WRONG` as a GraphError that names the function, its operands and the user's line.
 
-    What the user's own code has raised, which a function may call, is raised as it is.
+    An error from user code that the function calls is raised unchanged.
     """
     if isinstance(error, GraphError):
         raise add_context(error, name, operands) from None
@@ -38,7 +38,7 @@ def raise_named(error: Exception, name: str, operands: str, function: Callable[.
 
 
 def explain_wrong_call(error: Exception, name: str, function: Callable[..., Any]) -> GraphError:
-    """One of `PLAIN` as an error of ours: in the same words, with the right call as the remedy."""
+    """Convert an exception in `PLAIN` to a GraphError: the same words, with the right call as the remedy."""
     kind = next(ours for theirs, ours in _KINDS.items() if isinstance(error, theirs))
     return kind(f"{_rule(error)}; call {name}{parameters(function)}")
 
@@ -59,14 +59,14 @@ _CALL = re.compile(r"^[\w.<>]+\(\) ")  # the function, as Python names it in fro
 
 
 def parameters(function: Callable[..., Any]) -> str:
-    """`(input, min=None)`: what a function takes, without types."""
+    """The parameters of a function as text, without types: `(input, min=None)`."""
     signature = inspect.signature(function)
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return str(signature.replace(parameters=bare, return_annotation=signature.empty))
 
 
 def _is_of_the_user(error: Exception) -> bool:
-    """Whether the user's code, or what it has called of Python's library, has raised an error."""
+    """Whether an error was raised by user code, or by the Python library as called from user code."""
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     rest = [file for file in files if not file.startswith(("<frozen", _LIBRARY)) or "site-packages" in file]
     rest = [file for file in rest if not file.endswith(".pyx")]  # compiled parts of NumPy
