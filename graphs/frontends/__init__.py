@@ -1,5 +1,5 @@
-"""Words of other libraries for the one op library, loaded when they are asked for.
+"""The op library under the names of other libraries, loaded at first use.
 
-`numpy` gives NumPy's names to tensors and symbols, `torch` PyTorch's functions and methods, which `dynamic` and traces
-share, and `onnx` reads models as functions.
+`numpy` gives NumPy's names to tensors and symbols. `torch` has PyTorch's functions and methods, which `dynamic` and
+traces share. `onnx` reads models as functions.
 """

@@ -1,6 +1,6 @@
 """The op library: one definition per op, for both engines. Names are the array API standard's.
 
-A file says in its `__all__` which of its names are public, and nothing else repeats them.
+The `__all__` of a file lists its public names; this package collects these lists into `public`.
 """
 
 # ruff: noqa: F403

@@ -60,7 +60,7 @@ __all__ = [
 
 @composite
 def logsumexp(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Array:
-    """log(sum(exp(x))) over `axis`, without overflow; infinite where x is infinitely large, or all -inf, or nothing."""
+    """log(sum(exp(x))) over `axis`, without overflow; inf where an x is inf, -inf where all are -inf or x is empty."""
     shape = shape_of(x)
     axis = positive_axes(axis, len(shape))
     if any(dims.same(shape[a], 0) for a in axis):
@@ -85,9 +85,9 @@ def silu(x: Array, /) -> Array:
 
 @composite
 def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
-    """The variance over `axis`, divided by the number of elements less `correction`, or by 0 where that is negative.
+    """The variance over `axis`: squared deviations divided by the number of elements less `correction`, at least 0.
 
-    Where no degree of freedom is left it is infinite or NaN, as in NumPy, and its gradient is NaN.
+    Without a degree of freedom the variance is infinite or NaN, as in NumPy, and its gradient is NaN.
     """
     shape = shape_of(x)
     axis = positive_axes(axis, len(shape))
@@ -101,14 +101,14 @@ def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = 
 
 @composite
 def std(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
-    """The standard deviation over `axis`; gradient 0 where it is 0."""
+    """The standard deviation over `axis`; the gradient of a deviation of 0 is 0."""
     spread = var(x, axis=positive_axes(axis, len(shape_of(x))), correction=correction, keepdims=keepdims)
     none = equal(spread, 0)
     return where(none, 0, sqrt(where(none, 1, spread)))  # the slope of sqrt at 0 is infinite: never ask for it
 
 
 def layer_norm(x: Array, scale: Array, shift: Array, /, eps: float = 1e-5) -> Array:
-    """The last axis brought to mean 0 and variance 1, then scaled and shifted (Ba, Kiros and Hinton, 2016)."""
+    """Normalise the last axis to mean 0 and variance 1, then scale and shift it (Ba, Kiros and Hinton, 2016)."""
     centred = subtract(x, mean(x, axis=-1, keepdims=True))
     spread = sqrt(add(mean(square(centred), axis=-1, keepdims=True), eps))
     return add(multiply(divide(centred, spread), scale), shift)
@@ -129,7 +129,8 @@ def flatten(x: Array, /) -> Array:
     return reshape(x, (-1,))
 
 
-# Signals, and numbers that are none -----------------------------------------------------------------------------------
+# Signals, and replacing NaN
+# -------------------------------------------------------------------------------------------
 
 
 _NEAR = 0.3  # below it the series is exact in float64, and its slope; above, sin(y) / y loses few digits of its slope
@@ -138,7 +139,7 @@ _SERIES = tuple((-1) ** i / math.factorial(2 * i + 1) for i in range(6))
 
 @composite
 def sinc(x: Array, /) -> Array:
-    """sin(pi x) / (pi x), and 1 at 0; gradients there are those of its series."""
+    """sin(pi x) / (pi x), and 1 at 0; gradients near 0 are those of its power series."""
     x = as_operand(x)
     y = multiply(x, math.pi)
     near = less(_abs(y), _NEAR)
@@ -152,7 +153,7 @@ def sinc(x: Array, /) -> Array:
 
 @composite
 def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """x with NaN and the infinities replaced, these by the largest numbers by default; the gradient there is 0."""
+    """x with NaN and infinities replaced, by default with 0 and the largest numbers; replaced elements have gradient 0."""
     x = as_operand(x)
     if dtype_of(x).kind != "f":
         return x
@@ -166,8 +167,8 @@ def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, negin
 def gradient(f: Array, /, *varargs: Any, axis: Axis = None, edge_order: int = 1) -> Any:
     """Slopes along each axis of samples, by central differences inside and one-sided ones at the ends, as in NumPy.
 
-    `varargs` are the spacings, one for all axes or one for each: a number, or the coordinates along that axis. Of
-    several axes a tuple. No derivative of a function: for that see `grad` of either engine.
+    `varargs` are the spacings, one for all axes or one for each: a number, or the coordinates along that axis. For
+    several axes the result is a tuple. The derivative of a function is another thing: see `grad` of either engine.
     """
     f = as_operand(f)
     f = f if dtype_of(f).kind == "f" else astype(f, np.float64)
@@ -203,7 +204,7 @@ def _slope(f: Array, axis: int, spacing: Any, edge_order: int) -> Array:
 
 
 def _steps(spacing: Any, f: Array, axis: int) -> Array:
-    """The distances of neighbours along an axis: a number, or one for each two."""
+    """The distances between neighbours along an axis: one number, or one for each pair. Raises ShapeError."""
     if not shape_of(spacing):
         return spacing
     shape = shape_of(f)

@@ -1,8 +1,8 @@
-"""Control flow: ordinary Python on values that are known, ops that hold subgraphs while a graph is traced.
+"""Control flow: ordinary Python in the dynamic engine, ops that hold subgraphs while a graph is traced.
 
 The functions (`cond`, `switch`, `while_loop`, `scan`, `fori_loop`) are what a model calls. In the dynamic engine, and
 on arrays, the same call just runs. In a trace it becomes one node whose attributes are the graphs of its branches or
-body; values of the enclosing function that these read become inputs of the node.
+body; values of the enclosing function that these read become inputs of the node. The ops follow below the functions.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def cond(predicate: Array, true: Body, false: Body, *operands: Tree) -> Tree:
 
 
 def switch(index: Array, branches: Sequence[Body], *operands: Tree) -> Tree:
-    """`branches[index](*operands)`; an index outside is brought to the nearest branch."""
+    """`branches[index](*operands)`; an index out of range is clamped to the first or last branch."""
     if not branches:
         raise ShapeError(locate("switch: needs at least one branch"))
     _check_single("switch", index)
@@ -62,10 +62,10 @@ def while_loop(condition: Body, body: Body, state: Tree, limit: int | None = Non
     """`state = body(state)` for as long as `condition(state)` holds, but at most `limit` times; returns the last state.
 
     In a trace `body` must keep the structure and the specs of the state; a Python number in it that one step turns
-    into an array becomes one of that dtype. Differentiable also in reverse: a graph that is differentiated keeps the
-    state of every iteration, in storage that grows, and its gradient has no gradient. With a `limit` the loop is a
-    scan of so many steps in a graph, differentiable to any order: a step after the end only keeps the state, and the
-    gradient has room for `limit` states. Raises ValueError for a negative limit.
+    into an array becomes an array of that dtype. Differentiable in reverse: a graph that is differentiated keeps the
+    state of every iteration, in storage that grows, and its gradient has no gradient. With a `limit` a traced loop is a
+    scan of `limit` steps, differentiable to any order: a step after the end only keeps the state, and the gradient has
+    room for `limit` states. Raises ValueError for a negative limit.
     """
     if limit is not None and operator.index(limit) < 0:
         raise ValueError(f"while_loop: the limit is {limit}; give the number of turns that are allowed, 0 or more")
@@ -85,11 +85,11 @@ def scan(
 ) -> tuple[Tree, Tree]:
     """`state, y = body(state, x)` for each x along the first axis of `xs`; returns the last state and all y, stacked.
 
-    `length` is needed when `xs` is None. With `reverse` the last x comes first, and the y keep the order of the x.
-    In a trace `body` must keep the structure and specs of the state; a Python number in it that one step turns into
-    an array becomes one of that dtype. The loop is one node for any length, also a symbolic one. The gradient keeps
-    the state of every step, and computes what else it needs of the inside of a step again.
-    Raises ShapeError when the first axes of `xs` differ.
+    `length` is needed when `xs` is None. With `reverse` the last x comes first, and the y keep the order of the x. In a
+    trace `body` must keep the structure and specs of the state; a Python number in it that one step turns into an array
+    becomes an array of that dtype. The loop is one node for any length, also a symbolic one. The gradient keeps the
+    state of every step, and computes other values from inside a step again. Raises ShapeError when the first axes of
+    `xs` differ.
     """
     steps = scan_length(xs, length)
     tracer = dispatch.tracer()
@@ -128,7 +128,7 @@ def fori_loop(lower: Size | Array, upper: Size | Array, body: Body, state: Tree)
 
 
 def scan_length(xs: Tree, length: Size | None) -> Size:
-    """The number of steps, the same for every leaf of `xs`. Raises ShapeError when they differ or nothing tells."""
+    """The number of steps, the same for every leaf of `xs`. Raises ShapeError when sizes differ or none is known."""
     leaves = tree.leaves(xs)
     _check_length(length)
     if not all(shape_of(leaf) for leaf in leaves):
@@ -187,7 +187,7 @@ ruled_op: Op = Op(
 
 
 def outputs_of(graph: Graph) -> tuple[TensorSpec, ...]:
-    """The specs a subgraph returns."""
+    """The specs of the outputs of a subgraph."""
     return tuple(output.spec for output in graph.outputs)
 
 
@@ -220,7 +220,7 @@ def _infer_switch(index: TensorSpec, *operands: TensorSpec, branches: tuple[Grap
 
 
 def _switch(index: Array, *operands: Array, branches: Sequence[Body]) -> Any:
-    """Runs one of several subgraphs; costs as much as the dearest."""
+    """Run one of several subgraphs; the cost is that of the most expensive one."""
     return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
 
 
@@ -256,12 +256,12 @@ def _infer_while(*specs: TensorSpec, condition: Graph, body: Graph, carry: int, 
 
 
 def _own(state: Sequence[Any]) -> tuple[Array, ...]:
-    """Copies: what a loop hands out, after no step at all too, outlives the buffers that its operands came in."""
+    """Copy the initial state: the results of a loop, even of one without steps, outlive its operands' buffers."""
     return tuple([np.array(value) for value in state])
 
 
 def _while(*values: Array, condition: Body, body: Body, carry: int, save: bool) -> Any:
-    """Runs a subgraph for as long as another says so; its cost is that of one iteration."""
+    """Run a subgraph for as long as another returns true; the cost is that of one iteration."""
     state, outer = _own(values[:carry]), values[carry:]
     history = []
     while condition(*state, *outer)[0]:
@@ -295,7 +295,7 @@ def _infer_while_gradient(
 
 
 def _while_gradient(history: Sequence[Any], *values: Array, step: Body, carry: int, reverse: bool) -> Any:
-    """`values` are the cotangents of the state, zeros for those of outer values, and the outer values."""
+    """`values` are the cotangents of the state, zeros for the cotangents of outer values, and the outer values."""
     cotangents, outer = _own(values[:carry]), values[carry:]
     for state in reversed(history) if reverse else history:
         cotangents = tuple(step(*cotangents, *state, *outer))
@@ -333,7 +333,7 @@ def _infer_scan(
 
 
 def stacked_specs(body: Graph, carry: int, length: Size, save: bool) -> tuple[TensorSpec, ...]:
-    """The specs of what a scan stacks: the y of each step and, when it saves, the state before it."""
+    """The specs of the arrays that a scan stacks: the y of each step and, when it saves, the state before each step."""
     each = [*outputs_of(body)[carry:], *(outputs_of(body)[:carry] if save else ())]
     return tuple(TensorSpec((length, *spec.shape), spec.dtype) for spec in each)
 
@@ -342,9 +342,9 @@ def _scan(
     *values: Array, body: Body, carry: int, xs: int, length: int, reverse: bool, save: bool, rows: Sequence[TensorSpec],
     out: Sequence[Array | None] | None = None,
 ) -> Any:  # fmt: skip
-    """Runs a subgraph once for each element along the first axis of its inputs.
+    """Run a subgraph once for each element along the first axis of its inputs.
 
-    `out` gives the arrays to stack into, None for each that shall be allocated.
+    `out` gives the arrays to stack into, with None for each array that shall be allocated.
     """
     state, sequences, outer = _own(values[:carry]), values[carry : carry + xs], values[carry + xs :]
     buffers = out or [None] * len(rows)

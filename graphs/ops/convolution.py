@@ -85,7 +85,7 @@ def _infer_weight(x: TensorSpec, g: TensorSpec, *, window: Window, groups: int) 
     return TensorSpec((g.shape[1], x.shape[1] // groups, *(part[0] for part in window)), _result_dtype(x, g))
 
 
-# Each of the three multiplies and adds once for each result of the convolution, channel of its group, and tap.
+# Each of the three ops multiplies and adds once for each result of the convolution, channel of its group, and tap.
 
 
 def _cost(x: TensorSpec, weight: TensorSpec, *, out: TensorSpec, **_: Any) -> Size:
@@ -183,7 +183,7 @@ def conv3d(
     x: Array, weight: Array, bias: Array = None, stride: PerAxis = 1, padding: Padding = 0, dilation: PerAxis = 1,
     groups: int = 1,
 ) -> Array:  # fmt: skip
-    """The same over three axes: x f[N, C, D, H, W] with weight f[F, C / groups, J, K, L]. Raises ShapeError."""
+    """Convolution over three axes: x f[N, C, D, H, W] with weight f[F, C / groups, J, K, L]. Raises ShapeError."""
     return _conv(3, x, weight, bias, window_of(_window_sizes(3, weight), stride, padding, dilation), groups)
 
 
@@ -202,7 +202,7 @@ def _conv(rank: int, x: Array, weight: Array, bias: Array, window: Window, group
 
 
 def _with_batch(rank: int, x: Array, bias: Array, call: Callable[[Array], Array]) -> Array:
-    """A call on x with a batch axis, which is taken away again where x has none; then the bias."""
+    """Call a function on x with a batch axis, which is removed from the result if x has none; then add the bias."""
     ndim = len(shape_of(x))
     if ndim not in (rank + 1, rank + 2):
         raise ShapeError(f"takes {rank + 2} axes (batch, channels, sizes), or {rank + 1} without the batch, not {ndim}")
@@ -263,7 +263,7 @@ def _transpose_convolution(
 
 
 def _ending_later(window: Window, output_padding: PerAxis) -> Window:
-    """The window with that much less padding after the elements, which are then as many more."""
+    """The window with less padding after the elements, by `output_padding`, so that the result is that much longer."""
     extra = per_axis(output_padding, len(window), "output_padding", 0)
     for more, (_, stride, _, _, dilation) in zip(extra, window, strict=True):
         if more >= max(stride, dilation):
@@ -272,7 +272,7 @@ def _ending_later(window: Window, output_padding: PerAxis) -> Window:
 
 
 def _spread(count: Size, part: tuple[int, int, int, int, int]) -> Size:
-    """The least size along an axis on which that many windows fit."""
+    """The smallest size of an axis on which `count` windows fit. Raises ShapeError where it is below 1."""
     length, stride, before, after, dilation = part
     size = (count - 1) * stride + dilation * (length - 1) + 1 - before - after
     if isinstance(size, int) and size < 1:

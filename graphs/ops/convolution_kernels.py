@@ -41,7 +41,7 @@ Part = tuple[int, int, int, int, int]
 
 
 def _in_single(kernel: Kernel) -> Kernel:
-    """A kernel that adds float16 up in float32."""
+    """Wrap a kernel to compute float16 in float32."""
 
     @functools.wraps(kernel)
     def wider(x: Array, y: Array, *, out: Array = None, **options: Any) -> Array:
@@ -55,7 +55,7 @@ def _in_single(kernel: Kernel) -> Kernel:
 
 @_in_single
 def convolution(x: Array, weight: Array, *, window: Window, groups: int, out: Array = None) -> Array:
-    """x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
+    """The convolution of x [N, C, *sizes] with weight [F, C / groups, *window] -> [N, F, *counts]."""
     windows, features = counts(x.shape[2:], window), weight.shape[0] // groups
     if out is None:
         out = np.empty((x.shape[0], weight.shape[0], *windows), np.result_type(x, weight))
@@ -127,9 +127,9 @@ def convolution_input(
 
 
 def _by_rows(x: Array, window: Window, groups: int) -> tuple[Array, Window]:
-    """x and the window with axes of which the first is one to shift along, and the others are to unfold over.
+    """x and the window with a first axis to shift along; the other axes are to unfold over.
 
-    That is the first of their own, or an axis of size 1 before it, where a row of the window has too few terms.
+    The first axis is x's own, or an added axis of size 1 where a row of the window has too few terms.
     """
     if x.shape[1] // groups * math.prod(part[0] for part in window[1:]) >= FEWEST_TERMS:
         return x, window
@@ -143,9 +143,10 @@ def _features_last(cotangents: Array, terms: int) -> Array:
 
 
 def _is_convolution(g: Array, weight: Array, window: Window, groups: int) -> bool:
-    """Whether the adjoint is convolutions of g, one for each residue of the strides, and not a sum of columns.
+    """Whether to compute the adjoint as convolutions of g, one per residue of the strides, not as a sum of columns.
 
-    These copy g as often as the first axis has strides and a row has taps. Adding a column is two reads and a write.
+    The convolutions copy g as often as the first axis has strides and a row has taps. Adding a column is two reads and
+    a write.
     """
     features, length, stride = weight.shape[0] // groups, *window[0][:2]
     return math.prod(g.shape[2:]) >= FEWEST_WINDOWS and features * stride <= 2 * weight.shape[1] * length
@@ -188,10 +189,10 @@ def _matrix(weight: Array, groups: int) -> Array:
 
 
 def _strips(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, list[Array]]]:
-    """Blocks of the batch, each with x as every row of the window meets it: views of one copy.
+    """Blocks of the batch, each with a view of x for every row of the window; all views are of one copy.
 
-    A view is [examples, groups, channels / groups * taps of a row, windows]. Numbers of examples differ in the last
-    block alone. The copy is x unfolded over a window that is as long as its stride along the first axis.
+    A view is [examples, groups, channels / groups * taps of a row, windows]. Only the last block may have fewer
+    examples. The copy is x unfolded over a window that is as long as its stride along the first axis.
     """
     batch, channels, *sizes = x.shape
     if all(part[:4] == (1, 1, 0, 0) for part in window):  # a window is one element: there is nothing to unfold
@@ -217,7 +218,7 @@ def _strips(x: Array, window: Window, groups: int) -> Iterator[tuple[slice, list
 
 
 def _rows(weight: Array, length: int, groups: int) -> Array:
-    """The weight as [length, groups, features / groups, channels / groups * taps of a row], of that many rows."""
+    """The weight as [length, groups, features / groups, channels / groups * taps of a row], of `length` rows."""
     channels = weight.shape[1]
     by_row = weight.reshape(groups, weight.shape[0] // groups, channels, length, math.prod(weight.shape[2:]) // length)
     first = np.ascontiguousarray(by_row.transpose(3, 0, 1, 2, 4))
@@ -225,9 +226,9 @@ def _rows(weight: Array, length: int, groups: int) -> Array:
 
 
 class _Residue(NamedTuple):
-    """The elements of an axis at one place between two strides, and the taps that meet them.
+    """The elements of an axis at one offset between two strides, and the taps that meet them.
 
-    `part` is the window of the convolution of cotangents that gives their gradient.
+    `part` is the window of the convolution of cotangents that gives the gradient of these elements.
     """
 
     elements: slice
@@ -250,10 +251,10 @@ def _as_convolutions(g: Array, weight: Array, sizes: tuple[int, ...], window: Wi
 
 
 def _residues(size: int, count: int, part: Part) -> Iterator[_Residue]:
-    """The residues of an axis of that many elements and windows that some tap meets.
+    """The residues of an axis of `size` elements and `count` windows that some tap meets.
 
-    Tap t of window p meets the padded element p * stride + t * dilation. Of the padded elements r, r + stride, ...
-    these are the taps t0, t0 + step, ..., each `spread` windows before the last.
+    Tap t of window p meets the padded element p * stride + t * dilation. The padded elements r, r + stride, ... are met
+    by the taps t0, t0 + step, ..., each `spread` windows before the last.
     """
     length, stride, before, _, dilation = part
     step, spread = stride // math.gcd(stride, dilation), dilation // math.gcd(stride, dilation)

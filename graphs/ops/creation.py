@@ -1,4 +1,4 @@
-"""Arrays made from nothing. On numbers they are plain NumPy arrays; on symbolic sizes they are nodes of the graph."""
+"""Creation of arrays: plain NumPy arrays for sizes that are numbers, nodes of the graph for symbolic sizes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _prepare_arange(
 
 def _arange(*, start: Any, stop: Any, step: Any, dtype: np.dtype[Any], out: Array = None) -> Array:
     """The numbers from `start` (0) up to `stop`, which may be symbolic, `step` apart."""
-    # In few bits NumPy would add up a rounded step, and end far from where it should.
+    # In float16 and float32 NumPy would add up a rounded step, and end far from the right value.
     values = np.arange(start, stop, step, dtype=np.float64 if dtype.kind == "f" else dtype)
     return store(values.astype(dtype, copy=False), out)
 
@@ -110,10 +110,10 @@ def empty(shape: Any, dtype: DType = None, device: Any = None) -> Array:
 
 
 def full_like(x: Array, /, fill_value: float, dtype: DType = None, device: Any = None) -> Array:
-    """An array of one value, with the shape and dtype of another; a tensor or symbol beside a tensor or symbol."""
+    """An array of one value, with the shape and dtype of x; a tensor for a tensor, a symbol for a symbol."""
     made = full(shape_of(x), fill_value, dtype or dtype_of(x), device)
     interpreter = dispatch.interpreter_of(x)
-    # Code that goes on to write into the result must not write into an array that no engine watches.
+    # Code that then writes into the result must not write into an array that no engine watches.
     return made if interpreter is None else interpreter(identity, (made,), {})
 
 
@@ -145,7 +145,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, k: int = 0, *, dtype: DType =
 def linspace(
     start: float, stop: float, /, num: int, dtype: DType = None, device: Any = None, endpoint: bool = True
 ) -> Array:
-    """`num` evenly spaced values from `start` to `stop`, with or without the last."""
+    """`num` evenly spaced values from `start` to `stop`, which is left out without `endpoint`."""
     check_device(device)
     _check_dtypes("linspace", np.asarray(start), np.asarray(stop))
     count = as_count(num, "the number of values")
@@ -178,13 +178,13 @@ def _holds_special(obj: Any) -> bool:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """The array behind anything that speaks DLPack, sharing its memory where it can."""
+    """The array of any object that supports DLPack, sharing its memory where possible."""
     check_device(device)
     return _check_dtypes("from_dlpack", np.from_dlpack(x, copy=copy))
 
 
 def _check_dtypes(name: str, array: Array, *others: Array) -> Array:
-    """An array itself, if tensors may have its dtype and those of the others."""
+    """Return the array. Raises DTypeError, naming the function, for a dtype that no tensor has."""
     try:
         promotion.check_operands((array, *others))
     except DTypeError as error:

@@ -1,4 +1,4 @@
-"""Dtypes: their names, limits and promotion (NEP 50), the constants, and what this namespace says of itself."""
+"""Dtypes: their names, limits and promotion (NEP 50), the constants, and the array API standard's namespace info."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class IntInfo:
 
 
 def _dtype(value: Any) -> np.dtype[Any]:
-    """The dtype of an array, tensor, symbol or spec, or a dtype itself; refuses those that no tensor has."""
+    """The dtype of an array, tensor, symbol or spec, or of a dtype. Raises DTypeError for one that no tensor has."""
     holds_values = hasattr(value, "shape") and not isinstance(value, (type, np.dtype))
     return TensorSpec((), value.dtype if holds_values else value).dtype
 
@@ -86,7 +86,7 @@ def isdtype(dtype: npt.DTypeLike, kind: Kind) -> builtins.bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
-    """The dtype that arrays, tensors, symbols, dtypes and Python numbers take together, as NumPy 2 promotes."""
+    """The common dtype of arrays, tensors, symbols, dtypes and Python numbers, as NumPy 2 promotes them."""
     return np.result_type(*(a if is_scalar(a) else _dtype(a) for a in arrays_and_dtypes))
 
 
@@ -97,10 +97,10 @@ def can_cast(from_: Any, to: npt.DTypeLike, /) -> builtins.bool:
 
 
 class NamespaceInfo:
-    """What the array API standard asks of a namespace: capabilities, devices and dtypes."""
+    """The answers that the array API standard asks of a namespace: capabilities, devices and dtypes."""
 
     def capabilities(self) -> dict[str, Any]:
-        """Which optional behaviour there is. A static trace refuses what depends on values."""
+        """Which optional behaviour is supported. A static trace refuses operations whose shapes depend on values."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> str:
@@ -112,18 +112,18 @@ class NamespaceInfo:
         return ["cpu"]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes of numbers given without one."""
+        """The default dtypes of numbers."""
         names = {"real floating": float64, "integral": int64, "indexing": np.intp}
         return {kind: np.dtype(dtype) for kind, dtype in names.items()}
 
     def dtypes(self, *, device: Any = None, kind: Kind = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes of a kind, by name; all by default. The standard has no float16, which is here nevertheless."""
+        """The dtypes of a kind, by name; all by default. float16 works but is not listed, as the standard lacks it."""
         candidates = map(np.dtype, _STANDARD)
         return {dtype.name: dtype for dtype in candidates if kind is None or isdtype(dtype, kind)}
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807  (the standard's name)
-    """What this namespace says of itself."""
+    """The capabilities, devices and dtypes of this namespace, for the array API standard."""
     return NamespaceInfo()
 
 

@@ -3,11 +3,11 @@
     h = graphs.print(graphs.tanh(x @ w), "h")        # h: f32[2,2] (model.py:12) ...
     graphs.breakpoint(loss, when=np.isnan)           # Python's debugger, at the first loss that is NaN
 
-The value itself goes on untouched, so that its gradient passes; what has the effect is a node that reads it and that
-nobody reads. Ops that say `effect` are kept though nothing depends on them, run as often as written, and in the order
-of the user's code among themselves: in branches and loop bodies as often as these run. What a gradient computes again
-(the inside of a branch or a step) is not shown a second time. An array that Python knows while a graph is traced is
-shown at that moment, and not by the graph.
+The value itself goes on untouched, so that its gradient passes. The effect is a node that reads the value and that no
+node reads. Ops with `effect` are kept though nothing depends on them. They run as often as written, in the order of
+the user's code: in branches and loop bodies as often as these run. A gradient that computes the inside of a branch or
+a step again does not show it a second time. An array that Python has while a graph is traced is shown at that moment,
+and not by the graph.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ Hook = Callable[[Stop], Any]
 
 
 def print(x: Array, /, label: str = "", *, gradient: bool = False) -> Array:
-    """Show a value, with its label, spec and the user's line, on the standard error stream; returns it.
+    """Show a value, with its label, spec and the user's line, on the standard error stream; returns the value.
 
-    With `gradient` its cotangent is shown too, when backward comes to it.
+    With `gradient` its cotangent is shown too, when the backward pass reaches it.
     """
     x, line = as_operand(x), user_line()
     if gradient:
@@ -55,8 +55,8 @@ def print(x: Array, /, label: str = "", *, gradient: bool = False) -> Array:
 def breakpoint(x: Array, /, label: str = "", *, when: When | None = None, hook: Hook | None = None) -> Array:
     """Stop where a value has been computed, if `when(array)` holds; returns the value.
 
-    Python's `breakpoint()` is called, or `hook(stop)` with a `Stop`: label, line, value. What it raises ends the run.
-    A graph that holds one is not saved to a file, since it holds Python functions.
+    Python's `breakpoint()` is called, or `hook(stop)` with a `Stop`: label, line, value. An error from it ends the run.
+    A graph with a breakpoint cannot be saved to a file, since it holds Python functions.
     """
     x = as_operand(x)
     attrs = {"label": label, "line": user_line(), "when": when or _always, "hook": hook or _debug}
@@ -72,7 +72,7 @@ def _nothing(out: Array) -> Array:
 
 
 def _print(x: Array, *, label: str, line: str, out: Array = None) -> Array:
-    """Shows its input; the result is empty."""
+    """Show the input; the result is empty."""
     where = f" ({line})" if line else ""
     text = np.array2string(x, separator=", ")
     value = f"\n{text}" if "\n" in text else f" {text}"
@@ -81,21 +81,21 @@ def _print(x: Array, *, label: str, line: str, out: Array = None) -> Array:
 
 
 def _stop(x: Array, *, label: str, line: str, when: When, hook: Hook, out: Array = None) -> Array:
-    """Stops at its input where a condition holds; the result is empty."""
+    """Call the hook where the condition holds for the input; the result is empty."""
     if np.any(when(x)):
         hook(Stop(label, line, np.array(x)))
     return _nothing(out)
 
 
 def _require(x: Array, *, label: str, line: str, error: BaseException | None, out: Array = None) -> Array:
-    """Ends the run where its input does not hold, with an error of the user's or of its rule; the result is empty."""
+    """Raise the user's error, or ControlFlowError, unless all of the input is true; the result is empty."""
     if not np.all(x):
         raise ControlFlowError(label) if error is None else _again(error, line)
     return _nothing(out)
 
 
 def _again(error: BaseException, line: str) -> BaseException:
-    """A new error like one: each run raises its own."""
+    """A copy of an error, since each run raises its own, with a note of the user's line."""
     new = copy.copy(error)
     if line:
         new.add_note(f"raised at {line}")
@@ -141,7 +141,7 @@ breakpoint_op: Op = _effect("breakpoint", _stop, _infer_stop)
 
 
 def _print_cotangent(x: Array, *, label: str, line: str, out: Array = None) -> Array:
-    """The same values, whose cotangent is printed when backward comes to it."""
+    """The same values; their cotangent is printed in the backward pass."""
     if out is None:
         return x.view()
     np.copyto(out, x)

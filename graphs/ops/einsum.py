@@ -91,7 +91,7 @@ def _labels(part: str, ndim: int) -> tuple[Label, ...]:
 
 
 def _without_repeats(term: Term) -> Term:
-    """The diagonal over every label that occurs twice."""
+    """Take the diagonal over every label that occurs twice. Raises ShapeError for two sizes."""
     while len(set(term.labels)) < len(term.labels):
         label = next(label for label, count in Counter(term.labels).items() if count > 1)
         first = term.labels.index(label)
@@ -127,7 +127,7 @@ def _contract(terms: list[Term], output: tuple[Label, ...]) -> Array:
 
 
 def _cheapest_pair(terms: Sequence[Term], output: tuple[Label, ...]) -> tuple[int, int]:
-    """The pair whose product is smallest compared with the two themselves; the first pair when a size is symbolic."""
+    """The pair whose product is smallest compared with its operands; the first pair when a size is symbolic."""
     pairs = list(itertools.combinations(range(len(terms)), 2))
     if len(pairs) == 1 or not all(isinstance(size, int) for term in terms for size in shape_of(term.array)):
         return pairs[0]
@@ -143,19 +143,19 @@ def _cheapest_pair(terms: Sequence[Term], output: tuple[Label, ...]) -> tuple[in
 
 
 def _sum_out(term: Term, wanted: set[Label]) -> Term:
-    """The term summed over the labels that nothing else needs."""
+    """Sum the term over the labels that are not in `wanted`."""
     axes = tuple(a for a, label in enumerate(term.labels) if label not in wanted)
     return Term(_sum(term.array, axes), tuple(label for label in term.labels if label in wanted)) if axes else term
 
 
 def _sum(array: Array, axes: tuple[int, ...]) -> Array:
-    """A sum that keeps its dtype, as products of matrices do, where small integers would widen."""
+    """Sum and keep the dtype, as matrix products do, where `sum` would widen small integers."""
     dtype = dtype_of(array)
     return sum(array, axis=axes) if dtype.kind == "f" else sum(array, axis=axes, dtype=dtype)
 
 
 def _product(first: Term, second: Term, wanted: set[Label]) -> Term:
-    """Two terms multiplied, and summed over what only they have."""
+    """Multiply two terms, and sum over the labels that no other term needs."""
     shared = [label for label in first.labels if label in second.labels]
     summed = [label for label in shared if label not in wanted]
     batch = [label for label in shared if label in wanted]
@@ -172,7 +172,7 @@ def _product(first: Term, second: Term, wanted: set[Label]) -> Term:
 def _matrix_product(
     first: Term, second: Term, batch: list[Label], rows: list[Label], columns: list[Label], summed: list[Label]
 ) -> Term:
-    """batch, rows, summed times batch, summed, columns: each group of labels one axis, each of the batch its own."""
+    """[batch, rows, summed] @ [batch, summed, columns]: each group of labels is one axis, each batch label its own."""
     inner = [_joint_size(label, first, second) for label in summed]
     left = _group_axes(_stretch(first, summed, inner), batch, rows, summed)
     right = _group_axes(_stretch(second, summed, inner), batch, summed, columns)
@@ -186,7 +186,7 @@ def _joint_size(label: Label, first: Term, second: Term) -> Size:
 
 
 def _stretch(term: Term, labels: list[Label], sizes: list[Size]) -> Term:
-    """The term with axes of size 1 copied along labels that are summed with a longer axis."""
+    """The term with axes of size 1 stretched along labels that are summed with a longer axis."""
     joint = dict(zip(labels, sizes, strict=True))
     shape = tuple(joint.get(label, term.size(label)) for label in term.labels)
     return term if dims.same_shape(shape, shape_of(term.array)) else Term(broadcast_to(term.array, shape), term.labels)
@@ -202,7 +202,7 @@ def _group_axes(term: Term, batch: list[Label], *groups: list[Label]) -> Array:
 
 
 def _align_axes(term: Term, labels: Sequence[Label]) -> Array:
-    """The term with its axes in the order of `labels`, and size 1 for those it does not have."""
+    """The term with its axes in the order of `labels`, and size 1 for labels it does not have."""
     order = [term.labels.index(label) for label in labels if label in term.labels]
     return _reshape_if_needed(_order_axes(term.array, order), [term.size(label) for label in labels])
 

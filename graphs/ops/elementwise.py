@@ -1,9 +1,8 @@
 """Elementwise ops. Subgradients where a function has a kink are PyTorch's: see the doc of each.
 
-Selection without a branch for each element: by arithmetic on the bits of the numbers.
-
-NumPy's own way (`where`, `copyto(..., where=)`) takes ten to twenty times as long when the condition is random, as the
-mask of a ReLU is: the processor cannot foresee it.
+`select` comes first: `where` without a branch for each element, by arithmetic on the bits of the numbers. NumPy's own
+way (`where`, `copyto(..., where=)`) takes ten to twenty times as long when the condition is random, like the mask of a
+ReLU: the processor cannot predict it.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ def select(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
 
 
 def _shape(condition: Shape, x: Shape, y: Shape) -> Shape:
-    """The shape that all broadcast to; where all agree, or one is a number, without asking anybody."""
+    """The shape that all three broadcast to; the usual cases, equal shapes or a scalar, take no call."""
     if condition == (x or y) and (y == condition or not (x and y)):
         return condition
     shape: Any = broadcast_shapes(condition, x, y)  # of numbers, as these are
@@ -70,7 +69,7 @@ def _alike(condition: Array, x: Array, y: Array) -> bool:
 
 
 def _where_by_copy(condition: Array, x: Array, y: Array, out: Array) -> Array:
-    """The same for few elements, for mixed dtypes, and for those that are wider than an integer."""
+    """`select` for few elements, for mixed dtypes, and for dtypes that are wider than any integer."""
     if out is None:
         return np.where(condition, x, y)
     holds = np.asarray(condition, bool)
@@ -248,7 +247,7 @@ _FEW = 512  # numbers: of so many NumPy has the logarithm as soon, one by one
 
 
 def _has_lanes(x: Array) -> bool:
-    """Whether NumPy takes several numbers of an array at a time where it has exponentials, logarithms and maxima."""
+    """Whether an array is float32 or float64, for which NumPy uses SIMD in exponentials, logarithms and maxima."""
     return type(x) is np.ndarray and x.dtype.char in "fd"
 
 
@@ -268,7 +267,7 @@ def _logaddexp(x: Array, y: Array, out: Array = None) -> Array:
 
 
 def _log1p_of_share(x: Array) -> Array:
-    """log(1 + x) for x from 0 to 1, which is changed: with what the sum has rounded off, as `np.log1p` takes longer."""
+    """log(1 + x) for x from 0 to 1, with the rounding of 1 + x corrected; overwrites x. `np.log1p` takes longer."""
     total = np.add(x, 1)
     logarithm = np.log(total)
     lost = np.subtract(x, np.subtract(total, 1), out=x)
@@ -411,7 +410,7 @@ trunc: Op = elementwise(
 
 def _round(x: Array, out: Array = None) -> Array:
     """The nearest integer, ties to even; gradient 0."""
-    # Integers are round already; np.rint would make floats of them.
+    # Integers are round already; np.rint would convert them to floats.
     return (np.positive if dtype_of(x).kind in "iu" else np.rint)(x, out=out)
 
 
@@ -463,7 +462,7 @@ def _relu_dtype(x: np.dtype[Any]) -> np.dtype[Any]:
     return np.result_type(x, 0)
 
 
-# What comes out is 0, positive or NaN, and a mask of what to keep spares `where` to turn one of the others round.
+# The output is 0, positive or NaN, and a mask of elements to keep saves `where` from inverting a mask.
 relu: Op = elementwise(
     "relu",
     _relu,

@@ -1,12 +1,11 @@
-"""Factoring matrices: eigh, svd and qr, over the last two axes.
+"""Factoring matrices: eigh, svd and qr, over the last two axes; then the LU factors.
 
-An op gives one array. Here that holds all factors, one below the other, so that LAPACK runs once, in either engine
-and however many of the factors are read; what is read of it are views.
+An op returns one array. Here that array holds all factors, one below the other, so that LAPACK runs once, in either
+engine and however many of the factors are read; the results are views of it.
 
-The LU factors of matrices of any two sizes, with partial pivoting; NumPy has no such function of LAPACK's.
-
-As the factors in `graphs/ops/factoring.py`, all is one array: the places of the pivots in a first row, and below it
-the compact factors, U on and above the diagonal and L, without its ones, below.
+LU factors, with partial pivoting, are of matrices of any two sizes; NumPy does not offer LAPACK's function. One array
+holds the places of the pivots in a first row, and below it the compact factors: U on and above the diagonal, and L,
+without its ones, below.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def _diagonal_places(x: Array) -> Array:
 
 
 def _quotient(x: Array, y: Array) -> Array:
-    """x / y, and 0 where both are 0: what nothing depends on has no gradient, however large it would be."""
+    """x / y, and 0 where both are 0: a value that nothing depends on has gradient 0, not NaN."""
     return divide(x, where(logical_and(equal(x, 0), equal(y, 0)), 1, y))
 
 
@@ -73,7 +72,7 @@ def _quotient(x: Array, y: Array) -> Array:
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
+    """The result of `slogdet`."""
 
     sign: Array
     logabsdet: Array
@@ -81,10 +80,9 @@ class SlogdetResult(NamedTuple):
 
 @composite
 def slogdet(x: Array, /) -> SlogdetResult:
-    """The sign of the determinant of square matrices, and the logarithm of its absolute value.
+    """The sign of the determinant of square matrices, and the logarithm of its absolute value: a named tuple.
 
-    A named tuple: 0 and -inf where a matrix is singular, where the gradient raises LinAlgError. The sign is constant
-    to differentiation.
+    For a singular matrix they are 0 and -inf, and the gradient raises LinAlgError. The sign has no gradient.
     """
     both = signed_log_det(x)
     return SlogdetResult(getitem(both, (..., 0)), getitem(both, (..., 1)))
@@ -94,7 +92,7 @@ def slogdet(x: Array, /) -> SlogdetResult:
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns."""
+    """The result of `eigh`."""
 
     eigenvalues: Array
     eigenvectors: Array
@@ -111,7 +109,7 @@ def _infer_eigh(x: TensorSpec) -> TensorSpec:
 
 
 def _eigh_rule(g: Array, out: Array) -> Array:
-    """Giles, Collected matrix derivative results (2008), section 3.1; the result is made symmetric."""
+    """The VJP of eigh: Giles, Collected matrix derivative results (2008), section 3.1; the result is made symmetric."""
     values, vectors = _row(out, 0), _rows(out, 1)
     apart = subtract(expand_dims(values, -2), expand_dims(values, -1))
     turns = matmul(transpose_matrix(vectors), _rows(g, 1))
@@ -135,9 +133,9 @@ packed_eigh: Op = solver(
 def eigh(x: Array, /) -> EighResult:
     """The eigenvalues of symmetric matrices, ascending, and their eigenvectors, as columns: a named tuple.
 
-    Both triangles count: what is decomposed is (x + x.mT) / 2, so that the gradient is symmetric. That of eigenvalues
-    always exists. That of eigenvectors divides by differences of eigenvalues, and is NaN or infinite where two are
-    equal; it means something only if what is computed does not depend on the signs of the eigenvectors.
+    Both triangles count: the matrix that is decomposed is (x + x.mT) / 2, so that the gradient is symmetric. The
+    gradient of eigenvalues always exists. That of eigenvectors divides by differences of eigenvalues, and is NaN or
+    infinite where two are equal; it has a meaning only for results that do not depend on the signs of the eigenvectors.
     """
     both = packed_eigh(x)
     return EighResult(_row(both, 0), _rows(both, 1))
@@ -147,7 +145,7 @@ def eigh(x: Array, /) -> EighResult:
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns."""
+    """The result of `svd`."""
 
     U: Array
     S: Array
@@ -167,7 +165,7 @@ def _infer_svd(x: TensorSpec) -> TensorSpec:
 
 
 def _svd_rule(g: Array, x_shape: Any, out: Array) -> Array:
-    """Townsend, Differentiating the singular value decomposition (2016)."""
+    """The VJP of svd: Townsend, Differentiating the singular value decomposition (2016)."""
     cut = x_shape[-2] + 1
     s, u, v = _row(out, 0), _rows(out, 1, cut), _rows(out, cut)
     row, column = expand_dims(s, -2), expand_dims(s, -1)
@@ -183,12 +181,13 @@ def _svd_rule(g: Array, x_shape: Any, out: Array) -> Array:
 
 
 def _rotations(g: Array, vectors: Array, s: Array, apart: Array, same: Array) -> tuple[Array, Array | None]:
-    """What a cotangent of singular vectors asks for: turns among them, and turns out of the space that they span.
+    """Split a cotangent of singular vectors: rotations among the vectors, and rotations out of the space they span.
 
-    There is nothing outside where the vectors are as many as their elements.
+    The second part is None where the vectors span the whole space.
     """
     turns = matmul(transpose_matrix(vectors), g)
-    # Not less its transpose before it is divided: what belongs to equal singular values would cancel, and seem right.
+    # The transpose is added after the division. Subtracting it before would cancel the terms of equal singular
+    # values, and give a wrong result that seems right.
     inner = _quotient(where(same, 0, turns), apart)
     inner = add(inner, transpose_matrix(inner))
     if dims.same(*vectors.shape[-2:]):
@@ -236,7 +235,7 @@ complement: Op = solver(
 
 
 def _complete_basis(x: Array) -> Array:
-    """Orthonormal columns and as many more as make them square."""
+    """Orthonormal columns, completed to a square matrix."""
     return x if dims.same(*x.shape[-2:]) else concat([x, complement(x)], axis=-1)
 
 
@@ -246,8 +245,9 @@ def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
 
     With `full_matrices` U and Vh are square; else they have as many columns and rows as x has singular values. The
     gradient of singular values always exists. That of U and Vh divides by differences of squares of singular values,
-    and is NaN or infinite where two are equal; it means something only if what is computed does not depend on the
-    signs of singular vectors. What fills them up has none: asking for it raises NotDifferentiableError.
+    and is NaN or infinite where two are equal; it has a meaning only for results that do not depend on the signs of
+    singular vectors. The vectors that make U and Vh square have no gradient: asking for it raises
+    NotDifferentiableError.
     """
     x = as_operand(x)
     cut = matrices(spec_of(x))[0] + 1
@@ -274,7 +274,7 @@ def eigvalsh(x: Array, /) -> Array:
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns."""
+    """The result of `qr`."""
 
     Q: Array
     R: Array
@@ -294,12 +294,12 @@ def _infer_qr(x: TensorSpec) -> TensorSpec:
 
 
 def is_wide(rows: Size, columns: Size) -> bool:
-    """Whether there are certainly more columns than rows."""
+    """Whether there are certainly more columns than rows; False for sizes that cannot be compared."""
     return not dims.same(rows, columns) and dims.same(dims.minimum(rows, columns), rows)
 
 
 def _qr_rule(g: Array, x_shape: Any, out: Array) -> Array:
-    """Walter and Lehmann, Algorithmic differentiation of linear algebra functions (2010), section 3."""
+    """The VJP of qr: Walter and Lehmann, Algorithmic differentiation of linear algebra functions (2010), section 3."""
     cut = x_shape[-1]
     r, q = _rows(out, 0, cut), _rows(out, cut)
     turns = subtract(matmul(r, transpose_matrix(_rows(g, 0, cut))), matmul(transpose_matrix(_rows(g, cut)), q))
@@ -322,9 +322,9 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
     """Q and R with Q @ R = x, the columns of Q orthonormal and R upper triangular: a named tuple.
 
     With the mode "reduced" Q has as many columns as the smaller size of x, with "complete" it is square. The gradient
-    needs the first columns of x to be independent, and raises LinAlgError otherwise; what makes Q square has none, and
-    asking for it raises NotDifferentiableError. Of matrices with more columns than rows the first, square part is
-    factored (Roberts and Roberts, arXiv 2009.10071).
+    needs the first columns of x to be independent, and raises LinAlgError otherwise. The columns that make Q square
+    have no gradient, and asking for it raises NotDifferentiableError. For a matrix with more columns than rows the
+    first, square part is factored (Roberts and Roberts, arXiv 2009.10071).
     """
     if mode not in ("reduced", "complete"):
         raise ShapeError(f"there is no mode {mode!r}; use 'reduced' or 'complete'")
@@ -351,7 +351,7 @@ def part(x: Array, rows: slice, columns: slice) -> Array:
 
 
 def triangle(x: Array, *, upper: bool, strict: bool = False, unit: bool = False) -> Array:
-    """The elements on one side of the diagonal of matrices, and 0 for the others; with ones on it if `unit`."""
+    """Keep one triangle of matrices and set the rest to 0; `strict` leaves the diagonal out, `unit` sets it to 1."""
     rows, columns = expand_dims(arange(x.shape[-2]), 1), arange(x.shape[-1])
     if strict or unit:
         kept = greater(columns, rows) if upper else greater(rows, columns)
@@ -390,7 +390,7 @@ def _infer(x: TensorSpec) -> TensorSpec:
 
 
 def _rule(g: Array, x_shape: Any, out: Array) -> Array:
-    """From A = P @ L @ U of square matrices, and of what stands beside or below the square part by itself.
+    """The VJP of A = P @ L @ U for the square part of matrices; rows or columns outside it are handled by themselves.
 
     Walter and Lehmann, Algorithmic differentiation of linear algebra functions (2010), section 4, for the square part.
     """
@@ -432,12 +432,12 @@ packed_lu: Op = solver(
 
 
 def pivots_of(packed: Array, count: Any) -> Array:
-    """The place, from 0 on, that each of the first rows was swapped with: i[..., count]."""
+    """The row, from 0 on, that each of the first `count` rows was swapped with: i[..., count]."""
     return astype(getitem(packed, (..., 0, slice(0, count))), "int64")
 
 
 def factors_of(packed: Array) -> Array:
-    """The compact factors of what `packed_lu` gives."""
+    """The compact factors L and U in the result of `packed_lu`."""
     return part(packed, slice(1, None), slice(None))
 
 
@@ -472,7 +472,7 @@ leading_definite: Op = solver(
 
 
 def _permutation(pivots: Array, *, size: int, out: Array = None) -> Array:
-    """Which row comes where after the swaps that pivots describe: i[..., count] -> i[..., size]."""
+    """The order of rows after the swaps that the pivots describe: i[..., count] -> i[..., size]."""
     permutation = np.empty((*pivots.shape[:-1], size), np.int64) if out is None else out
     order = np.tile(np.arange(size), (math.prod(pivots.shape[:-1]), 1))
     every = np.arange(len(order))

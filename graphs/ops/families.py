@@ -1,4 +1,4 @@
-"""Op families: what elementwise ops, reductions and views have in common, said once."""
+"""Op families: constructors with the common behaviour of elementwise ops, reductions and views."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DTypeRule = Callable[..., np.dtype[Any]]
 
 
 def composite(function: F) -> F:
-    """A function made of ops, whose own errors name it, its operand and the user's line as those of an op do."""
+    """Decorate a function made of ops: its own errors then name it, its operand and the user's line, like an op's."""
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
@@ -34,7 +34,7 @@ def composite(function: F) -> F:
 
 
 def check_specs(prepare: Prepare, infer: Callable[..., TensorSpec]) -> Prepare:
-    """A `prepare` that asks `infer` too, for an op whose kernel takes shapes that it must refuse in every engine."""
+    """A `prepare` that also runs `infer`, for an op whose kernel accepts shapes that every engine must refuse."""
 
     @functools.wraps(prepare)
     def prepare_and_check(*args: Any, **attrs: Any) -> Prepared:
@@ -56,10 +56,10 @@ def elementwise(
     flops: int = 1,
     **fields: Any,
 ) -> Op:
-    """An op that works element by element, with broadcasting.
+    """Make an op that works element by element, with broadcasting.
 
-    `kernel` is a NumPy ufunc, or a function with an `out=`, in which case `dtype(*dtypes)` gives the result's.
-    `flops` are per element, and `fields` what else is said of an `Op`.
+    `kernel` is a NumPy ufunc, or a function with an `out=`, in which case `dtype(*dtypes)` gives the result's dtype.
+    `flops` are per element, and `fields` are further arguments of `Op`.
     """
     result_dtype = dtype or ufunc_dtype(kernel)
 
@@ -75,7 +75,7 @@ def elementwise(
 
 
 def ufunc_dtype(ufunc: Any) -> DTypeRule:
-    """The dtype a ufunc gives for dtypes, without running it."""
+    """A function that gives the result dtype of a ufunc from input dtypes, without running it. It raises DTypeError."""
 
     def result(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
         try:
@@ -103,10 +103,10 @@ def reduction(
     identity: bool = True,
     flops: int = 1,
 ) -> Op:
-    """An op that reduces over axes: `op(x, axis=None, keepdims=False)`.
+    """Make an op that reduces over axes: `op(x, axis=None, keepdims=False)`.
 
-    `dtype` gives the result's from the input's and from the options that `prepare` adds. `identity` tells whether
-    reducing over nothing has a value (the sum of nothing is 0, its maximum is an error).
+    `dtype` gives the result's dtype from the input's and from the options that `prepare` adds. `identity` tells whether
+    reducing over no elements has a value (the sum is 0, the maximum is an error).
     """
 
     def infer(x: TensorSpec, *, axis: tuple[int, ...], keepdims: bool, **options: Any) -> TensorSpec:
@@ -130,7 +130,7 @@ def reduction(
 
 
 def refuse_empty(x: TensorSpec, axis: tuple[int, ...]) -> None:
-    """Raise ShapeError for a reduction without identity over an axis of size 0."""
+    """Raise ShapeError if an axis of size 0 is reduced by a reduction that has no identity."""
     if any(dims.same(x.shape[a], 0) for a in axis):
         raise ShapeError("reducing over no elements has no value here; check the size first")
 
@@ -144,5 +144,5 @@ def movement(
     doc: str = "",
     **fields: Any,
 ) -> Op:
-    """An op that moves elements and computes nothing; `fields` are what else is said of an `Op`."""
+    """Make an op that moves elements and computes nothing; `fields` are further arguments of `Op`."""
     return Op(name, kernel, infer, rules=rules, prepare=prepare, cost=0, family="movement", doc=doc, **fields)

@@ -1,14 +1,12 @@
-"""The gamma function, its derivatives, and the incomplete gamma and beta functions.
+"""The gamma function, its derivatives, the incomplete gamma and beta functions, and Bessel functions.
 
 polygamma: recurrence up to 10 and an asymptotic series there (Abramowitz and Stegun, 6.3.18 and 23.2); the incomplete
 functions: a series or a continued fraction, whichever converges sooner (6.5.29, 6.5.31 and 26.5.8), by Lentz's method;
-where a is large, around the normal distribution.
-All is computed in float64; the errors, relative to the larger of the value and 1, are some 1e-15, or 1e-12 for the
+where a is large, an expansion around the normal distribution.
+All kernels compute in float64; the errors, relative to the larger of the value and 1, are some 1e-15, or 1e-12 for the
 incomplete functions of arguments up to 100.
 
-The modified Bessel functions of the first kind, of orders 0 and 1: a power series, and far out an asymptotic one.
-
-Abramowitz and Stegun, 9.6.10 and 9.7.1. All is computed in float64; the error is a few units in the last place.
+The modified Bessel functions of the first kind, of orders 0 and 1: a power series, and for large x an asymptotic one.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ _TERMS = 5_000  # enough for parameters up to about 300,000
 
 
 def in_doubles(function: Values) -> Kernel:
-    """A kernel from a function of float64 arrays of one shape, at least one axis."""
+    """Make a kernel of a function that takes flat float64 arrays of one size."""
 
     def kernel(*inputs: Array, out: Array = None) -> Array:
         kind = np.result_type(*inputs, 0.5)
@@ -105,7 +103,7 @@ def _digamma(x: Array) -> Array:
 
 
 def _zeta(s: Array, q: Array) -> Array:
-    """The sum of (q + k) ** -s over all k >= 0, for s > 1; whole s where q is below 0."""
+    """The sum of (q + k) ** -s over all k >= 0, for s > 1; where q is below 0, s must be a whole number."""
     result, y = np.zeros_like(q), np.where(q < _LOWEST, np.nan, q)
     while (small := y < _START).any():
         result += np.where(small, np.where(small, y, 1.0) ** -s, 0)
@@ -155,7 +153,7 @@ def _gammas(a: Array, x: Array) -> tuple[Array, Array]:
 
 
 def _few_gammas(a: Array, x: Array) -> tuple[Array, Array]:
-    """The same by a series below the mean of the density, and by a continued fraction above."""
+    """The regularised incomplete gamma functions: a series below the mean of the density, else a continued fraction."""
     scale = np.exp(a * np.log(x) - x - _gammaln(a))
     near = x < a + 1
     lower = scale * _series(a, np.where(near, x, 0))
@@ -167,7 +165,7 @@ _LARGE = 200_000.0  # from here on the density is so narrow that few terms of Te
 
 
 def _large_gammas(a: Array, x: Array) -> tuple[Array, Array]:
-    """The same around the normal distribution that a large `a` comes to (Temme, 1979)."""
+    """The regularised incomplete gamma functions for large `a`: around the normal distribution (Temme, 1979)."""
     a = np.minimum(a, 1e300)
     m = (x - a) / a
     near = sum((-m) ** k / k for k in range(2, 12))
@@ -180,7 +178,7 @@ def _large_gammas(a: Array, x: Array) -> tuple[Array, Array]:
 
 
 _erfc = np.frompyfunc(math.erfc, 1, 1)
-# By powers of eta, the highest first.
+# Coefficients of powers of eta, the highest power first.
 _TEMME = (
     (1 / 25515, -139 / 777600, 1 / 2835, 1 / 864, -2 / 135, 1 / 12, -1 / 3),
     (-77 / 77760, 1 / 378, -1 / 288, -1 / 540),
@@ -243,7 +241,7 @@ def _stdtr(n: Array, t: Array) -> Array:
 
 
 def no_gradient_rule(g: Array) -> Array:
-    """The rule of an argument whose gradient is not known. Raises NotDifferentiableError."""
+    """The VJP of an argument whose gradient is not known. Raises NotDifferentiableError."""
     raise NotDifferentiableError(
         locate("this function has a gradient in its last argument alone; stop_gradient the others")
     )
@@ -348,7 +346,7 @@ _NEAR_TERMS, _FAR_TERMS = 60, 30
 
 
 def _near(order: int, x: Array) -> Array:
-    """The power series: all its terms have one sign, so that nothing cancels."""
+    """The power series of a Bessel function: all its terms have one sign, so that nothing cancels."""
     quarter = x * x / 4
     total = term = (x / 2) ** order
     for k in range(1, _NEAR_TERMS):
@@ -358,7 +356,7 @@ def _near(order: int, x: Array) -> Array:
 
 
 def _far(order: int, size: Array) -> Array:
-    """The asymptotic series, of exp(-x) times the function."""
+    """The asymptotic series of exp(-x) times a Bessel function."""
     total = term = np.ones_like(size)
     for k in range(1, _FAR_TERMS):
         term = term * ((2 * k - 1) ** 2 - 4 * order * order) / (8 * k * size)
@@ -373,12 +371,12 @@ def _bessel(order: int, x: Array, *, scaled: bool) -> Array:
     outer = outer if order == 0 else np.copysign(outer, x)
     if scaled:
         return np.where(near, inner * np.exp(-size), outer)
-    # In two factors: exp(x) alone overflows a little sooner than the function.
+    # In two factors, as exp(x) alone overflows a little sooner than the function.
     return np.where(near, inner, outer * np.exp(size / 2) * np.exp(size / 2))
 
 
 def _slope_of_i1(x: Array, below: Array, value: Array) -> Array:
-    """i0 - i1 / x, which is 1/2 at 0."""
+    """The derivative of i1: i0 - i1 / x, which is 1/2 at 0."""
     none = equal(x, 0)
     return subtract(below, where(none, 0.5, divide(value, where(none, 1, x))))
 

@@ -1,6 +1,6 @@
-"""x[key] and its writing: keys of ints, slices, None, Ellipsis, arrays and masks, as in NumPy.
+"""Indexing: reading x[key] and writing to it, with ints, slices, None, Ellipsis, arrays and masks, as in NumPy.
 
-Elements picked by arrays along one axis, and their adjoints: take, scatter and take_along_axis.
+Below these: elements picked by index arrays along one axis, and their adjoints: take, scatter and take_along_axis.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ __all__ = ["add_along_axis", "flat_index", "index", "scatter", "scatter_add", "s
 def index(x: Array, key: Any) -> Array:
     """x[key] with NumPy's meaning: basic indices, integer arrays, or a boolean mask.
 
-    The axes of arrays that a slice, None or Ellipsis separates come first, as in NumPy. Raises OutOfRangeError for a
-    position that an axis does not have, and ControlFlowError for a mask that is symbolic: the result's shape would
-    depend on its values.
+    Axes of index arrays that a slice, None or Ellipsis separates come first, as in NumPy. Raises OutOfRangeError for a
+    position that an axis does not have, and ControlFlowError for a symbolic mask: the result's shape would depend on
+    its values.
     """
     entries_given, lengths = _expanded_masks(key)
     x, entries_given = _flags_as_axes(x, entries_given)
@@ -52,9 +52,9 @@ def index(x: Array, key: Any) -> Array:
 
 
 def _side_by_side(entries: Sequence[Any]) -> bool:
-    """Whether nothing lies between the arrays of a key as it was given: an Ellipsis separates even if it is no axis.
+    """Whether the index arrays of a key are neighbours: an Ellipsis separates them even if it stands for no axis.
 
-    An int counts as an array here: x[0, :, array] has its axes first.
+    An int counts as an array here: x[0, :, array] has the axes of the arrays first.
     """
     picked = [i for i, e in enumerate(entries) if e is not None and e is not Ellipsis and not isinstance(e, slice)]
     return picked == list(range(picked[0], picked[-1] + 1))
@@ -65,9 +65,9 @@ def _as_index(entry: Any) -> Any:
 
 
 def _expanded_masks(key: Any) -> tuple[tuple[Any, ...], dict[int, int]]:
-    """The key with each boolean mask replaced by the integer arrays it stands for, and the mask's size by array.
+    """The key with each boolean mask replaced by its integer arrays, and the axis size of each by the array's id.
 
-    A mask without axes, which takes none of x, becomes a Python bool.
+    A 0-d mask, which selects along no axis of x, becomes a Python bool.
     """
     result: list[Any] = []
     lengths: dict[int, int] = {}
@@ -83,7 +83,7 @@ def _expanded_masks(key: Any) -> tuple[tuple[Any, ...], dict[int, int]]:
 
 
 def _flags_as_axes(x: Array, entries: tuple[Any, ...]) -> tuple[Array, tuple[Any, ...]]:
-    """x with an axis of size 1 for each bool of the key, and the key with arrays that pick all or nothing of these."""
+    """x with an axis of size 1 for each bool of the key, and the key with arrays that pick all or none of that axis."""
     if not any(isinstance(entry, bool) for entry in entries):
         return x, entries
     axes = [None if isinstance(e, bool) else e if e is Ellipsis else slice(None) for e in entries if e is not None]
@@ -111,7 +111,7 @@ def _concrete_mask(mask: Array) -> Array:
 
 
 def _take_many(x: Array, indices: Sequence[Array], axis: int) -> Array:
-    """x indexed by several integer arrays on neighbouring axes, through one flat index."""
+    """Index x with several integer arrays on neighbouring axes, through one flat index."""
     if len(indices) == 1:
         return take(x, indices[0], axis=axis)
     shape = shape_of(x)
@@ -121,7 +121,7 @@ def _take_many(x: Array, indices: Sequence[Array], axis: int) -> Array:
 
 
 def _flat_index(*positions: Array, sizes: tuple[int, ...], out: Array = None) -> Array:
-    """The place, among elements in row-major order, of each tuple of positions along axes of these `sizes`."""
+    """The row-major place of each tuple of positions along axes of these `sizes`."""
     shape = np.broadcast_shapes(*(np.shape(position) for position in positions))
     flat: Array = np.zeros(shape, np.intp)
     for position, size in zip(positions, sizes, strict=True):
@@ -132,7 +132,7 @@ def _flat_index(*positions: Array, sizes: tuple[int, ...], out: Array = None) ->
 
 
 def _from_front(position: Array, size: int) -> Array:
-    """Positions counted from the front. One outside is refused: its flat index would be an element of another row."""
+    """Positions counted from the front. Raises OutOfRangeError outside: a flat index would name another element."""
     size = operator.index(size)  # a symbolic one is no number: a trace must hold the result
     position = np.asarray(position).astype(np.intp, copy=False)  # in which no product of sizes overflows
     if position.min() < -size or position.max() >= size:
@@ -164,7 +164,7 @@ flat_index: Op = Op(
 def setitem(x: Array, value: Array, key: Any) -> Array:
     """A copy of x with `value` written at x[key]: basic indices, integer arrays, or a boolean mask.
 
-    A mask that is symbolic takes a value that fits every element it selects, such as a number.
+    With a symbolic mask, `value` must fit every element that the mask selects, as a number does.
     """
     x, key = as_operand(x), _as_index(key)
     value = cast(as_operand(value), dtype_of(x))
@@ -182,14 +182,14 @@ def setitem(x: Array, value: Array, key: Any) -> Array:
 
 
 def _without_ones(value: Array, ndim: int) -> Array:
-    """A value without leading axes of size 1 that what it is written to does not have."""
+    """The value without leading axes of size 1 that exceed `ndim` axes."""
     shape = shape_of(value)
     extra = max(0, len(shape) - ndim)
     return reshape(value, shape[extra:]) if extra and all(dims.same(s, 1) for s in shape[:extra]) else value
 
 
 def _uniform_value(value: Array, shape: Shape) -> Array | None:
-    """A value that is the same for every element of this shape that a mask selects; None when it is not."""
+    """A value that is the same for every element of this shape that a mask selects; None for any other value."""
     value = _without_ones(value, len(shape))
     if len(shape_of(value)) > len(shape):
         return None
@@ -230,10 +230,10 @@ def _scatter_add(g: Array, indices: Array, *, shape: Shape, axis: int, out: Arra
 
 
 def _add_by_turns(out: Array, axis: int, indices: Array, g: Array) -> bool:
-    """Add slices of g along an axis, in each turn at most one to a slice of out; False where the turns would be many.
+    """Add slices of g along an axis, in turns with at most one for each slice of out; False if turns would be many.
 
     A turn is one sum of whole arrays, where np.add.at takes elements one by one: 5 to 7 times as fast for the gradient
-    of an image that is twice as large.
+    of an image that is upsampled by 2.
     """
     places = np.where(indices < 0, indices + out.shape[axis], indices).reshape(-1)
     if not places.size or places.min() < 0 or places.max() >= out.shape[axis]:
@@ -252,7 +252,7 @@ def _add_by_turns(out: Array, axis: int, indices: Array, g: Array) -> bool:
 
 
 def _even(indices: Array) -> Array | slice:
-    """Indices as a slice where they rise evenly: a view, where indices copy."""
+    """Evenly rising indices as a slice, which selects a view where indices copy; other indices unchanged."""
     steps = np.diff(indices)
     if not steps.size or steps[0] <= 0 or np.any(steps != steps[0]):
         return indices
@@ -260,7 +260,7 @@ def _even(indices: Array) -> Array | slice:
 
 
 def _add_rows(rows: Array, indices: Array, values: Array) -> None:
-    """rows[indices] += values, each index as often as it occurs."""
+    """rows[indices] += values, where an index that occurs twice adds twice. Raises OutOfRangeError."""
     if indices.size == 1:
         try:
             rows[indices.item()] += values.reshape(rows.shape[1:])
@@ -295,7 +295,7 @@ _FEW = 16  # indices: their rows are added up sooner than their places in the fl
 
 
 def outside(size: int) -> OutOfRangeError:
-    """The error of an index that an axis does not have."""
+    """The error for an index that is out of range for an axis."""
     return OutOfRangeError(f"an index is out of range for an axis of size {size}; use {-size} to {size - 1}")
 
 
@@ -352,7 +352,7 @@ def _infer_scatter(x: TensorSpec, indices: TensorSpec, values: TensorSpec, *, ax
 
 
 def _scatter(x: Array, indices: Array, values: Array, *, axis: int, out: Array = None) -> Array:
-    """A copy of x with `values` in place of its slices at integer `indices` along an axis; the last of equals wins."""
+    """A copy of x with `values` in place of its slices at integer `indices` along an axis; the last duplicate wins."""
     out = np.array(x) if out is None else store(x, out)
     _front(out, axis)[indices] = _front(values, axis, indices.ndim)
     return out
@@ -373,7 +373,7 @@ scatter: Op = movement(
 
 
 def _of_the_last(g: Array, indices: Array, axis: int) -> Array:
-    """The cotangent of scattered values: 0 for those that a later one of the same index was written over."""
+    """The cotangent of scattered values: 0 for a value that a later one of the same index overwrote."""
     picked, shape = take(g, indices, axis), shape_of(indices)
     if all(dims.same(size, 1) for size in shape):
         return picked
@@ -384,7 +384,7 @@ def _of_the_last(g: Array, indices: Array, axis: int) -> Array:
 
 
 def _prepare_along(x: Array, indices: Array, /, axis: int = -1) -> Prepared:
-    """The sizes of x and the indices broadcast, except along the axis itself. Raises ShapeError for other axes."""
+    """x and the indices broadcast to each other, except along the axis itself. Raises ShapeError for unequal ranks."""
     (x, indices), attrs = _prepare_take(x, indices, axis=axis)
     at, shape, picked = attrs["axis"], shape_of(x), shape_of(indices)
     if len(shape) != len(picked):
@@ -403,7 +403,7 @@ def _broadcast_if_needed(x: Array, shape: Shape) -> Array:
 
 
 def infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
-    """The spec of elements picked along an axis. Raises ShapeError for indices of other sizes along the others."""
+    """The spec of elements picked along an axis. Raises ShapeError where other axes of the indices have other sizes."""
     integral(indices, "indices")
     others = [i for i in range(x.ndim) if i != axis]
     if indices.ndim != x.ndim or not all(dims.same(indices.shape[i], x.shape[i]) for i in others):
@@ -446,13 +446,13 @@ def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array 
 
 
 def _in_three(array: Array, axis: int) -> Array:
-    """An array whose axes before and after one of them are one each."""
+    """The array as three axes: the axes before `axis` merged, `axis`, and the axes after it merged."""
     before, after = math.prod(array.shape[:axis]), math.prod(array.shape[axis + 1 :])
     return array.reshape(before, array.shape[axis], after)
 
 
 def places_along(shape: tuple[int, ...], indices: Array, axis: int) -> tuple[Array, ...]:
-    """The key of the elements at `indices` along one axis, and at their own place along the others of `shape`."""
+    """The NumPy key that selects `indices` along one axis, and along the others of `shape` each element's own place."""
     last = len(shape) - 1
     return tuple(
         [indices if i == axis else np.arange(size).reshape((-1, *(1,) * (last - i))) for i, size in enumerate(shape)]

@@ -1,7 +1,4 @@
-"""Matrix and tensor products, diagonals and norms.
-
-NumPy's products of arrays beside `matmul`: dot, inner, kron and cross.
-"""
+"""Matrix and tensor products, diagonals and norms; then NumPy's other products: dot, inner, kron and cross."""
 
 from __future__ import annotations
 
@@ -107,12 +104,12 @@ def _right_rule(g: Array, x: Array, y_shape: Shape) -> Array:
 
 
 def rows(x: Array) -> Array:
-    """The rows of all matrices of a batch as one matrix: for one product, and no batch to be summed afterwards."""
+    """The rows of all matrices of a batch as one matrix, for a single product whose gradient sums over no batch."""
     return reshape.apply((x,), {"shape": (dims.product(x.shape[:-1]), x.shape[-1])})
 
 
 def transpose_matrix(x: Array) -> Array:
-    """`matrix_transpose` of what is known to be a matrix: in backward this runs for every product."""
+    """`matrix_transpose` without checks, for a value with two or more axes: backward runs it for every product."""
     return permute_dims.apply((x,), {"axes": swapped_axes(len(x.shape))})
 
 
@@ -122,8 +119,8 @@ def _cost(x: TensorSpec, y: TensorSpec, *, out: TensorSpec) -> Size:
 
 def matrix_product(x: Array, y: Array, out: Array = None) -> Array:
     """The matrix product x @ y over the last two axes, broadcasting the others; vectors are rows or columns."""
-    # Where all is one call of BLAS, `dot` takes half as long to get ready: a third of a product of small matrices. A
-    # large result it would clear before it is written.
+    # Where the product is one call of BLAS, `dot` has half the overhead of `matmul`: a third of a product of small
+    # matrices. But `dot` clears its result before it is written, which costs time if that is large.
     if x.ndim != 2 or y.ndim != 2 or x.dtype is not y.dtype or x.dtype.num not in BLAS:
         return np.matmul(x, y, out=out)
     if may_turn(x.shape, y.shape) and not y.flags.c_contiguous and x.flags.c_contiguous:
@@ -134,10 +131,10 @@ def matrix_product(x: Array, y: Array, out: Array = None) -> Array:
 
 
 def may_turn(x: Shape, y: Shape) -> bool:
-    """Whether x @ y is (y.T @ x.T).T, by shapes of known sizes, where y is the transpose of what lies in memory.
+    """Whether x @ y is faster as (y.T @ x.T).T, by shapes of known sizes, where y is a transposed view.
 
     BLAS reads few long rows times a transposed matrix up to twice as fast the other way round, as gradients of layers
-    are; on processors without AVX-512 as fast either way. The result is turned back, which is a small array.
+    are; on processors without AVX-512 both ways are as fast. The result, a small array, is transposed back.
     """
     return 1 < x[0] <= x[1] // TURNED_RATIO and x[0] * x[1] * y[1] >= TURNED_WORK
 
@@ -160,7 +157,7 @@ matmul: Op = Op(
 )
 
 
-# What follows from the ops above ------------------------------------------------------------------------------------
+# Functions made of the ops above ------------------------------------------------------------------------------------
 
 
 @composite
@@ -193,7 +190,7 @@ def _paired_axes(left: int, right: int, axes: int | Sequence[int | Sequence[int]
 
 @composite
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The dot product of vectors along one axis, counted from the last; the others broadcast."""
+    """The dot product of vectors along one axis, counted from the last; the other axes broadcast."""
     x1, x2 = as_operand(x1), as_operand(x2)
     sizes = [shape_of(x)[positive_axis(axis, len(shape_of(x)))] for x in (x1, x2)]
     if not dims.same(*sizes):
@@ -233,7 +230,7 @@ def trace(x: Array, /, offset: int = 0, *, dtype: npt.DTypeLike | None = None) -
 def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float | str = 2) -> Array:
     """The p-norm of vectors along `axis` (of all elements by default); `ord` may be 0 and +-inf too.
 
-    The gradient where the norm is 0 is 0, and so is that of an element that is 0.
+    The gradient of a norm of 0 is 0, and so is the gradient of an element that is 0.
     """
     if isinstance(ord, str):
         raise ShapeError(f"there is no norm {ord!r} of vectors; use a number, or linalg.matrix_norm")
@@ -261,7 +258,7 @@ def _root(total: Array, root: Callable[[Array], Array]) -> Array:
 
 @composite
 def dot(x1: Array, x2: Array, /) -> Array:
-    """The sum over the last axis of x1 and the last but one of x2 (its only one, if it is a vector); times a scalar."""
+    """The sum over the last axis of x1 and the second to last of x2 (the only one of a vector). Scalars multiply."""
     x1, x2 = as_operand(x1), as_operand(x2)
     ndims = len(shape_of(x1)), len(shape_of(x2))
     if 0 in ndims:
@@ -271,7 +268,7 @@ def dot(x1: Array, x2: Array, /) -> Array:
 
 @composite
 def inner(x1: Array, x2: Array, /) -> Array:
-    """The sum over the last axes of both; times a scalar."""
+    """The sum over the last axes of both arrays. Scalars multiply."""
     x1, x2 = as_operand(x1), as_operand(x2)
     if not shape_of(x1) or not shape_of(x2):
         return multiply(x1, x2)
@@ -292,7 +289,7 @@ def kron(x1: Array, x2: Array, /) -> Array:
 
 @composite
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The cross product of vectors of 3 elements along one axis; the others broadcast."""
+    """The cross product of vectors of 3 elements along one axis; the other axes broadcast."""
     x1, x2 = as_operand(x1), as_operand(x2)
     vectors = [moveaxis(x, axis, -1) for x in (x1, x2)]
     sizes = [shape_of(x)[-1] for x in vectors]

@@ -1,4 +1,4 @@
-"""Losses with PyTorch's names and options: what each element costs, and the mean or sum of that."""
+"""Losses with PyTorch's names and options: the loss of each element, and the mean or sum of these."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def reduce_losses(losses: Array, reduction: str, shares: Array = None) -> Array:
-    """All losses, their sum, or their mean: divided by the sum of the shares that they have in it, where not all are 1.
+    """Reduce losses: "none", "sum", or "mean", which divides by the sum of `shares` where these are given.
 
     Raises ShapeError for any other reduction.
     """
@@ -57,7 +57,7 @@ def reduce_losses(losses: Array, reduction: str, shares: Array = None) -> Array:
 
 
 def _weight_losses(losses: Array, weight: Array) -> Array:
-    """Losses times weights, which have no say in the dtype."""
+    """Losses times weights, in the dtype of the losses."""
     return losses if weight is None else multiply(losses, cast(as_operand(weight), dtype_of(losses)))
 
 
@@ -146,8 +146,8 @@ def binary_cross_entropy_with_logits(
 def kl_div(x: Array, target: Array, /, *, reduction: str = "mean", log_target: bool = False) -> Array:
     """target * (log(target) - x) for log probabilities x: the mean, "sum", "none" or "batchmean".
 
-    "batchmean" is the sum divided by the size of the first axis, which is the divergence of Kullback and Leibler for
-    each example. With `log_target` the target is a logarithm too. A target of 0 costs nothing and has the gradient -x.
+    "batchmean" is the sum divided by the size of the first axis, which is the Kullback-Leibler divergence of each
+    example. With `log_target` the target is a logarithm too. A target of 0 has the loss 0, and its gradient is -x.
     """
     if log_target:
         losses = multiply(exp(target), subtract(target, x))
@@ -177,9 +177,9 @@ def nll_loss(
 ) -> Array:
     """Minus the log probabilities at their labels: f[..., classes], i[...] -> a scalar, or f[...] with "none".
 
-    `axis` is that of the classes. `weight` f[classes] is that of each class; labels equal to `ignore_index` cost
-    nothing. The mean is over the weights of the labels that count: NaN where none does. PyTorch's, but that there the
-    classes lie along axis 1, and that -100 is ignored by default.
+    `axis` is the axis of the classes. `weight` f[classes] has one element per class. Labels equal to `ignore_index`
+    have the loss 0. The mean divides by the sum of the weights of the other labels, and is NaN where there are none. In
+    PyTorch's function the classes lie along axis 1, and -100 is ignored by default.
     """
     x = _classes_last(x, axis)
     if weight is None and ignore_index is None and reduction == "mean":
@@ -202,7 +202,7 @@ def cross_entropy(
     """-log softmax(logits)[label]: logits f[..., classes], labels i[...] -> the mean, "sum", or each with "none".
 
     Options as in `nll_loss`. The labels may be probabilities f[..., classes] too. `label_smoothing` is the share of
-    each label that all classes get alike (Szegedy et al., 2016).
+    each label that is spread equally over all classes (Szegedy et al., 2016).
     """
     options = ignore_index, reduction, label_smoothing, axis
     if weight is None and options == _PLAIN and dtype_of(labels).kind != "f":  # what most steps call: two ops, no more
@@ -246,7 +246,7 @@ def _check_weight(x: Array, weight: Array) -> None:
 def _pick_losses(
     x: Array, labels: Array, weight: Array, ignore_index: int | None, reduction: str
 ) -> tuple[Array, str, Array]:
-    """The loss of each label, the reduction, and the share that each has in a mean; None where all have the same."""
+    """The loss of each label, the reduction, and the weight of each loss in a mean; None where all weights are 1."""
     integral(spec_of(labels), "labels")
     check_labels(shape_of(x), shape_of(labels))
     _check_weight(x, weight)
@@ -257,13 +257,13 @@ def _pick_losses(
     losses = _weight_losses(losses, shares)
     if kept is None:
         return losses, reduction, shares
-    # Chosen, not multiplied by 0: the loss of what is ignored may be infinite.
+    # `where`, not a product with 0: the loss of an ignored label may be infinite.
     shares = astype(kept, dtype_of(losses)) if shares is None else where(kept, shares, 0)
     return where(kept, losses, 0), reduction, shares
 
 
 def _smooth_losses(losses: Array, x: Array, weight: Array, share: float) -> Array:
-    """Losses of which a share is that of all classes alike."""
+    """Mix the losses with the mean loss over all classes, which has the weight `share`."""
     if share == 0:
         return losses
     alike = negative(mean(_by_class(x, weight), axis=-1))

@@ -1,6 +1,6 @@
 """Functions that rearrange arrays, made of ops: repeat, tile, broadcast_arrays, meshgrid, tril, triu, diff, astype.
 
-NumPy's ways to bring arrays into a shape, to join and to turn them: vstack, atleast_2d, diag, rot90 and the like.
+Then NumPy's functions that reshape, join and turn arrays: vstack, atleast_2d, diag, rot90 and the like.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ def astype(x: Array, dtype: npt.DTypeLike, /, *, copy: bool = True, device: Any 
 
 @composite
 def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
-    """Each element along an axis (of the flat array by default) repeated: as often each, or by an array of counts.
+    """Repeat each element along an axis (of the flat array by default): `repeats` times, or as an array of counts says.
 
-    Raises ControlFlowError for counts that are symbolic: the result's size would depend on their values.
+    Raises ControlFlowError for symbolic counts: the result's size would depend on their values.
     """
     x = as_operand(x)
     if axis is None:
@@ -108,7 +108,7 @@ def _known_counts(repeats: Array) -> np.ndarray[Any, Any]:
 
 @composite
 def tile(x: Array, repetitions: int | Sequence[int], /) -> Array:
-    """The whole array repeated along each axis; fewer repetitions than axes count from the last axis."""
+    """Repeat the whole array along each axis; fewer repetitions than axes count from the last axis."""
     x = as_operand(x)
     times: tuple[Size, ...] = (repetitions,) if isinstance(repetitions, (int, Dim)) else tuple(repetitions)
     rank = max(len(times), len(shape_of(x)))
@@ -121,13 +121,13 @@ def tile(x: Array, repetitions: int | Sequence[int], /) -> Array:
 
 
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
-    """The arrays, each broadcast to the shape they have together."""
+    """The arrays, each broadcast to their common shape."""
     shape = broadcast_shapes(*map(shape_of, arrays))
     return tuple(broadcast_to(a, shape) for a in arrays)
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
-    """Coordinate matrices from vectors: `ij` has their sizes in order, `xy` swaps the first two."""
+    """Coordinate matrices from vectors: with `ij` axis i belongs to vector i, `xy` swaps the first two axes."""
     if indexing not in ("xy", "ij"):
         raise ShapeError(f"meshgrid: indexing is 'xy' or 'ij', not {indexing!r}; choose one")
     vectors = [reshape(a, (-1,)) for a in arrays]
@@ -141,27 +141,27 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> tuple[Array, ...]:
 
 @composite
 def tril(x: Array, /, k: int = 0) -> Array:
-    """The last two axes with zeros above the k-th diagonal (k > 0 lies above the main one)."""
+    """The last two axes with zeros above the k-th diagonal (k > 0 lies above the main diagonal)."""
     rows, columns = _positions(x)
     return where(less_equal(columns, rows + k), x, np.zeros((), dtype_of(x)))
 
 
 @composite
 def triu(x: Array, /, k: int = 0) -> Array:
-    """The last two axes with zeros below the k-th diagonal (k > 0 lies above the main one)."""
+    """The last two axes with zeros below the k-th diagonal (k > 0 lies above the main diagonal)."""
     rows, columns = _positions(x)
     return where(greater_equal(columns, rows + k), x, np.zeros((), dtype_of(x)))
 
 
 def _positions(x: Array) -> tuple[Array, Array]:
-    """The number of each row, as a column, and that of each column, as a row."""
+    """The numbers of the rows, as a column, and the numbers of the columns, as a row."""
     rows, columns = last_two(shape_of(x))
     return expand_dims(arange(rows), 1), arange(columns)
 
 
 @composite
 def diff(x: Array, /, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None) -> Array:
-    """Differences of neighbours along an axis, `n` times over; of bools, whether they differ."""
+    """Differences of neighbours along an axis, taken `n` times; for bools, whether neighbours differ."""
     if n < 0:
         raise ShapeError(f"differences are taken 0 or more times, not {n}; change n")
     x = as_operand(x)
@@ -174,7 +174,7 @@ def diff(x: Array, /, axis: int = -1, n: int = 1, prepend: Array | None = None, 
 
 
 def _row(part: Array, x: Array, axis: int) -> Array:
-    """What is put before or after x: a scalar stands for one element everywhere."""
+    """An array to put before or after x: a scalar becomes one element along `axis`, broadcast over the other axes."""
     if shape_of(part) != ():
         return part
     shape: Shape = tuple(1 if a == axis else s for a, s in enumerate(shape_of(x)))
@@ -194,23 +194,23 @@ def ravel(x: Array, /) -> Array:
 
 
 def _each(arrays: tuple[Array, ...], change: Any) -> Any:
-    """One array changed, or a tuple of several."""
+    """Change each array: one result for one array, a tuple for several."""
     changed = tuple(change(as_operand(x)) for x in arrays)
     return changed[0] if len(arrays) == 1 else changed
 
 
 def atleast_1d(*arrays: Array) -> Any:
-    """Arrays, with an axis where there is none; of several a tuple."""
+    """Arrays with at least one axis: a scalar gets one. A tuple for several arrays."""
     return _each(arrays, _with_one)
 
 
 def atleast_2d(*arrays: Array) -> Any:
-    """Arrays, with axes in front where there are fewer than 2; of several a tuple."""
+    """Arrays with at least 2 axes, new ones in front. A tuple for several arrays."""
     return _each(arrays, _with_two)
 
 
 def atleast_3d(*arrays: Array) -> Any:
-    """Arrays, with axes where there are fewer than 3: of a vector one on each side, else behind; of several a tuple."""
+    """Arrays with at least 3 axes: a vector gets one on each side, a matrix one behind. A tuple for several arrays."""
     return _each(arrays, _with_three)
 
 
@@ -227,26 +227,26 @@ def _with_three(x: Array) -> Array:
 
 
 def vstack(arrays: Sequence[Array], /) -> Array:
-    """Arrays one below the other, along the first axis; vectors are rows."""
+    """Join arrays along the first axis; vectors become rows."""
     return concat([_with_two(as_operand(x)) for x in arrays], axis=0)
 
 
 def hstack(arrays: Sequence[Array], /) -> Array:
-    """Arrays beside each other, along the second axis; vectors one after the other."""
+    """Join arrays along the second axis, vectors along their only axis."""
     parts = [_with_one(as_operand(x)) for x in arrays]
     return concat(parts, axis=0 if parts and len(shape_of(parts[0])) == 1 else 1)
 
 
 @composite
 def append(x: Array, values: Array, /, axis: int | None = None) -> Array:
-    """The values after those of x along an axis; both flat by default."""
+    """Join the values to the end of x along an axis; both are flattened by default."""
     parts = as_operand(x), as_operand(values)
     return concat(list(map(ravel, parts)), axis=0) if axis is None else concat(list(parts), axis=axis)
 
 
 @composite
 def diag(x: Array, /, k: int = 0) -> Array:
-    """The k-th diagonal of a matrix as a vector; of a vector, the matrix with that diagonal. k > 0 lies above."""
+    """The k-th diagonal of a matrix, or the matrix whose k-th diagonal is a vector. k > 0 lies above the main one."""
     x = as_operand(x)
     if len(shape_of(x)) == 2:
         return diagonal(x, offset=k)
@@ -270,7 +270,7 @@ def fliplr(x: Array, /) -> Array:
 
 @composite
 def rot90(x: Array, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
-    """x turned k times by a right angle, from the first of two axes towards the second."""
+    """Rotate x k times by a right angle, from the first of two axes towards the second."""
     ndim = len(shape_of(x))
     first, second = (positive_axis(a, ndim) for a in axes)
     if first == second:
@@ -291,9 +291,10 @@ def rot90(x: Array, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Array:
 def pad(x: Array, /, pad_width: Any, value: float = 0, mode: str = "constant") -> Array:
     """x with a border: one (before, after) pair per axis, or one number for all.
 
-    `mode` "constant" fills it with `value`; the others with elements of x, as often as it takes: "edge" or "replicate"
-    the nearest, "wrap" or "circular" those from the other end, "reflect" those mirrored at the nearest, and
-    "symmetric" those mirrored at the edge. Names and meanings are NumPy's and PyTorch's. Raises ShapeError.
+    `mode` "constant" fills the border with `value`. The other modes fill it with elements of x, repeated if need be:
+    "edge" or "replicate" the nearest, "wrap" or "circular" elements from the other end, "reflect" elements mirrored at
+    the nearest, and "symmetric" elements mirrored at the edge. Names and meanings are NumPy's and PyTorch's. Raises
+    ShapeError.
     """
     if mode == "constant":
         return movement.pad(x, pad_width, value)
@@ -309,7 +310,7 @@ def pad(x: Array, /, pad_width: Any, value: float = 0, mode: str = "constant") -
 
 
 def _places(size: Size, before: int, after: int, mode: str) -> Array:
-    """Which element of an axis each of the padded one is."""
+    """For each place of a padded axis, the index of the element of x there."""
     if dims.same(size, 0):
         raise ShapeError(f"an axis of size 0 has nothing to pad with in mode {mode!r}; use mode 'constant'")
     return _PLACES[mode](subtract(arange(before + size + after), before), size)

@@ -1,4 +1,4 @@
-"""Ops that move elements: reshape, permute_dims, broadcast_to, flip, concat, stack, pad, astype, and what they make."""
+"""Ops that move elements: reshape, permute_dims, broadcast_to, flip, concat, stack, pad, astype; then functions."""
 
 from __future__ import annotations
 
@@ -103,14 +103,14 @@ def _infer_broadcast(x: TensorSpec, *, shape: Shape) -> TensorSpec:
 
 
 def _broadcast(x: Array, *, shape: tuple[int, ...], out: Array = None) -> Array:
-    """The array repeated, without copying, to a larger shape."""
+    """The array broadcast to a larger shape, without copying."""
     if out is not None:
         np.copyto(out, x)
         return out
     x = np.asarray(x)  # kernels of 0-d arrays give scalars
     if not x.flags.c_contiguous:
         return np.broadcast_to(x, shape)
-    # The same view in a fifth of the time: every sum and mean is spread so in backward.
+    # np.broadcast_to gives the same view but takes five times as long; backward spreads every sum and mean so.
     view: Array = np.ndarray(shape, x.dtype, x, 0, _strides(x.shape, x.strides, shape))
     view.flags.writeable = False
     return view
@@ -118,9 +118,9 @@ def _broadcast(x: Array, *, shape: tuple[int, ...], out: Array = None) -> Array:
 
 @functools.lru_cache(maxsize=4096)
 def _strides(have: tuple[int, ...], strides: tuple[int, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of a broadcast view. Raises ValueError as NumPy does."""
+    """The strides of a broadcast view. Raises ValueError for shapes that do not broadcast."""
     added = np.broadcast_to(np.empty(()), shape).ndim - len(have)
-    # Not by np.broadcast_shapes, which takes no more than 32 axes.
+    # np.broadcast_shapes takes no more than 32 axes.
     if added < 0 or any(size not in (1, wide) for size, wide in zip(have, shape[added:], strict=True)):
         np.broadcast_to(np.empty(have), shape)
     return (0,) * added + tuple(0 if size == 1 else stride for size, stride in zip(have, strides, strict=True))
@@ -145,7 +145,7 @@ def _prepare_flip(x: Array, /, axis: Axis = None) -> Prepared:
 
 
 def _flip(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
-    """The elements in reverse order; of an array without axes a view too, where np.flip makes a number."""
+    """The elements in reverse order, as a view; also for a 0-d array, where np.flip returns a scalar."""
     return store(np.flip(x, axis) if axis else np.asarray(x)[...], out)
 
 
@@ -259,7 +259,7 @@ stack: Op = movement(
 
 
 def prepare_pad(x: Array, /, pad_width: Any, value: float = 0) -> Prepared:
-    """The operand and options of `pad`, with a pair for each axis. Raises ShapeError for others."""
+    """The operand and options of `pad`, with a pair for each axis. Raises ShapeError for other pad widths."""
     x = as_operand(x)
     widths = [tuple(w) if np.iterable(w) else (w, w) for w in (pad_width if np.iterable(pad_width) else ())]
     ndim = len(shape_of(x))
@@ -319,7 +319,7 @@ astype: Op = movement(
 
 
 def cast(g: Array, dtype: Any) -> Array:
-    """A cotangent in the dtype of the input it belongs to, where the result was asked for in another."""
+    """Cast a cotangent to the dtype of its input, where the forward op converted the dtype."""
     return g if dtype_of(g) == dtype else astype(g, dtype)
 
 
@@ -347,12 +347,12 @@ stop_gradient: Op = movement(
 )
 
 
-# What follows from the ops above ---------------------------------------------------------------------------
+# Functions made of the ops above -----------------------------------------------------------------------------
 
 
 @composite
 def expand_dims(x: Array, /, axis: Axis = 0) -> Array:
-    """A view with axes of size 1 inserted at `axis`, counted in the result."""
+    """A view with axes of size 1 inserted at `axis`, which counts the axes of the result."""
     shape = list(shape_of(x))
     count = 1 if axis is None or isinstance(axis, int) else len(list(axis))
     for a in positive_axes(axis, len(shape) + count):

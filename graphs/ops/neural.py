@@ -1,6 +1,6 @@
-"""What neural networks are made of, from ops: activations, normalisation, dropout and attention.
+"""Neural network functions made of ops: activations, normalisation, dropout and attention; then the op `linear`.
 
-`linear`: a product with the rows of a matrix and a shift, what layers of networks are made of, as one op.
+`linear` is a product with the rows of a matrix and a shift, as one op.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def gelu(x: Array, /, approximate: bool = False) -> Array:
 
 def leaky_relu(x: Array, /, slope: float = 0.01) -> Array:
     """x where it is positive, else `slope` * x; gradient `slope` at 0."""
-    # As a product with 1 or the slope, since then its gradient is a product too, and selects nothing.
+    # As a product with 1 or the slope, since then its gradient is a product too, without a selection.
     is_positive = greater(x, 0)
     kind = np.result_type(dtype_of(x), float(slope)).type
     return multiply(x, where(is_positive, kind(1), kind(slope)))
@@ -87,10 +87,10 @@ def elu(x: Array, /, alpha: float = 1.0) -> Array:
 def batch_norm(
     x: Array, scale: Array = None, shift: Array = None, /, mean: Array = None, variance: Array = None, eps: float = 1e-5
 ) -> Array:
-    """Each channel of f[N, C, ...] brought to mean 0 and variance 1, then scaled and shifted by f[C] (Ioffe, Szegedy).
+    """Normalise each channel of f[N, C, ...] to mean 0 and variance 1; scale and shift it by f[C] (Ioffe, Szegedy).
 
-    The statistics are the batch's own, as in training, unless both are given as f[C], as afterwards:
-    `batch_statistics` gives them, to be averaged over the steps. Raises ShapeError for less than two axes.
+    The statistics are those of the batch, as in training, unless both are given as f[C], as in evaluation.
+    `batch_statistics` computes them, to be averaged over the steps. Raises ShapeError for less than two axes.
     """
     if mean is None or variance is None:
         return normalized_batch(x, scale, shift, eps)[0]
@@ -98,9 +98,10 @@ def batch_norm(
 
 
 def normalized_batch(x: Array, scale: Array, shift: Array, eps: float) -> tuple[Array, Array, Array]:
-    """`batch_norm` by the batch's own statistics, and these: the mean f[C] and the variance f[C].
+    """`batch_norm` by the statistics of the batch, and these: the mean f[C] and the variance f[C].
 
-    Few passes over x and over its cotangent: it is centred once, and one factor of each channel has scale and spread.
+    It makes few passes over x and its cotangent: x is centred once, and one factor per channel combines scale and
+    spread.
     """
     axes = tuple(i for i in range(_channel_count(shape_of(x))) if i != 1)
     means = mean(x, axis=axes)
@@ -123,7 +124,7 @@ def batch_statistics(x: Array, /) -> tuple[Array, Array]:
 
 @composite
 def group_norm(x: Array, groups: Size, scale: Array = None, shift: Array = None, /, eps: float = 1e-5) -> Array:
-    """Each group of channels of each example of f[N, C, ...] brought to mean 0, variance 1 (Wu and He, 2018).
+    """Normalise each group of channels of each example of f[N, C, ...] to mean 0, variance 1 (Wu and He, 2018).
 
     Scale and shift are f[C]. Raises ShapeError when the groups do not divide the channels.
     """
@@ -136,7 +137,7 @@ def group_norm(x: Array, groups: Size, scale: Array = None, shift: Array = None,
 
 
 def instance_norm(x: Array, scale: Array = None, shift: Array = None, /, eps: float = 1e-5) -> Array:
-    """Each channel of each example of f[N, C, ...] brought to mean 0 and variance 1 (Ulyanov et al., 2016)."""
+    """Normalise each channel of each example of f[N, C, ...] to mean 0 and variance 1 (Ulyanov et al., 2016)."""
     return group_norm(x, shape_of(x)[1], scale, shift, eps=eps)
 
 
@@ -146,12 +147,12 @@ def rms_norm(x: Array, scale: Array, /, eps: float = 1e-6) -> Array:
 
 
 def less(x: Array, smaller: Array) -> Array:
-    """x without an array that broadcasts to it, whose gradient sums before it turns the sign: `subtract` does after."""
+    """x - smaller, for an array that broadcasts to x. Its gradient sums before it negates, with fewer negations."""
     return add(x, negative(smaller))
 
 
 def inverse_root_mean_square(x: Array, axis: int | tuple[int, ...], eps: float) -> Array:
-    """1 / sqrt(mean of squares + eps) along the axes, which stay with size 1.
+    """1 / sqrt(mean of squares + eps) along the axes, which are kept with size 1.
 
     A factor, since x times it has a cheaper gradient than x divided by its inverse.
     """
@@ -179,7 +180,7 @@ def _affine(x: Array, scale: Array, shift: Array) -> Array:
 
 @composite
 def dropout(x: Array, rate: float, key: Array, /) -> Array:
-    """Each element 0 with probability `rate`, else divided by 1 - rate, in training; unchanged when the key is None.
+    """Zero each element with probability `rate`, else divide it by 1 - rate; x itself when the key is None.
 
     Raises ValueError for a rate outside 0 to 1.
     """
@@ -197,27 +198,27 @@ def dropout(x: Array, rate: float, key: Array, /) -> Array:
 def attention(query: Array, key: Array, value: Array, /, mask: Array = None) -> Array:
     """softmax(query @ key.T / sqrt(D)) @ value: f[..., T, D], f[..., S, D], f[..., S, E] -> f[..., T, E].
 
-    `mask` bool[..., T, S] is True where attention is allowed; one of floats is added to what softmax takes, so that
-    -inf allows none. A row without any gives 0. Both as in PyTorch (Vaswani et al., 2017). A mask of floats has a
-    gradient. Raises DTypeError for a mask of ints, which could mean either.
+    A bool `mask` [..., T, S] is True where attention is allowed. A float mask is added to the argument of softmax, so
+    that -inf forbids attention, and has a gradient. Both are as in PyTorch (Vaswani et al., 2017). A row that allows
+    nothing gives 0. Raises DTypeError for a mask of ints, which could mean either.
     """
     return matmul(attention_weights(query, key, mask), value)
 
 
 def attention_weights(query: Array, key: Array, mask: Array = None) -> Array:
-    """What `attention` multiplies the values by: softmax(query @ key.T / sqrt(D)), f[..., T, S]."""
+    """The weights by which `attention` multiplies the values: softmax(query @ key.T / sqrt(D)), f[..., T, S]."""
     width = shape_of(query)[-1]
     scores = matmul(multiply(query, _inverse_root(width, query)), matrix_transpose(key))
     if mask is None:
         return softmax(scores)
     scores, mask = _mask_scores(scores, as_operand(mask))
-    # The lowest number, not -inf: a row of that alone would be NaN. What is masked is 0 again afterwards.
+    # The lowest number, not -inf: a row of -inf alone would give NaN. The masked elements are set to 0 afterwards.
     lowest = float(np.finfo(scores.dtype).min)
     return where(mask, softmax(where(mask, scores, lowest)), 0)
 
 
 def _mask_scores(scores: Array, mask: Array) -> tuple[Array, Array]:
-    """The scores with a mask of floats added, and where attention is allowed."""
+    """The scores with a float mask added, and a bool mask of where attention is allowed. Raises DTypeError."""
     kind = dtype_of(mask).kind
     if kind not in "bf":
         raise DTypeError("a mask is bool, or float and added; convert it with astype(mask, 'bool')")

@@ -1,8 +1,8 @@
 """Pooling over windows of the last axes, with PyTorch's rules for padding and ties.
 
-`window_max` keeps the largest element of each window. Its gradient goes to the *first* of equal elements, as
-PyTorch has it; to the last NaN if there is one. `window_argmax` says which tap that is, `window_place` puts a value
-there and `window_pick` reads it: each is the other's gradient. So are `window_sum` and `window_spread`.
+`window_max` keeps the largest element of each window. Its gradient goes to the *first* of equal elements, as in
+PyTorch, or to the last NaN if there is one. `window_argmax` gives the tap of the maximum, `window_place` puts a value
+at a tap and `window_pick` reads it: the last two are each other's gradient. So are `window_sum` and `window_spread`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _windowed_shape(shape: Shape, window: Window) -> Shape:
 
 
 def _start_result(x: Array, window: Window, value: Any, out: Array) -> tuple[Array, Taps]:
-    """A result that holds what the first tap of each window meets, or the value everywhere; and the taps to follow."""
+    """A result that holds the elements at the first tap, or `value` where a window lacks it; and the remaining taps."""
     shape, each = _windowed_shape(x.shape, window), taps(_sizes(x, window), window)
     (_, there, here), *others = each
     if not is_whole(there, shape):
@@ -86,7 +86,7 @@ def _window_spread(g: Array, *, sizes: tuple[int, ...], window: Window, out: Arr
 def _gathering(
     g: Array, sizes: tuple[int, ...], window: Window, out: Array
 ) -> tuple[Array, Callable[[Array, Array], Any]]:
-    """An array of elements, and what adds values of windows there: it writes them if each element is in one window."""
+    """The result array, and the function that adds window values to its elements: a copy if windows are disjoint."""
     shape = (*g.shape[: g.ndim - len(sizes)], *sizes)
     if is_tiled(sizes, window):
         return np.empty(shape, g.dtype) if out is None else out, np.copyto
@@ -111,7 +111,7 @@ def _tap_dtype(window: Window) -> np.dtype[Any]:
 
 
 def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) -> Array:
-    """The first tap of each window of x that is its given maximum, or the last; no tap where all are padding."""
+    """The first tap of each window of x that equals its maximum, or the last NaN; the largest int for padding alone."""
     kind = _tap_dtype(window)
     each = taps(_sizes(x, window), window)
     last, there, _ = each[-1]
@@ -130,7 +130,7 @@ def _window_argmax(x: Array, peak: Array, *, window: Window, out: Array = None) 
 
 
 def _select_tap(values: Array, tap: Array, number: int) -> Array:
-    """The values where that tap was chosen, else zero; as bits, since infinity times zero is no zero."""
+    """The values where the tap `number` was chosen, else zero; on bits, since infinity times zero is NaN."""
     bits = values.view(f"u{values.itemsize}")
     return np.multiply(bits, tap == number, dtype=bits.dtype).view(values.dtype)
 
@@ -144,7 +144,7 @@ def _window_place(g: Array, tap: Array, *, sizes: tuple[int, ...], window: Windo
 
 
 def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> Array:
-    """The element of each window of x at the tap that is chosen for it."""
+    """The element of each window of x at its chosen tap."""
     out = fill(tap.shape, x.dtype, 0, out)
     for number, there, here in taps(_sizes(x, window), window):
         out[there] += _select_tap(x[here], tap[there], number)
@@ -155,7 +155,7 @@ def _window_pick(x: Array, tap: Array, *, window: Window, out: Array = None) -> 
 
 
 def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp) -> Op:
-    """An op from elements to windows, with an operation for each tap of each."""
+    """Make an op from elements to windows; its cost is one operation for each tap of each window."""
 
     def prepare(x: Array, /, *others: Array, window: Window) -> Prepared:
         return tuple(map(as_operand, (x, *others))), {"window": check_window(window)}
@@ -176,7 +176,7 @@ def _to_windows(name: str, kernel: Kernel, infer: Infer, *rules: Vjp) -> Op:
 
 
 def _to_elements(name: str, kernel: Kernel, *rules: Vjp) -> Op:
-    """The same from windows to elements."""
+    """Make an op from windows to elements: the adjoint of an op from elements to windows."""
 
     def prepare(g: Array, /, *others: Array, sizes: Shape, window: Window) -> Prepared:
         return tuple(map(as_operand, (g, *others))), {"sizes": new_shape(sizes), "window": check_window(window)}
@@ -207,7 +207,7 @@ def _infer(x: TensorSpec, *, window: Window) -> TensorSpec:
 
 
 def _check_of_windows(operand: TensorSpec, shape: Shape, dtype: np.dtype[Any]) -> None:
-    """Raise ShapeError unless an operand has one element of the dtype for each window."""
+    """Raise ShapeError unless an operand has this shape, of one element per window, and this dtype."""
     if not dims.same_shape(operand.shape, shape) or operand.dtype != dtype:
         raise ShapeError(f"what there is of each window is {TensorSpec(shape, dtype)}, not {operand}; check the window")
 
@@ -266,7 +266,7 @@ def _pooling(x: Array, rank: int, size: PerAxis, stride: PerAxis | None, padding
 
 
 def _beyond(shape: Shape, window: Window, ceil_mode: bool) -> tuple[int, ...]:
-    """How far the last window along each axis reaches beyond the padding, with `ceil_mode`."""
+    """How many elements the last window along each axis may reach beyond the padding, with `ceil_mode`; else 0."""
     return tuple(_rest(s, part) if ceil_mode else 0 for s, part in zip(_sizes_of(shape, window), window, strict=True))
 
 
@@ -296,7 +296,8 @@ def max_pool1d(
     """The largest of each window of `size` elements, `stride` (by default `size`) apart: f[N, C, L] -> f[N, C, M].
 
     The batch axis may be missing. The padding is less than any number, and at most half of the window. With
-    `ceil_mode` a last window may reach beyond it. The gradient goes to the first of equal elements. Raises ShapeError.
+    `ceil_mode` a last window may reach beyond the padding. The gradient goes to the first of equal elements. Raises
+    ShapeError.
     """
     return _maximum(x, _pooling(x, 1, size, stride, padding, dilation), ceil_mode)
 
@@ -330,7 +331,7 @@ def avg_pool1d(
     """The mean of each window of `size` elements, `stride` (by default `size`) apart: f[N, C, L] -> f[N, C, M].
 
     The batch axis may be missing. The padding counts as zeros, or with `count_include_pad=False` not at all. With
-    `ceil_mode` a last window may reach beyond the padding; what lies there never counts. Raises ShapeError.
+    `ceil_mode` a last window may reach beyond the padding; elements beyond it never count. Raises ShapeError.
     """
     return _average(x, _pooling(x, 1, size, stride, padding, 1), ceil_mode, count_include_pad)
 
@@ -342,7 +343,7 @@ def avg_pool2d(
 ) -> Array:  # fmt: skip
     """The mean of each window, as `avg_pool1d` over two axes: f[N, C, H, W] -> f[N, C, P, Q].
 
-    With a `divisor` it is the sum divided by that. Raises ShapeError.
+    With a `divisor` the result is the sum divided by `divisor`. Raises ShapeError.
     """
     return _average(x, _pooling(x, 2, size, stride, padding, 1), ceil_mode, count_include_pad, divisor)
 
@@ -363,7 +364,7 @@ def _maximum(x: Array, window: Window, ceil_mode: bool) -> Array:
 def max_pool_with_places(
     rank: int, x: Array, size: PerAxis, stride: PerAxis | None, padding: Padding, dilation: PerAxis, ceil_mode: bool
 ) -> tuple[Array, Array]:
-    """What `max_pool1d` and its like give, and where each element lies in the last axes, row by row, as int64."""
+    """The results of `max_pool1d` to `max_pool3d`, and the row-major place of each in the last axes, as int64."""
     window = _pooling(x, rank, size, stride, padding, dilation)
     whole = _longer(window, _beyond(shape_of(x), window, ceil_mode))
     peak = window_max(x, window=whole)
@@ -371,7 +372,7 @@ def max_pool_with_places(
 
 
 def places_of(x: Array, peak: Array, window: Window) -> Array:
-    """Where the maximum of each window lies in the last axes of x, row by row, as int64."""
+    """The row-major place of the maximum of each window in the last axes of x, as int64."""
     tap: Array = astype(window_argmax(x, peak, window=window), np.int64)
     place: Array = np.zeros((), np.int64)
     lengths, sizes = [part[0] for part in window], _sizes_of(shape_of(x), window)

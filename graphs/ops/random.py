@@ -7,11 +7,6 @@ another key. A key that is *not* an argument but made inside a traced function i
     first, second = graphs.split_key(key)          # independent keys
     step_key = graphs.fold_in(key, step)           # a key for each number, which may be an input too
     noise = graphs.normal(first, (3, 4))
-
-**Stability.** The bits are those of `numpy.random.Philox` (Salmon et al., "Parallel random numbers: as easy as
-1, 2, 3", SC 2011), whose stream NumPy's policy (NEP 19) keeps fixed for ever; what is made of them is written below,
-not taken from `numpy.random.Generator`, whose methods may change. So uniform, bernoulli and the keys are the same to
-the bit on every machine and version; normal is, up to the rounding of the logarithm, the sine and the cosine.
 """
 
 from __future__ import annotations
@@ -34,12 +29,12 @@ from graphs.spec import TensorSpec, spec_of
 __all__ = ["bernoulli", "fold_in", "normal", "random_key", "split_key", "uniform"]
 
 
-# The highest word of Philox's 256-bit counter keeps what is drawn from one key for different ends apart.
+# The highest word of Philox's 256-bit counter separates the streams of one key: numbers, new keys, folded keys.
 _NUMBERS, _KEYS, _FOLDED = 0, 1, 2
 
 
 def random_key(seed: int) -> npt.NDArray[np.uint64]:
-    """The key of a seed from 0 to 2**64 - 1. Raises ValueError outside."""
+    """The key for a seed from 0 to 2**64 - 1. Raises ValueError for other seeds."""
     if not 0 <= seed < 1 << 64:
         raise ValueError(f"a seed is from 0 to 2**64 - 1, not {seed}")
     return np.array([seed, 0], np.uint64)
@@ -54,7 +49,7 @@ def _bits(key: Array, count: int, stream: int, block: int = 0) -> npt.NDArray[np
 
 
 def _unit(key: Array, count: int, dtype: np.dtype[Any]) -> Array:
-    """Numbers in [0, 1): the highest bits, as many as the dtype holds exactly, over their number."""
+    """Numbers in [0, 1): the highest bits, as many as the dtype holds exactly, scaled by a power of 2."""
     digits = np.finfo(dtype).nmant + 1
     if digits > 32:
         return (_bits(key, count, _NUMBERS) >> np.uint64(64 - digits)) * 2.0**-digits
@@ -63,13 +58,14 @@ def _unit(key: Array, count: int, dtype: np.dtype[Any]) -> Array:
 
 
 def _uniform(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Array = None) -> Array:
-    """Numbers from 0 up to but without 1: `uniform(key, shape=(), dtype='float64')`."""
+    """Uniform numbers in [0, 1): `uniform(key, shape=(), dtype='float64')`."""
     return store(_unit(key, math.prod(shape), dtype).reshape(shape), out)
 
 
 def _normal(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Array = None) -> Array:
     """Normal numbers of mean 0 and variance 1: `normal(key, shape=(), dtype='float64')`."""
-    # Box and Muller, "A note on the generation of random normal deviates", 1958: two numbers from two.
+    # Box and Muller, "A note on the generation of random normal deviates", 1958: two uniform numbers give two normal
+    # ones.
     wide = np.promote_types(dtype, np.float32)
     count = math.prod(shape)
     half = (count + 1) // 2
@@ -81,12 +77,12 @@ def _normal(key: Array, *, shape: tuple[int, ...], dtype: np.dtype[Any], out: Ar
 
 
 def _split_key(key: Array, *, n: int, out: Array = None) -> Array:
-    """u64[n, 2]: n keys whose numbers are independent of each other's and of the key's own."""
+    """u64[n, 2]: n keys whose numbers are independent of each other's and of those of the original key."""
     return store(_bits(key, 2 * n, _KEYS).reshape(n, 2), out)
 
 
 def _fold_in(key: Array, number: Array, *, out: Array = None) -> Array:
-    """The key of an integer, such as the number of a step: another number, another independent key."""
+    """The key for an integer, such as the number of a step: different integers give independent keys."""
     return store(_bits(key, 2, _FOLDED, int(number) & 0xFFFF_FFFF_FFFF_FFFF), out)
 
 
@@ -103,7 +99,8 @@ def _prepare(key: Array, /, shape: Any = (), dtype: npt.DTypeLike = np.float64) 
     value = as_operand(key)
     symbolic = next((s for s in sizes if isinstance(s, Dim)), None)
     if symbolic is not None and isinstance(value, np.ndarray):
-        # Only the trace that a symbolic size belongs to can hold the result, so that the key becomes its constant.
+        # Only the trace that a symbolic size belongs to can hold the result, so the key becomes a constant of that
+        # trace.
         bind = dispatch.interpreter_of(symbolic)
         value = bind(identity, (value,), {}) if bind else value
     attrs: Attrs = {"shape": sizes, "dtype": np.dtype(dtype)}

@@ -1,4 +1,4 @@
-"""Reductions over axes."""
+"""Reductions over axes: sums, products, means, extremes and their indices, any and all."""
 
 from __future__ import annotations
 
@@ -36,24 +36,25 @@ __all__ = ["all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum"
 
 
 def _restore_axes(value: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
-    """A reduced value with its reduced axes back as size 1."""
+    """Restore the reduced axes of a value, with size 1."""
     kept = reduced_shape(shape, axis, keepdims=True)
     return value if dims.same_shape(value.shape, kept) else reshape.apply((value,), {"shape": kept})
 
 
 def _spread(g: Array, shape: Shape, axis: tuple[int, ...]) -> Array:
-    """A cotangent of a reduction, copied along the reduced axes."""
+    """Copy the cotangent of a reduction along the reduced axes."""
     kept = g if g.shape == () else _restore_axes(g, shape, axis)  # what has no axes needs none
     return broadcast_to.apply((kept,), {"shape": tuple(shape)})
 
 
 def share_cotangent(g: Array, count: Size) -> Array:
-    """A cotangent divided among `count` elements, before it is spread: the smaller array of the two."""
+    """Divide a cotangent by `count` before it is copied to all elements, since it is the smaller array then."""
     if dims.same(count, 0):
         return g
     if not is_half(g.dtype):
         return divide(g, count)
-    # Not by a number, which the compiled tape brings to the dtype of the cotangent; a symbolic size is of traces alone.
+    # Divide by an array: the compiled tape would cast a number to the dtype of the cotangent. A symbolic size is a
+    # trace's.
     by = full((), count, SINGLE) if isinstance(count, int) else count
     return cast(divide(cast(g, SINGLE), by), g.dtype)
 
@@ -70,13 +71,13 @@ def _ufunc(ufunc: np.ufunc) -> Kernel:
 
 
 def reducer(ufunc: np.ufunc, dtype: np.dtype[Any], size: Any = None) -> Kernel:
-    """What reduces arrays of a dtype, called as `ufunc.reduce(x, axis, dtype, out, keepdims)` and with its values.
+    """The function that reduces arrays of a dtype, called as `ufunc.reduce(x, axis, dtype, out, keepdims)`.
 
-    The largest of floats is looked for from -inf on. NumPy starts with the first element otherwise, which leaves of a
-    row of 16, 32, ... elements a remainder that fills no vector register, and takes up to two thirds of the time.
-    Rows that fill none at all are turned first: then the largest of each is found beside those of its neighbours.
-    Of other rows, if they are many, the place of the largest is looked for: in a third of the time again.
-    `size`, where it is known, is that of the array: of few numbers the sum is NumPy's.
+    The maximum of floats starts from -inf. NumPy would start with the first element, which leaves of a row of 16, 32,
+    ... elements a remainder that fills no vector register, and takes up to two thirds of the time. Rows shorter than a
+    register are transposed first, so that the maxima of neighbours are found side by side. For many other rows the
+    argmax is found instead, in a third of the time. `size` is the size of the array, where it is known: a sum of few
+    numbers is NumPy's.
     """
     if ufunc is np.add and isinstance(size, int) and size < MANY and not is_half(dtype):
         return ufunc.reduce
@@ -103,7 +104,7 @@ def _starting(reduce: Kernel, start: float, places: Kernel) -> Kernel:
 
 
 def _has_rows(x: Array, least: int, longest: int) -> bool:
-    """Whether an array has so many rows, of so many bytes at most."""
+    """Whether an array has at least `least` rows of at most `longest` bytes each."""
     length = x.shape[-1]
     return bool(length * x.itemsize <= longest and x.size >= least * length)
 
@@ -114,7 +115,7 @@ def _columns(x: Array) -> Array:
 
 
 def _at_places(x: Array, places: Array) -> Array:
-    """What lies in each row at its place."""
+    """The element of each row at the place given for the row."""
     starts = np.arange(0, x.size, x.shape[-1]).reshape(places.shape)
     return x.reshape(-1).take(np.add(starts, places, out=starts))
 
@@ -134,7 +135,7 @@ def _extremum(ufunc: np.ufunc) -> Kernel:
 
 
 def _accumulation(identity: int) -> Prepare:
-    """The call of a sum or product; elements that `where` leaves out become the identity, which changes nothing."""
+    """The `prepare` of a sum or product; elements that `where` masks out become the identity, which changes nothing."""
 
     def prepare(
         x: Array,
@@ -151,7 +152,7 @@ def _accumulation(identity: int) -> Prepare:
 
 
 def _mask_with_identity(x: Array, where: Array, identity: int) -> Array:
-    """x with what a mask leaves out replaced. Raises ShapeError for a mask with more axes than x, or longer ones."""
+    """x with masked-out elements replaced by the identity. Raises ShapeError unless the mask broadcasts to x."""
     chosen = _where(where, x, np.asarray(identity, dtype_of(x)))
     if not dims.same_shape(shape_of(chosen), shape_of(x)):
         raise ShapeError(f"a mask of shape {shape_of(where)} does not fit {shape_of(x)}; broadcast x first")
@@ -167,8 +168,8 @@ def _mean_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool, out: Any = None) -> Array:
-    """The arithmetic mean over `axis`; of nothing it is NaN, as in NumPy."""
-    # np.mean is slower, and warns in words about the mean of nothing, which is NaN like any other 0 / 0.
+    """The arithmetic mean over `axis`; NaN over no elements, as in NumPy."""
+    # np.mean is slower, and warns about the mean of an empty array, which is NaN like any other 0 / 0.
     if out is None and x.dtype.kind == "f" and x.dtype.itemsize > 2:  # the usual case, without looking for dtypes
         total: Any = sum_sorted_axes(x, axis, None, None, keepdims)
         if type(total) is not np.ndarray:
@@ -235,10 +236,10 @@ def _share_among_ties(g: Array, x: Array, out: Array, axis: tuple[int, ...]) -> 
 
 
 def _others(x: Array, axis: tuple[int, ...]) -> Array:
-    """For each element the product of the others: of those before it and those after it, without dividing.
+    """For each element the product of all others: of the elements before and after it, without a division.
 
-    A zero among them makes it 0, though what comes before the zero overflows: there alone, so that the next derivative
-    goes through all other products.
+    A zero among the others makes the product 0, also where the product before the zero overflows. Only there it is set
+    to 0, so that the next derivative passes through all other products.
     """
     last = tuple(range(-len(axis), 0))
     moved = moveaxis(x, axis, last)

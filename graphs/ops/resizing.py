@@ -1,4 +1,4 @@
-"""Images in another size, as PyTorch's `interpolate` makes them: of the nearest elements, or of two along each axis."""
+"""Resizing of images, as PyTorch's `interpolate`: from the nearest elements, or linearly along each axis."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def interpolate(
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
 ) -> Array:
-    """x f[N, C, ...] with its last one to three axes in another `size`, or `scale_factor` times theirs, rounded down.
+    """Resize the last one to three axes of x f[N, C, ...] to `size`, or by `scale_factor`, rounded down.
 
-    `mode` is "nearest", "nearest-exact" (by the middles of elements), or for one, two and three axes "linear",
-    "bilinear" and "trilinear". Then `align_corners` puts the first and last elements where those of x are; otherwise
-    the outer edges of both are at one place. All as in PyTorch. Raises ShapeError, and DTypeError for integers that
-    are not to be the nearest.
+    `mode` is "nearest", "nearest-exact" (by the centres of elements), or for one, two and three axes "linear",
+    "bilinear" and "trilinear". In the linear modes `align_corners` aligns the first and last elements with those of x;
+    otherwise the outer edges are aligned. All as in PyTorch. Raises ShapeError, and DTypeError for integers in a linear
+    mode.
     """
     x = as_operand(x)
     sizes = _concrete_sizes(shape_of(x)[2:])
@@ -48,7 +48,7 @@ def interpolate(
         raise DTypeError(f"{mode!r} takes floating point values; convert with astype(x, 'float32')")
     wanted, scales = _output_sizes(sizes, size, scale_factor)
     for axis, (have, want, scale) in enumerate(zip(sizes, wanted, scales, strict=True), 2):
-        # PyTorch takes the nearest of images by their sizes where these stay or double, whatever the factor was.
+        # PyTorch resizes images in mode "nearest" by their sizes where these stay or double, whatever the factor was.
         by_sizes = mode == "nearest" and len(sizes) == 2 and want in (have, 2 * have)
         step = have / want if recompute_scale_factor or by_sizes or scale is None else 1 / scale
         if mode in _LINEAR:
@@ -59,7 +59,7 @@ def interpolate(
 
 
 def _take_places(x: Array, axis: int, have: int, places: Any) -> Array:
-    """The elements at these places of an axis of x: of all equally often, as windows of one, where there are such."""
+    """Take the elements at `places` along an axis; where each is repeated equally often, by `window_spread`."""
     times = len(places) // have
     if not np.array_equal(places, np.repeat(np.arange(have), times)):
         return take(x, places, axis=axis)
@@ -89,7 +89,7 @@ def _check_mode(mode: str, rank: int, align_corners: bool | None) -> None:
 
 
 def _output_sizes(sizes: list[int], size: PerAxis, scale: PerAxis) -> tuple[list[int], list[float | None]]:
-    """The sizes asked for, and the factors where these were given."""
+    """The output sizes, and the scale factors where these were given. Raises ShapeError."""
     if (size is None) == (scale is None):
         raise ShapeError("give either size or scale_factor")
     each = _each(size if scale is None else scale, len(sizes))
@@ -111,7 +111,7 @@ def _each(value: Any, rank: int) -> list[float]:
 def _nearest(have: int, want: int, step: float, exact: bool, dtype: np.dtype[Any]) -> Any:
     """The places of the nearest elements, computed in the dtype of x and then in float32, as PyTorch does.
 
-    So what lies just below a whole number is rounded up to it, or down to another for other dtypes.
+    So a place just below a whole number may be rounded up to it, depending on the dtype.
     """
     kind = dtype.type if dtype.kind == "f" and dtype.itemsize > 2 else np.float32
     places = np.arange(want, dtype=kind)
@@ -120,7 +120,7 @@ def _nearest(have: int, want: int, step: float, exact: bool, dtype: np.dtype[Any
 
 
 def _sources(have: int, want: int, step: float, align_corners: bool | None) -> Any:
-    """Where each result is among the elements of x: a whole number is at an element."""
+    """The position of each result among the elements of x; a whole number is an element's own position."""
     if align_corners:
         return np.linspace(0, have - 1, want)
     if have == want:
@@ -129,7 +129,7 @@ def _sources(have: int, want: int, step: float, align_corners: bool | None) -> A
 
 
 def _interpolate_axis(x: Array, axis: int, sources: Any) -> Array:
-    """Of the elements on both sides of each place, shares that are the larger the nearer they are."""
+    """Interpolate linearly between the elements on both sides of each position along an axis."""
     left = np.floor(sources).astype(np.intp)
     after = np.arange(x.ndim) == axis
     share = (sources - left).astype(dtype_of(x)).reshape(np.where(after, -1, 1))

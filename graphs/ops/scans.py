@@ -1,6 +1,6 @@
 """Scans along one axis: running sums and products, and the linear recurrence that differentiates them.
 
-Running maxima and minima with their places, and the running logarithm of a sum of exponentials.
+Then running maxima and minima with their indices, and the running logarithm of a sum of exponentials.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _running(name: str, ufunc: np.ufunc, initial: int, rule: Any, doc: str) -> O
         if axis is None and ndim > 1:
             raise ShapeError(f"needs an axis for {ndim} axes; pass axis=, or flatten first")
         at = positive_axis(-1 if axis is None else axis, ndim)
-        # The first result of a scan that starts from its identity is that of x with the identity before it.
+        # A scan that starts from its identity is the scan of x with the identity put before it.
         values = pad(x, in_front(ndim, at), initial) if include_initial else x
         return (values,), {"axis": at} | ({} if dtype is None else {"dtype": TensorSpec((), dtype).dtype})
 
@@ -126,7 +126,7 @@ linear_recurrence: Op = Op(
 
 
 def from_behind(x: Array, g: Array, axis: int) -> Array:
-    """r[i] = g[i] + x[i + 1] * r[i + 1]: the recurrence from the other end, which carries cotangents."""
+    """r[i] = g[i] + x[i + 1] * r[i + 1]: the linear recurrence from the last element, which carries cotangents."""
     factors = _shift_by_one(flip(x, axis=axis), axis)
     return flip(linear_recurrence(factors, flip(g, axis=axis), axis=axis), axis=axis)
 
@@ -137,7 +137,7 @@ def _shift_by_one(x: Array, axis: int) -> Array:
 
 
 def in_front(ndim: int, axis: int) -> list[tuple[int, int]]:
-    """The widths of a pad of one element before those along an axis."""
+    """The pad widths that put one element in front along an axis."""
     return [(int(i == axis), 0) for i in range(ndim)]
 
 
@@ -147,7 +147,7 @@ def but_last(x: Array, axis: int) -> Array:
 
 
 class Extremes(NamedTuple):
-    """Values, and where along the axis they are."""
+    """The running extremes, and their indices along the axis."""
 
     values: Array
     indices: Array
@@ -176,9 +176,9 @@ cumulative_argmin: Op = _places(
 
 @composite
 def cummax(x: Array, /, axis: int = -1) -> Extremes:
-    """The largest element so far along one axis, and its index, that of the last of equals, which has the gradient.
+    """The largest element so far along one axis, and its index; the last of equal elements has the gradient.
 
-    From the first NaN on all are NaN, as in PyTorch.
+    From the first NaN on all results are NaN, as in PyTorch.
     """
     places = cumulative_argmax(x, axis=axis)
     return Extremes(take_along_axis(x, places, axis=axis), places)
@@ -186,9 +186,9 @@ def cummax(x: Array, /, axis: int = -1) -> Extremes:
 
 @composite
 def cummin(x: Array, /, axis: int = -1) -> Extremes:
-    """The smallest element so far along one axis, and its index, that of the last of equals, which has the gradient.
+    """The smallest element so far along one axis, and its index; the last of equal elements has the gradient.
 
-    From the first NaN on all are NaN, as in PyTorch.
+    From the first NaN on all results are NaN, as in PyTorch.
     """
     places = cumulative_argmin(x, axis=axis)
     return Extremes(take_along_axis(x, places, axis=axis), places)
@@ -213,9 +213,9 @@ def _logcumsumexp(x: Array, *, axis: int, out: Array = None) -> Array:
 
 
 def _logcumsumexp_rule(g: Array, x: Array, out: Array, axis: int) -> Array:
-    """The sum over k >= i of g[k] * exp(x[i] - out[k]), by factors of at most 1, so that none overflows.
+    """The VJP of logcumsumexp: the sum over k >= i of g[k] * exp(x[i] - out[k]), by factors of at most 1.
 
-    That is exp(x[i] - out[i]) * r[i], where r[i] = g[i] + exp(out[i] - out[i + 1]) * r[i + 1].
+    So none overflows: it is exp(x[i] - out[i]) * r[i], where r[i] = g[i] + exp(out[i] - out[i + 1]) * r[i + 1].
     """
     if is_half(dtype_of(x)):
         wide = astype(x, _WIDE)

@@ -1,4 +1,4 @@
-"""scatter_reduce: values that are sent to places along an axis, and added, multiplied, averaged or compared there."""
+"""scatter_reduce: values are sent to places along an axis, and summed, multiplied, averaged or compared there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from graphs.spec import TensorSpec, spec_of
 __all__ = ["extreme_along_axis", "scatter_reduce"]
 
 
-# The extreme of what comes to each place -----------------------------------------------------------------------------
+# The extreme of the values that are sent to each place
+# ---------------------------------------------------------------
 
 
 def _prepare(x: Array, indices: Array, values: Array, /, axis: int, largest: bool) -> Prepared:
@@ -45,7 +46,7 @@ def _extreme(x: Array, indices: Array, values: Array, *, axis: int, largest: boo
 
 
 def _hits(x: Array, y: Array, z: Array, out: Array, axis: int) -> tuple[Array, Array, Array]:
-    """1 where x is the extreme, 1 where a value is, and how many are at each place."""
+    """1 where x is the extreme, 1 where a sent value is, and the number of extremes at each place."""
     own = astype(equal(x, out), out.dtype)
     sent = astype(equal(z, take_along_axis(out, y, axis=axis)), out.dtype)
     return own, sent, add(own, add_along_axis(sent, y, out.shape, axis))
@@ -76,12 +77,12 @@ extreme_along_axis: Op = Op(
 
 @composite
 def scatter_reduce(x: Array, axis: int, index: Array, src: Array, reduce: str, include_self: bool = True) -> Array:
-    """x with each element of `src` sent to the place along `axis` that `index` says, where `reduce` joins all.
+    """x with each element of `src` sent to the place `index` along `axis`, where `reduce` combines the values.
 
-    "sum", "prod", "mean", "amax" or "amin", of what is sent and, with `include_self`, of the element of x; where
-    nothing is sent x stays. For axis 0 element (i, j) of `src` goes to (index[i, j], j), as in PyTorch: `src` and, but
-    for the axis, x are at least as long as `index`. Gradients of extremes are shared by ties, and those of products
-    are right for any number of zeros. Raises ShapeError, and DTypeError for a mean of integers.
+    `reduce` is "sum", "prod", "mean", "amax" or "amin", of the values sent and, with `include_self`, the element of x.
+    A place that nothing is sent to keeps x. For axis 0 element (i, j) of `src` goes to (index[i, j], j), as in PyTorch:
+    `src` and, but for the axis, x are at least as long as `index`. Ties share the gradients of extremes; gradients of
+    products are right for any number of zeros. Raises ShapeError, and DTypeError for a mean of integers.
     """
     x, index, src = as_operand(x), as_operand(index), as_operand(src)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
@@ -98,7 +99,7 @@ def scatter_reduce(x: Array, axis: int, index: Array, src: Array, reduce: str, i
 
 
 def _crop(x: Array, shape: Shape, what: str) -> Array:
-    """The first elements along each axis."""
+    """Crop x to `shape`, from the start of each axis. Raises ShapeError where x is shorter."""
     have = shape_of(x)
     if dims.same_shape(have, shape):
         return x
@@ -125,7 +126,7 @@ def _scatter_reduce(x: Array, index: Array, sent: Array, axis: int, reduce: str,
 
 
 def _product(x: Array, index: Array, sent: Array, counts: Array, axis: int) -> Array:
-    """All factors in the order of their places, multiplied up to the last of each place: no division by a zero."""
+    """The product of all values at each place, without a division: running products of the values sorted by place."""
     shape = shape_of(x)
     own = broadcast_to(reshape(arange(shape[axis]), [-1 if i == axis else 1 for i in range(len(shape))]), shape)
     places = concat([own, where(less(index, 0), add(index, shape[axis]), index)], axis=axis)
@@ -146,7 +147,7 @@ def _running_products(x: Array, groups: Array, axis: int) -> Array:
     while step < length:
         later, earlier = ((slice(None),) * axis + (part,) for part in (slice(step, None), slice(None, -step)))
         same = equal(getitem(groups, later), getitem(groups, earlier))
-        # By 1, not by 0 and added: a NaN or an infinity stays in its group, in gradients too.
+        # Multiplied by 1, not by 0 and then added: a NaN or an infinity stays in its group, in gradients too.
         widths = [(step * (i == axis), 0) for i in range(len(shape))]
         x = multiply(x, pad(where(same, getitem(x, earlier), 1), widths, 1))
         step *= 2

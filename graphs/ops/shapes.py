@@ -1,4 +1,4 @@
-"""What op definitions share: shapes and dtypes of any value, positive axes, operands, and results in buffers."""
+"""Helpers of op definitions: shapes and dtypes of any value, positive axes, operands, and results in buffers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def positive_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
 
 
 def last_two(shape: Shape) -> tuple[Size, Size]:
-    """The numbers of rows and columns. Raises ShapeError where there are no two axes."""
+    """The numbers of rows and columns of matrices. Raises ShapeError for less than two axes."""
     if len(shape) < 2:
         raise ShapeError(f"needs at least 2 axes, got {len(shape)}; add one with expand_dims")
     return shape[-2], shape[-1]
@@ -65,7 +65,7 @@ def last_two(shape: Shape) -> tuple[Size, Size]:
 
 @functools.cache
 def swapped_axes(ndim: int) -> tuple[int, ...]:
-    """The axes with the last two swapped."""
+    """The order of axes that swaps the last two."""
     return (*range(ndim - 2), ndim - 1, ndim - 2)
 
 
@@ -77,7 +77,7 @@ def reduced_shape(shape: Shape, axis: tuple[int, ...], keepdims: bool) -> Shape:
 
 
 def accumulator(kind: np.dtype[Any], dtype: np.dtype[Any] | None = None) -> np.dtype[Any]:
-    """The dtype sums and products are made in: the one asked for, else small ints and bools widen as NumPy's do."""
+    """The dtype in which sums and products are computed: `dtype`, else NumPy's, which widens small ints and bools."""
     return np.add.reduce(np.zeros(1, kind)).dtype if dtype is None else dtype
 
 
@@ -85,7 +85,7 @@ SINGLE = np.dtype(np.float32)
 
 
 def is_half(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is float16, whose sums are made in float32: it ends at 65504, and skips odd numbers from 2048."""
+    """Whether a dtype is float16, whose sums run in float32: it ends at 65504, and skips odd numbers from 2048."""
     return dtype.num == HALF
 
 
@@ -93,7 +93,7 @@ HALF = np.dtype(np.float16).num  # where an op of few elements asks, the number 
 
 
 def as_shape(shape: Any) -> Shape:
-    """A shape from an int or a sequence of sizes. Raises ArgumentError for what is neither."""
+    """A shape from an int or a sequence of sizes. Raises ArgumentError for other values."""
     try:
         sizes = (shape,) if isinstance(shape, (int, Dim, np.integer)) else tuple(shape)
         return tuple(s if isinstance(s, Dim) else operator.index(s) for s in sizes)
@@ -102,7 +102,7 @@ def as_shape(shape: Any) -> Shape:
 
 
 def new_shape(shape: Any) -> Shape:
-    """The shape of an array that is to be made. Raises ArgumentError, and ShapeError for a size below 0."""
+    """The shape of a new array. Raises ArgumentError, and ShapeError for a size below 0."""
     sizes = as_shape(shape)
     for size in sizes:
         if not isinstance(size, Dim) and size < 0:
@@ -111,7 +111,7 @@ def new_shape(shape: Any) -> Shape:
 
 
 def as_count(number: Any, what: str) -> int:
-    """A number of things. Raises ArgumentError for what is no int, OptionError for a number below 0."""
+    """A count as an int. Raises ArgumentError for a value that is no int, OptionError for one below 0."""
     try:
         count = operator.index(number)
     except TypeError:
@@ -122,16 +122,16 @@ def as_count(number: Any, what: str) -> int:
 
 
 def check_groups(channels: Size, groups: Any, what: str = "groups") -> None:
-    """Raise ShapeError unless channels divide into so many groups of one size."""
+    """Raise ShapeError unless `groups` is a positive number that divides the channels."""
     is_number = isinstance(groups, Dim) or (isinstance(groups, int) and groups > 0)
     if not is_number or not dims.same(channels % groups, 0):
         raise ShapeError(f"{channels} channels do not divide into {groups} {what}; choose a divisor")
 
 
 def completed_shape(shape: Shape, total: Size) -> Shape:
-    """A shape with its one `-1` worked out from the number of elements.
+    """The shape with its one `-1` computed from the number of elements.
 
-    Raises ShapeError when two sizes are -1 or nothing fits.
+    Raises ShapeError when two sizes are -1 or no size fits.
     """
     unknown = [i for i, s in enumerate(shape) if not isinstance(s, Dim) and s == -1]
     if len(unknown) > 1:
@@ -157,7 +157,7 @@ def integral(spec: TensorSpec, what: str) -> None:
 
 
 def as_operand(value: Any) -> Any:
-    """A value with shape and dtype: lists and scalars become arrays, all else is returned as it is.
+    """A value with shape and dtype: lists and scalars become arrays, other values are returned unchanged.
 
     Raises DTypeError for a dtype that no tensor has.
     """
@@ -167,26 +167,26 @@ def as_operand(value: Any) -> Any:
 
 
 def one_operand(x: Any, /) -> Prepared:
-    """The call of an op of one input without options."""
+    """The `prepare` of an op of one input without options."""
     return (as_operand(x),), {}
 
 
 def two_operands(x: Any, y: Any, /) -> Prepared:
-    """The call of an op of two inputs without options."""
+    """The `prepare` of an op of two inputs without options."""
     return (as_operand(x), as_operand(y)), {}
 
 
 def along(x: Any, /, axis: int = -1) -> Prepared:
-    """The call of an op along one axis, counted from the front."""
+    """The `prepare` of an op along one axis, which is then counted from the front."""
     x = as_operand(x)
     return (x,), {"axis": positive_axis(axis, len(shape_of(x)))}
 
 
-# In kernels: `out` is the buffer that was planned for the result, or None.
+# For kernels: `out` is the buffer that was planned for the result, or None.
 
 
 def store(result: Array, out: Array) -> Array:
-    """An array, in the buffer where there is one. Small kernels ask for that themselves: a call takes as long."""
+    """Copy the result into `out` where there is one. Small kernels do this inline, as a call costs as much."""
     if out is None:
         return result
     np.copyto(out, result)
@@ -194,17 +194,17 @@ def store(result: Array, out: Array) -> Array:
 
 
 def fill(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:
-    """An array of one value that a kernel goes on to change."""
+    """An array of one value, in `out` where there is one, for a kernel that changes it afterwards."""
     out = np.empty(shape, dtype) if out is None else out
     out[...] = value
     return out
 
 
 def lowest(dtype: np.dtype[Any]) -> Any:
-    """The least number of a dtype."""
+    """The least number of a dtype: -inf for floats, False for bools."""
     return -math.inf if dtype.kind == "f" else dtype.kind != "b" and np.iinfo(dtype).min
 
 
 def highest(dtype: np.dtype[Any]) -> Any:
-    """The largest number of a dtype."""
+    """The largest number of a dtype: inf for floats, True for bools."""
     return math.inf if dtype.kind == "f" else dtype.kind == "b" or np.iinfo(dtype).max

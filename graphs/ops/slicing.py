@@ -31,9 +31,9 @@ def is_basic(index: Any) -> bool:
 
 
 def complete_key(key: Any, ndim: int) -> tuple[Any, ...]:
-    """A key with one entry per axis (None adds an axis): the Ellipsis written out.
+    """A key with one entry per axis (None adds an axis) and without Ellipsis.
 
-    Raises OutOfRangeError when it is too long.
+    Raises OutOfRangeError for a key that is too long.
     """
     entries = key if isinstance(key, tuple) else (key,)
     dots = [i for i, entry in enumerate(entries) if entry is Ellipsis]
@@ -63,7 +63,7 @@ def _infer(x: TensorSpec, *, key: Key) -> TensorSpec:
 
 
 def result_shape(shape: Shape, key: Key) -> Shape:
-    """The shape of what a complete key of basic indices selects. Raises OutOfRangeError."""
+    """The shape that a complete key of basic indices selects. Raises OutOfRangeError."""
     return tuple(_result_sizes(shape, key))
 
 
@@ -104,9 +104,9 @@ def sliced_size(part: slice, size: Size) -> Size:
 
 
 def _from_start(position: Size, size: Size) -> Size:
-    """A position counted from the start, where it was counted from the end: then 0 or more, and no more than the size.
+    """A position counted from the start of an axis; one counted from the end is converted, and is at least 0.
 
-    Any other position stays as it is, so that equal slices have equal sizes: B - 1 for [1:] and [:-1].
+    A position counted from the start stays as it is, so that equal slices have equal sizes: B - 1 for [1:] and [:-1].
     """
     try:
         return position if position >= 0 else dims.maximum(position + size, 0)
@@ -115,7 +115,7 @@ def _from_start(position: Size, size: Size) -> Size:
 
 
 def start_within(position: Size, size: Size) -> Size:
-    """Where a slice that goes forwards begins, from 0 to the size."""
+    """The place where a slice with a positive step begins, from 0 to the size."""
     start = _from_start(position, size)
     return dims.minimum(start, size) if start is position else start
 
@@ -167,7 +167,7 @@ def _infer_setitem(x: TensorSpec, value: TensorSpec, *, key: Key) -> TensorSpec:
 
 
 def check_fits(shape: Shape, selected: Shape) -> None:
-    """Raise ShapeError unless a value of this shape broadcasts to what it is written to."""
+    """Raise ShapeError unless a value of this shape broadcasts to the selected shape."""
     if not dims.same_shape(broadcast_shapes(shape, selected), selected):
         raise ShapeError(f"a value of shape {shape} does not fit the selected {selected}; broadcast or slice it")
 
@@ -178,7 +178,7 @@ def cut(x: Array, axis: int, start: Size | None, stop: Size | None) -> Array:
 
 
 def add_at(held: Array, g: Array, key: Key, *, own: bool) -> Array:
-    """An array with `g` added at a basic index; the array itself, changed, where it is the caller's own."""
+    """An array with `g` added at a basic index: `held` itself, changed in place, if the caller owns it; else a copy."""
     whole = held if own else np.array(held)
     part = whole[*key, ...]
     np.add(part, g, out=part)

@@ -1,6 +1,6 @@
-"""softmax and what is taken of its logarithm: one op each, in fewer passes over memory than the ops they are made of.
+"""softmax and functions of its logarithm: one op each, in fewer passes over memory than the ops they are made of.
 
-An op here tells its `parts` too, which have its bits: what a compiler fuses with its neighbours.
+Each op also has `parts`, simpler ops with the same bits, which a compiler fuses with its neighbours.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ _float = ufunc_dtype(np.exp)
 
 
 def _row_by_row(kernel: Kernel) -> Kernel:
-    """A kernel that takes long rows one by one, each with its largest number or its sum, and float16 in float32.
+    """Wrap a kernel to take long rows one by one, and to compute float16 in float32.
 
-    NumPy goes along as many rows at once as its buffer holds, and copies the number of each so often into the buffer:
-    of rows of 1,000 that takes as long again as to subtract it.
+    NumPy processes as many rows at once as its buffer holds, and copies the maximum or sum of each row into the buffer
+    once per element: for rows of 1,000 that takes as long again as the subtraction.
     """
 
     @functools.wraps(kernel)
@@ -68,7 +68,7 @@ def _row_by_row(kernel: Kernel) -> Kernel:
 
 
 def _in_single(parts: Callable[..., Any]) -> Callable[..., Any]:
-    """Parts that take float16 in float32, as the kernel does."""
+    """Wrap `parts` to compute float16 in float32, as the kernel does."""
 
     @functools.wraps(parts)
     def wider(*args: Array, axis: tuple[int, ...]) -> Array:
@@ -84,14 +84,14 @@ _BUFFERED, _MANY = 512, 1 << 15  # elements of such a row and of a buffer that h
 
 
 def _along(name: str, kernel: Kernel, parts: Callable[..., Any], rule: Callable[..., Any]) -> Op:
-    """An op `op(x, axis=-1)` on what lies along one axis, or several."""
+    """Make an op `op(x, axis=-1)` of a function along one axis, or several."""
 
     def infer(x: TensorSpec, *, axis: tuple[int, ...]) -> TensorSpec:
         floating(x)
         refuse_empty(x, axis)
         return x
 
-    # An exponential counts as ten.
+    # An exponential counts as ten operations.
     return Op(
         name, _row_by_row(kernel), infer, rules=(rule,), prepare=_prepare, cost=14, family="composed",
         parts=_in_single(parts),
@@ -109,7 +109,7 @@ def _floating(x: Array) -> Array:
 
 
 def _subtract_max(x: Array, axis: tuple[int, ...], out: Array) -> Array:
-    """x less the largest along `axis`, so that no exponential overflows."""
+    """x less its maximum along `axis`, so that no exponential overflows."""
     return np.asarray(np.subtract(x, _largest(x, axis, None, None, True), out))
 
 
@@ -136,7 +136,7 @@ def _softmax_parts(x: Array, axis: tuple[int, ...]) -> Array:
 def _log_softmax(x: Array, *, axis: tuple[int, ...], out: Array = None) -> Array:
     """The logarithm of softmax, without overflow."""
     shifted = _subtract_max(x, axis, out)
-    # Not x less logsumexp(x), which loses the digits of a small difference of two large numbers.
+    # Not x - logsumexp(x), which loses the digits of a small difference of two large numbers.
     return np.subtract(shifted, np.log(sum_sorted_axes(np.exp(shifted), axis, keepdims=True)), shifted)
 
 
@@ -156,7 +156,8 @@ log_softmax: Op = _along(
 )
 
 
-# The gradients of these ---------------------------------------------------------------------------------------------
+# The gradients of these ops
+# --------------------------------------------------------------------------------------------
 
 
 def _prepare_gradient(g: Array, y: Array, /, axis: Axis = -1) -> Prepared:
@@ -186,7 +187,7 @@ def _log_softmax_gradient(g: Array, y: Array, *, axis: tuple[int, ...], out: Arr
 
 
 def _gradient(name: str, kernel: Kernel, parts: Callable[..., Any], *rules: Callable[..., Any], flops: int) -> Op:
-    """An op `op(g, y, axis=-1)` on a cotangent and on what it is the cotangent of."""
+    """Make an op `op(g, y, axis=-1)` of a cotangent g and the result y that it belongs to."""
     return Op(
         name, _row_by_row(kernel), _infer_gradient, rules=rules, prepare=check_specs(_prepare_gradient,
         _infer_gradient),

@@ -1,7 +1,7 @@
 """Solving systems of equations: solve, inv, pinv, det, slogdet, cholesky and the exponential, over the last two axes.
 
-LAPACK does the work, through `numpy.linalg`: float32 and float64, batches of any number of axes. What LAPACK cannot
-solve is a `LinAlgError`.
+LAPACK does the work, through `numpy.linalg`: float32 and float64, batches of any number of axes. A system that LAPACK
+cannot solve raises LinAlgError.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from graphs.ops.shapes import as_operand, one_operand, shape_of, store, two_oper
 from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec, broadcast_shapes, spec_of
 
-# What all of these have in common ---------------------------------------------------------------------------------
+# Helpers of all ops here ------------------------------------------------------------------------------------------
 
 _TYPES = (np.dtype(np.float32).num, np.dtype(np.float64).num)
 _REASONS = {
@@ -48,10 +48,11 @@ def solver(
     rule_fails: bool = False,
     doc: str,
 ) -> Op:
-    """An op on matrices that numpy.linalg works out: `kernel(*arrays, out, **attrs)` fills `out` and returns it.
+    """Make an op on matrices that numpy.linalg computes: `kernel(*arrays, out, **attrs)` fills `out` and returns it.
 
-    `out` is an array of the spec that `infer` gives; where the kernel makes `whole` results, it may be None too.
-    `flops(*specs, **attrs)` counts. `rule_fails` where a rule solves with a matrix that may be singular.
+    `out` is an array of the spec that `infer` gives; with `whole`, for a kernel that makes its own result, it may be
+    None. `flops(*specs, **attrs)` counts the operations. `rule_fails` says that a rule may solve with a singular
+    matrix.
     """
 
     def run(*arrays: Array, out: Array = None, **attrs: Any) -> Array:
@@ -86,21 +87,21 @@ def _check_types(operands: Iterable[Any]) -> None:
 
 
 def _reason(error: ValueError) -> ValueError:
-    """An error of LAPACK's as one of ours, with a remedy; any other as it is."""
+    """Convert an error of LAPACK to a LinAlgError of ours, with a remedy; other errors stay unchanged."""
     if isinstance(error, LinAlgError) or not isinstance(error, np.linalg.LinAlgError):
         return error
     return LinAlgError(_REASONS.get(str(error), f"{error}; look for NaN and infinity in the matrix"))
 
 
 def matrices(x: TensorSpec) -> tuple[Size, Size]:
-    """The numbers of rows and columns. Raises ShapeError where there are no two axes."""
+    """The numbers of rows and columns. Raises ShapeError for less than two axes."""
     if x.ndim < 2:
         raise ShapeError(f"takes matrices, with at least 2 axes, not {x.ndim}; add one with expand_dims")
     return x.shape[-2], x.shape[-1]
 
 
 def square(x: TensorSpec) -> Size:
-    """The size of square matrices. Raises ShapeError for any others."""
+    """The size of square matrices. Raises ShapeError for other matrices."""
     rows, columns = matrices(x)
     if not dims.same(rows, columns):
         raise ShapeError(f"takes square matrices, not {rows} by {columns}; use linalg.pinv for others")
@@ -108,12 +109,12 @@ def square(x: TensorSpec) -> Size:
 
 
 def cubic_cost(x: TensorSpec) -> Size:
-    """The product of the sizes of square matrices, times their number: what one pass of elimination is counted in."""
+    """The size n ** 3 of square matrices times their number: the unit in which elimination is counted."""
     return x.size * x.shape[-1]
 
 
 def mirror_lower(x: Array) -> Array:
-    """The lower triangle of matrices, mirrored into the upper one."""
+    """Mirror the lower triangle of matrices into the upper one."""
     places = arange(x.shape[-1])
     return where(greater(places, expand_dims(places, 1)), transpose_matrix(x), x)
 
@@ -123,7 +124,7 @@ UNEVEN = 1e-3
 
 
 def symmetric(x: Array) -> Array:
-    """The mean of matrices and their transposes. Raises LinAlgError where these are not nearly the same."""
+    """The mean of matrices and their transposes. Raises LinAlgError for a matrix that is not nearly symmetric."""
     other = np.swapaxes(x, -1, -2)
     if np.array_equal(x, other):
         return x
@@ -206,7 +207,7 @@ def _infer_pinv(x: TensorSpec, rtol: float | None, atol: float) -> TensorSpec:
 
 
 def _pinv_rule(g: Array, x: Array, out: Array) -> Array:
-    """Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), equation 4.12, transposed: for changes that keep the rank."""
+    """The VJP of pinv at constant rank: Golub and Pereyra, SIAM J. Numer. Anal. 10 (1973), eq. 4.12, transposed."""
     p, turned = transpose_matrix(out), transpose_matrix(g)
     left = matmul(turned, matmul(out, p))
     right = matmul(matmul(p, out), turned)
@@ -230,8 +231,8 @@ pinv_of: Op = solver(
 def pinv(x: Array, /, *, rtol: float | None = None, atol: float = 0.0) -> Array:
     """The Moore-Penrose inverse of matrices; singular values below `atol`, or `rtol` times the largest, count as 0.
 
-    `rtol` is by default the larger size times the spacing of floats at 1. The gradient is that among matrices of the
-    same rank.
+    `rtol` is by default the larger size times the spacing of floats at 1. The gradient holds for changes that keep the
+    rank.
     """
     return pinv_of(x, rtol=None if rtol is None else float(rtol), atol=float(atol))
 
@@ -247,14 +248,14 @@ def _infer_det(x: TensorSpec) -> TensorSpec:
 def _cofactor(x: Array, out: Array) -> Array:
     dets = np.linalg.det(x)
     usual = np.asarray((dets != 0) & ~np.isinf(dets))
-    # det and inv divide by the same pivots: the product is right even where one of these is tiny.
+    # det and inv divide by the same pivots: their product is right even where a pivot is tiny.
     out[usual] = dets[usual][:, None, None] * np.swapaxes(np.linalg.inv(x[usual]), -1, -2)
     out[~usual] = _cofactor_of_singular(x[~usual])
     return out
 
 
 def _cofactor_of_singular(x: Array) -> Array:
-    """The same from singular values: for each the product of the others, and no quotient."""
+    """The cofactors of singular matrices, from singular values: for each the product of the others, no division."""
     u, s, vh = np.linalg.svd(x)
     ones = np.ones((*s.shape[:-1], 1), s.dtype)
     before = np.cumprod(np.concatenate([ones, s[..., :-1]], -1), -1)[..., : s.shape[-1]]
@@ -264,7 +265,7 @@ def _cofactor_of_singular(x: Array) -> Array:
 
 
 def _cofactor_rule(g: Array, x: Array, out: Array) -> Array:
-    """The derivative of det(x) times the transpose of inv(x), which is its own adjoint."""
+    """The VJP of the cofactors: the derivative of det(x) times the transpose of inv(x), which is its own adjoint."""
     inverse = transpose_matrix(inv(x))
     scale = sum(multiply(g, out), axis=(-2, -1), keepdims=True)
     return subtract(multiply(scale, inverse), matmul(matmul(inverse, transpose_matrix(g)), out))
@@ -314,7 +315,7 @@ signed_log_det: Op = solver(
 
 
 def _cholesky_rule(g: Array, out: Array) -> Array:
-    """Murray, Differentiation of the Cholesky decomposition, arXiv 1602.07527, equation 10; the result is symmetric."""
+    """The VJP of cholesky: Murray, arXiv 1602.07527, equation 10; the result is symmetric."""
     upper = transpose_matrix(out)
     inner = multiply(mirror_lower(matmul(upper, g)), 0.5)
     return solve_matrices(upper, transpose_matrix(solve_matrices(upper, inner)))
@@ -333,10 +334,10 @@ lower_cholesky: Op = solver(
 
 @composite
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
-    """The lower triangular L with L @ L.mT = x, or its transpose, for symmetric positive definite matrices.
+    """The lower triangular L with L @ L.mT = x, or with `upper` its transpose; x is symmetric positive definite.
 
-    Raises LinAlgError for others. Both triangles count: what is decomposed is (x + x.mT) / 2, so that the gradient is
-    symmetric, as PyTorch's is.
+    Raises LinAlgError for other matrices. Both triangles count: the matrix that is decomposed is (x + x.mT) / 2, so
+    that the gradient is symmetric, as in PyTorch.
     """
     lower = lower_cholesky(x)
     return matrix_transpose(lower) if upper else lower
@@ -353,7 +354,7 @@ _PADE = [
 
 
 def _pade(x: Array) -> Array:
-    """exp(x) as a quotient of polynomials, of the even and the odd powers of x."""
+    """exp(x) as the Padé quotient of two polynomials, from the even and the odd powers of x."""
     square_of_x, powers = x @ x, [np.broadcast_to(np.eye(x.shape[-1]), x.shape)]
     for _ in range(_DEGREE // 2):
         powers.append(powers[-1] @ square_of_x)

@@ -1,4 +1,4 @@
-"""Sorting and searching: sort, argsort, searchsorted, count_nonzero, and what has a size that depends on values."""
+"""Sorting and searching: sort, argsort, searchsorted, count_nonzero; last, functions whose sizes depend on values."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _prepare_sort(x: Array, /, axis: int = -1, *, descending: bool = False, stab
 
 
 def _sort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array = None) -> Array:
-    """The elements in order along one axis, NaN counting as the largest; equal ones keep their gradients in order."""
+    """The elements in order along one axis, NaN as the largest; gradients of equal elements keep their order."""
     out = np.array(x) if out is None else store(x, out)
     # The reverse of a stable sort of the reverse is stable too, with the largest first.
     ends = np.flip(out, axis) if descending else out
@@ -120,7 +120,7 @@ def count_nonzero(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Arr
     return sum(not_equal(x, np.zeros((), dtype_of(x))), axis=axes, keepdims=keepdims)
 
 
-# Sizes that depend on values: run on arrays and tensors; a trace refuses them -------------------------------------
+# Functions whose result sizes depend on values. They run on arrays and tensors; a trace refuses them. ---------------
 
 
 def _values(x: Array, instead: str) -> np.ndarray[Any, Any]:
@@ -134,7 +134,7 @@ def _values(x: Array, instead: str) -> np.ndarray[Any, Any]:
 
 
 def _like(x: Array, array: Any) -> Array:
-    """An array as a value of the same kind as x: a tensor when x is one."""
+    """Wrap an array like x: as a tensor when x is one."""
     return array if dispatch.interpreter_of(x) is None else type(x)(array)
 
 
@@ -161,7 +161,7 @@ _SORTED = "use graphs.sort, which keeps the size"
 
 @composite
 def unique_all(x: Array, /) -> Any:
-    """The distinct values in order, where each is first, how the input is made of them, and how often each occurs.
+    """The distinct values in order, the index of each first occurrence, the inverse indices, and the counts.
 
     A named tuple; each NaN is distinct. Raises ControlFlowError for a symbol.
     """
@@ -182,12 +182,12 @@ def unique_inverse(x: Array, /) -> Any:
 
 @composite
 def unique_values(x: Array, /) -> Array:
-    """The distinct values in order, constant to differentiation. Raises ControlFlowError for a symbol."""
+    """The distinct values in order, without a gradient. Raises ControlFlowError for a symbol."""
     return _like(x, np.unique(_values(x, _SORTED), equal_nan=False))
 
 
 class UniqueRows(NamedTuple):
-    """What `unique_rows` returns."""
+    """The result of `unique_rows`."""
 
     indices: Array
     inverse_indices: Array
@@ -196,7 +196,7 @@ class UniqueRows(NamedTuple):
 
 @composite
 def unique_rows(x: Array, /) -> UniqueRows:
-    """Where each distinct place of the first axis stands first, in order; which of them each is; how many there are.
+    """The distinct slices along the first axis, in order: index of the first occurrence, inverse indices, and counts.
 
     Raises ControlFlowError for a symbol.
     """

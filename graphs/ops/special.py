@@ -1,16 +1,12 @@
-"""The error function, its complement and that scaled, by rational approximations.
+"""The error function, its complement, and the scaled complement, by rational approximations.
 
 The coefficients are those of W. J. Cody, "Rational Chebyshev approximations for the error function", Mathematics of
-Computation 23 (1969), 631-637: relative error below 6e-19 on each of his three ranges, so that what is left is the
-rounding of the arithmetic, some 5 units in the last place. float32 needs less: its erf is one rational function of
-degree 5 in x * x, made for this file by least squares weighted towards the largest error (Lawson's algorithm) in
-50-digit arithmetic; relative error 2e-8 before rounding, 6 units in the last place after. float16 takes the same way.
+Computation 23 (1969), 631-637: relative error below 6e-19 on each of his three ranges, so that only the rounding of the
+arithmetic is left, some 5 units in the last place. float32 needs less: its erf is one rational function of degree 5 in
+x * x, made for this file by least squares weighted towards the largest error (Lawson's algorithm) in 50-digit
+arithmetic; relative error 2e-8 before rounding, 6 units in the last place after. float16 takes the same way.
 
-The inverses of the error function and of its complement, by Newton's method in float64.
-
-Near 0 the steps solve erf(y) = x; further out log(erfc(y)) = log(1 - x), which is nearly a parabola, so that each step
-doubles the digits however far out y lies. They start from a Taylor polynomial and from S. Winitzki's approximation ("A
-handy approximation for the error function and its inverse", 2008), which is right to 4 in 1000.
+Then the inverses of the error function and of its complement, by Newton's method in float64.
 """
 
 from __future__ import annotations
@@ -66,7 +62,7 @@ ONE_IN_SINGLE = 3.9375  # erf is 1 from here in float32
 
 
 def _ratio(x: Array, numerator: Sequence[float], denominator: Sequence[float]) -> Array:
-    """Two polynomials by Horner's rule, divided."""
+    """The quotient of two polynomials, each by Horner's rule."""
     top = _polynomial(x, numerator)
     return np.divide(top, _polynomial(x, denominator), out=top)
 
@@ -97,7 +93,7 @@ def _erf_block(x: Array) -> Array:
 
 
 def _scaled_tail(size: Array) -> Array:
-    """exp(x * x) * erfc(x) from _CENTRE on."""
+    """exp(x * x) * erfc(x) for x >= _CENTRE."""
     middle, far = np.clip(size, _CENTRE, _TAIL), np.maximum(size, _TAIL)
     inverse = 1 / (far * far)
     tail = (1 / math.sqrt(math.pi) - inverse * _ratio(inverse, _P3, _Q3)) / far
@@ -107,7 +103,7 @@ def _scaled_tail(size: Array) -> Array:
 def _erfc_block(x: Array) -> Array:
     size = np.abs(x)
     near = np.minimum(size, _DEEP)
-    # exp(-x * x) in two factors, the first of them exact: x * x rounded would cost as many digits as it is large.
+    # exp(-x * x) in two factors, the first of them exact: rounding x * x would cost as many digits as it is large.
     coarse = np.floor(near * 16) / 16
     rest = (near - coarse) * (near + coarse)
     with np.errstate(under="ignore"):
@@ -199,7 +195,7 @@ _HALF_ROOT = math.sqrt(math.pi) / 2
 
 
 def _inverse(x: Array, rest: Array) -> Array:
-    """The y >= 0 with erf(y) = x and erfc(y) = rest: of two numbers that add up to 1, the smaller is the exact one."""
+    """The y >= 0 with erf(y) = x and erfc(y) = rest. x + rest is 1; the smaller of both is the exact one."""
     near = x < 0.5
     return np.where(near, _near(np.where(near, x, 0.25)), _far(np.where(near, 0.25, rest)))
 
@@ -237,7 +233,7 @@ def _erfcinv(x: Array) -> Array:
 
 
 def _slope(y: Array) -> Array:
-    """The derivative of erfinv, from its result."""
+    """The derivative of erfinv, from its result y."""
     return multiply(exp(square(y)), _HALF_ROOT)
 
 

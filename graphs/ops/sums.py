@@ -1,7 +1,7 @@
-"""Sums over rows and along rows, by BLAS where it can: products with a vector of ones.
+"""Sums over rows and along rows, by BLAS where possible: products with a vector of ones.
 
-`np.add.reduce` is started anew for each row, which takes as long as to add dozens of numbers: the gradient of a bias,
-or a mean along short rows, takes three to eight times as long as to read the array.
+`np.add.reduce` starts anew for each row, which takes as long as adding dozens of numbers: the gradient of a bias, or a
+mean along short rows, takes three to eight times as long as reading the array.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ONES = {dtype.num: np.ones(_LONGEST, dtype) for dtype in (np.dtype(np.float32),
 
 
 def sum_sorted_axes(x: Array, axis: Any, dtype: Any = None, out: Array = None, keepdims: bool = False) -> Array:
-    """`np.add.reduce` over sorted axes, but that the sum of nothing but -0.0 may be 0.0."""
+    """`np.add.reduce` over sorted axes, except that a sum of -0.0 alone may be 0.0."""
     if x.dtype.num == HALF and (dtype is None or dtype == x.dtype):  # not `in`: to NumPy None is float64
         wide = np.add.reduce(x, axis, np.float32, keepdims=keepdims)  # type: ignore[call-overload]
         return round_to_dtype(wide, x.dtype, out)
@@ -36,7 +36,7 @@ def sum_sorted_axes(x: Array, axis: Any, dtype: Any = None, out: Array = None, k
 
 
 def round_to_dtype(x: Array, dtype: np.dtype[Any], out: Array = None) -> Array:
-    """What was computed in a wider dtype, in this one."""
+    """Round a result of a wider dtype to `dtype`, into `out` where there is one."""
     if out is None:
         return x.astype(dtype)
     np.copyto(out, x, casting="same_kind")
@@ -44,7 +44,7 @@ def round_to_dtype(x: Array, dtype: np.dtype[Any], out: Array = None) -> Array:
 
 
 def _sum_both_ends(x: Array, axis: tuple[int, ...], dtype: Any, out: Array, keepdims: bool) -> Array:
-    """The sum over some of the first axes, or none, and some of the last."""
+    """The sum over some (or none) of the first axes and some of the last axes."""
     before = next((i for i, place in enumerate(axis) if place != i), len(axis))
     after = len(axis) - before
     length = math.prod(x.shape[x.ndim - after :])
@@ -57,20 +57,20 @@ def _sum_both_ends(x: Array, axis: tuple[int, ...], dtype: Any, out: Array, keep
 
 
 def _along_rows(x: Array, count: int, length: int) -> Array:
-    """The sum over the last `count` axes, which hold rows of that length."""
-    # Each row by itself, so that its bits do not depend on how many there are.
+    """The sum over the last `count` axes, which hold rows of `length` elements."""
+    # Each row by itself, so that its bits do not depend on the number of rows.
     rows: Array = np.vecdot(x.reshape(*x.shape[: x.ndim - count], length), _ONES[x.dtype.num][:length])
     return rows
 
 
 def _is_plain(x: Array, dtype: Any) -> bool:
-    """Whether BLAS can read the array as it lies there, and is to add in its dtype."""
+    """Whether BLAS can read the array without a copy, and the sum is in the array's dtype."""
     kind = x.dtype
     return kind.num in _ONES and (dtype is None or dtype == kind) and x.flags.c_contiguous
 
 
 def _over_rows(x: Array, count: int) -> Array:
-    """The sum over the first `count` axes, flat."""
+    """The sum over the first `count` axes, as a flat array."""
     number = math.prod(x.shape[:count])
     ones = _ONES[x.dtype.num][:number] if number <= _LONGEST else np.ones(number, x.dtype)
     flat: Array = ones.dot(x if x.ndim == 2 else x.reshape(number, math.prod(x.shape[count:])))
@@ -78,7 +78,7 @@ def _over_rows(x: Array, count: int) -> Array:
 
 
 def in_shape(result: Array, shape: tuple[int, ...], out: Array) -> Array:
-    """What was found, in the shape of the result, and in the buffer where one was planned for it."""
+    """Reshape a result to `shape`, and copy it into `out` where there is one."""
     if result.shape != shape:
         result = result.reshape(shape)
     if out is None:

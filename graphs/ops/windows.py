@@ -1,8 +1,8 @@
-"""Windows that slide over the last axes of an array: what convolution and pooling have in common.
+"""Windows that slide over the last axes of an array: the common base of convolution and pooling.
 
 A window is described axis by axis: `((size, stride, before, after, dilation), ...)`. A *tap* is one position in the
-window. Kernels work tap by tap on slices of whole arrays; the slices leave out what falls into the padding, so that
-nothing is ever padded.
+window. Kernels work tap by tap on slices of whole arrays; the slices leave the padding out, so that no array is ever
+padded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def window_of(sizes: Sequence[int], stride: PerAxis, padding: Padding, dilation:
 
     `stride` and `dilation` are one number, or one per axis. `padding` is the same, or a pair (before, after) per axis,
     or "valid" (none), or "same" (the result has the input's sizes; an odd element of padding comes after).
-    Raises ShapeError when they contradict each other.
+    Raises ShapeError when the options contradict each other.
     """
     rank = len(sizes)
     strides, dilations = per_axis(stride, rank, "stride", 1), per_axis(dilation, rank, "dilation", 1)
@@ -36,7 +36,7 @@ def window_of(sizes: Sequence[int], stride: PerAxis, padding: Padding, dilation:
 
 
 def per_axis(value: Any, rank: int, what: str, least: int) -> tuple[int, ...]:
-    """One number for each axis. Raises ShapeError for another number of them, or one that is less than the least."""
+    """One number for each axis. Raises ShapeError for a wrong count of numbers, or a number below `least`."""
     values = (value,) * rank if isinstance(value, int) else tuple(value)
     if len(values) != rank or not all(isinstance(v, int) and v >= least for v in values):
         raise ShapeError(f"{what} is {least} or more, one number or one for each of {rank} axes, not {value!r}")
@@ -63,9 +63,9 @@ def _paddings(
 
 
 def check_window(window: Any) -> Window:
-    """A window as it is described here. Raises ShapeError for anything else.
+    """Return a window in the form described above. Raises ShapeError for any other value.
 
-    Padding after the elements may be negative: then the last of them are in no window.
+    Padding after the elements may be negative: then the last elements are in no window.
     """
     parts = window if isinstance(window, tuple) else ()
     numbers = [part for part in parts if isinstance(part, tuple) and len(part) == 5 and {*map(type, part)} == {int}]
@@ -75,7 +75,7 @@ def check_window(window: Any) -> Window:
 
 
 def counts(sizes: Sequence[Size], window: Window) -> Shape:
-    """How many windows fit along each axis of these sizes. Raises ShapeError when none does."""
+    """How many windows fit along each axis of these sizes. Raises ShapeError where no window fits."""
     return tuple(_count(size, part) for size, part in zip(sizes, window, strict=True))
 
 
@@ -92,7 +92,7 @@ def _count(size: Size, part: tuple[int, int, int, int, int]) -> Size:
 
 @functools.lru_cache(maxsize=256)
 def taps(sizes: tuple[int, ...], window: Window) -> tuple[tuple[int, Index, Index], ...]:
-    """For each tap in row-major order: its number, the windows in which it is no padding, and the elements there."""
+    """For each tap in row-major order: its number, the windows where it is no padding, and the elements there."""
     axes = [list(_axis_taps(size, part)) for size, part in zip(sizes, window, strict=True)]
     return tuple(
         (number, (..., *(there for there, _ in pairs)), (..., *(here for _, here in pairs)))
@@ -101,14 +101,14 @@ def taps(sizes: tuple[int, ...], window: Window) -> tuple[tuple[int, Index, Inde
 
 
 def is_whole(there: Index, shape: Shape) -> bool:
-    """Whether slices of the last axes, as `taps` gives them, leave out none of the windows."""
+    """Whether the window slices of a tap, as `taps` gives them, cover all windows."""
     slices = there[1:]
     return all(part == slice(0, count) for part, count in zip(slices, shape[len(shape) - len(slices) :], strict=True))
 
 
 @functools.lru_cache(maxsize=256)
 def is_tiled(sizes: tuple[int, ...], window: Window) -> bool:
-    """Whether each element is in one window and no other."""
+    """Whether each element is in exactly one window."""
     return all(
         (before, dilation) == (0, 1) and length == stride and _count(size, part) * length == size
         for size, part in zip(sizes, window, strict=True)
