@@ -38,21 +38,21 @@ _OURS = {claim.id: claim for claim in map(_in_module, MODULES)}
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {**_OURS, **{id: extension.value for id, extension in load_extensions("claims", Claim, _OURS).items()}}
 )
-"""Every claim by its id, in that order, and then what other distributions add."""
+"""Every claim by its id: ours in the order of `MODULES`, then the claims that extensions add."""
 
 
 def judge(records: Records, *, python_tape: bool = False, asked: str | None = None) -> list[Verdict]:
-    """The verdict on every claim, in order, or on the one `asked` for by its id.
+    """Judge every claim by the records, in the order of `CLAIMS`, or only the claim with the id `asked`.
 
-    Which order the records stand in makes no difference. Claims that rest on the
-    seconds and bytes of the dynamic engine alone are not settled by a tape in Python, unless with `python_tape`.
+    The order of the records makes no difference. Where the tape ran in Python, claims that rest on seconds and bytes
+    of the dynamic engine alone become inconclusive, unless `python_tape` is true.
     """
     where = base.in_python(records)
     return [_judge_claim(claim, records, where, python_tape) for claim in CLAIMS.values() if asked in (None, claim.id)]
 
 
 def _judge_claim(claim: Claim, records: Records, where: str, python_tape: bool) -> Verdict:
-    """The verdict on one claim; `where` the tape ran in Python, if it did."""
+    """Judge one claim. `where` says in words that the tape ran in Python, and is empty if it did not."""
     verdict = claim.judge(records)
     if where and claim.tape == "alone" and not python_tape:
         return Verdict(claim, base.unsettle(where, verdict.finding))
@@ -63,7 +63,7 @@ def _judge_claim(claim: Claim, records: Records, where: str, python_tape: bool) 
 
 
 def get(id: str) -> Claim:
-    """The claim of this id, in capitals or not. Raises UnknownNameError suggesting the nearest id."""
+    """Return the claim of an id in any case. Raises UnknownNameError, which suggests the nearest id."""
     name = id.strip().upper()
     if name not in CLAIMS:
         raise UnknownNameError(f"no claim is named {id!r}; {nearest(name, tuple(CLAIMS))}")

@@ -1,6 +1,7 @@
-"""What a claim is, what its rule finds in records, and the verdict that comes of it.
+"""The classes of a claim: `Claim` with its rule, `Finding` of the rule in records, and `Verdict`, the two together.
 
-Which tape the dynamic engine ran by, as its records tell: with loops in Python it is another, slower engine.
+The functions on ratios and labels follow. The last part says from records whether the dynamic engine ran its compiled
+tape or the slower tape in Python, and what that does to a finding.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from compare.workloads.models import is_model
 Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
 
 Side = Literal["above", "below"]
-"""A side of 1, or of one half for a share."""
+"""The side of 1 on which a ratio lies; for a share, the side of one half."""
 INCONCLUSIVE: Final = "inconclusive"
 NOT_MEASURED: Final = "not measured yet"
 OPEN = (INCONCLUSIVE, NOT_MEASURED)
-"""The labels of claims that nothing was settled about."""
+"""The labels of claims that the records do not settle."""
 SMALLEST_EFFECT = 0.05
 """The smallest effect of interest: ratios between 1/1.05 and 1.05 are a tie."""
 
 NO_INTERVAL = f"an interval needs {LEAST} processes or more, and its ends lie at most {WIDEST:g} times apart"
-"""Why there is none."""
+"""The reason that is given where a ratio has no interval."""
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class Effect:
 
 @dataclass(frozen=True)
 class Regime:
-    """The verdict where one condition holds: a phase of a run, a workload and size, a static shape policy.
+    """The verdict under one condition, such as a phase of a run, a workload and size, or a static shape policy.
 
-    `arm` is the arm that was judged there, if it is one of several.
+    `arm` is the arm that was judged under this condition, if there are several; otherwise it is empty.
     """
 
     condition: str
@@ -61,11 +62,11 @@ class Regime:
 
 @dataclass(frozen=True)
 class Citation:
-    """A figure of the literature in words, its source, and the condition that it was measured under.
+    """A figure of the literature in words, its source, and the condition under which it was measured.
 
-    `ratio` is the figure in the unit of the regime whose name holds `beside`. It agrees in sign where the interval of
-    that regime lies on the same side of 1, and in size where that holds the figure as well; where nothing is
-    comparable, `apart` says why.
+    `ratio` is the figure as static ÷ dynamic, compared with the first regime whose name contains `beside`. A run agrees
+    with the figure in sign if the interval of this regime lies on the same side of 1, and in size if the interval also
+    contains `ratio`. Where no regime is comparable, `apart` says why.
     """
 
     figure: str
@@ -79,7 +80,7 @@ class Citation:
         return f"{self.figure} ({self.source}); measured on {self.condition}"
 
     def told(self, regimes: Sequence[Regime]) -> str:
-        """The figure, and whether regimes of this run agree with it."""
+        """Return the figure in words, followed by a sentence on whether the regimes of a run agree with it."""
         return f"{self}. {self._agrees(regimes)}"
 
     def _agrees(self, regimes: Sequence[Regime]) -> str:
@@ -93,7 +94,7 @@ class Citation:
         return f"This run {self._verb(near.value, spread)}: {text.ratio(near.value)}{bounds} in {near.name}"
 
     def _verb(self, value: float, spread: Interval | None) -> str:
-        """By the interval where there is one; a count is exact, and so its own."""
+        """Return the verb for a measured ratio, judged by its interval; a ratio without one is an exact count."""
         measured = spread or Interval(value, value, value)
         side = measured.side(SMALLEST_EFFECT)
         expected = "above" if self.ratio > 1 else "below"
@@ -105,7 +106,7 @@ class Citation:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a rule concludes from records. Every ratio is static ÷ dynamic; `side` is where it speaks for the claim."""
+    """The conclusion of a rule from records. Ratios are static ÷ dynamic; on `side` of 1 they support the claim."""
 
     verdict: Label
     reasons: tuple[str, ...]
@@ -117,24 +118,24 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdict:
-    """A finding about a claim, in the form that `verdicts.json` holds."""
+    """A claim with the finding of its rule; `to_dict` gives the form in `verdicts.json`."""
 
     claim: Claim
     finding: Finding
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Those of the finding, and why some conditions have no verdict."""
+        """The reasons of the finding, and a sentence on how many regimes have no verdict for lack of an interval."""
         return (*self.finding.reasons, *_without_interval(self.finding))
 
     @property
     def literature(self) -> tuple[str, ...]:
-        """Each figure of the literature, and whether the regimes of the finding agree with it."""
+        """The figures of the claim's literature in words, each with whether the regimes of the finding agree."""
         figures, regimes = self.claim.literature, self.finding.regimes
         return tuple(figure.told(regimes) if isinstance(figure, Citation) else figure for figure in figures)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values only; an interval is `[low, high]`."""
+        """Return the verdict as plain JSON values; an interval is `[low, high]`."""
         claim, finding = self.claim, self.finding
         best = strongest(finding)
         return {
@@ -159,12 +160,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Claim:
-    """Something people say about graphs, its strongest opposite, and the rule that decides between them.
+    """A statement about graphs, its strongest opposite, and the rule that decides between the two.
 
-    `find` is the rule as a function and `rule` is the same in words, made from the same thresholds; it sees records of
-    the kinds in `reads` alone, and of real models those of `reads_of_models` too. `check` is the kind that is made for
-    this claim alone. `tape` says whether it rests on seconds and bytes of the dynamic engine alone, or on facts as
-    well. Figures in `literature` that come from an abstract say so.
+    `find` is the rule as a function, and `rule` is the same rule in words, made from the same thresholds. `find` gets
+    only records of the types in `reads`; for real models also those in `reads_of_models`. `check` is the kind of
+    record that is measured for this claim only. `tape` says how the claim rests on seconds and bytes of the dynamic
+    engine: alone, partly, or not. A figure in `literature` that comes from an abstract says so.
     """
 
     id: str
@@ -186,7 +187,7 @@ class Claim:
             kinds.register(self.check)
 
     def judge(self, records: Records) -> Verdict:
-        """The verdict that the rule computes from the lines of a results file, in any order."""
+        """Return the verdict of the rule on the records of a results file, in any order."""
         return Verdict(self, self.find([record for record in records if self._sees(record)]))
 
     def _sees(self, record: Record) -> bool:
@@ -195,9 +196,9 @@ class Claim:
 
 
 def strongest(finding: Finding) -> tuple[Regime | None, Regime | None]:
-    """Where the claim, and where its opposite, holds most: the regimes furthest out that support and that refute.
+    """Return the regime that supports the claim most strongly, and the regime that refutes it most strongly.
 
-    A regime without a value stands where no other does, and None where none does.
+    A regime without a value is taken only if no regime with a value has this label. None stands where no regime has it.
     """
 
     def first(verdict: Label, sign: int) -> Regime | None:
@@ -209,12 +210,15 @@ def strongest(finding: Finding) -> tuple[Regime | None, Regime | None]:
 
 
 def not_measured(what: str) -> Finding:
-    """The finding where there is no record to judge: no effect, no interval, never a guess."""
+    """Return the finding for a claim without any record to judge, with no effect and no interval."""
     return Finding(NOT_MEASURED, (f"there is no record of {what}",))
 
 
 def beyond(interval: Interval | None, side: Side = "above") -> Label:
-    """The label of a claim that a ratio lies on a side of 1: a tie, within the smallest effect, speaks against it."""
+    """Return the label of the claim that a ratio lies on a side of 1.
+
+    It is refuted by a tie as well, which is an interval within the smallest effect, and open without an interval.
+    """
     if interval is None or not interval.bounded:
         return "inconclusive"
     claimed = interval if side == "above" else interval.inverse
@@ -224,13 +228,13 @@ def beyond(interval: Interval | None, side: Side = "above") -> Label:
 
 
 def judge_ratio(condition: str, interval: Interval | None, arm: str = "", side: Side = "above") -> Regime:
-    """The regime of a claim that a ratio lies on that side of 1; no interval where too few processes measured it."""
+    """Return the regime of the claim that a ratio lies on `side` of 1; an unbounded interval is left out of it."""
     bounded = interval if interval and interval.bounded else None
     return Regime(condition, beyond(interval, side), interval.estimate if interval else None, bounded, arm)
 
 
 def combine(labels: Iterable[Label]) -> Label:
-    """The one label of all conditions, depends where they differ, inconclusive where one cannot tell."""
+    """Return one label for several conditions: the label that all share, `depends` if some support and some refute."""
     distinct = set(labels)
     if "depends" in distinct or {"supported", "refuted"} <= distinct:
         return "depends"
@@ -238,7 +242,7 @@ def combine(labels: Iterable[Label]) -> Label:
 
 
 def agreement(labels: Sequence[str]) -> str:
-    """Whether labels of one condition agree: `the same`, `differ`, or `open` where one of them is."""
+    """Compare labels of one condition: `the same`, `differ`, or `open` if one of them is open or there is only one."""
     settled = {label for label in labels if label not in OPEN}
     if len(settled) > 1:
         return "differ"
@@ -246,7 +250,7 @@ def agreement(labels: Sequence[str]) -> str:
 
 
 def _without_interval(finding: Finding) -> Iterator[str]:
-    """That some conditions could not be judged, where that is since too few processes measured them."""
+    """Yield a sentence that counts the regimes which have a value but no interval, and so no verdict, if any."""
     bare = sum(r.verdict == "inconclusive" and r.value is not None and r.interval is None for r in finding.regimes)
     if bare:
         yield f"{bare} of {len(finding.regimes)} regimes have no verdict: {NO_INTERVAL}"
@@ -267,7 +271,7 @@ _RAN = {"compiled": "compiled", "python": "in Python"}
 
 
 def sentence(records: Records) -> str:
-    """`The tape ran compiled.`, in how many records each where they differ, or that the records do not tell."""
+    """Return a sentence on the tape of a run: `The tape ran compiled.`, or the count of records for each tape."""
     counts = _count_tapes(records)
     if not counts:
         return "These results do not say which tape ran."
@@ -279,7 +283,7 @@ def sentence(records: Records) -> str:
 
 
 def notice_before_run(*, python_tape: bool) -> str:
-    """What is said before a run whose tape is in Python: what will not be judged by it, and how to have the other."""
+    """Return the notice before a run with the tape in Python: the claims it cannot settle, and how to compile it."""
     if python_tape:
         return f"The tape runs in Python, which takes longer than the compiled one; {OPTION} judges by this tape."
     return (
@@ -289,14 +293,14 @@ def notice_before_run(*, python_tape: bool) -> str:
 
 
 def in_python(records: Records) -> str:
-    """Where and that the tape ran in Python; empty if it did not."""
+    """Return in words that the tape ran in Python, and in how many records; empty if it never did."""
     counts = _count_tapes(records)
     share = "" if len(counts) == 1 else f" in {counts['python']:,} of {counts.total():,} records"
     return f"the tape ran in Python{share}" if counts["python"] else ""
 
 
 def unsettle(where: str, finding: Finding) -> Finding:
-    """The finding on a claim that rests on the tape's speed or memory, where it ran in Python: what was measured."""
+    """Return the finding with every label inconclusive, because the tape ran in Python; `where` is put first."""
     if finding.verdict == NOT_MEASURED:
         return finding
     reason = f"the compiled tape is missing: {where}, which takes longer, so that this settles nothing; {REMEDY}"
@@ -305,12 +309,12 @@ def unsettle(where: str, finding: Finding) -> Finding:
 
 
 def warning(where: str) -> str:
-    """What is added to the reasons of a claim that rests on it in part."""
+    """Return the reason that is added to a claim which rests on the tape in part, where the tape ran in Python."""
     return f"{where}: the times of the dynamic engine are those of that tape, not of the compiled one"
 
 
 def _count_tapes(records: Records) -> Counter[str]:
-    """How many measurements each tape made; the starts of a run count where no measurement tells."""
+    """Count the measurements by each tape; if no measurement names its tape, count the starts of runs instead."""
     tapes = [(isinstance(r, Run), r.environment.tape) for r in records if r.environment and r.environment.tape]
     measured = Counter(tape for start, tape in tapes if not start)
     return Counter[str](measured or (tape for _, tape in tapes))

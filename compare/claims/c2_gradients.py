@@ -1,8 +1,9 @@
-"""C2: the tape of recorded operations gives right gradients: every op against finite differences.
+"""C2: the tape of recorded operations gives right gradients, as every op is checked against finite differences.
 
-The sweep takes every differentiable op that an engine has, on every sample, in float64. The eager arm and one that
-compiles are checked against central differences, and against our tape, which itself is checked against differences to
-second order in every choice of inputs.
+The sweep takes every differentiable op of an engine, on every sample, in float64. The eager arm and an arm that
+compiles are checked against central differences and against our tape. Our tape itself is checked against differences
+to second order, in every choice of inputs. First the measurement (`measure`, `Sweep`, `SampledCall`), then the rule
+(`find`).
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from graphs import tree
 from graphs.testing import Sample, check_grads, samples
 
 ORDER = 2
-"""Gradients, and gradients of gradients, where an engine differentiates to any order."""
+"""The order of derivatives that is checked in engines that differentiate to any order: gradients of gradients."""
 SAME_RULES = 1e-12
-"""Our engines run the same rules in float64, so they may differ by the order of additions and no more."""
+"""The tolerance between our engines: they run the same rules in float64, and differ by the order of additions."""
 OTHER_RULES = 1e-9
-"""Between a gradient of a framework's and ours: other rules and other kernels, both in float64."""
+"""The tolerance between a framework's gradient and ours: other rules and other kernels, both in float64."""
 STEP = float(np.finfo(np.float64).eps ** (1 / 3))
-"""Of a central difference, as `graphs.testing.check_grads` has it, and so are the tolerances."""
+"""The step of a central difference, the same as in `graphs.testing.check_grads`; `SLOPE` has its tolerances."""
 SLOPE = 1e-5, 1e-7
 LIMIT = 60.0
-"""Seconds for one compiled op."""
+"""The limit in seconds for one compiled op."""
 OPERATORS: dict[str, Function] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -57,7 +58,7 @@ OPERATORS: dict[str, Function] = {
 
 
 class GradientCheck(NamedTuple):
-    """A check of an arm by its name, and what raises where a gradient is wrong."""
+    """A check of an arm: its name, and a function `run` that raises AssertionError where a gradient is wrong."""
 
     name: str
     arm: str
@@ -65,7 +66,7 @@ class GradientCheck(NamedTuple):
 
 
 class GradientOutcome(NamedTuple):
-    """A check: "passed", "refused" where the engine does not do this call, or what went wrong."""
+    """The outcome of a check: "passed", "refused" if the engine cannot do this call, or an error message."""
 
     name: str
     result: str
@@ -75,9 +76,9 @@ _FINE = ("passed", "refused")
 
 
 def measure(job: Job) -> Gradients:
-    """The gradients record about an arm: how many checks there were, how many passed, and what failed, by op.
+    """Sweep all ops of an arm, and return the record: the number of checks, how many passed, and the failures, by op.
 
-    What a framework refuses is no check: `by_op` counts it beside them.
+    A call that a framework refuses is not a check; `by_op` counts such calls apart.
     """
     engine, _ = engines.engine_of_arm(job.arm)
     engine.start(0, doubles=True)
@@ -91,7 +92,7 @@ def measure(job: Job) -> Gradients:
 
 
 def differentiable() -> list[str]:
-    """The names of all ops that have a gradient in some input."""
+    """Return the sorted names of all ops that are differentiable in some input, without control-flow ops."""
     import graphs.ops  # noqa: F401  (importing the library fills the registry)
     from graphs.op import registered_ops
 
@@ -99,25 +100,25 @@ def differentiable() -> list[str]:
 
 
 def count_outcomes(outcomes: Sequence[GradientOutcome]) -> dict[str, int]:
-    """The checks of an op, those that passed, and the calls that the engine refuses."""
+    """Count the outcomes of one op: the checks, the checks that passed, and the calls that the engine refused."""
     results = [result for _, result in outcomes]
     refused = results.count("refused")
     return {"checks": len(results) - refused, "passed": results.count("passed"), "refused": refused}
 
 
 class Sweep:
-    """The checks of ops in an engine, eager and in an arm that compiles; by default in ours."""
+    """The checks of all ops of an engine, in its eager arm and in `arm`; the default is our own engine."""
 
     def __init__(self, arm: str | None = None) -> None:
         self.engine, self.arm = engines.engine_of_arm(arm)
         self.functions = {**OPERATORS, **self.engine.functions()}
 
     def ops(self) -> list[str]:
-        """The ops that the engine has a function for."""
+        """Return the names of the differentiable ops for which the engine has a function."""
         return sorted(set(self.functions) & set(differentiable()))
 
     def outcomes(self, op: str) -> list[GradientOutcome]:
-        """How the checks of an op came out; of a call that is refused eagerly, nothing more is asked."""
+        """Run the checks of an op; once a call is refused in the eager arm, its other checks are skipped."""
         outcomes, compiled = list[GradientOutcome](), False
         for call in self.calls(op):
             for check in self.checks(call, compile=not compiled):
@@ -129,7 +130,7 @@ class Sweep:
         return outcomes
 
     def outcome(self, check: GradientCheck) -> GradientOutcome:
-        """How a check came out; a crash is no wrong gradient, but where the engine is what others are compared with."""
+        """Run one check. A crash counts as "refused", except in the reference engine, where it is a failure."""
         try:
             check.run()
         except Exception as error:  # noqa: BLE001  (a crash is an outcome, not the end of the sweep)
@@ -139,9 +140,9 @@ class Sweep:
         return GradientOutcome(check.name, "passed")
 
     def checks(self, call: SampledCall, *, compile: bool = True) -> Iterator[GradientCheck]:
-        """The checks of one call: each arm against differences, and against our tape.
+        """Yield the checks of one call: each arm against differences and against our tape.
 
-        Where compiling is costly, eager alone is checked against differences, and in all inputs at once.
+        An arm without derivatives of its own is checked against differences only if it is the eager arm, in all inputs.
         """
         eager = self.engine.arms[0]
         if not self.engine.is_reference:
@@ -155,9 +156,9 @@ class Sweep:
             yield GradientCheck(f"{call}: {self.arm} against graphduel", self.arm, check)
 
     def calls(self, op: str) -> Iterator[SampledCall]:
-        """Each sample of an op that gives floats, in every choice of inputs; where compiling is costly, in all inputs.
+        """Yield a call for each sample of an op with a float result, and for each choice of inputs.
 
-        Of the first sample every choice is taken in any case.
+        Where compiling is costly, only the first sample has every choice; the others are differentiated in all inputs.
         """
         floats = [sample for sample in samples(op) if sample(*sample.arrays).dtype.kind == "f"]
         for sample in floats:
@@ -167,7 +168,7 @@ class Sweep:
 
 
 class SampledCall:
-    """A sample as a call of an engine's function, and its gradients in some of the inputs."""
+    """A sample as a call of an engine's function, differentiated in the inputs with the indices `inputs`."""
 
     def __init__(self, engine: Engine, functions: dict[str, Function], sample: Sample, inputs: tuple[int, ...]) -> None:
         self.engine, self.sample, self.inputs = engine, sample, inputs
@@ -179,7 +180,7 @@ class SampledCall:
         return f"{self.sample} in {', '.join(f'input {i}' for i in self.inputs)}"
 
     def loss(self, function: Function) -> Function:
-        """The weighted sum of what a version of the function gives, of the inputs alone."""
+        """Return a scalar loss: the weighted sum of the function's result, as a function of the chosen inputs only."""
         leaves, structure = tree.flatten(self.sample.args)
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
         fixed = self.engine.arrays([np.array(leaf) if i in at else leaf for i, leaf in enumerate(leaves)])
@@ -194,14 +195,14 @@ class SampledCall:
         return loss
 
     def run(self, step: Function, point: list[Any]) -> tuple[Any, list[Any]]:
-        """What a step gives, as arrays of NumPy."""
+        """Run a step at a point; returns the value and the list of gradients as NumPy arrays."""
         value, gradients = self.engine.numpy(step(self.engine.arrays([np.array(x) for x in point])))
         return value, list(gradients)
 
     def against_ours(self, arm: str | None = None) -> None:
-        """Raises AssertionError where a gradient, eager or compiled by an arm, is not the tape's.
+        """Compare gradients, compiled by `arm` or eager by default, with our tape's. Raises AssertionError.
 
-        The tape shares no code with a framework.
+        Our tape shares no code with a framework.
         """
         if arm is None:
             step = self.engine.build(self.engine.arms[0], self.loss(self.function), 0)
@@ -218,7 +219,7 @@ class SampledCall:
             np.testing.assert_allclose(theirs, wanted, rtol=tolerance, atol=tolerance, err_msg=message)
 
     def against_differences(self, arm: str) -> None:
-        """Raises AssertionError where a gradient is not the central difference, to second order where that is there."""
+        """Compare gradients with central differences, to second order where the engine can. Raises AssertionError."""
         if module := self.engine.mode(arm).derivatives:
             check_grads(self.sample, self.sample.arrays, ORDER, argnums=self.inputs, engine=module)
             return
@@ -235,12 +236,12 @@ class SampledCall:
             np.testing.assert_allclose(slope, (ends[0] - ends[1]) / (2 * step), *SLOPE)
 
     def moved(self, i: int, by: Any) -> list[Any]:
-        """The point with one input moved."""
+        """Return the point with input `i` moved by an array."""
         return [x + by if j == i else x for j, x in enumerate(self.point)]
 
 
 def weights_of(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """A weight for each element."""
+    """Return float64 weights of a shape, a different one for each element."""
     return np.asarray(np.cos(np.arange(np.prod(shape))).reshape(shape), np.float64)
 
 
@@ -250,7 +251,7 @@ def weights_of(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
 MIN_OPS = 40
 """Fewer ops than this are not an op library."""
 MIN_WORKLOADS = 3
-"""Whole models, on top of single ops, whose gradients were compared with float64."""
+"""The fewest workloads whose gradients must have been compared with float64, besides single ops."""
 MIN_PASS_RATE = 0.98
 """The lower bound of the pass rate must be above this; 189 checks are the fewest that can reach it."""
 NAMED = 10
@@ -258,7 +259,7 @@ NAMED = 10
 
 
 def find(records: Records) -> Finding:
-    """Supported when every check passes and there are enough; refuted when one fails."""
+    """Judge C2: supported if every check passes and there are enough of them, refuted if one fails."""
     sweep, models = _sweep(records), _models(records)
     checks, passed = sweep.checks, sweep.passed
     total, good = checks + len(models), passed + sum(models.values())
@@ -281,19 +282,19 @@ def find(records: Records) -> Finding:
 
 
 def _counts(good: int, total: int, parts: Sequence[tuple[str, int, int]]) -> str:
-    """`4,331 of 4,331 checks pass: 4,317 of 4,317 of single ops, 14 of 14 of whole workloads`."""
+    """Return the counts as `4,331 of 4,331 checks pass: 4,317 of 4,317 of single ops, 14 of 14 of whole workloads`."""
     of_parts = ", ".join(f"{passed:,} of {checks:,} of {name}" for name, passed, checks in parts)
     return f"{good:,} of {total:,} checks pass" + (f": {of_parts}" if len(parts) > 1 else "")
 
 
 def _sweep(records: Records) -> Gradients:
-    """The checks of single ops; of several records the worst, since repeating checks is no new evidence."""
+    """Return the record of checks of single ops; of several records the worst, as a repetition is no new evidence."""
     none = Gradients("C2", 0, 0, [], {})
     return min(records_of(records, Gradients), key=lambda r: (r.passed - r.checks, r.checks, repr(r)), default=none)
 
 
 def _models(records: Records) -> dict[str, bool]:
-    """For each workload and size, whether the tape's gradients agree with the float64 reference."""
+    """Return for each workload and size whether the tape's gradients agree with the float64 reference."""
     agreeing: dict[str, bool] = {}
     for record in records_of(records, Parity):
         arm = record.arms.get(record.base)

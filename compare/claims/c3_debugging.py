@@ -1,8 +1,9 @@
-"""C3: dynamic graphs are easier to debug. Each engine has its best tools.
+"""C3: dynamic graphs are easier to debug. Each engine is searched with its best tools.
 
-Every seeded fault, a line of a small model made wrong, is looked for in an engine, eager and compiled. The debugger is
-a script: it tries one tool of the engine's after another, then bisects where the engine shows every value; every step
-is counted. Numbers are as a user of the engine has them: JAX has no float64 unless it is asked for.
+A seeded fault is one line of a small model made wrong. A scripted debugger searches for each fault in an engine, eager
+and compiled: it tries the engine's tools in turn, then bisects if the engine shows every value, and counts its steps.
+Dtypes are the engine's defaults: JAX has no float64 unless it is asked for. First the measurement (`measure`,
+`examine`), then the rule (`find`).
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ from compare.words import text
 from compare.workloads.faults.fault import Fault, SeededFault, SourceLine, Training, corpus
 
 IMMUNE: Phase = "cannot happen"
-"""The phase of a fault in an engine in which the faulty training does what the healthy one does."""
+"""The phase of a fault that does no harm in an engine: the faulty training gives the results of the healthy one."""
 LONGEST = 300
-"""Characters of a message that are recorded."""
+"""The number of characters of a message that are recorded."""
 
 
 class UnfitError(Exception):
-    """The healthy training does not run in an engine, so that nothing can be said of the faulty one."""
+    """Raised where the healthy training fails in an engine, so that the faulty one cannot be judged there."""
 
 
 class BisectionResult(NamedTuple):
-    """Where a bisection ended: the line, None where there is none to name, and the probes that it took."""
+    """The result of a bisection: the source line it ended at, None if it names none, and the number of probes."""
 
     place: SourceLine | None
     probes: int
 
 
 def measure(job: Job) -> Faults:
-    """The record of claim C3 about an arm, in the role of static, beside the eager one of its engine."""
+    """Measure claim C3 for an arm in the role of static, and the eager arm of its engine in the role of dynamic."""
     engine, arm = engines.engine_of_arm(job.arm)
     engine.start(0)
     roles: dict[EngineName, str] = {"dynamic": engine.arms[0], "static": arm}
@@ -62,20 +63,20 @@ def measure(job: Job) -> Faults:
 
 
 def examine(fault: Fault, seeded: SeededFault, role: EngineName, tools: Tools) -> FaultRow:
-    """What the debugger of an arm makes of one fault, as the rule judges it.
+    """Search for one fault with the tools of an arm, and return the row that the rule judges.
 
     detected    whether a tool that does not know the healthy training reports something
-    when        the phase in which it does: trace, call (before any op), forward, backward, update, step (a training),
+    when        the phase of that report: trace, call (before any op), forward, backward, update, step (a training),
                 or never
-    ops_before  the ops that this tool ran before, 0 when nothing is detected; 1 for any number where an engine counts
-                none
+    ops_before  the ops that the tool ran before its report; 0 if nothing is detected, 1 for any number in an engine
+                that does not count ops
     names_line  whether the report names the line at fault; `distance` is how many lines it is off
-    steps       tools tried; then, unless the line was named, one healthy run; where an engine shows every value,
-                also the probes of a bisection against it, and one for each line between where that ends and the line
-                at fault. In other engines both arms would bisect eagerly, at the same cost, which is left out
+    steps       the tools tried. Unless the line was named, also one healthy run; and where an engine shows every
+                value, the probes of a bisection against that run and one for each line from its end to the line at
+                fault. In other engines both arms would bisect eagerly at the same cost, which is left out
 
-    An engine in which the faulty training does just what the healthy one does has nothing to look for: no step is
-    needed. Raises UnfitError where the healthy training ends in an error.
+    If the faulty training gives the same results as the healthy one, the fault cannot happen in this engine, and takes
+    no step. Raises UnfitError where the healthy training ends in an error.
     """
     training = seeded.training
     with np.errstate(all="ignore"):  # NumPy's own warnings name a line of the engine
@@ -97,7 +98,7 @@ def examine(fault: Fault, seeded: SeededFault, role: EngineName, tools: Tools) -
 
 
 def _first_report(tools: Tools, training: Training, faulty: Attempt) -> tuple[str, int, ToolReport | None]:
-    """The tool that reports first, how many were tried, and the report."""
+    """Try the tools in order; returns the name of the first that reports, how many were tried, and its report."""
     order: dict[str, Callable[[], ToolReport | None]] = {
         "run": lambda: faulty.report,
         "check": lambda: tools.attempt(training, checked=True).report,
@@ -112,15 +113,15 @@ def _first_report(tools: Tools, training: Training, faulty: Attempt) -> tuple[st
 
 
 def off(place: SourceLine | None, wanted: SourceLine) -> int | None:
-    """How many lines a place is off; None when it is none, or in another file."""
+    """Return how many lines a place is off; None if there is no place, or if it is in another file."""
     return None if place is None or place.file != wanted.file else abs(place.line - wanted.line)
 
 
 def bisect_runs(healthy: Sequence[Event], faulty: Attempt, report: ToolReport | None) -> BisectionResult:
-    """The first value that differs from the healthy run's, by bisection; each probe compares one more half.
+    """Find by bisection the first value that differs from the healthy run; each probe compares one more half.
 
-    The place is that of the op; of an error, where all values before it agree; and None where the first that differs
-    is an input, or nothing does.
+    The place is the line of the op with this value. If all values agree, it is the line of the error report. It is None
+    if the first value that differs is an input, or if there is no report.
     """
     low, high, probes = 0, min(len(healthy), len(faulty.events)), 0
     while low < high:
@@ -137,7 +138,7 @@ def bisect_runs(healthy: Sequence[Event], faulty: Attempt, report: ToolReport | 
 
 
 def _reading(located: BisectionResult, fault: Fault, place: SourceLine, faulty: Attempt) -> int:
-    """The lines still to be read; a wrong input is known when it is the first value that differs."""
+    """Count the lines left to read after a bisection: 0 for a fault in the data whose wrong input was found."""
     if located.place is None:
         return 0 if fault.is_in_data else len(faulty.events)
     distance = off(located.place, place)
@@ -147,7 +148,7 @@ def _reading(located: BisectionResult, fault: Fault, place: SourceLine, faulty: 
 def row(
     fault: Fault, role: EngineName, report: ToolReport | None, tool: str, steps: int, *, distance: int | None
 ) -> FaultRow:
-    """The row of a fault; its line is named where the report is 0 lines off."""
+    """Make the row of a fault; its line counts as named if the report is 0 lines off."""
     return FaultRow(
         fault=fault.name,
         family=fault.family,
@@ -169,13 +170,13 @@ def row(
 MIN_FAULTS = 30
 """Fewer seeded faults than this are anecdotes."""
 EVEN = 0.50
-"""With no difference between the engines, each finds half of the decided faults better."""
+"""The share of decided faults that dynamic finds better if the engines do not differ."""
 
 Score = tuple[bool, bool, int, int]
 
 
 def find(records: Records) -> Finding:
-    """A sign test over faults: in how many of those that differ is the dynamic engine better?"""
+    """Judge C3 by a sign test: the share of faults found better by dynamic, among faults that the engines differ on."""
     faults = _faults(records)
     duels = _duels(faults)
     if not duels:
@@ -201,13 +202,13 @@ def _summary(duels: dict[tuple[str, str], int]) -> str:
 
 
 def _faults(records: Records) -> list[FaultRow]:
-    """Each fault in each engine once, measured last, since repeating one is no new evidence."""
+    """Return one row for each fault and engine: the last measurement, since a repetition is no new evidence."""
     rows = (row for record in records_of(records, Faults) for row in record.faults)
     return list({(row.family, row.fault, row.engine): row for row in rows}.values())
 
 
 def _duels(faults: list[FaultRow]) -> dict[tuple[str, str], int]:
-    """For each fault that both engines met: 1 where dynamic is better, -1 where static is, 0 if even."""
+    """Return for each fault measured in both engines: 1 if dynamic is better, -1 if static is better, 0 if even."""
     scores: dict[tuple[str, str], dict[str, Score]] = {}
     for fault in faults:
         scores.setdefault((fault.family, fault.fault), {})[fault.engine] = _score(fault)
@@ -216,7 +217,7 @@ def _duels(faults: list[FaultRow]) -> dict[tuple[str, str], int]:
 
 
 def _score(fault: FaultRow) -> Score:
-    """Better is larger: found at all, then the line named, then fewer steps, then earlier."""
+    """Return the score of a fault, larger is better: found at all, line named, fewer steps, fewer ops run before."""
     return fault.detected, fault.names_line, -fault.steps, -fault.ops_before
 
 
@@ -238,7 +239,7 @@ def _label(share: Interval | None) -> Label:
 
 
 def _details(faults: list[FaultRow]) -> Iterator[str]:
-    """What stands behind the duels, an engine at a time."""
+    """Yield one sentence for each engine: how many faults are found, named and found early, and the median steps."""
     for engine in ("dynamic", "static"):
         rows = [fault for fault in faults if fault.engine == engine]
         steps = median(row.steps for row in rows)

@@ -1,6 +1,7 @@
-"""C4: a dynamic graph takes inputs of any size; a static one pads or recompiles: what each strategy costs.
+"""C4: a dynamic graph takes inputs of any size; a static one pads or recompiles, and that costs time.
 
-First the table of strategies for inputs of varying length: the best of each engine, one by one and in batches.
+First the table of strategies for inputs of varying length, where the best strategies of the engines are compared, one
+by one and in batches. Then the rule (`find`), on the workloads and on this table.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ CONTESTS: tuple[tuple[str, Callable[[str], bool]], ...] = (
 
 
 def tables(records: Records) -> list[Evidence]:
-    """One for each model, distribution of lengths and size, with the strategies that every process found right."""
+    """Return the evidence of each model, distribution of lengths and size, with strategies right in every process."""
     ordered = sorted(records_of(records, Lengths), key=canonical)
     groups = group_by(ordered, lambda record: (f"{record.workload} on {record.lengths}", record.size))
     return [Evidence(*place, tuple(_right(group))) for place, group in sorted(groups.items())]
 
 
 def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
-    """The time of the best static strategy ÷ that of the best dynamic one, in each way and phase that both have.
+    """Return best static strategy ÷ best dynamic strategy in time, for each way of batching and each phase.
 
-    A claim that static pays is judged by the strongest of each side.
+    Each engine is judged by its strongest strategy. A way or phase that one engine lacks is left out.
     """
     contested = []
     for how, counts in CONTESTS:
@@ -63,13 +64,13 @@ def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
 
 
 def best(cell: Evidence, engine: str, counts: Callable[[str], bool], read: Read) -> str | None:
-    """The strategy of an engine that takes least, among those batched in this way."""
+    """Return the fastest strategy of an engine among those whose way of batching `counts` accepts."""
     batching = {name: measured.batching for process in cell.processes for name, measured in process.items()}
     return cell.least(read, [n for n, how in batching.items() if n.partition(",")[0] == engine and counts(how)])
 
 
 def reason(cell: Evidence) -> str:
-    """Which strategy is fastest of all, and what each compiles, computes and holds."""
+    """Return a sentence that names the fastest strategy, the one that pads most, and the one that holds most plans."""
     means, first = cell.means(steady), cell.least(steady, cell.arms)
     if first is None:
         return f"{cell.name}: no strategy was right"
@@ -83,7 +84,7 @@ def reason(cell: Evidence) -> str:
 
 
 def refusal_sentences(records: Records) -> tuple[str, ...]:
-    """One sentence for each strategy that has no times, with the reason."""
+    """Return one sentence for each strategy that was not timed, with the reason."""
     return tuple(
         sorted(
             {
@@ -97,23 +98,23 @@ def refusal_sentences(records: Records) -> tuple[str, ...]:
 
 
 def padding(cell: Evidence, arm: str) -> float:
-    """Elements computed for each one asked for; 1 means that nothing is padded."""
+    """Return elements computed ÷ elements of the input, the largest over processes; 1 means no padding."""
     return max(float(measured.computed / measured.useful) for measured in cell.of(arm))
 
 
 def most(cell: Evidence, arm: str, field: str) -> int:
-    """The largest of a count over the processes."""
+    """Return the largest value of a count, such as `compiles`, over the processes of an arm."""
     return max(int(getattr(measured, field)) for measured in cell.of(arm))
 
 
 def _right(processes: Sequence[Lengths]) -> list[Mapping[str, StrategyArm]]:
-    """Without the strategies that some process did not find right."""
+    """Return the arms of each process without the strategies that some process did not find right."""
     right = admit_arms(processes).arms
     return [{name: process.arms[name] for name in process.arms if name in right} for process in processes]
 
 
 KIND = "sequences of varying length"
-"""The workloads whose inputs vary in length, and in nothing else."""
+"""The kind of the workloads whose inputs vary in length only."""
 # The rule -----------------------------------------------------------------------------------------------------------
 
 
@@ -123,10 +124,10 @@ PERCENTILES = (50, 95, 99)
 
 
 class LengthCosts(NamedTuple):
-    """What varying lengths cost static: its best arm on the workloads, its best strategies, then every arm.
+    """The cost of varying lengths for static: its best arm on each workload, its best strategies, then every arm.
 
-    `shown` is the one that stands for all: a first epoch, of the cell with the largest steps. None where these are
-    known to be a few KiB.
+    `shown` is the cost in the headline: the first epoch of the cell with the largest steps. It is None where these
+    steps are known to be smaller than `regimes.TINY` bytes.
     """
 
     best: list[Regime]
@@ -136,7 +137,7 @@ class LengthCosts(NamedTuple):
 
 
 def find(records: Records) -> Finding:
-    """Two facts from counts, then what they cost in the first epoch and in steady state."""
+    """Judge C4 by two facts from counts, and by the costs of varying lengths in the first epoch and in steady state."""
     varying = [cell for cell in cells(records, Time) if cell.of(cell.base) and _varies(cell)]
     by_lengths = tables(records)
     if not varying and not by_lengths:
@@ -158,14 +159,14 @@ def find(records: Records) -> Finding:
 
 
 def _varies(cell: Evidence) -> bool:
-    """Whether the inputs vary in length and in nothing else: of a workload its kind says so, of a real model itself."""
+    """Whether the inputs vary in length only: by the kind of a workload, or by `varies` of a real model."""
     if models.is_model(cell.workload):
         return models.MODELS[cell.workload].varies == "length" and _lengths(cell) >= MIN_LENGTHS
     return regimes.kind_of(cell.workload) == KIND
 
 
 def _real(varying: list[Evidence]) -> Iterator[Regime]:
-    """What lengths cost on real models, each phase over all of them; nothing where none was measured."""
+    """Yield for each phase the cost of varying lengths over all real models; nothing if none was measured."""
     for phase, read in PHASES if (real := [cell for cell in varying if models.is_model(cell.workload)]) else ():
         costs = (regimes.CellContest(cell, regimes.cost(cell, phase, read, len(real))) for cell in real)
         contests = [contest for contest in costs if contest.regime.value is not None]
@@ -179,7 +180,7 @@ def _exclusions(records: Records, varying: list[Evidence], tables: list[Evidence
 
 
 def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell, regimes.StepCounts]) -> LengthCosts:
-    """All costs, with intervals for as many as the verdict rests on."""
+    """Compute all costs; their intervals are widened for the number of costs on which the verdict rests."""
     count = len(PHASES) * (len(varying) + len(CONTESTS) * len(tables))
     best = {cell.cell: [regimes.cost(cell, *phase, count) for phase in PHASES] for cell in varying}
     strategies = [cost for table in tables for cost in costs(table, count)]
@@ -192,7 +193,7 @@ def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell,
 
 
 def _largest_step_cost(best: Mapping[Cell, list[Regime]], where: Mapping[Cell, regimes.StepCounts]) -> Regime | None:
-    """The first epoch of the cell with the largest steps, if they are known to be no smaller than a few KiB."""
+    """Return the first-epoch cost of the cell with the largest steps; None if these are known to be tiny."""
     largest = max(reversed([*best]), key=lambda cell: where[cell].bytes if cell in where else 0)  # the last, if unknown
     tiny = largest in where and where[largest].bytes < regimes.TINY
     return None if tiny else best[largest][0]
@@ -215,9 +216,9 @@ def _takes_any(cell: Evidence) -> Regime:
 
 
 def _dims_fixed(cell: Evidence) -> Regime:
-    """The fact is false as soon as one static arm takes every length with one compile and no padding.
+    """Judge the fact that static pads or recompiles: false if one static arm needs one compile and no padding.
 
-    An arm that did not get to the end of the stream may or may not be such a one.
+    An arm that did not reach the end of the stream leaves it inconclusive.
     """
     name = f"{cell.name}: static pads or compiles again"
     free = [arm for arm in cell.static_arms if most(cell, arm, "compiles") <= 1 and padding(cell, arm) == 1]
@@ -227,7 +228,7 @@ def _dims_fixed(cell: Evidence) -> Regime:
 
 
 def _best_costs(best: list[Regime]) -> Iterator[str]:
-    """In one sentence how the fastest static arm compares in each phase; then the cells one by one."""
+    """Yield a sentence with static ÷ dynamic in each phase, by the fastest static arm, then the same by cell."""
     costs = [cost for cost in best if cost.value is not None]
     ranges = [_range(phase, [cost for cost in costs if f": {phase}" in cost.name]) for phase, _ in PHASES]
     if costs:
@@ -236,7 +237,7 @@ def _best_costs(best: list[Regime]) -> Iterator[str]:
 
 
 def _range(phase: str, costs: list[Regime]) -> str:
-    """`in the first epoch 1.3× to 3.4×`; empty without costs."""
+    """Return the range of the costs of a phase, as `in the first epoch 1.3× to 3.4×`; empty without costs."""
     values = sorted(cost.value or 0.0 for cost in costs)
     shown = [text.ratio(float(f"{value:.2g}")) for value in values]
     where = f"in the {phase}" if phase == "first epoch" else f"in {phase}"

@@ -25,12 +25,12 @@ from compare.stats import Interval
 from compare.words import text
 
 STRUCTURE_SHARE = 0.05
-"""The claim's reason holds where the structure is at least this share of what static holds."""
+"""The reason that the claim gives holds if the structure is at least this share of the bytes that static holds."""
 MORE, LESS = 1 + SMALLEST_EFFECT, 1 / (1 + SMALLEST_EFFECT)
 
 
 def find(records: Records) -> Finding:
-    """Compares the bytes held in each regime of size, then asks whether the structure is why."""
+    """Judge C5: compare the bytes held in each regime of size, then whether the structure is the cause."""
     measured = cells(records, Memory)
     if not measured:
         return not_measured("memory")
@@ -64,15 +64,15 @@ def find(records: Records) -> Finding:
 
 
 def bytes_held(measured: MemoryArm) -> Sequence[float]:
-    """Bytes an engine holds for one step: the peak of its data, structure, plan and caches.
+    """Return the bytes that an engine holds for one step: the peak of its data, plus structure, plan and caches.
 
-    Parameters are left out: both engines are handed the same arrays.
+    Parameters are left out: both engines are given the same arrays.
     """
     return (measured.peak + _classes(measured, "structure", "plan", "caches"),)
 
 
 def _contest(cell: Evidence) -> CellContest | None:
-    """The static arm that holds least ÷ dynamic; counts are exact, so there is no interval."""
+    """Return bytes of the static arm that holds least ÷ bytes of dynamic; None if one of them was not measured."""
     arm, dynamic = cell.least(bytes_held), cell.of(cell.base)
     if not arm or not dynamic:
         return None
@@ -81,7 +81,7 @@ def _contest(cell: Evidence) -> CellContest | None:
 
 
 def _most(measured: Sequence[MemoryArm]) -> float:
-    # the counts of several processes are the same but for their peaks, and a peak is what must fit
+    # the processes count the same but for their peaks, and the largest peak must fit into memory
     return max(bytes_held(process)[0] for process in measured)
 
 
@@ -90,7 +90,7 @@ def _classes(measured: MemoryArm, *names: str) -> float:
 
 
 def _amount(name: str, contests: Sequence[CellContest]) -> Regime:
-    """Whether static holds more in one regime."""
+    """Judge in one regime whether static holds more bytes than dynamic."""
     return regimes.overall_regime(f"{name}: bytes held", contests, _more)
 
 
@@ -104,7 +104,7 @@ def _more(contests: Sequence[CellContest], mean: Interval) -> Label:
 
 
 def _because(contests: list[CellContest]) -> list[Regime]:
-    """Whether the structure is why; nothing where an engine does not tell how large it is."""
+    """Judge whether the structure is the cause; an empty list if an engine does not report its structure's size."""
     if not _has_classes(contests):
         return []
     share = median(_share(contest, "structure") for contest in contests)

@@ -27,7 +27,7 @@ from compare.stats import Interval
 from compare.words import text
 
 CONTROL = "big_matmul"
-"""One large matmul: the kernel is all there is, so the engines must tie on it."""
+"""The workload with one large matmul: its kernel takes nearly all of the time, so the engines must tie on it."""
 TIE = 0.10
 """The control ties when its interval lies between 1/1.1 and 1.1."""
 
@@ -36,7 +36,7 @@ _SLOWER: Side = "below"
 
 
 def find(records: Records) -> Finding:
-    """Slower somewhere in steady state? And does it stay so when a function runs only once?"""
+    """Judge C6: whether dynamic is slower in some cells, in steady state and in a one-off run."""
     measured = cells(records, Time)
     if not measured:
         return not_measured("time")
@@ -72,7 +72,7 @@ def find(records: Records) -> Finding:
 
 
 def _groups(phase: str, contests: list[CellContest], where: Mapping[Cell, regimes.StepCounts]) -> Iterator[Regime]:
-    """A phase over all cells, then in each regime of size and depth and for each kind of workload."""
+    """Yield the regime of a phase over all cells, then for each size, each depth and each kind of workload."""
     yield regimes.overall_regime(phase, contests, _somewhere)
     grouping = (regimes.by_size(contests, where), regimes.by_depth(contests, where), regimes.by_kind(contests))
     for name, group in chain.from_iterable(groups.items() for groups in grouping):
@@ -80,7 +80,7 @@ def _groups(phase: str, contests: list[CellContest], where: Mapping[Cell, regime
 
 
 def _contests(tasks: list[Evidence], phase: str, read: Read) -> list[CellContest]:
-    """The cells that both engines have; the intervals of a phase hold their truths all at once with 95%."""
+    """Return static ÷ dynamic of each cell in a phase, where both were timed; all intervals together hold with 95%."""
     contests = (CellContest(cell, regimes.cost(cell, phase, read, len(tasks), side=_SLOWER)) for cell in tasks)
     return [contest for contest in contests if contest.regime.value is not None]
 
@@ -101,9 +101,10 @@ def _may_be_faster(regime: Regime) -> bool:
 
 
 def _somewhere(contests: Sequence[CellContest], _: Interval | None = None) -> Label:
-    """Slower in some and faster in none, slower in some and faster in others, or slower in none.
+    """Label some cells: supported if dynamic is slower in some and can be faster in none, refuted if slower in none.
 
-    A cell whose interval is so wide that dynamic may be faster there leaves it open: noise then never settles more.
+    It depends if dynamic is slower in some and faster in others. A cell whose interval is so wide that dynamic may be
+    faster there leaves the label inconclusive, so that noise settles nothing.
     """
     shown = [regime for _, regime in contests]
     slower = any(regime.verdict == "supported" for regime in shown)
@@ -121,7 +122,7 @@ def _verdict(often: list[CellContest], once: list[CellContest]) -> Label:
 
 
 def _control(controls: list[Evidence]) -> tuple[Label, str]:
-    """Whether the control ties: supported, refuted, or not known, with the reason."""
+    """Judge whether the engines tie on the control; returns supported, refuted or inconclusive, and the reason."""
     contests = _contests(controls[-1:], "steady state", steady)
     if contests and contests[0][1].interval is None:
         return "inconclusive", f"warning: the control {CONTROL} has no interval, so no tie was shown: {NO_INTERVAL}"
@@ -138,7 +139,7 @@ def _control(controls: list[Evidence]) -> tuple[Label, str]:
 
 
 def _break_even(cell: Evidence) -> str:
-    """After how many runs static has earned back its later start."""
+    """Return a sentence on the number of runs after which the best static arm has paid for its compiling."""
     arm = cell.least(steady)
     if arm is None or not cell.of(cell.base):
         return f"{cell.name}: no break-even, because only one engine was measured"

@@ -1,12 +1,12 @@
 """C7: dynamic graphs make prototyping faster: from an edit of a model to its first result.
 
-The session is alive: the engine has run the model before the edit, op by op, and has compiled another one. What is
-timed is what follows the edit: Python reads the changed source, a graph is traced and compiled, and the first loss
-and gradients are computed. An engine that keeps what it has compiled on the disk makes each edit once. Ours make it
-several times, of which the first does not count.
+The session is warm: the engine has run the model op by op before the edit, and has compiled another model. The time
+after the edit is measured: Python reads the changed source, a graph is traced and compiled, and the first loss and
+gradients are computed. An engine that keeps compiled code on the disk makes each edit once. Our engines make it several
+times, and the first time does not count.
 
-Judged from these edits, each in both engines; from the programs of claim C1, for the code that control flow takes; and
-from the faults of claim C3, for the failures that are caught before any data run.
+The rule judges these edits in both engines, the tokens of the programs of claim C1, and the share of the faults of
+claim C3 that are found before any data run.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from compare.workloads import Case
 from compare.workloads.edits import EDITS, SourceEdit, length
 
 REPEATS = 3
-"""Of each edit in each of our engines, after one that does not count."""
+"""How often each edit is timed in each of our engines, after one time that does not count."""
 LIMIT = 60.0
-"""Seconds for a first result."""
+"""The limit in seconds for a first result."""
 
 
 def measure(job: Job) -> Prototypes:
-    """The record of claim C7 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
+    """Measure claim C7 for an arm in the role of static, and the eager arm of its engine in the role of dynamic."""
     engine, arm = engines.engine_of_arm(job.arm)
     session(arm)
     gc.freeze()  # what is loaded now is not walked by each collection below
@@ -50,7 +50,7 @@ def measure(job: Job) -> Prototypes:
 
 
 def measure_edit(engine: Engine, arm: str, edit: SourceEdit) -> TaskRow:
-    """The seconds from an edit to the first result, and how long the model is as each arm takes it."""
+    """Measure the seconds from an edit to the first result in both arms, and the length of the model in each."""
     row = TaskRow(edit.workload, f"{edit.old} -> {edit.new}", {})
     case, source = case_before_edit(engine, edit), edit.source()
     call, arms = arguments(engine, case), {"dynamic": engine.arms[0], "static": arm}
@@ -75,7 +75,7 @@ def measure_edit(engine: Engine, arm: str, edit: SourceEdit) -> TaskRow:
 
 
 def edit_to_result(engine: Engine, arm: str, edit: SourceEdit, source: str, case: Case, call: tuple[Any, ...]) -> float:
-    """The seconds until the changed model has given its first loss and gradients. Raises UnsupportedError."""
+    """Time an edit until its first loss and gradients are there, in seconds. Raises UnsupportedError."""
     start = time.perf_counter()
     with engine.library.edited(edit.module.__name__, source) as module:
         run(engine, arm, engine.loss(arm, case_with_module(case, module)), call)
@@ -83,24 +83,24 @@ def edit_to_result(engine: Engine, arm: str, edit: SourceEdit, source: str, case
 
 
 def case_with_module(case: Case, module: ModuleType) -> Case:
-    """The case with the losses of another module by the same names."""
+    """Return the case with its losses taken from another module, by the same names."""
     losses = {name: getattr(case, name) for name in ("loss", "static_loss", "scanned")}
     return replace(case, **{name: loss and getattr(module, loss.__name__) for name, loss in losses.items()})
 
 
 def run(engine: Engine, arm: str, loss: Any, call: tuple[Any, ...]) -> None:
-    """The loss and its gradients, by an arm. Raises UnsupportedError."""
+    """Compute the loss and its gradients once by an arm, within LIMIT seconds. Raises UnsupportedError."""
     with try_block(engine, LIMIT):
         engine.wait(engine.build(arm, loss, 0)(*call))
 
 
 def case_before_edit(engine: Engine, edit: SourceEdit) -> Case:
-    """The case of a workload as it was before the edit, over the engine."""
+    """Return the small case of a workload before the edit, over the functions of the engine."""
     return engine.library.workload(workloads.source(edit.workload)).case("small")
 
 
 def arguments(engine: Engine, case: Case) -> tuple[Any, ...]:
-    """What the model is run on: its parameters and its first example."""
+    """Return the arguments of the model as arrays of the engine: its parameters and its first example."""
     call: tuple[Any, ...] = engine.arrays((case.params, *case.examples[0]))
     return call
 
@@ -116,7 +116,7 @@ ENGINES = ("static", "dynamic")
 
 
 def find(records: Records) -> Finding:
-    """Never more than "proxy only": no measurement of a machine tells how fast a person prototypes."""
+    """Judge C7, at most as "proxy only": no measurement of a machine shows how fast a person prototypes."""
     rows = sorted(
         (task for r in records_of(records, Prototypes) for task in r.tasks), key=lambda task: (task.task, repr(task))
     )
@@ -146,7 +146,7 @@ def find(records: Records) -> Finding:
 
 
 def _waits(task: TaskRow) -> list[float]:
-    """Static ÷ dynamic, repetition by repetition."""
+    """Return static ÷ dynamic in seconds from edit to result, for each repetition of a task."""
     static, dynamic = (task.engines[engine].edit_to_result for engine in ENGINES)
     return [top / bottom for top, bottom in zip(static, dynamic, strict=True)]
 
@@ -170,7 +170,7 @@ def _wait_reasons(tasks: list[TaskRow], wait: Interval) -> Iterator[str]:
 
 
 def _programs(records: Records) -> Iterator[Regime]:
-    """The code of programs with control flow, of those that a fixed graph can say at all."""
+    """Yield the ratio of tokens, static ÷ plain Python, over the programs of C1 that a fixed graph can express."""
     programs = sorted((p for r in records_of(records, Programs) for p in r.programs), key=repr)
     ratios = [[p.taken_tokens / p.tokens] for p in programs if p.taken_tokens]
     if len(ratios) > 1:
@@ -178,19 +178,19 @@ def _programs(records: Records) -> Iterator[Regime]:
 
 
 def _faults(records: Records) -> list[FaultRow]:
-    """Each fault that can happen in an engine, once."""
+    """Return one row for each fault and engine, without the faults that cannot happen in that engine."""
     rows = sorted((row for record in records_of(records, Faults) for row in record.faults), key=repr)
     return list({(row.family, row.fault, row.engine): row for row in rows if row.when != "cannot happen"}.values())
 
 
 def _shares(faults: list[FaultRow]) -> dict[str, Interval]:
-    """Of the faults that can happen in each engine, those that are found with no data run; empty if one has none."""
+    """Return for each engine the share of its possible faults found before any data run; empty if one has no faults."""
     early = {engine: [fault.when == "trace" for fault in faults if fault.engine == engine] for engine in ENGINES}
     return {engine: proportion_interval(sum(rows), len(rows)) for engine, rows in early.items() if all(early.values())}
 
 
 def _catch_regimes(shares: dict[str, Interval]) -> Iterator[Regime]:
-    """The more static catches and dynamic does not, the less a prototype is hurried by a tape."""
+    """Yield a regime on faults caught before any data run: refuted if static catches more, beyond the intervals."""
     if shares:
         static, dynamic = (shares[engine] for engine in ENGINES)
         label: Label = "refuted" if static.low > dynamic.high else "inconclusive"

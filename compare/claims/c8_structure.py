@@ -1,12 +1,12 @@
 """C8: a static structure stays fixed for the whole training; a dynamic one can change at run time.
 
-Each edited training runs eager and compiled, in any engine, step by step. What is timed of a step are the loss and its
-gradients. The descent is NumPy's, so that an edit finds the same parameters in every engine, and the losses of our tape
-are what all others must be. Each training starts with nothing compiled in memory; a graph that two edits share may be
-in an engine's cache on the disk.
+Each training with an edit runs eager and compiled, in any engine, step by step. The loss and gradients of a step are
+timed. NumPy updates the parameters, so that an edit finds the same parameters in every engine. All losses must equal
+those of our tape. Each training starts with nothing compiled in memory; a graph that two edits share may be in an
+engine's cache on the disk.
 
-Judged by how often an engine had to rebuild, and by the time of the first step after an edit, in steady steps of that
-engine. An edit after which the losses of the engines do not agree is left out.
+The rule judges how often an engine had to rebuild, and the time of the first step after an edit, in steady steps of
+that engine. An edit after which the losses of the engines do not agree is left out.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from graphs import tree
 
 RATE = np.float32(0.1)
 REPEATS = 5
-"""Trainings of each kind, in turn; costs are medians over them."""
+"""How often each training is repeated, in turn with the others; costs are medians over these."""
 BUDGET = 5.0
 """Seconds after which the eager arm is not trained again on an edit, where compiling is costly."""
 LIMIT = 60.0
-"""Seconds that one training may take."""
+"""The limit in seconds for one training."""
 TOLERANCE = 1e-3
-"""How far losses may be apart, relative: float32, two dozen steps on, in another order of additions."""
+"""The largest relative difference of losses: float32, after two dozen steps, in another order of additions."""
 
 
 class TrainingRun(NamedTuple):
-    """One training: the loss and seconds of each step, which structure it had, and how often a graph was rebuilt."""
+    """One training: the loss, seconds and structure of each step, the number of rebuilds, and seconds of compiling."""
 
     losses: tuple[float, ...]
     seconds: tuple[float, ...]
@@ -59,7 +59,7 @@ class TrainingRun(NamedTuple):
 
 
 def measure(job: Job) -> Edits:
-    """The record of claim C8 for an arm, which stands for static, and the eager arm of its engine for dynamic."""
+    """Measure claim C8 for an arm in the role of static, and the eager arm of its engine in the role of dynamic."""
     engine, arm = engines.engine_of_arm(job.arm)
     session(arm)
     theirs = engine.library.load(structures.__name__).EDITS
@@ -69,13 +69,13 @@ def measure(job: Job) -> Edits:
 
 
 def reference(edit: Edit) -> tuple[float, ...]:
-    """The losses of our tape on an edit of ours."""
+    """Return the losses of our tape on an edit, which all other arms must match."""
     engine = engines.find_engine(engines.OWN)
     return train(engine, engine.arms[0], edit.plain).losses
 
 
 def measure_edit(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]) -> EditRow:
-    """What an edit costs both arms, each trained several times and in turn; compiled once where that is costly."""
+    """Measure the cost of an edit in both arms, trained several times in turn; once compiled if compiling is costly."""
     eager, start = engine.arms[0], time.perf_counter()
     tapes, graphs, refused = list[TrainingRun](), dict[Way, list[TrainingRun]](), dict[str, str]()
     for turn in range(REPEATS):
@@ -101,14 +101,14 @@ def measure_edit(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]
 
 
 def ways(edit: Edit) -> dict[Way, Version]:
-    """Every way for static to learn of an edit."""
+    """Return the versions of an edit for static: retraced after the edit, and foreseen in the graph if it can be."""
     return {"retraced": edit.plain, **({"foreseen": edit.foreseen} if edit.foreseen else {})}
 
 
 def train(engine: Engine, arm: str, version: Version) -> TrainingRun:
-    """A whole training by an arm, which starts with nothing compiled. Raises UnsupportedError.
+    """Train a version by an arm from the first step to the last, with nothing compiled before. Raises UnsupportedError.
 
-    What the first step has made is no rebuild.
+    The compilations of the first step do not count as rebuilds.
     """
     engine.compiler.forget()
     params, loss, first = version.init(), float("inf"), 0
@@ -138,12 +138,13 @@ def train(engine: Engine, arm: str, version: Version) -> TrainingRun:
 def compare_trainings(
     name: str, tapes: Sequence[TrainingRun], graphs: Mapping[Way, Sequence[TrainingRun]], expected: Sequence[float]
 ) -> EditRow:
-    """What trainings tell of an edit, static as it foresees it where it does; whether all have the expected losses.
+    """Make the row of an edit from its trainings: the cost in each engine, and whether all losses are as expected.
 
-    `steps` is the time of a step with a new structure, in steady steps of that structure: a median over repeated
-    trainings, and a mean over the structures. `ways` has every way that static has taken.
+    Static stands with its foreseen version if it has one. `steps` is the time of a step with a new structure, in steady
+    steps of that structure: a median over repeated trainings, then a mean over structures. `ways` has every version
+    that static trained.
     """
-    structures = tapes[0].structures  # those of the plain version: a graph that foresees an edit has one for all
+    structures = tapes[0].structures  # of the plain version: a foreseen edit changes no structure
     by_way: dict[str, EditCost] = {way: costs(trainings, structures, way) for way, trainings in graphs.items()}
     engines = {"dynamic": costs(tapes, structures)}
     if by_way:
@@ -153,7 +154,7 @@ def compare_trainings(
 
 
 def costs(trainings: Sequence[TrainingRun], structures: Sequence[Hashable], way: Way | None = None) -> EditCost:
-    """The rebuilds, the steps that an edit costs, and the seconds of a whole training: medians over trainings."""
+    """Return the rebuilds, the steps that an edit costs, and the seconds of a whole training, as medians."""
     each = [new_structures(training.seconds, structures) for training in trainings]
     return EditCost(
         rebuild=trainings[0].rebuilds,
@@ -166,10 +167,10 @@ def costs(trainings: Sequence[TrainingRun], structures: Sequence[Hashable], way:
 
 
 def new_structures(times: Sequence[float], structures: Sequence[Hashable]) -> list[float]:
-    """For each structure in the order met, the time of its first step over that of later steps with it.
+    """Return for each new structure, in order, the time of its first step ÷ the median of later steps with it.
 
-    That of the very first step does not count: it was no edit. A structure that comes once is measured by the median
-    of all steps whose structure had come before.
+    The structure of the very first step is left out, since no edit led to it. For a structure that comes only once, the
+    divisor is the median of all steps that repeat any structure.
     """
     first: dict[Hashable, float] = {}
     later: dict[Hashable, list[float]] = {}
@@ -183,12 +184,12 @@ def new_structures(times: Sequence[float], structures: Sequence[Hashable]) -> li
 
 
 def apart(first: Sequence[float], second: Sequence[float]) -> float:
-    """The largest relative difference of two loss curves."""
+    """Return the largest relative difference of two loss curves."""
     return max(abs(a - b) / max(abs(a), abs(b), 1e-3) for a, b in zip(first, second, strict=True))
 
 
 def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
-    """What a step's structure depends on: the shapes of what it is given, and the values of what is no data."""
+    """Return a key of a step's structure: the shapes of parameters and data, and the values of the options."""
     shapes = [np.shape(leaf) for leaf in (*tree.leaves(params), *example[:2])]
     return str((shapes, [np.asarray(option).tolist() for option in example[2:]]))
 
@@ -197,17 +198,17 @@ def structure_of(params: Any, example: Sequence[Any]) -> Hashable:
 
 
 MIN_EDITS = 4
-"""The kinds of edit without which the claim is not tested."""
+"""The fewest kinds of edit that the verdict needs."""
 FREE = 2.0
 """An edit that costs at most this many steady steps is as good as free."""
 OF_MODEL = ": the structure of each call"
-"""Ends the name of an edit that a real model makes by itself."""
+"""The end of the name of an edit that stands for a real model whose structure changes by itself."""
 EDIT_COST = 5.0
-"""A rebuild is felt where the step after an edit costs static this many times more than it costs dynamic."""
+"""A rebuild counts where the step after an edit costs static at least this many times the steps of dynamic."""
 
 
 def find(records: Records) -> Finding:
-    """Supported where dynamic takes an edit for free and static must rebuild, at a cost that is felt."""
+    """Judge C8: an edit supports it if dynamic takes it for free and static must rebuild, at `EDIT_COST` or more."""
     rows = [*(row for record in records_of(records, Edits) for row in record.edits), *_of_models(records)]
     edits = sorted((row for row in rows if row.agree), key=lambda row: row.edit)
     if not rows:
@@ -236,11 +237,11 @@ def find(records: Records) -> Finding:
 
 
 def _of_models(records: Records) -> Iterator[EditRow]:
-    """Each real model whose structure varies as an edit: the calls of its stream that met a new structure.
+    """Yield one edit for each real model whose structure varies: the calls of its stream with a new structure.
 
-    These are the calls, but for the first, whose structure or shapes were new, or at which an arm compiled: what values
-    decide shows there alone. What they take is a median, from nothing, in steady steps of the arm. Of several compiled
-    arms the one that takes least stands for static.
+    These are the calls after the first that had a new structure or new shapes, or at which some arm compiled; a change
+    that depends on values shows only by the latter. The cost is the median of these calls in steady steps of the arm.
+    The compiled arm with the smallest cost stands for static.
     """
     for cell in cells(records, Time):
         if models.is_model(cell.workload) and models.MODELS[cell.workload].varies == "structure":
@@ -253,7 +254,7 @@ def _of_models(records: Records) -> Iterator[EditRow]:
 
 
 def _new_structures(cell: Evidence, arm: str) -> EditCost | None:
-    """What new structures cost an arm; None where it was not timed, or where no process met one."""
+    """Return the cost of new structures for an arm; None if it was not timed, or if no process had a new structure."""
     step, met, wholes = cell.mean(arm, steady), list[Call](), list[float]()
     for process in cell.start.processes:
         streams = [measured.stream or [] for measured in process.values() if measured.whole]
@@ -268,7 +269,7 @@ def _new_structures(cell: Evidence, arm: str) -> EditCost | None:
 
 
 def _details(rows: list[EditRow]) -> Iterator[str]:
-    """How static met the edits, and what the other way would have cost."""
+    """Yield sentences on foreseen edits and their cost if retraced, on edits left out, and on refused versions."""
     foreseen = [row for row in rows if {"foreseen", "retraced"} <= {*row.ways}]
     if foreseen:
         names = ", ".join(sorted(row.edit for row in foreseen))

@@ -1,7 +1,8 @@
-"""Several runs judged beside each other: what each claim, and each measure of an arm, came to in every one of them.
+"""Compare several runs: the verdict on each claim in every run, and each measure of an arm in every run.
 
-`graphduel diff` asks it of two runs, `graphduel trend` of many over time, `graphduel report` of several machines.
-Nothing is pooled: an interval is of one run, or of the ratio of two.
+`graphduel diff` uses this for two runs, `graphduel trend` for many runs over time, `graphduel report` for several
+machines. Runs are never pooled: an interval comes from one run, or from the ratio of two. Read `JudgedRun`, `Measure`
+and `Series` first.
 """
 
 from __future__ import annotations
@@ -25,27 +26,27 @@ from compare.words import text
 from compare.workloads.models import FRAMEWORK
 
 MACHINE = ("cpu", "machine", "gpu")
-"""The parts of an environment that make two machines unlike: times of these are no change of the code."""
+"""The fields of an environment that tell machines apart; times of two machines do not show a change of the code."""
 SUITES = {MODELS: "real models in PyTorch", OWN: "a function of one's own"}
 WORKLOADS = "our workloads"
 CHANGES = {"above": "more", "below": "less", "tie": "the same", "unclear": "unclear"}
-"""The word for a change, by the side of 1 on which its ratio lies."""
+"""The word for a change, by the side of 1 on which its ratio after ÷ before lies."""
 
 Values = Sequence[Sequence[float]]
-"""The numbers of an arm, for each process of a run; empty where one has no usable number."""
+"""The numbers of an arm for each process of a run; empty if a process has no usable number."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """A run beside others: its name, its records, and its verdicts by today's rules, the same for all runs."""
+    """A run with its name, its records, and its verdicts by the rules of this version, the same rules for all runs."""
 
     name: str
     records: Records
 
     @property
     def starts(self) -> list[Run]:
-        """The line of each start, the first one first."""
+        """The records of the starts of the run, in order; a resumed run has several."""
         return records_of(self.records, Run)
 
     @property
@@ -65,24 +66,24 @@ class JudgedRun:
 
     @property
     def machine(self) -> tuple[Any, ...]:
-        """The parts that tell its machine from another one."""
+        """The fields of the environment that tell the machine of this run from others, as in `MACHINE`."""
         return tuple(getattr(self.environment, part) for part in MACHINE)
 
     @property
     def suite(self) -> str:
-        """What was measured, in words."""
+        """The measured suite in words: our workloads, real models, or a function of the user's."""
         return SUITES.get(str(self.settings.get("preset")), WORKLOADS)
 
     @property
     def function(self) -> str:
-        """The function of the user's that was measured, with its framework; for the suites a word for all of them."""
+        """The user's function with its framework, as `f in JAX`; `the workloads` for a run of a suite."""
         name, framework = self.settings.get("function"), self.settings.get("framework")
         titled = f"{name} in {engines.find_engine(str(framework)).title}" if framework else str(name)
         return titled if name else "the workloads"
 
     @property
     def measured(self) -> str:
-        """How it was measured, in sentences."""
+        """Sentences on how the run was measured: its preset, start and processor, and the conditions."""
         head = "no record of its settings"
         if self.starts:
             head = f"{self.settings.get('preset', 'unknown')} run, {self.starts[-1].at}"
@@ -91,7 +92,7 @@ class JudgedRun:
 
     @cached_property
     def verdicts(self) -> dict[str, Verdict]:
-        """Its verdicts by claim: on our engines, or on the framework of real models."""
+        """The verdicts by claim id: on our engines, or for a run of real models on the framework that ran them."""
         if any(run.is_of_models for run in self.starts):
             judged = frameworks.of_models(of_framework(self.records, engines.find_engine(FRAMEWORK)))
         else:
@@ -99,7 +100,7 @@ class JudgedRun:
         return {verdict.claim.id: verdict for verdict in judged}
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values. No claim is about a function of the user's, so that its run has no verdicts there."""
+        """Return plain JSON values. The run of a user's function has no verdicts here, as no claim is about it."""
         shown = {} if "function" in self.settings else self.verdicts
         verdicts = {id: verdict.to_dict() for id, verdict in shown.items()}
         return {"run": self.name, "measured": self.measured, "verdicts": verdicts}
@@ -109,27 +110,27 @@ class JudgedRun:
 
 
 def shared_claims(runs: Sequence[JudgedRun]) -> list[str]:
-    """The ids of the claims that all of these runs are judged by."""
+    """Return the ids of the claims on which every run has a verdict."""
     return [id for id in CLAIMS if all(id in run.verdicts for run in runs)]
 
 
 def labels_of(runs: Sequence[JudgedRun], id: str) -> list[str]:
-    """The label of a claim in each run."""
+    """Return the label of the verdict on a claim in each run."""
     return [run.verdicts[id].finding.verdict for run in runs]
 
 
 def differing(runs: Sequence[JudgedRun]) -> list[str]:
-    """The ids of the claims whose verdicts differ among the runs that have one."""
+    """Return the ids of the claims whose settled verdicts differ among the runs."""
     return [id for id in shared_claims(runs) if agreement(labels_of(runs, id)) == "differ"]
 
 
 def is_settled(runs: Sequence[JudgedRun]) -> bool:
-    """Whether some run settles some claim: runs of a function of the user's do not."""
+    """Whether some run settles some claim; runs of a user's function never do."""
     return any(label not in OPEN for id in shared_claims(runs) for label in labels_of(runs, id))
 
 
 def verdict_sentence(runs: Sequence[JudgedRun]) -> str:
-    """Whether the verdicts agree."""
+    """Return a sentence on whether the verdicts of the runs agree."""
     apart = differing(runs)
     return f"The verdicts on {', '.join(apart)} differ." if apart else "No two verdicts differ where both are settled."
 
@@ -139,10 +140,10 @@ def verdict_sentence(runs: Sequence[JudgedRun]) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """A number of an arm in a cell, and how it is written.
+    """A kind of number that an arm has in a cell, such as seconds of a warm step, and how it is written.
 
-    A `relative` one is divided by that of the base in the same round, so that a slower hour of the machine leaves it
-    alone.
+    A `relative` measure is divided by the number of the base arm in the same round, so that a slow hour of the machine
+    does not change it.
     """
 
     name: str
@@ -153,11 +154,11 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """The name as a sentence begins with it."""
+        """The name with a capital first letter."""
         return f"{self.name[0].upper()}{self.name[1:]}"
 
     def values(self, cell: Evidence, arm: str) -> Values:
-        """The numbers of an arm in each process of a cell."""
+        """Return the numbers of an arm in each process of a cell; empty if a process has none above 0."""
         if self.relative:
             pairs = [process for process in cell.processes if arm in process and cell.base in process]
             values = [
@@ -168,11 +169,11 @@ class Measure:
         return values if all(process and min(process) > 0 for process in values) else []
 
     def ratio(self, after: Values, before: Values) -> Interval:
-        """`after ÷ before` of two runs: of times with Welch's interval, of bytes without any width."""
+        """Return `after ÷ before` of two runs: times have Welch's interval, bytes an interval without width."""
         return self._exact(unpaired_ratio_interval(after, before))
 
     def to_base(self, cell: Evidence, arm: str) -> Interval | None:
-        """The arm ÷ the base of its cell in one run; None for the base itself, and where one of them has no number."""
+        """Return arm ÷ base in a cell of one run; None for the base, a relative measure, or without numbers."""
         if arm == cell.base or self.relative:
             return None
         if self.read is steady:
@@ -181,7 +182,7 @@ class Measure:
         return self._exact(ratio) if ratio else None
 
     def _exact(self, ratio: Interval) -> Interval:
-        """Bytes are counted and not sampled: the same code holds the same bytes, so that their ratio has no width."""
+        """Return the ratio without width if it is of bytes: they are counted, so the same code holds the same bytes."""
         return Interval(*[ratio.estimate] * 3) if self.kind is Memory else ratio
 
 
@@ -205,7 +206,7 @@ MEASURES = (
 def values_by_run(
     runs: Iterable[JudgedRun], measure: Measure, of_arm: Callable[[Evidence, str], T | None]
 ) -> dict[tuple[Cell, str], list[T | None]]:
-    """For each cell and arm what `of_arm` gives in each run; None in a run that has nothing of it."""
+    """Return for each cell and arm the result of `of_arm` in each run; None in a run without one."""
     values_of_runs = [
         {(cell.cell, arm): value for cell in cells(run.records, measure.kind)
          for arm in dict.fromkeys((*cell.arms, *cell.start.arms)) if (value := of_arm(cell, arm))}
@@ -217,7 +218,7 @@ def values_by_run(
 
 @dataclass(frozen=True)
 class CellChange:
-    """One measure of one arm in two runs: the second divided by the first, with its interval."""
+    """One measure of one arm in two runs, with the ratio after ÷ before and its interval."""
 
     cell: Cell
     arm: str
@@ -228,11 +229,11 @@ class CellChange:
 
     @property
     def word(self) -> str:
-        """`more` or `less` if the whole interval lies beyond 5%, `the same` if it lies within, else `unclear`."""
+        """The word `more` or `less` if the whole interval lies beyond 5%, `the same` if within, else `unclear`."""
         return CHANGES[self.ratio.side(SMALLEST_EFFECT)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; an interval is `[estimate, low, high]`."""
+        """Return plain JSON values; the ratio is `[estimate, low, high]`."""
         return {
             "cell": str(self.cell),
             "arm": self.arm,
@@ -246,7 +247,7 @@ class CellChange:
 
 @dataclass(frozen=True)
 class Series:
-    """One measure of one arm of a cell over runs: its numbers in each, None in a run that has none."""
+    """One measure of one arm of a cell over several runs; `values` has None for a run without numbers."""
 
     cell: Cell
     arm: str
@@ -255,11 +256,11 @@ class Series:
 
     @property
     def means(self) -> list[float]:
-        """The geometric mean of each run that has numbers."""
+        """The geometric means of the runs that have numbers, in order."""
         return [_mean(values) for values in self.values if values]
 
     def change(self, before: int, after: int) -> CellChange | None:
-        """The change from one run to another; None where one of them has no numbers."""
+        """Return the change from the run at one index to another; None if one of them has no numbers."""
         first, second = self.values[before], self.values[after]
         if not first or not second:
             return None
@@ -267,7 +268,7 @@ class Series:
         return CellChange(self.cell, self.arm, self.measure, _mean(first), _mean(second), ratio)
 
     def ratios_to_first(self, runs: Sequence[JudgedRun]) -> list[Interval | None]:
-        """Each run ÷ the first on its machine: two machines differ by more than most changes of code do."""
+        """Return each run ÷ the first run on its machine, as machines differ more than most changes of code do."""
         first: dict[tuple[Any, ...], Values] = {}
         for run, values in zip(runs, self.values, strict=True):
             if values:
@@ -278,7 +279,7 @@ class Series:
         ]
 
     def last_change(self, runs: Sequence[JudgedRun]) -> CellChange | None:
-        """The change from the run before the last one, on the machine of that."""
+        """Return the change to the last run from the run before it on the same machine; None if there is none."""
         places = [i for i, values in enumerate(self.values) if values and runs[i].machine == runs[-1].machine]
         return self.change(*places[-2:]) if len(places) > 1 and self.values[-1] else None
 
@@ -288,7 +289,7 @@ def _mean(processes: Values) -> float:
 
 
 def series(runs: Sequence[JudgedRun], measures: Iterable[Measure] = MEASURES) -> list[Series]:
-    """Every measure of every arm of every cell, measure by measure."""
+    """Return the series of each measure of each arm of each cell, ordered by measure."""
     return [
         Series(cell, arm, measure, values)
         for measure in measures
@@ -297,7 +298,7 @@ def series(runs: Sequence[JudgedRun], measures: Iterable[Measure] = MEASURES) ->
 
 
 def over_time(runs: Sequence[JudgedRun]) -> list[Series]:
-    """The series that two runs or more on one machine have."""
+    """Return the series that have numbers of at least two runs on one machine."""
 
     def most(row: Series) -> int:
         return max(Counter(run.machine for run, had in zip(runs, row.values, strict=True) if had).values())
@@ -307,18 +308,21 @@ def over_time(runs: Sequence[JudgedRun]) -> list[Series]:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What changed from one run to the next, and what to know of it, in sentences."""
+    """The changes from one run to another, and sentences that sum them up."""
 
     sentences: tuple[str, ...]
     changes: tuple[CellChange, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return the comparison as plain JSON values."""
         return {"sentences": list(self.sentences), "changes": [change.to_dict() for change in self.changes]}
 
 
 def compare_runs(before: JudgedRun, after: JudgedRun, *, unlike_machines: bool = False) -> Comparison:
-    """A change for each measure that both runs have of an arm in a cell; of unlike machines only bytes, unless told."""
+    """Compare two runs by every measure of an arm in a cell that both have.
+
+    Runs of unlike machines are compared by bytes only, unless `unlike_machines` is true.
+    """
     alike = unlike_machines or before.machine == after.machine
     measures = [measure for measure in MEASURES if alike or measure.kind is Memory]
     changes = [change for row in series((before, after), measures) if (change := row.change(0, 1))]
@@ -326,13 +330,13 @@ def compare_runs(before: JudgedRun, after: JudgedRun, *, unlike_machines: bool =
 
 
 def significant(changes: Iterable[CellChange]) -> list[CellChange]:
-    """Those beyond 5%, the largest first."""
+    """Return the changes whose whole interval lies beyond 5%, the largest first."""
     beyond = [change for change in changes if change.word in ("more", "less")]
     return sorted(beyond, key=lambda change: -max(change.ratio.estimate, 1 / change.ratio.estimate))
 
 
 def tallies(changes: Sequence[CellChange]) -> Iterator[str]:
-    """For each measure, as a sentence, how many rows rose, fell or stayed, or cannot be told."""
+    """Yield a sentence for each measure that counts the changes by their word: more, less, the same, unclear."""
     for measure in MEASURES:
         words = [change.word for change in changes if change.measure is measure]
         counts = ", ".join(f"{words.count(word)} {word}" for word in CHANGES.values() if word in words)
@@ -341,7 +345,7 @@ def tallies(changes: Sequence[CellChange]) -> Iterator[str]:
 
 
 def _sentences(before: JudgedRun, after: JudgedRun, changes: Sequence[CellChange], alike: bool) -> Iterator[str]:
-    """How much changed, what differs around the runs, then for each measure how many values rose, fell or stayed."""
+    """Yield a headline on the changes, a sentence on differing environments, and a tally for each measure."""
     functions = [before.function, after.function]
     if functions[0] != functions[1]:
         yield f"{' and '.join(functions)} are two functions: only results of one function can show what changed."
@@ -355,7 +359,7 @@ def _sentences(before: JudgedRun, after: JudgedRun, changes: Sequence[CellChange
 
 
 def _headline(changes: Sequence[CellChange]) -> str:
-    """How much changed: `2 of 9 values changed by more than 5%, and 1 is unclear`."""
+    """Return the headline on all changes, as `2 of 9 values changed by more than 5%, and 1 is unclear`."""
     unclear = sum(change.word == "unclear" for change in changes)
     rest = f", and {unclear} {'is' if unclear == 1 else 'are'} unclear" if unclear else ""
     changed = len(significant(changes)) or "None"
@@ -366,7 +370,7 @@ def _headline(changes: Sequence[CellChange]) -> str:
 
 
 def unlike(runs: Sequence[JudgedRun]) -> None:
-    """Check that runs measured the same suite on machines that differ. Raises ResultsError."""
+    """Check that runs measured the same suite on different machines. Raises ResultsError if they did not."""
     first, *others = runs
     for other in others:
         if other.suite != first.suite:
@@ -388,7 +392,10 @@ def unlike(runs: Sequence[JudgedRun]) -> None:
 
 
 def side_agreement(ratios: Iterable[Interval | None]) -> str:
-    """Whether the ratios of several machines lie on one side of 1."""
+    """Compare the sides of 1 on which the ratios of several machines lie.
+
+    Returns `the same`, `differ`, `opposite`, `open` if one is unclear, or `one machine` if there are fewer than two.
+    """
     sides = [ratio.side(SMALLEST_EFFECT) for ratio in ratios if ratio]
     if len(sides) < 2:
         return "one machine"

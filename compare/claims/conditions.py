@@ -1,4 +1,4 @@
-"""Under which conditions a run was measured, in words: which tape, what load and power, how noisy the control was."""
+"""Sentences on the conditions of a run: its tape, clock, load, threads and power, and the noise of the control."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from compare.records.record import Environment, Records, Run, records_of
 from compare.words import text
 
 NOISY = 0.05
-"""Blocks of the control that vary by more than this: what is found beside them is hardly to be trusted."""
+"""The variation of the control's blocks beyond which the other ratios of a run can hardly be trusted."""
 
 BUSY = 1.5
-"""A load in the median beyond which a run was not alone."""
+"""The median load beyond which other programs ran beside the run."""
 
 
 def summary(records: Records) -> str:
-    """The conditions in one word, in the line that the details stand under: quiet, busy, unsteady or not recorded.
+    """Return the conditions of a run in one word: quiet, busy, unsteady or not recorded.
 
-    That the tape did not run compiled is no detail: the line says so too.
+    If the tape ran in Python, a sentence says so as well.
     """
     loads = _loads(_environments(records))
     cell = _control(records)
@@ -38,18 +38,18 @@ def summary(records: Records) -> str:
 
 
 def _environments(records: Records) -> list[Environment]:
-    """Those of the measurements, or of the run where nothing was measured."""
+    """Return the environments of the measurements; if there are none, those of the run's starts."""
     measured = [record.environment for record in records if record.environment and not isinstance(record, Run)]
     return measured or [record.environment for record in records if record.environment]
 
 
 def _control(records: Records) -> Evidence | None:
-    """The control at the largest size that was measured."""
+    """Return the evidence of the control workload at its largest size; None if it was not measured."""
     return next((cell for cell in reversed(cells(records, Time)) if cell.workload == CONTROL), None)
 
 
 def sentences(records: Records) -> tuple[str, ...]:
-    """What a reader must know before any number: the tape, the load, the threads and power, and the control."""
+    """Return the sentences to read before any number: on tape, load, threads and power, clock, and control."""
     own = [run.settings for run in records_of(records, Run) if "function" in run.settings]
     models = any(run.is_of_models for run in records_of(records, Run))
     suite = not own and not models  # neither a function of the user's nor real models have a control
@@ -70,7 +70,7 @@ _CLOCKS = {
 
 
 def _clock(records: Records) -> Iterator[str]:
-    """Which clock steady state is of, and break-even; first calls are always of the wall."""
+    """Yield sentences on the clock of steady seconds and of break-even; first calls always use wall time."""
     times = records_of(records, Time)
     clocks = {record.clock for record in times}
     if clocks == {"wall"}:
@@ -83,7 +83,7 @@ def _clock(records: Records) -> Iterator[str]:
 
 
 def control(records: Records) -> str:
-    """How well the control ties, and by how much its blocks vary."""
+    """Return a sentence on static ÷ dynamic of the control, and on the variation of its blocks."""
     cell = _control(records)
     if cell is None:
         return f"The control {CONTROL} was not measured, so the noise of the machine is not known."
@@ -99,7 +99,7 @@ def control(records: Records) -> str:
 
 
 def _variation(cell: Evidence) -> float | None:
-    """By how much the paired ratio of a block differs from the others of its process, in the median over processes."""
+    """Return the spread of the control's paired block ratios in a process, as a share; the median over processes."""
     arm = cell.least(steady)
     if arm is None:
         return None
@@ -115,7 +115,7 @@ def _loads(environments: list[Environment]) -> list[float]:
 
 
 def _machine(environments: list[Environment]) -> Iterator[str]:
-    """GPU, load, threads and power; nothing of what the system or older records do not tell."""
+    """Yield sentences on GPU, load, threads and power, as far as the records have them."""
     if gpus := sorted({environment.gpu for environment in environments if environment.gpu}):
         yield f"Frameworks computed on {' and '.join(gpus)}."
     loads = _loads(environments)
@@ -133,7 +133,7 @@ def _machine(environments: list[Environment]) -> Iterator[str]:
 
 
 def _threads(environments: list[Environment]) -> str:
-    """`Each worker kept to one core, BLAS to one thread`, as the records tell."""
+    """Return the cores and BLAS threads of workers, as `Each worker had 1 core and 1 BLAS thread`."""
     pinned = {len(worker.affinity) for worker in environments if worker.affinity is not None}
     loaded = [pool for worker in environments if worker.blas for pool in worker.blas.loaded]
     blas = {pool["num_threads"] for pool in loaded if pool.get("num_threads")}
@@ -147,7 +147,7 @@ def _count_phrase(numbers: set[int] | set[str | int | None], noun: str) -> str:
 
 
 def _power(environments: list[Environment]) -> str:
-    """The power state: what feeds the machine, and how its clock is governed."""
+    """Return the power state in words: the source of power, and the governor of the clock."""
     sources = sorted({worker.power for worker in environments if worker.power})
     governors = sorted({worker.governor for worker in environments if worker.governor})
     told = [f"power from {' and '.join(sources)}"] if sources else []

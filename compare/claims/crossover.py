@@ -1,9 +1,10 @@
-"""The crossover map: where in tensor size and depth one engine overtakes the other, in time and in bytes.
+"""The crossover map: the tensor sizes and depths at which one engine overtakes the other, in time and in bytes.
 
-What an arm costs from its very first call, and after how many runs a later start is earned back.
+The second part is break-even: `Course` has the cost of an arm from its first call on, and `break_even` gives the number
+of runs after which a compiled arm has paid for its build.
 
-All of a course is read by one clock, that of steady state: a start by the wall would be as much longer as other work
-kept the machine busy.
+All seconds of a course use the clock of steady state. Wall seconds of a start would also count the time in which other
+work kept the machine busy.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ G = TypeVar("G", bound=GridPlace)
 
 
 class MapPlace(NamedTuple):
-    """A cell of the map: a chain of `depth` ops over tensors of that many floats."""
+    """A cell of the map: a chain of `depth` ops of kind `ops` over tensors of `elements` floats."""
 
     ops: str
     depth: int
@@ -39,9 +40,9 @@ class MapPlace(NamedTuple):
 
 @dataclass(frozen=True)
 class Point:
-    """What was found at a place: static ÷ dynamic, with its interval unless it is an exact count.
+    """The ratio static ÷ dynamic at a place of the map; the interval is None if the ratio is of exact counts.
 
-    `pays_after` are the runs until static has paid back its later start.
+    `pays_after` is the number of runs after which static has paid for its later start; None if it never does.
     """
 
     place: MapPlace
@@ -52,7 +53,7 @@ class Point:
 
 @dataclass(frozen=True)
 class CostPlace:
-    """What both engines cost at a place of the map, from the first call on, and the ratio static ÷ dynamic."""
+    """The costs of both engines at a place of the map from the first call on, and static ÷ dynamic once warm."""
 
     at: MapPlace
     dynamic: Course
@@ -61,18 +62,18 @@ class CostPlace:
 
     @property
     def pays_after(self) -> int | None:
-        """The runs after which static's later start is earned back; None where it is not shown to be faster."""
+        """The number of runs after which static has paid for its later start; None if it is not shown to be faster."""
         runs = break_even(self.static, self.dynamic, self.steady).runs
         return None if runs is None else ceil(runs)
 
 
 def times(records: Records) -> list[Point]:
-    """Seconds a step in steady state; no verdict depends on them, so nothing widens their intervals."""
+    """Return static ÷ dynamic in seconds of a warm step for each place; its intervals are not widened."""
     return [Point(place.at, place.steady.estimate, place.steady, place.pays_after) for place in places(records)]
 
 
 def places(records: Records) -> list[CostPlace]:
-    """What both engines cost at each place of the map that was timed."""
+    """Return the costs of both engines at each place of the map that was timed."""
     processes = sorted(records_of(records, Crossover), key=lambda record: (record.process, repr(record)))
     rows = [row for record in processes for row in record.cells]
     cells = [
@@ -87,7 +88,7 @@ def places(records: Records) -> list[CostPlace]:
 
 
 def sizes(records: Records, held: Read) -> list[Point]:
-    """Bytes held for a step: counts, which are exact."""
+    """Return static ÷ dynamic in bytes held for a step at each place; the counts are exact."""
     points = []
     for place, rows in _group_by_place(
         [row for record in records_of(records, CrossoverMemory) for row in record.cells]
@@ -99,7 +100,7 @@ def sizes(records: Records, held: Read) -> list[Point]:
 
 
 def time_reasons(points: Sequence[Point]) -> Iterator[str]:
-    """For each kind of op: how many cells each engine wins, the extremes, and where static's lead ends."""
+    """Yield a sentence on times for each kind of op: cells won by each engine, extremes, and where static leads."""
     for ops, group in _by_ops(points).items():
         sides = [point.interval.side(SMALLEST_EFFECT) for point in group if point.interval]
         yield (
@@ -109,7 +110,7 @@ def time_reasons(points: Sequence[Point]) -> Iterator[str]:
 
 
 def size_reasons(points: Sequence[Point]) -> Iterator[str]:
-    """For each kind of op: in how many cells static holds more, and the extremes."""
+    """Yield a sentence on bytes for each kind of op: in how many cells static holds more or less, and the extremes."""
     for ops, group in _by_ops(points).items():
         more = sum(point.ratio > 1 + SMALLEST_EFFECT for point in group)
         less = sum(point.ratio < 1 / (1 + SMALLEST_EFFECT) for point in group)
@@ -120,7 +121,7 @@ def size_reasons(points: Sequence[Point]) -> Iterator[str]:
 
 
 def _line(group: Sequence[Point]) -> str:
-    """For each depth the largest tensor at which dynamic is shown to be slower."""
+    """Return in words the largest tensor at which static was shown to be faster, for each depth."""
     parts = []
     for depth in sorted({point.place.depth for point in group}):
         row = [point for point in group if point.place.depth == depth]
@@ -132,7 +133,7 @@ def _line(group: Sequence[Point]) -> str:
 
 
 def _group_by_place(rows: Sequence[G]) -> dict[MapPlace, list[G]]:
-    """The rows of each place, over the processes, of the places that no process groups different in the engines."""
+    """Group rows of all processes by place, without the places at which some process found the engines to disagree."""
     groups = group_by(rows, lambda row: MapPlace(row.ops, row.depth, row.elements))
     return {place: groups[place] for place in sorted(groups) if all(row.status == "ok" for row in groups[place])}
 
@@ -142,7 +143,7 @@ def _by_ops(points: Sequence[Point]) -> dict[str, list[Point]]:
 
 
 def _range(group: Sequence[Point]) -> str:
-    """The extremes, and where they are."""
+    """Return in words the smallest and the largest ratio, with their places."""
     ends = (extreme(group, key=lambda point: point.ratio) for extreme in (min, max))
     shown = (f"{text.ratio(p.ratio)} (depth {p.place.depth}, {p.place.elements:,} floats)" for p in ends)
     return f"static ÷ dynamic goes from {' to '.join(shown)}"
@@ -150,7 +151,7 @@ def _range(group: Sequence[Point]) -> str:
 
 @dataclass(frozen=True)
 class Course:
-    """What one arm costs from the start: seconds to build, of each early call, of every later call."""
+    """The cost of an arm from the start, in seconds: its build, each early call (`head`), and every later call."""
 
     build: float
     head: tuple[float, ...]
@@ -158,11 +159,11 @@ class Course:
 
     @property
     def early(self) -> NDArray[np.float64]:
-        """Seconds spent when no call, one, two and so on of the early calls are done."""
+        """The seconds spent after 0, 1, 2, ... of the early calls, build included."""
         return np.asarray(self.build + np.concatenate([[0.0], np.cumsum(self.head)]))
 
     def total(self, runs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Seconds spent when that many calls are done."""
+        """Return the seconds spent after each number of calls in `runs`."""
         spent = self.early
         early = np.minimum(runs, len(self.head)).astype(np.int64)
         return np.asarray(spent[early] + (runs - early) * self.steady)
@@ -170,7 +171,10 @@ class Course:
 
 @dataclass(frozen=True)
 class BreakEven:
-    """After how many runs a static arm has paid for its build; None where never, or where none can tell."""
+    """The number of runs after which a static arm has paid for its build, with its interval.
+
+    `runs` is None if the verdict is `never` or `cannot tell`; the other verdicts are `at once` and `after`.
+    """
 
     verdict: str
     runs: float | None = None
@@ -179,7 +183,7 @@ class BreakEven:
 
 
 def course(cell: Evidence, arm: str) -> Course:
-    """That of an arm that has blocks: medians over the processes of its build and of each early call."""
+    """Return the course of an arm that has blocks: medians over processes of its build and of each early call."""
     starts = [_start(timing) for timing in cell.start.of(arm)]
     heads = [head for _, head in starts]
     head = tuple(statistics.median(s for s in column if s is not None) for column in zip_longest(*heads))
@@ -188,7 +192,10 @@ def course(cell: Evidence, arm: str) -> Course:
 
 
 def _start(timing: TimeArm) -> tuple[float, list[float]]:
-    """Seconds to build and of each early call by the clock of its blocks: each at the share of a core that all had."""
+    """Return the seconds of build and of each early call, by the clock of the blocks.
+
+    If only the processor seconds of all of them together are known, each is scaled by their share of the wall time.
+    """
     head = [call.seconds for call in getattr(timing, "stream", None) or ()] or [timing.first]
     processor, wall = getattr(timing, "processor", None), timing.build + sum(head)
     share = min(1.0, processor / wall) if processor and wall else 1.0
@@ -196,10 +203,11 @@ def _start(timing: TimeArm) -> tuple[float, list[float]]:
 
 
 def break_even(static: Course, dynamic: Course, steady: Interval) -> BreakEven:
-    """The number of runs from which on `static` has cost less in all than `dynamic`.
+    """Return the number of runs after which `static` has cost less in all than `dynamic`.
 
-    `steady` is the ratio static ÷ dynamic once warm. The interval follows from its interval alone: build and first
-    calls are medians. There is none where its ends would lie more than `WIDEST` apart.
+    `steady` is the ratio static ÷ dynamic once warm. The interval of the result follows from the interval of `steady`
+    only, as build and first calls are medians. The result has no interval if its ends would differ by more than the
+    factor `WIDEST`.
     """
     if steady.high >= 1:
         return BreakEven("never" if steady.low > 1 else "cannot tell")

@@ -1,6 +1,7 @@
-"""Evidence: what the arms of one cell measured, with only those that passed the parity gate.
+"""Evidence: the measurements of the arms of one cell that passed the parity gate, over the processes of a run.
 
-Whose records these are, and what each arm of a framework took on each workload, over the processes of a run.
+Read `Evidence` and `cells` first. `of_ours` and `of_framework` select records by engine, and `arms` sums up each arm of
+a framework on each workload.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ from compare.stats import Interval, geometric_mean, ratio_interval, unpaired_rat
 SIZES = ("small", "medium", "large")
 
 Read = Callable[[Any], Sequence[float]]
-"""Takes numbers out of what one arm measured in one process, always in the same order."""
+"""A function that takes the row of an arm in one process and returns numbers, always in the same order."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One workload at one size: for each worker process, what each admitted arm measured there.
+    """One workload at one size: for each worker process, the rows of the admitted arms.
 
-    `base` is the arm that records its graph on every run, and that the others are compared with. `cold` are the
-    processes that found no compiled code on the disk and timed no steady state, where there is such code.
+    `base` is the arm that records its graph on every run; the other arms are compared with it. `cold` holds the
+    processes that found no compiled code on the disk and timed no steady state; it is empty for engines that keep none.
     """
 
     workload: str
@@ -40,17 +41,17 @@ class Evidence:
 
     @property
     def start(self) -> Evidence:
-        """What was measured from nothing: in the cold processes, and in all where none could find compiled code."""
+        """The evidence measured from nothing: that of the cold processes, or of all if there are no cold ones."""
         return replace(self, processes=self.cold, cold=()) if self.cold else self
 
     @property
     def name(self) -> str:
-        """`rnn_text (small)`."""
+        """The name of the cell, as `rnn_text (small)`."""
         return self.cell.title
 
     @property
     def cell(self) -> Cell:
-        """What was measured."""
+        """The workload and its size."""
         return Cell(self.workload, self.size)
 
     @property
@@ -60,22 +61,22 @@ class Evidence:
 
     @property
     def static_arms(self) -> tuple[str, ...]:
-        """Those that compile a graph: all but the base."""
+        """The arms that compile a graph: all but the base."""
         return tuple(arm for arm in self.arms if arm != self.base)
 
     def of(self, arm: str) -> list[Any]:
-        """What an arm measured, one entry for each process that has it."""
+        """Return the rows of an arm, one for each process that measured it."""
         return [process[arm] for process in self.processes if arm in process]
 
     def mean(self, arm: str, read: Read) -> float | None:
-        """The geometric mean of all that `read` finds for an arm; None where nothing is usable."""
+        """Return the geometric mean of all numbers that `read` finds for an arm; None if there is no usable one."""
         usable = [values for measured in self.of(arm) if _usable(values := read(measured))]
         return geometric_mean(v for values in usable for v in values) if usable else None
 
     def ratio(self, top: str, bottom: str, read: Read, comparisons: int = 1) -> Interval | None:
-        """`top / bottom` over the blocks that both arms have, paired; None where there are none.
+        """Return the ratio `top / bottom` over paired blocks of both arms; None if they share no process.
 
-        `comparisons` is how many such intervals one verdict rests on, for all of them to hold at once.
+        `comparisons` is the number of intervals on which one verdict rests; they are widened so that all hold at once.
         """
         pairs = [
             (tops, bottoms)
@@ -87,24 +88,25 @@ class Evidence:
         return ratio_interval(*map(list, zip(*pairs, strict=True)), comparisons=comparisons) if pairs else None
 
     def unpaired_ratio(self, top: str, bottom: str, read: Read) -> Interval | None:
-        """`top / bottom` of arms that share no process, by the means of processes; None where one has none."""
+        """Return `top / bottom` of arms that share no process, by means of processes; None if one has no numbers."""
         sides = [[list(values) for m in self.of(arm) if _usable(values := read(m))] for arm in (top, bottom)]
         return unpaired_ratio_interval(*sides) if all(sides) else None
 
     def means(self, read: Read) -> dict[str, float]:
-        """The mean of each arm that has one."""
+        """Return the geometric mean of each arm that has usable numbers."""
         return {arm: mean for arm in self.arms if (mean := self.mean(arm, read)) is not None}
 
     def least(self, read: Read, among: Iterable[str] | None = None) -> str | None:
-        """The arm with the smallest mean; by default of the static ones, the best that static has to offer here."""
+        """Return the arm with the smallest mean, among the static arms by default; None if none has numbers."""
         means, counted = self.means(read), set(self.static_arms if among is None else among)
         return min(counted & set(means), key=lambda arm: (means[arm], arm), default=None)
 
 
 def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[Evidence]:
-    """The evidence of the records of one kind (times or memory), by workload and rising size, and by base.
+    """Return the evidence of the records of one type (times or memory), ordered by workload and rising size.
 
-    With `wrong` that of arms which disagree is there as well, where they were timed all the same.
+    Cells that two engines measured have one entry for each base. With `wrong`, arms that disagree but were timed all
+    the same are included.
     """
     right = right_arms(records)
 
@@ -126,7 +128,7 @@ def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[
 
 
 def join_evidence(evidence: Sequence[Evidence]) -> Evidence:
-    """What several engines measured of one function as one; the base is that of the framework, if there is one."""
+    """Join the evidence of several engines on one function; the base is the framework's eager arm, if there is one."""
     first, *_ = sorted(evidence, key=lambda cell: cell.base == DYNAMIC)
     warm, cold = (
         [*chain.from_iterable(parts)] for parts in zip(*((c.processes, c.cold) for c in evidence), strict=True)
@@ -135,7 +137,7 @@ def join_evidence(evidence: Sequence[Evidence]) -> Evidence:
 
 
 def exclusion_sentences(records: Records, kind: type[OfArms]) -> tuple[str, ...]:
-    """One sentence for each arm that was tried and does not count, with the reason."""
+    """Return one sentence for each arm that was tried and does not count, with the reason."""
     right, sentences = right_arms(records), set[str]()
     for record in records_of(records, kind):
         for arm, measured in record.arms.items():
@@ -148,7 +150,7 @@ def exclusion_sentences(records: Records, kind: type[OfArms]) -> tuple[str, ...]
 
 
 def unsteady(cells: Sequence[Evidence]) -> tuple[str, ...]:
-    """One sentence for each arm that some process never saw steady: all its blocks count, warm or not."""
+    """Return one sentence for each arm that never became steady in some process; all its blocks count nevertheless."""
     return tuple(
         f"{cell.name}, {arm}: no steady state was reached in {count} of {len(cell.of(arm))} processes"
         for cell in cells
@@ -158,25 +160,25 @@ def unsteady(cells: Sequence[Evidence]) -> tuple[str, ...]:
 
 
 def steady(measured: Any) -> Sequence[float]:
-    """Seconds a call, or an example of a stream, in steady state: one number a block."""
+    """Read the steady seconds of a call, or of an example of a stream: one number for each block."""
     return tuple(measured.blocks)
 
 
 def first_run(measured: Any) -> Sequence[float]:
-    """Seconds to be done once, from nothing: build and first call, or build and the whole first epoch."""
+    """Read the seconds of one run from nothing: the build, plus the first call or the whole first epoch."""
     stream = getattr(measured, "stream", None)
     return (measured.build + (sum(call.seconds for call in stream) if stream else measured.first),)
 
 
 def right_arms(records: Records) -> set[tuple[Cell, str]]:
-    """The cells and arms for which every record that compared them says ok: only these count."""
+    """Return the cells and arms that are ok in every record that checked them; only these count."""
     compared = [*records_of(records, Parity), *(record for record in records_of(records, Memory) if record.checked)]
     groups = group_by(compared, lambda record: record.cell).items()
     return {(cell, arm) for cell, group in groups for arm in admit_arms(group).arms}
 
 
 def canonical(record: OfArms) -> tuple[Any, ...]:
-    """A total order, by workload and rising size, that does not depend on when a line was written."""
+    """Return a sort key by workload and rising size that does not depend on the order of lines in a file."""
     rank = SIZES.index(record.size) if record.size in SIZES else len(SIZES)
     return record.workload, rank, record.size, record.job.process or 0, repr(record)
 
@@ -186,22 +188,23 @@ def _usable(values: Sequence[float]) -> bool:
 
 
 def of_ours(records: Iterable[Record]) -> list[Record]:
-    """The records of our own engines, and every job that left no result: the report lists them all."""
+    """Return the records of our own engines, and all failures, since the report lists them all."""
     return [record for record in records if record.arm is None or isinstance(record, Failure)]
 
 
 def of_framework(records: Iterable[Record], framework: Engine) -> list[Record]:
-    """Those of a framework, whose eager arm is the base, as `dynamic` is among our own."""
+    """Return the records of a framework. Its eager arm is the base, as `dynamic` is among our own arms."""
     arms = {*framework.arms}
     return [record for record in records if record.arm is not None and record.arm.removesuffix(PADDED) in arms]
 
 
 @dataclass(frozen=True)
 class ArmOfCell:
-    """An arm on a workload; seconds of the first call without and with compiled code of earlier processes, and steady.
+    """The measurements of a framework's arm on a workload.
 
-    `ratio` is its time ÷ that of the eager arm, once warm. `peak` are the bytes of a step, `held` those between
-    steps; None where nobody counts.
+    `cold` and `warm` are the seconds of the first call without and with compiled code of earlier processes, `steady`
+    those of a call once warm. `ratio` is steady time ÷ that of the eager arm. `peak` is the bytes of a step and `held`
+    the bytes between steps; None if they were not counted.
     """
 
     cell: Cell
@@ -218,7 +221,7 @@ class ArmOfCell:
 
 
 def arms(framework: Engine, records: Records) -> Iterator[ArmOfCell]:
-    """Every arm of a framework on every workload; the eager one once, as it was beside the first of the others."""
+    """Yield each arm of a framework on each workload; the eager arm once, from the run beside the first other arm."""
     own = of_framework(records, framework)
     for cell, of_cell in group_by(records_of(own, OfCell), lambda record: record.cell).items():
         seen: set[str] = set()
@@ -257,6 +260,6 @@ def _first(times: Sequence[Time], arm: str, cache: str) -> float | None:
 
 
 def compilation_report(records: Records, cell: Cell, arm: str) -> CompiledArm | None:
-    """What a framework said of an arm of a cell as it met no compiled code."""
+    """Return a framework's report on the compilations of an arm in a cell, from nothing; None if there is none."""
     said = (record.arms.get(arm) for record in records_of(records, Compilations) if record.cell == cell)
     return next((row for row in said if row is not None), None)

@@ -1,6 +1,7 @@
-"""What a run says of other frameworks: whether they agree with our engines, claim by claim, and where not, why.
+"""The verdicts of a run on other frameworks: whether they agree with our engines, claim by claim, and if not, why.
 
-And what each real model took in each compiled arm of a framework, beside its eager arm.
+The second part is `model_costs`: the costs of each real model in each compiled arm of a framework, beside its eager
+arm.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from compare.workloads.models import MODELS, Model, is_model
 Agrees = Literal["yes", "no", "cannot tell"]
 _AGREES: Mapping[str, Agrees] = {"the same": "yes", "differ": "no", "open": "cannot tell"}
 MOST = 4
-"""Regimes that a reason names."""
+"""The largest number of regimes that the reasons of a disagreement name."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """One claim about one framework: eager against compiled there, beside dynamic against static here."""
+    """One claim on one framework: its verdict on eager and compiled, beside our verdict on dynamic and static."""
 
     claim: str
     framework: str
@@ -41,7 +42,7 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Outside:
-    """What a run says of a framework: the verdict on each claim, and whether ours agree."""
+    """The results of a run on a framework: the verdict on each claim, the agreement with ours, and each arm's costs."""
 
     framework: Engine
     version: str
@@ -50,7 +51,7 @@ class Outside:
     arms: tuple[ArmOfCell, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return the results as plain JSON values."""
         return {
             "framework": self.framework.name,
             "version": self.version,
@@ -60,7 +61,7 @@ class Outside:
 
 
 def outside(records: Records, ours: Sequence[Verdict]) -> list[Outside]:
-    """Every framework of which there are records, judged by the rules of the claims, beside our own verdicts."""
+    """Judge every framework that has records by the rules of the claims, and compare with our own verdicts."""
     return [outside for name in frameworks() if (outside := _judge_framework(find_engine(name), records, ours))]
 
 
@@ -93,13 +94,13 @@ def _agreement(framework: Engine, ours: Verdict, theirs: Verdict, explained: Seq
 
 
 def _open(verdict: Verdict) -> tuple[str, ...]:
-    """Why a verdict is open: what is flagged, or else what comes first."""
+    """Return why a verdict is open: its reasons that start with `flagged`, or else its first reason."""
     flagged = tuple(reason for reason in verdict.reasons if reason.startswith("flagged"))
     return flagged or verdict.reasons[:1]
 
 
 def _differences(ours: Verdict, theirs: Verdict) -> Iterator[str]:
-    """The conditions on which the two verdicts part."""
+    """Yield the conditions on which two verdicts differ; without any, the first reasons of the framework's verdict."""
     here = {regime.condition: regime for regime in ours.finding.regimes}
     pairs = [(here[regime.condition], regime) for regime in theirs.finding.regimes if regime.condition in here]
     parted = [pair for pair in pairs if pair[0].verdict != pair[1].verdict]
@@ -116,7 +117,7 @@ def _regime_text(regime: Regime) -> str:
 
 
 def _ladder(framework: Engine, theirs: Records, ours: Records) -> list[str]:
-    """What of the gap between eager and compiled is graph mode, by our engines, and what is kernels.
+    """Split a framework's compiled ÷ eager into the part of graph mode, measured by our engines, and of kernels.
 
     compiled ÷ eager = (static ÷ dynamic) x (dynamic ÷ eager) x (compiled ÷ static), over the workloads in both.
     """
@@ -135,7 +136,7 @@ def _ladder(framework: Engine, theirs: Records, ours: Records) -> list[str]:
 
 
 def _peaks(ours: Records) -> list[str]:
-    """What of our own ratio of bytes is held between steps, which is not counted of a framework."""
+    """Return a sentence with our ratio of bytes by the peak of a step only, as frameworks are counted."""
     ratios = [
         (fixed / dynamic)
         for cell in cells(ours, Memory)
@@ -168,22 +169,22 @@ def _factors(cell: Evidence, here: Mapping[Any, Evidence]) -> tuple[float, float
 
 
 JUDGED = ("C4", "C5", "C6", "C8")
-"""The claims whose rules judge what was measured of models: what their streams, steps and bytes cost."""
+"""The claims whose rules apply to real models: those on the costs of streams, steps and bytes."""
 
 
 def of_models(records: Records) -> list[Verdict]:
-    """The verdicts of these claims on records of a framework."""
+    """Judge a framework's records of real models by the claims in `JUDGED`."""
     return [CLAIMS[id].judge(records) for id in JUDGED]
 
 
 @dataclass(frozen=True)
 class ModelCosts:
-    """A compiled arm of a model beside the eager one: seconds of steps and of first calls, bytes, compilations.
+    """A compiled arm of a model beside the eager arm: seconds of steps and of first calls, bytes, compilations.
 
-    `cold` and `cached` are the seconds of the first call, without and with compiled code on the disk, and `pays` and
-    `pays_cached` say after how many steps compiling has paid for itself from there. `eager_peak` and `peak` are bytes
-    of a step. `told` is what the compiler said of the arm in the cold process. Each is None where it is not known.
-    `error` is how far outputs and gradients are off at most, scaled.
+    `pays` and `pays_cached` say after how many steps compiling has paid for itself, without and with compiled code on
+    the disk. `told` is the compiler's report on the arm in the cold process. `inputs` is the number of calls in the
+    stream, and `shapes` the number of new shapes among them. `error` is the largest scaled error of outputs and
+    gradients. A field is None if it is not known.
     """
 
     name: str
@@ -199,18 +200,18 @@ class ModelCosts:
 
     @property
     def recompiles(self) -> int:
-        """Compilations for code that had been compiled for another input: a reason is said for these alone."""
+        """The number of compilations of code that had been compiled before for another input."""
         return sum(self.reasons.values())
 
     @property
     def reasons(self) -> Counter[str]:
-        """Why there were recompilations, and how often."""
+        """The reasons for recompilations, each with its count."""
         made = self.told.made if self.told else []
         return Counter(each.reason for each in made if not each.reason.startswith("the first call"))
 
 
 def model_costs(records: Records, framework: Engine) -> Iterator[ModelCosts]:
-    """Every compiled arm of every model that was measured in a framework, model after model."""
+    """Yield the costs of each compiled arm of each model that was measured in a framework, ordered by model."""
     own = [record for record in of_framework(records, framework) if is_model(record.job.workload)]
     evidence = {cell.workload: cell for cell in cells(own, Time)}
     rows = list(arms(framework, own))

@@ -1,9 +1,8 @@
-"""The regimes that claims about costs speak for, named before anything is measured: bytes of a step, ops, and kind.
+"""The regimes of claims on costs, fixed before anything is measured: bytes of a step, number of ops, and kind.
 
-A cell belongs to a regime by counts, which are exact: the peak of bytes that a step of the dynamic engine reaches, and
-the ops on its tape. So the same cell is in the same regime in every run, and where the cells of one run are among those
-of another, what counts show is the same in both. A claim is settled, supported or refuted, only where each regime of
-size was measured; and no headline is the mean of steps of a few KiB.
+Exact counts decide the regime of a cell: the peak bytes of a step of the dynamic engine, and the ops on its tape. So a
+cell is in the same regime in every run. A claim is supported or refuted only if each regime of size was measured, and
+no headline is taken from steps of a few KiB.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from compare.workloads.base import WorkloadKind
 
 KIB, MIB = 2**10, 2**20
 TINY = 64 * KIB
-"""Steps of fewer bytes are all overhead: no headline is taken from them."""
+"""The bytes below which a step is nearly all overhead; no headline is taken from such steps."""
 REAL: WorkloadKind = "real models"
-"""The kind of what is no workload of ours, but a model that people train (`compare.workloads.models`)."""
+"""The kind of a model that people train (`compare.workloads.models`), as opposed to a workload of ours."""
 MIN_WORKLOADS = 3
-"""Fewer workloads than this say nothing about graphs in general."""
+"""The fewest workloads from which something can be said about graphs in general."""
 
 
 class OfOneCell(Protocol):
-    """What was measured of one cell."""
+    """An object that was measured in one cell."""
 
     @property
     def cell(self) -> Cell: ...  # noqa: D102
@@ -46,25 +45,25 @@ SIZES: Mapping[str, tuple[float, float]] = {
     "steps of 64 KiB to 1 MiB": (TINY, MIB),
     "steps of 1 MiB and more": (MIB, inf),
 }
-"""Bytes that a step reaches: at least the first number, and less than the second."""
+"""The regimes of size by the bytes that a step reaches: at least the first number, and less than the second."""
 REALISTIC = "steps of 1 MiB and more"
 """The regime that the headline of a claim is taken from."""
 DEPTHS: Mapping[str, tuple[float, float]] = {"up to 100 ops": (1, 101), "more than 100 ops": (101, inf)}
-"""Ops on the tape of a step."""
+"""The regimes of depth by the ops on the tape of a step: at least the first number, and less than the second."""
 KINDS: tuple[WorkloadKind, ...] = tuple(kind for kind in get_args(WorkloadKind) if kind not in ("control", "own"))
-"""The kinds of workload that are judged apart."""
+"""The kinds of workload that are judged separately."""
 
 
 @dataclass(frozen=True)
 class StepCounts:
-    """The bytes that a step of a cell reaches, and the ops on its tape, 0 where nobody counts them."""
+    """The peak bytes of a step of a cell, and the ops on its tape; 0 ops if they were not counted."""
 
     bytes: int
     ops: int
 
 
 def places(records: Records) -> dict[Cell, StepCounts]:
-    """Where each cell belongs whose bytes were counted, by the dynamic engine."""
+    """Return the counts of each cell whose bytes were counted in the base arm; they decide its regimes."""
     right = right_arms(records)
     counts: dict[Cell, StepCounts] = {}
     for record in records_of(records, Memory):
@@ -76,23 +75,23 @@ def places(records: Records) -> dict[Cell, StepCounts]:
 
 
 def by_size(items: Iterable[T], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
-    """The items in each regime of size that has any, smallest first."""
+    """Group items by the regime of size of their cells, smallest first; regimes without items are left out."""
     return _values_in_regimes(SIZES, ((item, where[item.cell].bytes) for item in items if item.cell in where))
 
 
 def by_depth(items: Iterable[T], where: Mapping[Cell, StepCounts]) -> dict[str, list[T]]:
-    """The items in each regime of depth that has any."""
+    """Group items by the regime of depth of their cells; regimes without items are left out."""
     return _values_in_regimes(DEPTHS, ((item, where[item.cell].ops) for item in items if item.cell in where))
 
 
 def by_kind(items: Iterable[T]) -> dict[str, list[T]]:
-    """The items of each kind of workload that has any."""
+    """Group items by the kind of their workloads; kinds without items are left out."""
     groups = group_by(items, lambda item: kind_of(item.cell.workload))
     return {kind: groups[kind] for kind in KINDS if kind in groups}
 
 
 def kind_of(workload: str) -> WorkloadKind:
-    """What a workload says that it is; "own" of one that is not known here, as in the records of a user's function."""
+    """Return the kind of a workload; "own" for an unknown name, as in the records of a user's function."""
     if models.is_model(workload):
         return REAL
     try:
@@ -102,9 +101,9 @@ def kind_of(workload: str) -> WorkloadKind:
 
 
 def settle_label(label: Label, measured: Iterable[str]) -> tuple[Label, tuple[str, ...]]:
-    """The label, if each regime of size is among those measured; else what is open, with the reason.
+    """Return the label and no reason if each regime of size was measured, else inconclusive with the reason.
 
-    That a claim depends is shown by two cells, wherever they are.
+    Labels other than supported and refuted stay: that a claim depends is shown by two cells of any size.
     """
     missing = [name for name in SIZES if name not in set(measured)]
     if not missing or label not in ("supported", "refuted"):
@@ -115,9 +114,10 @@ def settle_label(label: Label, measured: Iterable[str]) -> tuple[Label, tuple[st
 def cost(
     cell: Evidence, phase: str, read: Read, comparisons: int, arm: str | None = None, side: Side = "above"
 ) -> Regime:
-    """Static ÷ dynamic in a phase, by the static arm that is best there unless another is named; open without one.
+    """Return the regime of static ÷ dynamic in a phase of a cell, inconclusive if there is no static arm.
 
-    That is the strongest form of what is said for static. `comparisons` is how many such intervals hold at once.
+    Without `arm`, the static arm that is best there stands for static. `comparisons` is the number of intervals that
+    must hold at once.
     """
     arm = arm or cell.least(read)
     ratio = cell.ratio(arm, cell.base, read, comparisons) if arm else None
@@ -125,24 +125,24 @@ def cost(
 
 
 class CellContest(NamedTuple):
-    """A cell, and static ÷ dynamic there, with the static arm that is best."""
+    """A cell and its regime: static ÷ dynamic there, for the best static arm."""
 
     evidence: Evidence
     regime: Regime
 
     @property
     def cell(self) -> Cell:
-        """What was measured."""
+        """The workload and its size."""
         return self.evidence.cell
 
     @property
     def ratio(self) -> float:
-        """Static ÷ dynamic."""
+        """The ratio static ÷ dynamic; 1 if it is unknown."""
         return self.regime.value or 1.0
 
 
 def too_few(contests: Iterable[CellContest], more: str = "") -> str:
-    """That there are too few workloads to say anything of graphs in general; empty where there are enough."""
+    """Return a sentence if the contests have fewer than `MIN_WORKLOADS` workloads, else an empty string."""
     enough = len({contest.cell.workload for contest in contests}) >= MIN_WORKLOADS
     return "" if enough else f"both engines were measured on fewer than {MIN_WORKLOADS} workloads{more}"
 
@@ -150,7 +150,7 @@ def too_few(contests: Iterable[CellContest], more: str = "") -> str:
 def overall_regime(
     name: str, contests: Sequence[CellContest], label: Callable[[Sequence[CellContest], Interval], Label]
 ) -> Regime:
-    """The regime of several cells: the geometric mean over workloads, then sizes, and the label of all of them."""
+    """Return one regime for several cells: the geometric mean over workloads, then sizes, and a common label."""
     if not contests:
         return Regime(name, "inconclusive")
     mean = _mean(contests)
@@ -158,7 +158,7 @@ def overall_regime(
 
 
 def headline(what: str, contests: Sequence[CellContest]) -> tuple[Effect | None, Interval | None]:
-    """The one number for a claim, of the cells of realistic steps; none where there are none."""
+    """Return the one number that stands for a claim, from cells with realistic steps; (None, None) without cells."""
     if not contests:
         return None, None
     mean = _mean(contests)

@@ -1,4 +1,8 @@
-"""The verdict on a function, from its records: which mode costs least once warm, for one run, and in memory."""
+"""The verdict on a user's function from its records: which mode costs least once warm, for one run, and in memory.
+
+Read `OwnVerdict` and `verdict` first. The parts after it make the sentence, then judge modes that were only glimpsed in
+a process that did not finish, and last state three claims about one function (`OWN`).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +25,7 @@ from compare.words import text
 
 CANNOT_TELL = "cannot tell"
 WAITS = 0.1
-"""The share of its seconds on the wall from which on a step is said to wait."""
+"""The share of its wall seconds from which on a step is said to wait."""
 CLEAR = 2.0
 """The ratio beyond which one process is enough to tell two modes apart."""
 Outcome = Literal["wins", "tie", "cannot tell", "alone", "not measured"]
@@ -29,10 +33,10 @@ Outcome = Literal["wins", "tie", "cannot tell", "alone", "not measured"]
 
 @dataclass(frozen=True)
 class Contest:
-    """Which mode costs least: `leaders` are the one that does and those whose intervals do not tell them from it.
+    """The modes compared by one cost. `leaders` are the cheapest mode and those that cannot be told apart from it.
 
-    `values` are the seconds or bytes of each mode, `ratios` those of the others over the first leader. `base` is the
-    mode that compiles nothing, `processes` how many measured.
+    `values` are the seconds or bytes of each mode, and `ratios` are the other modes ÷ the first leader. `base` is the
+    mode that compiles nothing. `processes` is the smallest number of processes that measured a mode.
     """
 
     outcome: Outcome = "not measured"
@@ -45,10 +49,11 @@ class Contest:
 
 @dataclass(frozen=True)
 class OwnVerdict:
-    """The verdict in one sentence, and its parts; `of_base` is the steady time of each mode over that of the base.
+    """The verdict in one sentence, and its parts; `of_base` is the steady time of each mode ÷ that of the base.
 
-    `first` is the first run from nothing, `cached` where an earlier process has left compiled code. `answered` is
-    whether the times say what to do. `glimpsed` are modes whose process came to no answer: nothing has compared them.
+    `first` compares first runs from nothing, and `cached` those that find compiled code of an earlier process.
+    `answered` is whether the times say what to do. `wrong` has the times of modes that disagree. `glimpsed` has modes
+    whose process did not finish, so that their results were not compared.
     """
 
     sentence: str
@@ -69,13 +74,13 @@ class OwnVerdict:
         return self.sentence
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values; an interval is `[estimate, low, high]`, `[estimate, None, None]` where there is none."""
+        """Return plain JSON values; an interval is `[estimate, low, high]`, if unbounded `[estimate, None, None]`."""
         return {**_plain(self), "smallest_effect": SMALLEST_EFFECT}
 
 
 @dataclass(frozen=True, repr=False)
 class MeasuredFunction:
-    """What was measured of one function: `records` are those of a run of the suite, `verdict` follows from them."""
+    """The measurements of one function in `modes`; its `records` are like those of the suite."""
 
     name: str
     modes: tuple[str, ...]
@@ -83,7 +88,7 @@ class MeasuredFunction:
 
     @cached_property
     def verdict(self) -> OwnVerdict:
-        """Which mode costs least once warm, for one run, and in memory; the break-even, and what was refused."""
+        """The verdict: which mode costs least once warm, for one run, and in memory; break-even and refused modes."""
         return verdict(self.records)
 
 
@@ -98,7 +103,7 @@ def _plain(value: Any) -> Any:
 
 
 def verdict(records: Records) -> OwnVerdict:
-    """The verdict that the records of one function give."""
+    """Compute the verdict from the records of one function."""
     times, memories = _all_evidence(records, Time), _all_evidence(records, Memory)
     timed = [_timed_evidence(cell) for cell in times]
     warm = contest(timed[0], steady) if times else Contest(base=_base(records))
@@ -134,20 +139,20 @@ def verdict(records: Records) -> OwnVerdict:
 
 
 def _wrong(records: Records, arms: Sequence[str]) -> dict[str, tuple[float, Interval | None]]:
-    """The steady times of arms that disagree, where they were timed all the same."""
+    """Return the steady seconds, and their ratio to the base, of arms that disagree but were timed nevertheless."""
     times = _all_evidence(records, Time, wrong=True) if arms else []
     means = times[0].means(steady) if times else {}
     return {arm: (means[arm], ratio_of(times[0], arm, times[0].base, steady)) for arm in arms if arm in means}
 
 
 def _all_evidence(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[Evidence]:
-    """The evidence of all engines as one, if there is any."""
+    """Return the evidence of all engines joined into one, in a list; an empty list if there is none."""
     cells_of_all = cells(records, kind, wrong=wrong)
     return [join_evidence(cells_of_all)] if cells_of_all else []
 
 
 def _timed_evidence(cell: Evidence) -> Evidence:
-    """The processes that timed steady state; before one has, what those saw of it that found no compiled code."""
+    """Return the evidence of processes that timed steady state; if there is none yet, that of the cold processes."""
     return cell if cell.processes else replace(cell, processes=cell.cold)
 
 
@@ -156,9 +161,9 @@ def _base(records: Records) -> str:
 
 
 def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
-    """Which mode costs least in one cell: beaten is a mode whose whole interval lies beyond the smallest effect.
+    """Compare the modes in one cell. A mode is beaten if its whole interval lies beyond the smallest effect.
 
-    What is measured `once`, so that there is no interval, tells two modes apart where it differs by more than `CLEAR`.
+    A number that was measured only `once` has no interval; there, a mode is beaten by a ratio of more than `CLEAR`.
     """
     values = cell.means(read)
     if not values:
@@ -183,7 +188,7 @@ def _side(ratio: Interval, *, once: bool) -> Side:
 
 
 def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | None:
-    """From which call on the mode that is fastest once warm has cost less than the one that started fastest."""
+    """Return after how many calls the mode that is fastest once warm has cost less than the fastest to start."""
     if warm.outcome in ("alone", "not measured") or not first.leaders:
         return None
     fast, early = warm.leaders[0], first.leaders[0]
@@ -212,7 +217,7 @@ def _sentence(
     *,
     stream: bool,
 ) -> str:
-    """Where nothing ran compiled, what to do, who wins once warm, at first and in memory, and what was not timed."""
+    """Join the parts of the verdict: advice, the winners once warm, at first and in memory, and modes not timed."""
     run = "the first pass over the inputs" if stream else "the first call"
     parts = [
         advice,
@@ -234,7 +239,7 @@ def _sentence(
 
 
 def _waiting(records: Records) -> list[str]:
-    """`a call of eager takes 2.2 ms, and 123 µs of the processor: it waits`, of modes that wait in each process."""
+    """Return a sentence for each mode whose calls wait in every process, with their wall and processor seconds."""
     rows: dict[str, list[TimeArm]] = {}
     for record in records_of(records, Time):
         for mode, row in record.arms.items():
@@ -251,7 +256,7 @@ def _waiting(records: Records) -> list[str]:
 
 
 def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iterable[Interval]) -> str:
-    """`compile it with static-exact if it runs more than 213 times [200, 240]`, or to stay with the base."""
+    """Return the advice: `stay eager`, or `compile it with static-exact if it runs more than 213 times [200, 240]`."""
     base = warm.base
     if warm.outcome in ("alone", "not measured") or base not in warm.values:
         return ""
@@ -272,7 +277,10 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
 
 
 def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more: str = "") -> str:
-    """`once warm, static-exact is 4.35× faster than dynamic`: `less` says so of the leader, `more` of the other one."""
+    """Return the outcome of a contest, as `once warm, static-exact is 4.35× faster than dynamic`.
+
+    `less` is the phrase for a leader before another mode, `more` the phrase for another mode before the leader.
+    """
     if contest.outcome in ("alone", "not measured"):
         return ""
     leaders = text.join_words(contest.leaders)
@@ -290,7 +298,7 @@ def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more
 
 
 def _without_interval(contest: Contest, less: str) -> str:
-    """What was seen where there is no interval, and why there is none; "" where there are intervals."""
+    """Return the ratio that was seen and why it has no interval; "" if all ratios have intervals."""
     leader, ratios = contest.leaders[0], contest.ratios
     other = _beside(contest, list(ratios))
     if other is None or all(ratio.bounded for ratio in ratios.values()):
@@ -302,7 +310,7 @@ def _without_interval(contest: Contest, less: str) -> str:
 
 
 def _about_the_limit(contest: Contest, less: str) -> str:
-    """What is ahead by about as much as counts; "" where neither of two is, or more are level."""
+    """Return that the leader is ahead by about the smallest effect; "" if it is not, or if more than two are level."""
     leader, (other, *more) = contest.leaders[0], contest.leaders[1:]
     ratio = contest.ratios[other]
     if more or not ratio.bounded or ratio.low <= 1:
@@ -312,7 +320,7 @@ def _about_the_limit(contest: Contest, less: str) -> str:
 
 
 def _compare_leader(contest: Contest, less: str, more: str) -> str:
-    """The leader beside the base; where the base leads or is not there, beside the nearest mode that is not level."""
+    """Compare the leader with the base; if the base leads or is missing, with the nearest mode that is not level."""
     leader, ratios = contest.leaders[0], contest.ratios
     other = _beside(contest, [mode for mode in ratios if mode not in contest.leaders])
     if other is None or other in contest.leaders:
@@ -324,12 +332,12 @@ def _compare_leader(contest: Contest, less: str, more: str) -> str:
 
 
 def _beside(contest: Contest, others: Sequence[str]) -> str | None:
-    """What the leader is compared with: the base, or the first of some others."""
+    """Return the mode with which the leader is compared: the base, or else the first of `others`."""
     return contest.base if contest.base in contest.ratios else next(iter(others), None)
 
 
 def _break_even_text(even: BreakEven | None) -> str:
-    """From how many runs on that pays."""
+    """Return ` if it runs more than N times` with the interval; "" if the number of runs is not known."""
     if even is None or even.runs is None or even.verdict != "after":
         return ""
     low, high = (ceil(end) if end and isfinite(end) else None for end in (even.low, even.high))
@@ -342,7 +350,11 @@ def _break_even_text(even: BreakEven | None) -> str:
 
 @dataclass(frozen=True)
 class GlimpsedMode:
-    """The seconds of the first calls of a mode that nothing has compared, how many of all ended, and of a call then."""
+    """A mode of a process that did not finish, whose results were not compared.
+
+    `first` is the seconds of its first calls that ended, `ended` of `calls` in number; `call` is the seconds of a call
+    after them, None if none was timed.
+    """
 
     first: float
     ended: int
@@ -351,7 +363,7 @@ class GlimpsedMode:
 
 
 def glimpse_modes(records: Records, compared: Sequence[str]) -> dict[str, GlimpsedMode]:
-    """The modes of which there is nothing but a glimpse, the last there is."""
+    """Return the modes that have a `Glimpse` record and are not among `compared`; the last glimpse counts."""
     rows = {
         mode: row
         for glimpse in records_of(records, Glimpse)
@@ -362,7 +374,7 @@ def glimpse_modes(records: Records, compared: Sequence[str]) -> dict[str, Glimps
 
 
 def glimpse_sentence(modes: Mapping[str, GlimpsedMode], base: str) -> str:
-    """`before anything was compared, the first call of eager took 9 ms and that of compile 8 s`; "" of no modes."""
+    """Return a sentence on seconds of first calls and ratios to the base, before any comparison; "" if empty."""
     if not modes:
         return ""
     took = [f"{_calls(each)} of {mode} took {text.seconds(each.first)}" for mode, each in modes.items()]
@@ -376,7 +388,7 @@ def glimpse_sentence(modes: Mapping[str, GlimpsedMode], base: str) -> str:
 
 
 def glimpse_ratio(modes: Mapping[str, GlimpsedMode], mode: str, base: str) -> str:
-    """`0.959×` that of the base; "" where a call of either was not timed."""
+    """Return the seconds of a call ÷ those of the base, as `0.959×`; "" if one of them was not timed."""
     top, bottom = (modes[name].call if name in modes else None for name in (mode, base))
     return text.ratio(top / bottom) if mode != base and top and bottom else ""
 
@@ -396,7 +408,7 @@ ZONE = f"{1 + SMALLEST_EFFECT:.2f}"
 
 
 def _contest(kind: type[OfArms], read: Read, name: str, side: ClaimSide) -> Callable[[Records], Finding]:
-    """The rule that static ÷ dynamic lies on that side of 1, static by the arm that costs least."""
+    """Make the rule of the claim that static ÷ dynamic lies on `side` of 1, with the static arm that costs least."""
 
     def find(records: Records) -> Finding:
         measured = sorted(cells(records, kind), key=lambda cell: cell.base != DYNAMIC)  # ours, beside a framework
@@ -418,7 +430,7 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: ClaimSide) -> Call
 
 
 def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | None:
-    """`top / bottom` with its interval, paired where a process has both; of counts, which are exact, the ratio."""
+    """Return `top / bottom`, paired if a process has both arms; for bytes, an exact ratio without width."""
     if read is not bytes_held:
         return cell.ratio(top, bottom, read) or cell.unpaired_ratio(top, bottom, read)
     over, under = cell.mean(top, read), cell.mean(bottom, read)
@@ -430,7 +442,7 @@ def _regime(arm: str, ratio: Interval | None, side: ClaimSide) -> Regime:
 
 
 def _cost(cell: Evidence, arm: str, read: Read) -> str:
-    """`static-exact 15.4 µs`."""
+    """Return an arm with its mean cost, as `static-exact 15.4 µs`."""
     mean = cell.mean(arm, read) or 0.0
     return f"{arm} {text.size(mean) if read is bytes_held else text.seconds(mean)}"
 
@@ -483,9 +495,9 @@ OWN: Mapping[str, Claim] = {
         ),
     )
 }
-"""The claims about one function, by id."""
+"""The three claims about one function, by id."""
 
 
 def judge(records: Records) -> list[Verdict]:
-    """The verdict on each claim about one function."""
+    """Judge each claim in `OWN` by the records of one function."""
     return [claim.judge(records) for claim in OWN.values()]

@@ -1,9 +1,10 @@
 """C1: ordinary Python control flow works in a dynamic graph and is hard to express in a static one.
 
-The rule stood before the run. Each program is tried (a) unchanged and traced, (b) unchanged and converted, both on at
-least 20 arguments, and (c) rewritten by hand; what none of them gives is (d) refused. A program is hard if it is
-refused or wrong when converted, and its rewriting changes more than 10% of its tokens, or there is none. The share that
-is hard where a program is traced alone, as it was judged before there was a conversion, is told beside that.
+The rule was written before the run. Each program is tried (a) unchanged and traced, (b) unchanged and converted, both
+on at least 20 arguments, and (c) rewritten by hand; if none of these works, it counts as (d) refused. A program is hard
+if the conversion refuses it or gets it wrong, and its rewriting changes more than 10% of its tokens or does not exist.
+The share of programs that are hard if they are only traced, which was the rule before conversion existed, is reported
+as well.
 
 Times are reported, not judged.
 """
@@ -25,17 +26,17 @@ MIN_PROGRAMS = 40
 EASY_EDIT = 0.10
 """A rewriting of at most this share of a program's tokens is easy."""
 GENEROUS_EDIT = 0.50
-"""What a reader who finds that too strict may take instead; reported, not judged by."""
+"""A looser limit than `EASY_EDIT`, for readers who find that one too strict; the verdict does not use it."""
 RUNS = 0.95
 """Dynamic works if it runs at least this share of the programs unchanged."""
 ALONE = "all programs, traced alone"
-"""The regime of the share that was judged before there was a conversion."""
+"""The name of the regime in which programs are only traced, which was the rule before conversion existed."""
 HARD_MOST, HARD_FEW = 0.50, 0.10
 """Static is hard if the interval of its hard share lies above the first, easy if below the second."""
 
 
 def find(records: Records) -> Finding:
-    """Supported if dynamic runs nearly all and static is hard for most; refuted if either plainly fails."""
+    """Judge C1: supported if dynamic runs nearly all programs and most are hard for static, refuted if either fails."""
     programs = _programs(records)
     if not programs:
         return not_measured("programs with control flow")
@@ -64,12 +65,12 @@ def _hard_words(programs: list[ProgramRow], hard: Interval, alone: Interval) -> 
 
 
 def _conversion_rows(programs: list[ProgramRow]) -> list[ProgramRow]:
-    """Those that were converted as well, which no framework does apart from compiling."""
+    """Return the rows of programs that were also converted; frameworks convert only as they compile, so have none."""
     return [p for p in programs if p.convert is not None]
 
 
 def _programs(records: Records) -> list[ProgramRow]:
-    """Each program once; of several measurements the worst, since repeating one is no new evidence."""
+    """Return one row for each program: the worst of its measurements, since a repetition is no new evidence."""
     rows_by_name: dict[str, ProgramRow] = {}
     for row in (row for record in records_of(records, Programs) for row in record.programs):
         rows_by_name[row.program] = min(
@@ -98,7 +99,7 @@ def _verdict(runs: float, hard: Interval) -> Label:
 
 
 def _details(programs: list[ProgramRow]) -> Iterator[str]:
-    """What stands behind the shares: how many of each kind, which, and how long they take."""
+    """Yield sentences with the counts behind the shares, the names of failing programs, and the ratio of times."""
     edits = [p.edit or 0.0 for p in programs if p.static == "rewritten"]
     cost = f" (median: {median(edits):.0%} of the tokens change)" if edits else ""
     unchanged, refused = (sum(p.static == kind for p in programs) for kind in ("unchanged", "refused"))
@@ -118,7 +119,7 @@ def _details(programs: list[ProgramRow]) -> Iterator[str]:
 
 
 def _conversion_sentences(programs: list[ProgramRow]) -> Iterator[str]:
-    """How programs fare converted, and what that costs against the same by hand; nothing where none was."""
+    """Yield sentences on converted programs: how many are right, and their times ÷ those of rewritings by hand."""
     tried = _conversion_rows(programs)
     if not tried:
         return

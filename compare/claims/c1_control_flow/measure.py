@@ -1,7 +1,9 @@
 """The measurement behind claim C1: every program of the corpus in an engine, as Python and as a fixed graph.
 
-The eager arm is given each program as it is. An arm that compiles is given it whole, as it is and then rewritten in the
-engine's own control flow. A mode that converts Python's control flow, where an engine has one, is given it as it is.
+The eager arm runs each program unchanged. An arm that compiles is given the whole program, first unchanged and then
+rewritten in the engine's own control flow. A mode that converts Python's control flow, if the engine has one, is given
+the unchanged program. Read `measure`, then `ProgramTrial` (one program in an engine) and `ProgramVersion` (one version
+of it).
 """
 
 from __future__ import annotations
@@ -42,32 +44,32 @@ from graphs.testing import check_grads
 
 TOLERANCE = TOLERANCES["float64"]
 BUDGET = Budget(rounds=7, least=3, seconds=0.1, block_seconds=0.002)
-"""For each program; what is judged is whether it runs, and its time is only reported."""
+"""The budget of timing one program. It is small: the verdict rests on whether a program runs, not on its time."""
 LIMIT = 20.0
-"""Seconds for a version of a program, all inputs twice: a compiler may take minutes."""
+"""The limit in seconds for one version of a program, on all inputs twice: a compiler may take minutes."""
 LONGEST = 500
-"""Characters of a reason that are recorded."""
+"""The number of characters of a reason that are recorded."""
 INPUTS = 20
-"""Arguments that a program is given where a compilation is cheap, at least: its own, and others near them."""
+"""The number of inputs on which a program is tried where compiling is cheap: its own, then others near them."""
 _QUOTED = re.compile(r"^ +(\w+Error: .*)$", re.MULTILINE)
 
 Results = list[tuple[Any, Any]]
 
 
 class ProgramOutcome(NamedTuple):
-    """How a version of a program fared on all inputs, and why."""
+    """The outcome of one version of a program on all inputs, with the reason if it is not right."""
 
     status: Literal["right", "wrong", "refused", "failed"]
     reason: str | None = None
 
     @property
     def is_right(self) -> bool:
-        """Whether it ran, and every value and gradient is right."""
+        """Whether the version ran, with every value and gradient right."""
         return self.status == "right"
 
 
 def measure(job: Job) -> Programs:
-    """The record of claim C1 about an arm, beside the eager one of its engine: one entry for each program."""
+    """Measure claim C1 for an arm beside the eager arm of its engine; the record has one row for each program."""
     engine, arm = engines.engine_of_arm(job.arm)
     engine.start(0, doubles=True)
     ours = steps.each("ran", programs())
@@ -83,13 +85,13 @@ def measure(job: Job) -> Programs:
 
 
 def sample_mask() -> list[bool]:
-    """Of each program whether it is the first of its family: those for which kernels are compiled in any case."""
+    """Return for each program whether it is the first of its family; kernels are always compiled for these."""
     families = [program.family for program in programs()]
     return [family not in families[:i] for i, family in enumerate(families)]
 
 
 class ProgramTrial:
-    """A program in an engine: ours, the same over the engine's functions, and over its own control flow."""
+    """One program in an engine, in three forms: over our functions, over the engine's, and over its control flow."""
 
     def __init__(
         self, engine: Engine, arm: str, ours: Program, theirs: Program, rewriting: Program, sampled: bool
@@ -99,10 +101,10 @@ class ProgramTrial:
         self.weighted = partial(weight_outputs, engine)
 
     def row(self) -> ProgramRow:
-        """What the program does in the eager arm as it is, and what the other arm takes.
+        """Measure the program in both arms and return its row: how it fares in each form, and its times.
 
-        Seconds are those of a call for the value and the gradient, a mean over the inputs and a median over blocks;
-        where a compilation is costly, nothing is timed but the first calls, and no further inputs are given.
+        Seconds are those of one call for value and gradient: the mean over inputs, then the median over blocks. Where
+        compiling is costly, only first calls are timed, and the program is tried on its own inputs alone.
         """
         self.engine.compiler.forget()  # pieces that are compiled already would run where the whole is asked for
         try:
@@ -138,12 +140,12 @@ class ProgramTrial:
         return row
 
     def op_by_op(self, program: Program, function: Function, inputs: Sequence[Arguments]) -> ProgramVersion:
-        """A version of the program in the eager arm."""
+        """Build the version of the program that runs op by op in the eager arm."""
         step = self.engine.build(self.engine.arms[0], self.weighted(function), 0)
         return ProgramVersion(self.engine, program, step, function, inputs)
 
     def checked(self, eager: ProgramVersion, expected: Results) -> ProgramOutcome:
-        """How the eager arm fares; where it is what others are compared with, also against arrays and differences."""
+        """Return the outcome of the eager arm; the reference engine is also checked against arrays and differences."""
         outcome = eager.fares(expected)
         if outcome.is_right and self.engine.is_reference:
             try:
@@ -160,9 +162,10 @@ class ProgramTrial:
         expected: Results,
         more: Sequence[Arguments] = (),
     ) -> tuple[ProgramVersion, ProgramOutcome]:
-        """A version of the program, compiled, and how it fares.
+        """Compile the program, and return this version with its outcome.
 
-        Where kernels take a stage of their own, that stage is reached for a sample of what comes so far.
+        Where an engine captures a graph before it compiles kernels, every program is captured and run; kernels are then
+        compiled only for sampled programs that are right.
         """
         graph = self.engine.compiler.captured(self.arm, function)
         if graph is not None:
@@ -175,7 +178,10 @@ class ProgramTrial:
         return version, version.fares(expected, more)
 
     def converted(self, row: ProgramRow, expected: Results, more: Sequence[Arguments]) -> ProgramVersion | None:
-        """The program in the mode that converts it, where it is right in one; the row tells of it."""
+        """Run the program in the engine's mode that converts control flow, and write the outcome into the row.
+
+        Returns the version if it is right; None if it is not, or if the engine has no such mode beside this arm.
+        """
         arm = next((arm for arm in self.engine.arms if self.engine.mode(arm).converts), self.arm)
         if arm == self.arm:
             return None
@@ -189,14 +195,14 @@ class ProgramTrial:
         return version
 
     def idiom(self, function: Function) -> str | None:
-        """What the engine calls the control flow that a rewriting is written in; None where it needs no such op."""
+        """Return the engine's names for the control-flow ops that a rewriting uses; None if it uses no such op."""
         names = dict.fromkeys(
             self.engine.idioms[name] for name in functions_used(function) if name in self.engine.idioms
         )
         return ", ".join(names) or None
 
     def broken(self, expected: Results) -> tuple[int | None, Any]:
-        """The graph breaks of the program as it is, and how it fares with them; None where an engine has none."""
+        """Return the graph breaks of the unchanged program and its status; both None for engines without breaks."""
         self.engine.compiler.forget()  # a framework counts no break of what it has compiled before
         pieces = self.engine.compiler.captured(self.arm, self.theirs.plain, whole=False)
         if pieces is None:
@@ -207,9 +213,9 @@ class ProgramTrial:
 
 
 class ProgramVersion:
-    """One version of a program: a step for its value and gradient, and what the engine is asked of to tell of it.
+    """One version of a program: a step for value and gradient, and the function whose compilations are observed.
 
-    `compilations` are those for its inputs, known once it has fared.
+    `compilations` are those for the inputs of the version; they are empty until `fares` has run.
     """
 
     def __init__(
@@ -220,11 +226,11 @@ class ProgramVersion:
         self.compilations: Sequence[Compilation] = ()
 
     def __call__(self) -> Results:
-        """All inputs, one after the other."""
+        """Run the version on all its inputs, in order."""
         return self.on(self.inputs)
 
     def on(self, inputs: Sequence[Arguments]) -> Results:
-        """These inputs, one after the other."""
+        """Run the version on these inputs, in order."""
         return calls(self.program, self._call, inputs)
 
     def _call(self, *args: Any) -> Any:
@@ -232,18 +238,18 @@ class ProgramVersion:
 
     @property
     def observed(self) -> Observations:
-        """What the engine tells of this version."""
+        """The engine's observations of this version, such as compilations and graph breaks, since it was made."""
         return self.engine.observed(self.watched).since(self.before)
 
     @property
     def compile_seconds(self) -> float:
-        """Of the first calls, where compiling is costly, since not every engine says what compiling took."""
+        """The seconds of compiling; where that is costly, of the first calls, as some engines report no such time."""
         if self.engine.compiles_slowly:
             return self.first_seconds
         return fsum(compilation.seconds or 0.0 for compilation in self.compilations)
 
     def fares(self, expected: Results, more: Sequence[Arguments] = ()) -> ProgramOutcome:
-        """How it fares on its inputs, also on a second round, and then on more of them, within the time limit."""
+        """Run the version twice on its inputs, then on `more`, within the time limit, and return the outcome."""
         try:
             with warnings.catch_warnings(action="ignore"), limit_seconds(LIMIT):  # compilers warn of much
                 wrong = self._off(expected, more)
@@ -272,7 +278,7 @@ def entry(
     rewritten: ProgramOutcome,
     function: Function | None = None,
 ) -> ProgramRow:
-    """Which of the two arms runs it, in which form, and how much was rewritten in the function that static takes."""
+    """Return the row of a program from its outcomes; `function` is the form that static runs, for token counts."""
     how: Literal["unchanged", "rewritten", "refused"] = "rewritten" if rewritten.is_right else "refused"
     return ProgramRow(
         program=program.name,
@@ -293,13 +299,13 @@ def entry(
 
 
 def reference(program: Program, inputs: Sequence[Arguments]) -> Results:
-    """The value and the gradient for each of these inputs, by our tape, which `check_reference` checks."""
+    """Return value and gradient for each input, computed by our tape; `check_reference` checks the tape itself."""
     engine = engines.find_engine(engines.OWN)
     return calls(program, engine.build(engine.arms[0], weight_outputs(engine, program.plain), 0), inputs)
 
 
 def check_reference(program: Program, expected: Results) -> None:
-    """Raises AssertionError where a value is not that of a run on arrays, or a gradient not that of differences."""
+    """Check our tape: raises AssertionError if a value differs from NumPy's or a gradient from finite differences."""
     loss = weight_outputs(engines.find_engine(engines.OWN), program.plain)
     plain = [(value, None) for value in calls(program, loss, program.inputs)]
     if wrong := off([(value, None) for value, _ in expected], plain):
@@ -309,13 +315,13 @@ def check_reference(program: Program, expected: Results) -> None:
 
 
 def at(program: Program, index: int, rest: Sequence[Any], point: Any) -> Any:
-    """The program at a point near one of its inputs, after the calls that come before that one."""
+    """Run the program at a point near input `index`, after the calls on the inputs before it."""
     calls(program, program.plain, program.inputs[:index])
     return program.plain(point, *rest)
 
 
 def further(program: Program) -> list[Arguments]:
-    """Arguments near the inputs, for which plain Python gives finite numbers: with the inputs at least INPUTS."""
+    """Return arguments near the program's inputs that give finite results; inputs and these are INPUTS at most."""
     usable = (args for args in islice(program.nearby(), 4 * INPUTS) if _finite(program, args))
     return list(islice(usable, INPUTS - len(program.inputs)))
 
@@ -329,14 +335,14 @@ def _finite(program: Program, args: Arguments) -> bool:
 
 
 def calls(program: Program, function: Callable[..., Any], inputs: Sequence[Arguments]) -> list[Any]:
-    """What a function returns for each of these inputs, in order, nothing kept from before."""
+    """Call a function on each input in order, after a reset of the program's state, and return the results."""
     if program.reset is not None:
         program.reset()
     return [function(*args) for args in inputs]
 
 
 def off(results: Results, expected: Results) -> str:
-    """The first input whose value or gradient is off, and by how much; empty where none is."""
+    """Name the first input whose value or gradient is off, and by how much; return an empty string if none is."""
     for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         error = max(tree_error(*pair) for pair in zip(result, wanted, strict=True))
         if error > TOLERANCE:
@@ -345,13 +351,13 @@ def off(results: Results, expected: Results) -> str:
 
 
 def seconds(program: Program, versions: Mapping[str, ProgramVersion]) -> dict[str, float]:
-    """Seconds a call in each of these versions, in steady state."""
+    """Time the versions in steady state; returns the seconds of one call of each."""
     blocks = paired_rounds(dict(versions), BUDGET, Random(program.name)).steady()
     return {name: median(times) / len(program.inputs) for name, times in blocks.items()}
 
 
 def weight_outputs(engine: Engine, function: Function) -> Function:
-    """The function as a scalar one, in which each element of each floating result has a weight of its own."""
+    """Return the function as a scalar loss: the sum over all elements of floating results, each with its own weight."""
     total = engine.functions()["sum"]
 
     def loss(*args: Any) -> Any:
@@ -364,7 +370,7 @@ def weight_outputs(engine: Engine, function: Function) -> Function:
 
 
 def functions_used(function: Function) -> list[str]:
-    """The functions of `graphs` that a function calls, in the order in which they are written."""
+    """Return the names of the functions of `graphs` that a function's source uses, in the order of `ast.walk`."""
     source = ast.parse(textwrap.dedent(inspect.getsource(function)))
     return [
         node.attr
@@ -374,6 +380,6 @@ def functions_used(function: Function) -> list[str]:
 
 
 def error_line(error: BaseException) -> str:
-    """An error on one line: that which its words end with, where they quote a traceback of the user's code."""
+    """Return an error on one line; if its message quotes a traceback, the last error that is quoted there."""
     quoted = _QUOTED.findall(str(error))
     return without_folders(" ".join((quoted[-1] if quoted else describe_error(error)).split()))[:LONGEST]
