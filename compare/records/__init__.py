@@ -1,4 +1,4 @@
-"""What a run writes and reads: one typed record for each kind, and the files that hold them.
+"""The records that a run writes and reads: one type for each kind, and the files that hold them.
 
 Read `record` (what all records share) and `kinds` (every kind, and who makes it), then `job` and `results` (a line of
 `results.jsonl`). `cells`, `checks` and `own` are the kinds; `journal` is a run's file while it is written.

@@ -1,7 +1,8 @@
-"""What is measured of a cell: whether its arms agree, their times, bytes and compilations; a step taken apart; ranges.
+"""The records of a cell: parity, times, bytes and compilations of its arms; parts of a step; maps over sizes.
 
-`admitted` tells from the records of a cell which arms may be timed. A step is taken apart rung by rung,
-part by part, byte by byte and line by line. Ranges are the crossover map, and strategies for inputs of varying length.
+`admit_arms` decides from the records of a cell which arms may be timed. The parts of a step are its rungs (`Ladder`),
+its programs (`Parts`), its bytes (`Ledger`) and its lines (`SourceLines`). Maps over sizes are the crossover map and
+the strategies for inputs of varying length.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from compare.records.record import Arm, Block, OfArms, OfCell, Record, Seconds, 
 
 
 class ParityArm(Arm):
-    """How far an arm is from the references, scaled as in `compare.instruments.rounding`; null if not finite.
+    """The errors of an arm against the references, scaled as in `compare.instruments.rounding`; null if not finite.
 
-    `state_error` is that of the state after a call, null where there is none; `tolerance` the most that was allowed.
-    Below `unseen` no error is seen, where that is less: what is allowed is so in directions in which rounding moves.
+    `state_error` is the error of the state after a call, null without a state. `tolerance` is the largest error
+    allowed. Errors below `unseen` are not seen; it may be smaller than `tolerance`, which then applies only in
+    directions in which rounding moves the results.
     """
 
     output_error: float | None
@@ -29,7 +31,10 @@ class ParityArm(Arm):
 
 
 class Parity(OfArms, tag="parity"):
-    """The gate of a cell. `same_graph` is null where the function cannot be traced, or has branches or loops."""
+    """The parity gate of a cell: whether its arms agree with the reference.
+
+    `same_graph` is null if the function cannot be traced, or has branches or loops.
+    """
 
     agree: bool
     arms: dict[str, ParityArm]
@@ -47,16 +52,16 @@ class Call(Struct):
 
 
 class TimeArm(Arm):
-    """What one arm took in one process; only `status` and `reason` where it was refused at the gate.
+    """The times of one arm in one process; only `status` and `reason` if it was refused at the parity gate.
 
-    `blocks` are seconds per call, or per example of a stream, from where all arms are steady; block i of every arm
-    belongs to one round. `warmup` are the blocks before, and `steady` is false where the arm never became so: then its
-    blocks are all there are. `stream` is the first epoch, null where the input never varies. `useful` and `computed`
-    count the elements asked for and computed in an epoch, which differ where an arm pads. `whole` is false where the
-    first epoch was ended at a limit: the last call of `stream` is then the interrupted one, and there are no blocks.
-    `processor` are the seconds of processor that building and first calls took, those of compilers in other processes
-    included; null where the wall is the clock. There `wall` are the seconds of a call on the wall, the median of the
-    blocks, and `waits` the share of these in which it neither computed nor waited for a core; null for other clocks.
+    `blocks` are seconds per call, or per example of a stream, once all arms are steady; block i of every arm belongs to
+    one round. `warmup` holds the blocks before. `steady` is false if the arm never became steady; `blocks` then holds
+    all blocks. `stream` is the first epoch, null if the input never varies. `useful` and `computed` count the elements
+    of the inputs and the elements computed in an epoch, which differ if an arm pads. `whole` is false if the first
+    epoch was ended at a limit: then the last call of `stream` was interrupted, and there are no blocks. `processor` is
+    the processor seconds of build and first calls, compilers in other processes included; null if blocks use wall time.
+    If blocks use processor time, `wall` is the wall seconds of a call, the median of the blocks, and `waits` the share
+    of these in which the call neither computed nor waited for a core; null for other clocks.
     """
 
     build: Seconds = 0.0
@@ -79,9 +84,10 @@ class TimeArm(Arm):
 class Time(OfArms, tag="time"):
     """The times of a cell in one worker process.
 
-    Blocks are seconds of the processor that the process had, `cpu`, of the `wall`, or of a GPU by its `events`. First
-    calls are of the wall, and where blocks are not, each row has the seconds of processor of all of them as well. A
-    `cold` process found no compiled code on the disk and timed no steady state; null where there is no such code.
+    `clock` is the clock of blocks: processor seconds of the process (`cpu`), wall seconds (`wall`), or events of a GPU
+    (`events`). First calls are in wall seconds; with the clock `cpu`, each row also has the processor seconds of all of
+    them. A process with a `cold` `cache` found no compiled code on the disk and timed no steady state; `cache` is null
+    for engines that keep no such code.
     """
 
     process: int
@@ -91,7 +97,7 @@ class Time(OfArms, tag="time"):
 
 
 class GlimpseArm(Arm):
-    """What an arm had come to: the seconds of each of its first `calls` that had ended, and of a `call` after them."""
+    """The progress of an arm: the seconds of each of its first `calls` that ended, and of a later `call`, if timed."""
 
     calls: int
     first: list[Seconds]
@@ -99,22 +105,22 @@ class GlimpseArm(Arm):
 
 
 class Glimpse(OfArms, tag="glimpse"):
-    """What a process had told that came to no answer. Nothing of it was compared."""
+    """The progress that a process reported before it failed to answer; its results were not compared."""
 
     arms: dict[str, GlimpseArm]
 
 
 class MemoryArm(Arm):
-    """What one arm held and reached, in bytes: of NumPy's buffers where nothing else is said, or else of all of malloc.
+    """The bytes of one arm: of NumPy's buffers, unless `Memory.counted` says otherwise.
 
-    peak             what a warm step reaches above what is there before it; of a stream, its largest step
-    held             what is there between steps that was not there before the arm was built. Of malloc that is code and
-                     caches of a compiler too, of NumPy's buffers arena, constants and every cached shape
-    resident_growth  how far the system's resident peak of the process rises from before the build to after warm steps;
-                     0 where it was not read
-    kept             Python objects and NumPy's buffers that each further epoch leaves behind: what leaks
-    classes          what is in `peak` and `held` by what it is for, and the Python objects of tape, graph and plan
-    nodes            the nodes of the tape or of the largest graph, a number
+    peak             the largest rise in a warm step above the bytes before it; of a stream, in its largest step
+    held             the bytes between steps that were not there before the arm was built. Counted by malloc, they
+                     include code and caches of a compiler; counted by NumPy, arena, constants and every cached shape
+    resident_growth  the growth of the process's resident peak from before the build to after warm steps; 0 if it was
+                     not read
+    kept             the bytes of Python objects and NumPy's buffers that each further epoch leaks
+    classes          the bytes of `peak` and `held` by their purpose, and the Python objects of tape, graph and plan
+    nodes            the number of nodes of the tape or of the largest graph
     """
 
     peak: int = 0
@@ -128,9 +134,9 @@ class MemoryArm(Arm):
 class Memory(OfArms, tag="memory"):
     """The memory of a cell, each arm in a process of its own.
 
-    Where `checked`, all arms were counted in one process, which has also compared their outputs and gradients, as the
-    gate does, and refused those that were wrong. `counted` says whose bytes these are: of NumPy's buffers, all of
-    malloc's, or those of a GPU's allocator.
+    If `checked`, all arms were counted in one process, which also compared their outputs and gradients as the parity
+    gate does, and refused wrong arms. `counted` says which bytes: of NumPy's buffers, of malloc, or of a GPU's
+    allocator.
     """
 
     arms: dict[str, MemoryArm]
@@ -139,18 +145,18 @@ class Memory(OfArms, tag="memory"):
 
 
 class CompilationRow(Struct):
-    """One compilation: why there was one, and its seconds where the engine says them."""
+    """One compilation: its reason, and its seconds, null if the engine does not report them."""
 
     reason: str
     seconds: Seconds | None
 
 
 class CompiledArm(Arm):
-    """What an engine tells of an arm.
+    """The compilations of an arm as its engine reports them.
 
-    `breaks` are graph breaks by reason and line, with what the framework advises below, and `limits` says what runs
-    eager since it was compiled too often. `share` is how many of the ops of the forward pass ran compiled, of 1; null
-    where the engine does not tell.
+    `breaks` counts graph breaks by reason and line, with the framework's advice on the lines below. `limits` names code
+    that runs eagerly because it was compiled too often. `share` is the share of the forward pass's ops that ran
+    compiled, from 0 to 1; null if the engine does not report it.
     """
 
     made: list[CompilationRow] = []
@@ -160,13 +166,14 @@ class CompiledArm(Arm):
 
 
 class Compilations(OfArms, tag="compilations"):
-    """What an engine tells of its arms, from nothing. A function is `random` where another seed gives another result.
+    """The compilations of an engine's arms from nothing, and how the function could be compared.
 
-    `undoubled` is why it does not run in float64, where it does not: then eager alone says what is right. `uncompared`
-    is why not even that does, and `dtype` the lowest that it computes in, by which it was judged. One that
-    `trains` is a whole training step, which differentiates and changes its parameters by itself. `conditioning` is
-    how far eager itself is off, as `compare.instruments.parity` scales errors. `gradients` says what they are
-    in, where that is more than the argument asked for.
+    `random` is whether another seed gives another result. `undoubled` is why the function does not run in float64: then
+    the eager arm is the only reference. `uncompared` is why it cannot be a reference either. `dtype` is the lowest
+    dtype in which the function computes; it sets the tolerance. `trains` is whether the function is a whole training
+    step, which differentiates and changes its parameters itself. `conditioning` is the error of the eager arm from
+    rounding, scaled as in `compare.instruments.parity`. `gradients` names the variables of the gradients, if there are
+    more than the argument asked for. `undifferentiated` is why only values were compared.
     """
 
     version: str
@@ -182,9 +189,9 @@ class Compilations(OfArms, tag="compilations"):
 
 
 class Admission(NamedTuple):
-    """Which arms of a cell may be timed, and the row of each that may not.
+    """The arms of a cell that may be timed, and the row of each arm that may not.
 
-    `ended` are those whose last first epoch with compiled code on the disk came to its limit: the next one will, too.
+    `ended` are the arms whose first epoch reached its limit with compiled code on the disk: the next one will, too.
     """
 
     arms: tuple[str, ...]
@@ -193,10 +200,10 @@ class Admission(NamedTuple):
 
 
 def admit_arms(records: Sequence[OfArms], base: str | None = None, *, wrong: bool = False) -> Admission:
-    """May an arm be timed? Where no record of a cell calls it wrong, and none is where its `base` is not right.
+    """Decide which arms may be timed: those right in all records of a cell, and no arm at all if `base` is not right.
 
-    With `wrong` also one that disagrees, but for the base. One that came to its limit with no compiled code on the disk
-    is not refused: what it has compiled by then is kept, so that it may come through.
+    With `wrong`, arms that disagree are admitted too, except the base. An arm that reached its limit without compiled
+    code on the disk is not refused: the code it has compiled is kept, so that it may finish next time.
     """
     rows = together(records)
     calls = {arm: (row.whole, time.cache) for time in records_of(records, Time) for arm, row in time.arms.items()}
@@ -213,9 +220,9 @@ def admit_arms(records: Sequence[OfArms], base: str | None = None, *, wrong: boo
 
 
 def together(records: Sequence[OfArms]) -> dict[str, Arm]:
-    """The row of each arm that stands for those of all records: that of one which is not right, if there is any.
+    """Return one row for each arm over all records: a row that is not ok, if there is any.
 
-    An arm that came to its limit counts as unsupported; coming through later, it came through.
+    An arm that reached its limit is recorded as unsupported; a later row in which it finished replaces that one.
     """
     rows: dict[str, Arm] = {}
     for record in records:
@@ -226,10 +233,10 @@ def together(records: Sequence[OfArms]) -> dict[str, Arm]:
 
 
 class Rung(Arm):
-    """A rung of the ladder, compared with the rung `base`; `blocks` are seconds a call, paired.
+    """A rung of the ladder, compared with the rung `base`; `blocks` are seconds per call, paired by round.
 
-    `peak` is the most bytes of NumPy data in a step, with the arena; `arena` and `live` are the bytes of the plan and
-    the most that it has to hold at once, where there is one. `kernels` says how often each is called in a step.
+    `peak` is the most bytes of NumPy data in a step, arena included. `arena` is the bytes of the memory plan, and
+    `live` the most bytes it must hold at once; 0 without a plan. `kernels` counts the calls of each kernel in a step.
     """
 
     base: str | None
@@ -243,11 +250,11 @@ class Rung(Arm):
 
 
 class Ladder(OfCell, tag="ladder"):
-    """The rungs of a cell in one process, over one example (`compare.instruments.ladder`), in the thread's own seconds.
+    """The rungs of a cell in one process, on one example (`compare.instruments.ladder`), in seconds of the thread.
 
-    `unequal` holds, by rung, how many more calls of a kernel it makes than the tape where it must make as many;
-    `traced` is what the graph calls as it was traced, null where it cannot be. `off_core` is the share of the wall time
-    in which others had the core.
+    `unequal` holds, for rungs that must call each kernel as often as the tape, the surplus of calls by kernel. `traced`
+    counts the kernels of the graph as it was traced, null if the function cannot be traced. `off_core` is the share of
+    wall time in which other processes had the core.
     """
 
     process: int
@@ -259,9 +266,9 @@ class Ladder(OfCell, tag="ladder"):
 
 
 class Threads(OfCell, tag="threads"):
-    """The last rung of a cell, on so many `cores`, and the one below it in the same process, in seconds on the wall.
+    """The rung of threads of a cell, on `cores` cores, and the rung below it in the same process, in wall seconds.
 
-    On the wall, for threads that work side by side take more time of processors, and less that somebody waits.
+    The clock is the wall, because threads in parallel take more processor time and less time to wait for.
     """
 
     process: int
@@ -270,10 +277,10 @@ class Threads(OfCell, tag="threads"):
 
 
 class Parts(OfCell, tag="parts"):
-    """What a step is taken apart with, in one process: by engine and program, seconds a call of the thread's own time.
+    """The programs by which a step is split into parts, in one process: seconds per call of the thread, by engine.
 
-    `off_core` is the share of the wall time in which others had the core, `once` the stages of compilations
-    (`compare.instruments.parts`).
+    `off_core` is the share of wall time in which other processes had the core. `once` holds the seconds of each stage,
+    for each compilation (`compare.instruments.parts`).
     """
 
     process: int
@@ -286,9 +293,9 @@ Phase = Literal["trace", "compile", "forward", "backward"]
 
 
 class Moment(Struct, rename={"classes": "bytes"}, omit_defaults=True):
-    """The bytes by class once a kernel has run, and those that it needed for itself, which are in `workspace`.
+    """The live bytes by class after a kernel has run; the class `workspace` is the kernel's own scratch memory.
 
-    `line` is the line of source that the kernel is of, `mine.py:7`; empty where nobody knows.
+    `line` is the source line of the kernel, as `mine.py:7`; empty if it is not known.
     """
 
     phase: Phase
@@ -297,22 +304,22 @@ class Moment(Struct, rename={"classes": "bytes"}, omit_defaults=True):
 
     @property
     def total(self) -> int:
-        """All bytes."""
+        """The bytes of all classes."""
         return sum(self.classes.values())
 
 
 class LedgerCount(Struct):
-    """The bytes of a step once one more thing is as in the static engine."""
+    """The bytes of a step after one more difference (`cause`) is set as in the static engine."""
 
     cause: str
     bytes: int
 
 
 class LedgerArm(Arm):
-    """The bytes of one step over time, and the same peak as others count it (`compare.instruments.watch.ledger`).
+    """The bytes of one step over time, and its peak by other counters (`compare.instruments.watch.ledger`).
 
-    `peak` is the ledger's, `counted_peak` tracemalloc's in a step that nobody watched. `objects` are bytes of Python
-    objects, `notes` say where the peaks do not agree.
+    `peak` is the ledger's peak, `counted_peak` is tracemalloc's in a step without the ledger. `objects` are bytes of
+    Python objects by name. `notes` say where the two peaks do not agree.
     """
 
     parameters: int = 0
@@ -332,9 +339,9 @@ class Ledger(OfArms, tag="ledger"):
 
 
 class LineCost(Struct):
-    """What one line of source costs: seconds, kernels, and bytes of the arrays that these make.
+    """The cost of one line of source: its seconds, its kernels, and the bytes of the arrays they make (`made`).
 
-    `saved` are the arrays among them that the forward pass keeps for backward, `saved_bytes` their bytes.
+    `saved` is the number of these arrays that the forward pass keeps for backward, and `saved_bytes` their bytes.
     """
 
     seconds: Seconds = 0.0
@@ -345,9 +352,9 @@ class LineCost(Struct):
 
 
 class SourceLinesArm(Arm):
-    """A step of one arm: `lines` by `model.py:12`, in the order they run.
+    """A step of one arm by source line; the keys of `lines` are as `model.py:12`, in the order in which they run.
 
-    `step` are the seconds of a step that nobody watches; those of the lines and `elsewhere` come to it.
+    `step` is the seconds of a step that is not watched: the sum of the lines' seconds and `elsewhere`.
     """
 
     step: Seconds = 0.0
@@ -356,20 +363,20 @@ class SourceLinesArm(Arm):
 
 
 class SourceLines(OfArms, tag="lines"):
-    """The arms of a cell line by line, and the text of each line that can be read."""
+    """The costs of a cell's arms by source line, and the text of each line that can be read."""
 
     arms: dict[str, SourceLinesArm]
     code: dict[str, str] = {}
 
 
 def rank_lines(arms: Sequence[SourceLinesArm]) -> list[str]:
-    """The lines of all arms, the dearest first."""
+    """Return the lines of all arms, the line with the most seconds in any arm first."""
     lines = dict.fromkeys(line for row in arms for line in row.lines)
     return sorted(lines, key=lambda line: -max(row.lines[line].seconds for row in arms if line in row.lines))
 
 
 class GridPlace(Struct):
-    """A chain of `depth` ops over `elements` floats; no arms where the engines disagree."""
+    """A place of the crossover map: a chain of `depth` ops over `elements` floats; no arms if the engines disagree."""
 
     ops: str
     depth: int
@@ -379,7 +386,7 @@ class GridPlace(Struct):
 
 
 class GridArm(Struct):
-    """What an engine took at a place of the map; `blocks` are seconds a call."""
+    """The times of one engine at a place of the crossover map; `blocks` are seconds per call."""
 
     build: Seconds
     first: Seconds
@@ -423,11 +430,11 @@ class GroupCall(Struct):
 
 
 class StrategyArm(Arm):
-    """What a strategy for inputs of varying length took in one process (`compare.instruments.lengths.measure`).
+    """The measurements of a strategy for varying lengths in one process (`compare.instruments.lengths.measure`).
 
-    `blocks` are seconds per example, `latency` the seconds of each call once warm, in the order of `stream`. `error`
-    is how far its losses and gradients are from the reference, `held` the bytes of the compiled graphs, and
-    `plans` those of each by the size that it is for, 0 where that is symbolic.
+    `blocks` are seconds per example, and `latency` the seconds of each call once warm, in the order of `stream`.
+    `error` is the largest error of losses and gradients against the reference. `held` is the bytes of all compiled
+    graphs, and `plans` has pairs of a graph's size and its bytes; the size is 0 if it is symbolic.
     """
 
     compilation: str
@@ -447,7 +454,7 @@ class StrategyArm(Arm):
 
 
 class Lengths(OfArms, tag="lengths"):
-    """Every strategy in one process, for a model and the lengths of its `examples`."""
+    """The strategies for varying lengths in one process, for a model and the lengths of its `examples`."""
 
     lengths: str
     process: int
@@ -456,6 +463,6 @@ class Lengths(OfArms, tag="lengths"):
 
 
 class LengthsProbe(Record, tag="lengths probe"):
-    """For each length that a worker came to, the seconds to compile a graph of it, and to run a step."""
+    """The probe of lengths: for each length reached, the seconds to compile a graph for it and to run a step."""
 
     points: list[tuple[int, float, float]]

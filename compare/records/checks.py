@@ -1,4 +1,4 @@
-"""What checks find: those of claims, of programs, gradients, faults and edits; and the selftest, of the harness."""
+"""The records of checks: programs (C1), gradients (C2), faults (C3), edits (C7, C8), and the selftest."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from compare.records.record import OfArms, Record, Seconds, Setting
 
 
 class ProgramRow(Struct):
-    """One program with control flow: whether it runs as it is in the dynamic engine, and what static takes.
+    """One program with control flow: whether the dynamic engine runs it unchanged, and which form static runs.
 
-    `trace` is how it fares in static as it is, on all inputs, and `trace_reason` why; `convert` and `convert_reason`
-    are the same with its control flow converted, and `inputs` the number of arguments that both were given. `static`
-    is what static takes without conversion. `edit` is the share of its `tokens` that the rewriting changes, and
-    `graph_tokens` what it has then. `dynamic_seconds` and `static_seconds` are those of a call for the value and the
-    gradient, `compile_seconds` those of all `compiles` for its own inputs; `convert_seconds`, `convert_compiles` and
-    `convert_compile_seconds` are the same of the converted program. What a program has not got is null, and so is what
-    was measured before there was a conversion.
+    `trace` is the outcome of the unchanged program in static on all inputs, and `trace_reason` its reason; `convert`
+    and `convert_reason` are the same with its control flow converted. `inputs` is the number of inputs for both.
+    `static` is the form that static runs without conversion. `edit` is the share of the program's `tokens` that its
+    rewriting changes, and `graph_tokens` the number of tokens of the form that static runs. `dynamic_seconds` and
+    `static_seconds` are of a call for value and gradient, `compile_seconds` of all `compiles` for its own inputs;
+    `convert_seconds`, `convert_compiles` and `convert_compile_seconds` are the same for the converted program. A field
+    is null if it does not apply, or was measured before conversion existed.
 
-    Of an arm of a framework, `dynamic` is its eager arm and `static` is that arm; `compile_seconds` are those of the
-    first calls, which compile. `idiom` is what the framework calls the control flow of the rewriting. `breaks` are the
-    graph breaks of the program as it is where they are allowed, and `pieces` is how it fares then. `kernels` is false
-    where the graphs of the program ran op by op, since to make kernels takes a framework seconds, and null where that
-    is no stage of its own.
+    For an arm of a framework, `dynamic` is the framework's eager arm and `static` is the arm itself; `compile_seconds`
+    are of the first calls, which compile. `idiom` is the framework's name for the control flow of the rewriting.
+    `breaks` is the number of graph breaks of the unchanged program if they are allowed, and `pieces` its outcome then.
+    `kernels` is false if the program's graphs ran op by op, because making kernels takes a framework seconds; null if
+    making kernels is not a stage of its own.
     """
 
     program: str
@@ -55,19 +55,19 @@ class ProgramRow(Struct):
 
     @property
     def taken_tokens(self) -> int | None:
-        """The tokens of what static takes: the program itself where it is converted; null where it takes nothing."""
+        """The tokens of the form that static runs: of the program itself if converted; None if static runs no form."""
         return self.tokens if self.convert == "right" else self.graph_tokens
 
 
 class Programs(Record, tag="program"):
-    """The programs measured for a claim."""
+    """The programs that were measured for claim C1."""
 
     claim: str
     programs: list[ProgramRow]
 
 
 class Gradients(Record, tag="gradients"):
-    """The gradient checks made for a claim."""
+    """The gradient checks of claim C2: their number, how many passed, the failures, and counts by op."""
 
     claim: str
     checks: int
@@ -81,10 +81,10 @@ Phase = Literal["trace", "call", "forward", "backward", "update", "step", "never
 
 
 class FaultRow(Struct):
-    """What a scripted debugger met of one seeded fault in one engine (`compare.claims.c3_debugging`).
+    """The search of a scripted debugger for one seeded fault in one engine (`compare.claims.c3_debugging`).
 
-    Of a framework, `dynamic` is its eager arm and `static` the arm compared with it. `examine` there tells what
-    `ops_before` and `steps` are where an engine does not show every value.
+    In a framework, `dynamic` is its eager arm and `static` the arm compared with it. `examine` in that module defines
+    the fields, also for engines that do not show every value.
     """
 
     fault: str
@@ -101,7 +101,7 @@ class FaultRow(Struct):
 
 
 class Faults(Record, tag="fault"):
-    """The seeded faults looked for for a claim; `left_out` are those that a framework cannot be given, and why."""
+    """The seeded faults of claim C3; `left_out` has the reason for each fault that a framework cannot run."""
 
     claim: str
     faults: list[FaultRow]
@@ -109,7 +109,7 @@ class Faults(Record, tag="fault"):
 
 
 class ModelCost(Struct):
-    """What an edit of a model costs in an engine: seconds from it to the first result, and how long the model is."""
+    """The cost of an edit of a model in an engine: seconds from edit to first result, and the model's length."""
 
     edit_to_result: list[float]
     lines: int
@@ -117,7 +117,7 @@ class ModelCost(Struct):
 
 
 class TaskRow(Struct, omit_defaults=True):
-    """One edit of a model; `refused` says why an engine gave no result: a framework may not take it, or not end."""
+    """One edit of a model in both engines; `refused` is why an engine gave no result: an error or a time limit."""
 
     task: str
     edit: str
@@ -126,7 +126,7 @@ class TaskRow(Struct, omit_defaults=True):
 
 
 class Prototypes(Record, tag="prototype"):
-    """The edits of models measured for a claim."""
+    """The edits of models that were timed for claim C7."""
 
     claim: str
     tasks: list[TaskRow]
@@ -136,9 +136,10 @@ Way = Literal["retraced", "foreseen"]
 
 
 class EditCost(Struct, omit_defaults=True):
-    """What a structure edit cost an engine (`compare.claims.c8_structure`); `way` is how static learns of it.
+    """The cost of a structure edit in an engine (`compare.claims.c8_structure`); `way` is how static learns of it.
 
-    `steps` are steady steps, `edits` the new structures of a training, `seconds` those of a whole training.
+    `rebuild` is the number of rebuilds. `steps` is the time of a step after an edit, in steady steps. `edits` is the
+    number of new structures in a training, and `seconds` the time of a whole training.
     """
 
     rebuild: int
@@ -150,10 +151,10 @@ class EditCost(Struct, omit_defaults=True):
 
 
 class EditRow(Struct, omit_defaults=True):
-    """One structure edit during training in each engine, static as foreseen where `ways` has that.
+    """One structure edit during training in each engine; static uses its foreseen version if `ways` has one.
 
-    `difference` is how far the losses are apart at most, relative, and `refused` why an engine or a way of it did not
-    run: a framework does not take the code, or does not end.
+    `difference` is the largest relative difference of the losses. `refused` is why an engine, or a way of static, did
+    not run: an error or a time limit.
     """
 
     edit: str
@@ -165,7 +166,7 @@ class EditRow(Struct, omit_defaults=True):
 
 
 class Edits(Record, tag="edit"):
-    """The structure edits measured for a claim."""
+    """The structure edits that were measured for claim C8."""
 
     claim: str
     edits: list[EditRow]
@@ -175,7 +176,7 @@ Outcome = Literal["met", "missed", "too noisy"]
 
 
 class TrialArm(TimeArm):
-    """An engine, as it is or slowed down: the calls that were made, or the parts of work in them, and those done."""
+    """The times of an engine, unchanged or slowed down: `calls` that were made (or parts of work), `runs` done."""
 
     calls: int = 0
     runs: int = 0
@@ -190,7 +191,7 @@ class TrialTime(OfArms, tag="selftest time"):
 
 
 class TrialMemory(OfArms, tag="selftest memory"):
-    """The memory of one arm of a comparison of an engine with itself, which may leak."""
+    """The memory of one arm in a comparison of an engine with itself; the arm may leak on purpose."""
 
     comparison: int
     process: int
@@ -198,7 +199,7 @@ class TrialMemory(OfArms, tag="selftest memory"):
 
 
 class Rate(Struct, rename={"detected": "found"}, kw_only=True):
-    """How many of the `comparisons` with a size injected detected it; `met` is null where there is no target."""
+    """The share of `comparisons` that detected an effect of the size `injected`; `met` is null without a target."""
 
     injected: float
     comparisons: int
@@ -209,11 +210,11 @@ class Rate(Struct, rename={"detected": "found"}, kw_only=True):
 
 
 class SpeedRate(Rate, kw_only=True):
-    """Of a slowdown by a share, whose size by the calls made is `counted`.
+    """The detection rate of a slowdown by a share; `counted` is its true size by the calls that were made.
 
-    `slower` and `faster` say how many intervals of the ratio lie wholly above and below 1, `sides` where they lie by
-    the smallest effect of interest. `estimate` and `half_width` are medians. `subject` is the size of a function of a
-    user's own, and empty for the workloads.
+    `slower` and `faster` count the intervals of the ratio that lie wholly above and wholly below 1. `sides` counts them
+    by their side with the smallest effect of interest. `estimate` and `half_width` are medians. `subject` is the size
+    of a user's own function, and empty for workloads.
     """
 
     counted: float
@@ -227,15 +228,15 @@ class SpeedRate(Rate, kw_only=True):
 
 
 class LeakRate(Rate, kw_only=True):
-    """Of a leak of bytes with each epoch: `kept` is the median that was measured."""
+    """The detection rate of a leak of bytes in each epoch; `kept` is the median of the measured leaks, in bytes."""
 
     kept: float
 
 
 class Coverage(Struct, kw_only=True):
-    """Of the intervals that so many processes give, how many hold the true ratio; `half_width` is their median.
+    """The share of intervals from a number of `processes` that hold the true ratio; `half_width` is a median.
 
-    `met` is null where there are too few of them to tell.
+    `met` is null if there are too few intervals to decide.
     """
 
     processes: int
@@ -248,9 +249,10 @@ class Coverage(Struct, kw_only=True):
 
 
 class Selftest(Record, tag="selftest", kw_only=True):
-    """What `graphduel selftest --json` writes, as the one value of its file. `whole` is false of few comparisons.
+    """The result of the selftest, which `graphduel selftest --json` writes as the one value of its file.
 
-    `at` is the end; `seconds` are those of the last of its `starts`, and `environment` is that of the first.
+    `whole` is false if there were too few comparisons. `at` is the time of its end. `seconds` is the time of the last
+    of its `starts`, and `environment` is that of the first.
     """
 
     at: str

@@ -1,4 +1,4 @@
-"""A job: what one worker process is asked to measure, as it travels to the worker and back in JSON."""
+"""A job: the measurement that one worker process makes, in a form that is sent to the worker as JSON."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from compare.records.record import Cell, JobName
 
 
 def seeded_random(words: str) -> Random:
-    """A generator that begins with these words; a file's name in them may be bytes that are no text."""
+    """Return a random generator seeded with a string; it may hold surrogates from a file name that is not text."""
     return Random(words.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How long to measure, in seconds and in rounds of one block per arm.
+    """The length of a measurement, in seconds and in rounds of one block per arm.
 
-    `rounds` in steady state are wanted, and more until the mean ratio of each arm to the first is known to `width`
-    either way within the process. `seconds` bounds that once `least` rounds are done. A round is never cut, so blocks
-    stay paired. `width` is about precision alone: to measure until a difference shows would find one in the end.
+    At least `rounds` in steady state are run, and more until the interval of the mean ratio of each arm to the first is
+    at most `width` either way within the process. After `least` rounds, `seconds` ends this. A round is never cut, so
+    blocks stay paired. `width` bounds the precision only: measuring until a difference shows would always find one.
     """
 
     rounds: int = 20
@@ -35,16 +35,15 @@ class Budget:
 class Job:
     """One cell of the experiment: a kind of measurement of a workload at a size, or a check of a claim.
 
-    `source` says where the workload (or the check) is defined, as `module:attribute`; `arms` names what to
-    measure side by side, every arm of the workload when empty. `memory` is how many bytes the job may take beyond
-    those of a worker that has just started; 0 sets no limit. `lengths` names the lengths of the inputs, where a job
-    chooses them (`compare.workloads.lengths`), and `examples` are lengths that it is given.
-    `comparison` is the number of that of a selftest. Workers that run at once have different lanes, and so different
-    cores. `arm` is that of a framework, which is compared with the framework's eager one; without it our engines are
-    measured. `asked` is what a user asks about a function (`compare.own.question`), and `variables`
-    are those of the environment that its worker starts with. A `thin` job takes so many examples of a stream
-    (`compare.instruments.sample`), and counts the memory of all arms in one process; 0 is a whole one. `title` is what
-    the user calls it, where its name does not tell it from others.
+    `source` says where the workload (or the check) is defined, as `module:attribute`. `arms` names the arms to measure
+    side by side; empty means every arm of the workload. `memory` is the bytes the job may take beyond those of a fresh
+    worker; 0 sets no limit. `lengths` names a distribution of input lengths (`compare.workloads.lengths`), and
+    `examples` gives lengths directly. `comparison` is the number of a comparison in a selftest. Workers that run at
+    once have different lanes, and so different cores. `arm` is an arm of a framework, which is compared with the
+    framework's eager arm; None means our engines. `asked` is a user's question about a function
+    (`compare.own.question`), and `variables` are environment variables of its worker. `thin` is the number of examples
+    taken of a stream (`compare.instruments.sample`), with the memory of all arms counted in one process; 0 takes all.
+    `title` is the user's name for the job, if `name` does not tell it from others.
     """
 
     kind: str
@@ -68,34 +67,34 @@ class Job:
     title: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return the job as plain JSON values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Job:
-        """The job that `to_dict` wrote."""
+        """Make the job from the values that `to_dict` returned."""
         tuples = {name: tuple(values[name]) for name in ("arms", "examples")}
         nested = {**tuples, "budget": Budget(**values["budget"])}
         return cls(**{**values, **nested})
 
     @property
     def name(self) -> JobName:
-        """What tells it from others."""
+        """The fields that tell the job from others."""
         return JobName(**{name: getattr(self, name) for name in JobName.__struct_fields__})
 
     @property
     def head(self) -> dict[str, Any]:
-        """The fields that name the job, as the record of its kind begins."""
+        """The fields of `name` that are set, without the kind: the first fields of the job's record."""
         return self.name.fields
 
     @property
     def cell(self) -> Cell:
-        """The workload at the size that it is about."""
+        """The workload and size of the job."""
         return Cell(str(self.workload), str(self.size))
 
     @property
     def label(self) -> str:
-        """What a person calls the job: `time rnn_text/small, process 2`."""
+        """The name of the job for people, as `time rnn_text/small, process 2`."""
         cell = str(self.cell) if self.workload else str(self.claim or self.size or "")
         cell += f", {self.lengths}" if self.lengths else ""
         cell += "" if self.comparison is None else f", comparison {self.comparison}"
@@ -104,5 +103,5 @@ class Job:
         return f"{self.kind} {cell}{arm}{process}".strip().replace(" ,", ",")
 
     def random(self) -> Random:
-        """The job's own generator: the same job draws the same orders in every run of one seed."""
+        """Return the job's own random generator: the same job draws the same orders in every run with one seed."""
         return seeded_random(f"{self.seed}/{self.workload}/{self.size}/{self.process}{self.lengths or ''}")

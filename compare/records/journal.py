@@ -1,9 +1,9 @@
-"""The journal of a run: its results file, open to append to, and the records in it; and the lock on its folder.
+"""The journal of a run: its results file, open for appending, with its records; and the lock on its folder.
 
-The process that writes the records holds the lock, so that no other does meanwhile. The operating system releases it
-when its holder ends, however that ends. The file names the holder for people alone: whether the lock is held is asked
-of the operating system. The library filelock empties the file as it asks, so that who is refused could not say whose
-it is.
+The process that writes the records holds the lock, so that no other process writes meanwhile. The operating system
+releases the lock when its holder ends, for any reason, and is asked whether the lock is held; the lock file names the
+holder only for people. The library filelock empties the file when it tries to lock, so a process that is refused could
+not name the holder.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from compare.records.record import Failure, Record, Run, Setting, records_of
 from compare.records.results import unfold
 
 FREE = ("at_once",)
-"""The settings in which two starts of one run may differ."""
+"""The settings that may differ between two starts of one run."""
 
 
 @dataclass
 class Journal:
-    """Where the records of a run go, and those it has; without a path in no file."""
+    """The results file of a run and the records in it; without a path, records are kept in memory only."""
 
     path: Path = Path()
     records: list[Record] = field(default_factory=list)
 
     def keep(self, record: Record) -> None:
-        """Append a record, and what its worker found beside it, to the file, and to those at hand."""
+        """Append a record, and the records beside it from the same worker, to the file and to `records`."""
         for each in unfold(record):
             if self.path.name:
                 results.append(self.path, each)
             self.records.append(each)
 
     def has(self, job: Job) -> bool:
-        """Whether a job has its record, so that it need not run."""
+        """Whether a job has a record already, so that it need not run."""
         return job.name in results.done_jobs(self.records)
 
     @property
@@ -53,7 +53,7 @@ class Journal:
 
     @property
     def headers(self) -> list[Run]:
-        """The line of each start."""
+        """The record of each start of the run."""
         return records_of(self.records, Run)
 
 
@@ -66,11 +66,11 @@ def open_journal(
     *,
     overwrite: bool = False,
 ) -> Iterator[Journal]:
-    """The journal of a run with these settings in a directory; nobody else writes there inside the block.
+    """Open the journal of a run with these settings in a directory, which stays locked inside the block.
 
-    With `overwrite` the run begins anew in a directory that holds one, and touches nothing else in it.
-    Raises ResultsError when the directory holds another run, or records that are none of ours, and CompareError when it
-    cannot be written, is being written by another process, or holds anything and no run is resumed or written over.
+    With `overwrite`, a run in the directory is started anew; other files stay. Raises ResultsError if the directory
+    holds a run with other settings, or a results file that is not ours. Raises CompareError if the directory cannot be
+    written, is locked by another process, or is not empty and neither `resume` nor `overwrite` is given.
     """
     with ExitStack() as stack:
         try:
@@ -87,9 +87,9 @@ def open_journal(
 
 
 def settings(directory: Path) -> Mapping[str, Setting]:
-    """The settings that the run in a directory began with; none where there is no run yet.
+    """Return the settings of the first start of the run in a directory; empty if there is no run yet.
 
-    Raises ResultsError for a file that is none of ours.
+    Raises ResultsError for a file that is not a results file.
     """
     path = directory / results.RESULTS
     headers = Journal(path, results.read(path)).headers if path.exists() else []
@@ -124,10 +124,10 @@ _FAR = 1 << 30  # the byte that Windows locks, which nobody reads
 
 @contextmanager
 def hold_lock(folder: Path, notice: Callable[[str], None]) -> Iterator[None]:
-    """The lock on a folder, inside; its file is gone afterwards.
+    """Hold the lock on a folder inside the block; its file is removed afterwards.
 
-    Raises CompareError that names the holder where there is one, and OSError where no file can be made. Where the file
-    system knows no locks, `notice` is called with a sentence on that, and there is no lock.
+    Raises CompareError, which names the holder, if another process holds the lock, and OSError if no file can be made.
+    On a file system without locks, `notice` is called with a sentence on that, and the folder stays unlocked.
     """
     path = folder / LOCK
     file = _take_lock(path, notice)
@@ -141,18 +141,18 @@ def hold_lock(folder: Path, notice: Callable[[str], None]) -> Iterator[None]:
             "host": machines.label(),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
-        with suppress(OSError):  # a disk that is full takes no name, and the lock is held all the same
+        with suppress(OSError):  # a full disk cannot store the name, but the lock is held all the same
             os.ftruncate(file, 0)
             os.write(file, json.dumps(holder).encode())
         yield
     finally:
-        with suppress(OSError):  # Windows removes no file that is open; one that stays is locked by nobody
+        with suppress(OSError):  # Windows removes no open file; a file that stays is not locked
             path.unlink()
         os.close(file)
 
 
 def _take_lock(path: Path, notice: Callable[[str], None]) -> int | None:
-    """The open file, locked; None where somebody else has the lock."""
+    """Open and lock the file, and return its descriptor; None if another process has the lock."""
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
@@ -166,7 +166,7 @@ def _take_lock(path: Path, notice: Callable[[str], None]) -> int | None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file), path.stat()):
                 return file
-        os.close(file)  # its holder has just ended and taken the file away: what is locked here has no name
+        os.close(file)  # its holder has just ended and removed the file: the file locked here has no name any more
 
 
 if sys.platform == "win32":
@@ -184,7 +184,7 @@ else:
 
 
 def _holder(path: Path) -> str:
-    """`process 12 on this host since 2030-01-02T03:04:05+00:00`, as far as the file says."""
+    """Return the holder of the lock, as `process 12 on this host since 2030-01-02T03:04:05+00:00`, from its file."""
     holder: Any = None
     with suppress(OSError, ValueError):
         holder = json.loads(path.read_text(encoding="ascii"))

@@ -1,7 +1,7 @@
-"""Every kind of record by its name, and who makes it: the one table that workers, results files and the schema read.
+"""Every kind of record by name, with the function that measures it: the table of workers, results and schema.
 
-A maker is named and never imported here, so that records stand below all that measures. A claim outside this package
-registers the kind of its check when it is made.
+Functions are named as strings and not imported here, so that this package does not depend on the code that measures. A
+claim outside this package registers the kind of its check when the claim is created.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from compare.records.own import (
 from compare.records.record import Bare, Failure, Kind, Run
 
 ELSEWHERE, FIRST = "elsewhere", "first"
-"""Stand for the size of what is measured in another engine than ours: there a process compiles for long, and the first,
+"""Keys of `typical` for jobs in a framework, in place of a size: a process there compiles for long, and the first one,
 which finds no compiled code, for longer."""
 
 _TABLE = (
-    # what a run writes of itself
+    # the run itself
     Kind(Run),
     Kind(Failure),
     Kind(Bare, "compare.run.environment:measure"),
@@ -96,10 +96,10 @@ _TABLE = (
 
 _registered = {kind.name: kind for kind in _TABLE}
 KINDS: Mapping[str, Kind] = MappingProxyType(_registered)
-"""Every kind that this process knows, by its name."""
+"""Every kind that this process knows, by name."""
 
 
 def register(kind: Kind) -> None:
-    """Make a kind known. Raises ValueError where another record type has its name."""
+    """Add a kind to `KINDS`. Raises ValueError if another record type has the same name."""
     if _registered.setdefault(kind.name, kind).type is not kind.type:
         raise ValueError(f"a kind of record is called {kind.name!r} already; give the new one another tag")

@@ -1,6 +1,6 @@
-"""Machines: what must be equal for the numbers of two to be pooled, and a label that tells hosts apart.
+"""Machines: the fingerprint that must be equal for numbers to be pooled, and a label that tells hosts apart.
 
-Where a framework computes: on the CPU, or on a GPU, whose name goes into the environment of each record.
+The last part notes the GPU on which this process computes; its name goes into the environment of each record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Fingerprint = dict[str, Any]
 
 
 def fingerprint(environment: Environment) -> Fingerprint:
-    """What decides how fast the same job is, from the environment of a record; what it lacks is None."""
+    """Return the fields of an environment that decide the speed of a job; a missing field is None."""
     blas = environment.blas or Blas()
     cores = sorted({str(pool["architecture"]) for pool in blas.loaded if pool.get("architecture")})
     return {
@@ -29,13 +29,13 @@ def fingerprint(environment: Environment) -> Fingerprint:
 
 
 def differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
-    """`numpy 2.0.1 and 2.4.6` for each part of two fingerprints that differs."""
+    """Return each field in which two fingerprints differ, as `numpy 2.0.1 and 2.4.6`."""
     names = dict.fromkeys([*left, *right])
     return [f"{name} {left.get(name)} and {right.get(name)}" for name in names if left.get(name) != right.get(name)]
 
 
 def label(host: str | None = None) -> str:
-    """A host without its name, which is nobody's business: the same for the same host. This one by default."""
+    """Return a label that hides a host's name, the same for the same host; by default of this host."""
     return "host-" + hashlib.sha256((host or platform.node()).encode()).hexdigest()[:8]
 
 
@@ -46,10 +46,10 @@ _gpus: list[str] = []
 
 
 def note_gpu(gpu: str) -> None:
-    """Remember that this process computes on that GPU."""
+    """Remember the name of the GPU on which this process computes."""
     _gpus[:] = [gpu]
 
 
 def gpu_in_use() -> str | None:
-    """The GPU that this process computes on; None for the CPU."""
+    """Return the name of the GPU on which this process computes; None for the CPU."""
     return _gpus[-1] if _gpus else None

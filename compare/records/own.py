@@ -1,7 +1,7 @@
-"""What workers answer about a function of the user's before it is timed, and what a step of it does, counted.
+"""The records of a user's function: the first look, its graph and memory plan, hints, and counts of its calls.
 
-Counts are terms that the seconds of a step are a sum of, each an amount that a machine has a price for
-(`compare.advice`).
+Counts are amounts of work, such as ops or bytes moved. `compare.advice` predicts the seconds of a call as the sum of
+amounts times their prices on a machine.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from graphs.drawing.drawing import MappedBuffer, Stage
 
 
 class FunctionFault(Record, tag="function fault"):
-    """What is wrong with the user's file, function or calls, and the exit code of that."""
+    """An error in the user's file, function or calls, and the exit code for it."""
 
     error: str
     code: int
 
 
 class FunctionLook(Record, tag="first look"):
-    """A function of the user's, as the first worker finds it; what it measures of it is beside it.
+    """The user's function as the first worker finds it; the worker's measurements of it are in `beside`.
 
-    `settings` are what it says of the run, and `source` is where other workers find function and calls: nowhere, if
-    that worker has measured all there is. `files` are digests of the user's files that it has loaded.
+    `settings` are settings of the run that the worker found. `source` is where other workers find function and calls;
+    it is empty if the first worker has measured all. `files` are digests of the user's files that it loaded.
     """
 
     name: str
@@ -40,14 +40,14 @@ class FunctionLook(Record, tag="first look"):
 
 
 class FunctionGraph(Record, tag="function graph"):
-    """The graph of a function, as text and as it is drawn: several stages where it is shown after each pass."""
+    """The graph of a function as text and as drawings: several stages if it is shown after each pass."""
 
     text: str
     stages: list[Stage]
 
 
 class FunctionMemory(Record, tag="function memory"):
-    """The memory plan of a compiled step: where each buffer of the arena lies, and when."""
+    """The memory plan of a compiled step: the place and lifetime of each buffer in the arena, in bytes."""
 
     title: str
     peak: int
@@ -56,16 +56,16 @@ class FunctionMemory(Record, tag="function memory"):
 
 
 class PolicyCompile(Struct):
-    """One compilation: at which call of the inputs, the first being 1, and why."""
+    """One compilation: the number of the call that caused it, from 1, and the reason."""
 
     call: int
     reason: str
 
 
 class PolicyCount(Arm):
-    """What `static.jit` with these `options` compiles over the inputs.
+    """The compilations of `static.jit` with these `options` over the inputs.
 
-    `padding` are the elements computed for each element asked for: 1 where nothing is padded.
+    `padding` is elements computed ÷ elements of the inputs: 1 without padding.
     """
 
     options: str
@@ -74,9 +74,9 @@ class PolicyCount(Arm):
 
 
 class ShapePolicies(OfCell, tag="shape policies"):
-    """The shape policies by name, over the calls that differ in shape, structure or static values: `shapes` of them.
+    """The shape policies by name, over the `shapes` calls that differ in shape, structure or static values.
 
-    `left_out` are further such calls, at which nobody looked.
+    `left_out` is the number of further such calls that were not examined.
     """
 
     shapes: int
@@ -85,7 +85,7 @@ class ShapePolicies(OfCell, tag="shape policies"):
 
 
 class RewriteHint(Struct):
-    """What of a function keeps a fixed graph from helping: the count for each line of the user's, and the remedy."""
+    """A pattern in the user's function that keeps a fixed graph from helping: its count by line, and the remedy."""
 
     what: str
     lines: dict[str, int]
@@ -100,14 +100,14 @@ class RewriteHints(OfCell, tag="hints"):
 
 
 class EngineGraphs(OfCell, tag="engine graphs"):
-    """The graphs of a step by engine, as they are drawn: folded where they are large."""
+    """The graphs of a step by engine, as diagrams, folded if they are large; `nodes` counts their nodes."""
 
     graphs: dict[str, Diagram]
     nodes: dict[str, int]
 
 
 Terms = dict[str, float]
-"""Amounts by what they are of. Arms share a price where they share a name."""
+"""Amounts of work by name. Arms whose amounts have one name share its price."""
 
 Sort = Literal["view", "read", "product", "other"]
 Control = Literal["none", "in the graph", "between graphs"]
@@ -117,9 +117,9 @@ Control = Literal["none", "in the graph", "between graphs"]
 class RanOp(Struct, frozen=True):
     """An op that a framework ran.
 
-    Its sort says whether it only looks at memory in another way, hands a value to Python, which may decide by it, or is
-    a product, which no compiler fuses. `elements` are those that it makes, `moved` the bytes that it reads and writes,
-    and `flops` its multiplications and additions, where it is a product.
+    `sort` is `view` for an op that only reinterprets memory, `read` for one that hands a value to Python, `product` for
+    a product, which no compiler fuses, and `other`. `elements` is the number of elements of its result, `moved` the
+    bytes that it reads and writes, and `flops` the multiplications and additions of a product.
     """
 
     sort: Sort
@@ -129,10 +129,10 @@ class RanOp(Struct, frozen=True):
 
 
 class CallCounts(Struct, frozen=True):
-    """The terms of a call in an eager arm and in one that compiles, and those of its compilation.
+    """The amounts of work of a call in an eager arm and in a compiled arm, and those of its compilation.
 
-    `ops` are those that the eager arm runs, both passes. `remarks` say what was assumed to count them, and `ran`
-    whether the function was run for it.
+    `ops` is the number of ops that the eager arm runs, in both passes. `remarks` name assumptions of the counts, and
+    `ran` is whether the function was run for them.
     """
 
     eager: Terms
@@ -145,7 +145,7 @@ class CallCounts(Struct, frozen=True):
 
 
 class TimedCall(Struct, frozen=True):
-    """Seconds of a call once warm, eager and compiled, and what the first compiled calls take more, for each shape."""
+    """Seconds of a warm call, eager and compiled, and the extra seconds of the first compiled call for each shape."""
 
     eager: float
     compiled: float
@@ -153,9 +153,9 @@ class TimedCall(Struct, frozen=True):
 
 
 class CountedProgram(Struct):
-    """The counts of each call of a program, the shapes among the calls, and what a call took where it was timed.
+    """The counts of each call of a program, the number of shapes among the calls, and its times, if it was timed.
 
-    `refused` says why the arm that compiles does not take it.
+    `refused` is why the compiled arm cannot run it.
     """
 
     name: str
@@ -166,18 +166,18 @@ class CountedProgram(Struct):
 
 
 class CountedPrograms(Record, tag="counted programs"):
-    """Programs as a worker has counted them, in a version of an engine."""
+    """The programs whose calls a worker has counted, with the version of the engine."""
 
     version: str
     programs: list[CountedProgram]
 
 
 def count_calls(ran: Iterable[RanOp]) -> CallCounts:
-    """The counts of what a framework ran eagerly, in its order.
+    """Count the work of one call from the ops that a framework ran eagerly, in order.
 
-    Eager: a call, each op by its sort, and the bytes and flops of all. Compiled: each kernel that fusing leaves, as
-    runs of ops without a product between them may become one, what they make, and each value that Python reads: a graph
-    ends there. Compilation: each op that it looks at, and each kernel and each graph that it makes.
+    The eager amounts are one call, the ops by their sort, and all bytes and flops. The compiled amounts are the kernels
+    left after fusing (ops without a product between them count as one kernel), the elements they make, and the values
+    that Python reads, as each ends a graph. The amounts of the compilation are its ops, kernels and graphs.
     """
     ops = list(ran)
     kernels = [op for op in ops if op.sort != "view"]

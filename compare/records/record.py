@@ -1,9 +1,9 @@
-"""What a record is: what a job has left, of one kind, as a line of a results file holds it; times in s, sizes in bytes.
+"""The base classes of records: a record is the result of a job, one line of a results file, in seconds and bytes.
 
-The types of the kinds are in the other modules here, and `compare.records.kinds` lists them. A field that is at its
-default is not written, and a field may be added with a default without a new version of the file.
+The types of the kinds are in the other modules here, and `compare.records.kinds` lists them. A field at its default is
+not written, and a field with a default may be added without a new version of the file.
 
-Here are the start of a run, and a job that left no result; and a record as a notebook shows it.
+This module also has the start of a run (`Run`), a job without a result (`Failure`), and records as HTML for notebooks.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from msgspec import Meta, Struct, to_builtins
 
 Status = Literal["ok", "unsupported", "disagree", "failed"]
-"""How an arm came out."""
+"""The outcome of an arm."""
 WRITTEN = "as-written"
-"""The mode in which a file compiles what it compiles by itself."""
+"""The mode in which a user's file runs with its own calls of a compiler."""
 DYNAMIC = "dynamic"
 """The arm of our own engines that records its graph on every run."""
 Seconds = Annotated[float, Meta(ge=0, le=1e300)]
 Block = Annotated[float, Meta(gt=0, le=1e300)]
-"""Seconds of which ratios are taken."""
+"""Seconds of a block, above 0, since ratios are taken of them."""
 
 
 class Cell(NamedTuple):
@@ -36,14 +36,14 @@ class Cell(NamedTuple):
 
     @property
     def title(self) -> str:
-        """`rnn_text (small)`, as sentences have it."""
+        """The name of the cell in sentences, as `rnn_text (small)`."""
         return f"{self.workload} ({self.size})"
 
 
 class JobName(Struct, frozen=True, omit_defaults=True):
-    """What tells one job from another.
+    """The fields that tell one job from another.
 
-    `arm` is that of a framework, which is compared with the framework's eager one; null where our engines are measured.
+    `arm` is an arm of a framework, which is compared with the framework's eager arm; null for our engines.
     """
 
     kind: str
@@ -57,7 +57,7 @@ class JobName(Struct, frozen=True, omit_defaults=True):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Those that the job has but for its kind: with them the record of the job begins."""
+        """The fields that are set, without the kind; the record of the job begins with them."""
         fields = {name: getattr(self, name) for name in self.__struct_fields__[1:]}
         return {name: value for name, value in fields.items() if value is not None}
 
@@ -66,7 +66,7 @@ class JobName(Struct, frozen=True, omit_defaults=True):
 
 
 class Blas(Struct):
-    """The linear algebra that NumPy was built with, and the libraries of it that are loaded."""
+    """The linear algebra library that NumPy was built with, and the loaded libraries of this kind."""
 
     name: str | None = None
     version: str | None = None
@@ -74,10 +74,10 @@ class Blas(Struct):
 
 
 class Environment(Struct):
-    """What it takes to judge a number (`compare.run.environment`); null where the system does not tell.
+    """The machine, software and settings of a process (`compare.run.environment`); a field is null if unknown.
 
-    `power` is "mains" or "battery"; null also where there is no battery. `layout` are the bytes by which a worker's
-    heap and environment were moved (`compare.run.environment`).
+    `power` is "mains" or "battery"; null also for a machine without a battery. `layout` is the bytes by which a
+    worker's heap and environment were moved.
     """
 
     cpu: str | None = None
@@ -105,13 +105,13 @@ class Environment(Struct):
 
 
 class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
-    """What every line may have beside the fields of its kind.
+    """The base of all records: the fields that every line may have beside the fields of its kind.
 
-    What a worker measured has the `seed` of its orders, the `environment` of the worker, and `startup`: from its start
-    until it and both engines were loaded. `host` is the same for all that was measured on one host
-    (`compare.records.machines.label`). `arm` is that of a framework that was measured, null for our engines. `ended` is
-    what the worker still did once it had answered, where it did not come to its end and was ended. `label` is what its
-    job was called where the name does not tell it from others.
+    A measurement has the `seed` of its random orders, the `environment` of the worker, and `startup`, the seconds until
+    the worker and both engines were loaded. `host` is a label of the host (`compare.records.machines.label`). `arm` is
+    the measured arm of a framework, null for our engines. `ended` says what a worker was doing when it had answered but
+    did not exit and was stopped. `label` is the name of the job for people, if `job` does not tell it from others.
+    `beside` holds further records of the same worker.
     """
 
     arm: str | None = None
@@ -125,7 +125,7 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
 
     @property
     def job(self) -> JobName:
-        """The job that has left it."""
+        """The name of the job that made the record."""
         named = {name: getattr(self, name, None) for name in JobName.__struct_fields__[1:]}
         return JobName(kind_of(type(self)), **named)
 
@@ -134,56 +134,56 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
 
 
 class Arm(Struct, omit_defaults=True):
-    """An arm: how it came out, and why where that is not well."""
+    """The row of an arm: its status, and the reason if that is not ok."""
 
     status: Status
     reason: str | None
 
 
 class OfComparison(Record, kw_only=True):
-    """A record of what was compared; `eager` is the arm of a framework that compiles nothing, null of our engines."""
+    """A record with compared arms; `eager` is the framework's arm that compiles nothing, null for our engines."""
 
     eager: str | None = None
 
     @property
     def base(self) -> str:
-        """The arm that the others are compared with."""
+        """The arm with which the others are compared."""
         return self.eager or DYNAMIC
 
 
 class OfCell(OfComparison):
-    """A record of a cell."""
+    """A record of one cell: a workload at a size."""
 
     workload: str
     size: str
 
     @property
     def cell(self) -> Cell:
-        """What was measured."""
+        """The workload and its size."""
         return Cell(self.workload, self.size)
 
 
 class OfArms(OfCell):
-    """A record of the arms of a cell."""
+    """A record with a row for each arm of a cell."""
 
     arms: Mapping[str, Any]
 
     def add(self, refused: Mapping[str, Arm]) -> None:
-        """Add a row for each arm that was refused at the gate."""
+        """Add a row for each arm that was refused at the parity gate."""
         self.arms = {**self.arms, **refused}
 
 
 Setting = str | int | float | bool | list[str] | None
 OWN = "own"
-"""What the preset of a user's own function is called in the settings of its run."""
+"""The preset of runs of a user's own function, in their settings."""
 
 
 MODELS = "models"
-"""What the preset of the suite of real models is called there."""
+"""The preset of runs of the suite of real models, in their settings."""
 
 
 class Run(Record, tag="run"):
-    """The start of a run, or of a resumed one; `at` is ISO 8601, in UTC."""
+    """The start of a run, or of resuming one; `at` is ISO 8601, in UTC."""
 
     run: str
     at: str
@@ -191,17 +191,17 @@ class Run(Record, tag="run"):
 
     @property
     def is_own(self) -> bool:
-        """Whether it measured a function of the user's, and not the suite."""
+        """Whether the run measured a user's function, and not a suite."""
         return self.settings.get("preset") == OWN
 
     @property
     def is_of_models(self) -> bool:
-        """Whether it measured real models, and not our workloads."""
+        """Whether the run measured real models, and not our workloads."""
         return self.settings.get("preset") == MODELS
 
 
 def options_of(settings: Mapping[str, Setting]) -> list[str]:
-    """The options of `graphduel run` that ask for what a run of our workloads or of real models measures."""
+    """Return the options of `graphduel run` that repeat a run of our workloads or of real models."""
     preset = settings.get("preset")
     words = ["--suite", MODELS] if preset == MODELS else [f"--{preset}"] if preset else []
     usual = {"device": "cpu", "frameworks": settings.get("frameworks") if preset == MODELS else None}
@@ -213,7 +213,7 @@ def options_of(settings: Mapping[str, Setting]) -> list[str]:
 
 
 class Failure(Record, tag="failure"):
-    """A job that left no result; it `overran` where it was ended at its limit of time."""
+    """A job without a result; `overran` is whether it was ended at its time limit."""
 
     job: JobName
     error: str
@@ -221,12 +221,12 @@ class Failure(Record, tag="failure"):
 
 
 def error_of(record: Record) -> str | None:
-    """What went wrong, where a job left no result."""
+    """Return the error of a job without a result; None for other records."""
     return record.error if isinstance(record, Failure) else None
 
 
 class Bare(Record, tag="environment"):
-    """The environment of a worker, and nothing that it has measured."""
+    """The environment of a worker, without any measurement."""
 
 
 Records = Sequence[Record]
@@ -236,17 +236,17 @@ K = TypeVar("K")
 
 
 def kind_of(type: type[Record]) -> str:
-    """The name of a kind, as lines have it."""
+    """Return the name of the kind of a record type, as in the field `kind` of a line."""
     return str(type.__struct_config__.tag)
 
 
 def records_of(records: Iterable[Record], type: type[R]) -> list[R]:
-    """The records of one kind."""
+    """Return the records of one type, in order."""
     return [record for record in records if isinstance(record, type)]
 
 
 def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """The items that share a key, by it, in their order."""
+    """Group items by a key, in order."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -254,14 +254,14 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 class Kind(NamedTuple):
-    """A kind of record, and who makes it.
+    """A kind of record: its type, the function that measures it, and how its jobs are run.
 
-    `measure` is the `module:function` that a worker calls with the job, and `of_question` what it calls where the job
-    has no source, but what a user asks. With `by_arm` each arm has a process of its own. Where nothing is `timed`, jobs
-    may run side by side on the cores that there are. Where the job `counts`, to the last byte, its memory lies as it
-    lies. The check of a claim that is made `everywhere` is made for each framework of a run too: `job.arm` is then a
-    mode of it. A worker with `all_cores` keeps those that the run has. `typical` are the seconds of a job in runs on
-    one machine, by size, and under "" of other sizes. Only their proportions matter.
+    `measure` is the `module:function` that a worker calls with the job, and `of_question` the one for a job that has a
+    user's question instead of a source. With `by_arm`, each arm has a process of its own. If `timed` is false, jobs may
+    run in parallel on all cores. If the job `counts` exact bytes, the memory layout of its worker is not varied. With
+    `everywhere`, the check of a claim is also made for each framework of a run; `job.arm` is then an arm of it. A
+    worker with `all_cores` may use every core of the run. `typical` are the seconds of a job by size, with the key ""
+    for other sizes; only their proportions matter.
     """
 
     type: type[Record]
@@ -276,7 +276,7 @@ class Kind(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As lines have it."""
+        """The name of the kind, as in the field `kind` of a line."""
         return kind_of(self.type)
 
 
@@ -284,11 +284,11 @@ class Kind(NamedTuple):
 
 
 _FEW = 4
-"""Lists of more numbers are said by their number and median."""
+"""A list of more numbers than this is shown by its length and median."""
 
 
 def _html(record: Struct, head: str) -> str:
-    """The table of the fields that a record has, under a caption; an environment is left to be asked for."""
+    """Return the fields of a record as an HTML table under a caption, without the environment."""
     from graphs.plain import escape_html  # which loads NumPy: help prints without it
 
     rows = "".join(

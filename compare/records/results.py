@@ -1,14 +1,14 @@
 """The results file, version 1: append-only JSON lines, one line per finished job, parsed here and nowhere else.
 
-A line is one JSON object with `schema`, the version, `kind`, and the fields of the type of that kind
-(`compare.records.kinds`). A field may be added without a new version; a line of a kind that is not known is left alone.
+A line is one JSON object with `schema` (the version), `kind`, and the fields of the type of that kind
+(`compare.records.kinds`). A field may be added without a new version. A line of an unknown kind is kept and not read.
 
-A line counts once its newline is written. What a killed run left after the last newline is ignored when the
+A line counts once its newline is written. A rest after the last newline, left by a killed run, is ignored when the
 file is read, and cut away when the run is resumed, so that the next line starts clean.
 
-A file that is kept may be packed by gzip: it is a sixth as long.
+A file may be packed by gzip, which makes it a sixth as long.
 
-Lines of kinds that earlier versions wrote, as lines of today's: an old report opens as it did.
+`upgrade` converts lines of kinds that earlier versions wrote, so that an old report still opens.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ VERSION = 1
 
 
 def silent(_: str) -> None:
-    """A notice that nobody reads."""
+    """Drop a notice."""
 
 
 def to_json(record: Record) -> dict[str, Any]:
-    """A record as the JSON value of its line."""
+    """Return the JSON value of a record's line."""
     return {"schema": VERSION, **msgspec.to_builtins(record)}
 
 
 def encode(record: Record) -> bytes:
-    """A line. Raises ValueError for NaN and infinity."""
+    """Return the line of a record, newline included. Raises ValueError for NaN and infinity."""
     return (json.dumps(to_json(record), allow_nan=False, separators=(",", ":")) + "\n").encode()
 
 
 def parse_line(line: bytes) -> Record | None:
-    """The record that a line holds, None where its kind is not known.
+    """Return the record of a line; None if its kind is not known.
 
-    Raises ResultsError where a line is not ours, of another version, or has not the fields of its kind.
+    Raises ResultsError if a line is not from graphduel, has another version, or lacks fields of its kind.
     """
     try:
-        value = json.loads(line, parse_constant=_refuse_constant)  # msgspec's own reader knows no halves of characters
+        value = json.loads(line, parse_constant=_refuse_constant)  # msgspec's own reader refuses lone surrogates
     except (ValueError, RecursionError) as error:
         raise _unknown_format(error) from None
     return of_json(value)
 
 
 def of_json(value: Any) -> Record | None:
-    """The record of the JSON value of a line, as `parse_line` gives and refuses it."""
+    """Return the record of a line's JSON value; None and ResultsError as for `parse_line`."""
     try:
         value = upgrade(value)
         head = msgspec.convert(value, _Head)
@@ -92,14 +92,14 @@ def _refuse_constant(constant: str) -> Any:
 
 
 class _Head(msgspec.Struct):
-    """What every line has."""
+    """The fields that every line has."""
 
     schema: Any
     kind: str
 
 
 def valid(record: Record) -> Record:
-    """The record of what was just measured. Raises CompareError where no line may hold it: then no file is to blame."""
+    """Return a new record if a line may hold it. Raises CompareError if not, as no file is to blame for that."""
     try:
         for value in (msgspec.to_builtins(record), *record.beside):
             msgspec.convert(value, KINDS[value["kind"]].type)
@@ -112,9 +112,9 @@ def valid(record: Record) -> Record:
 
 
 def unfold(record: Record) -> list[Record]:
-    """A record as the last of those that its worker found, each of which is then a line of its own.
+    """Split a record into the records beside it and itself, each a line of its own.
 
-    It comes last, since it tells that its job is done: a run that is killed between them does the job again.
+    The record itself comes last, since it marks its job as done: a run killed between the lines repeats the job.
     """
     others = [other for line in record.beside if (other := of_json(line)) is not None]
     record.beside = []
@@ -124,9 +124,9 @@ def unfold(record: Record) -> list[Record]:
 
 
 def append(path: Path, record: Record) -> None:
-    """Add one line, flushed to the disk, or none at all.
+    """Append the line of a record to the file and flush it to the disk; on an error, append nothing.
 
-    Raises ValueError for NaN and infinity, and ResultsError where the disk does not take it, as when it is full.
+    Raises ValueError for NaN and infinity, and ResultsError if the disk refuses it, for example because it is full.
     """
     line = encode(record)
     with path.open("ab", buffering=0) as file:
@@ -135,13 +135,13 @@ def append(path: Path, record: Record) -> None:
             _write_all(file, line)
             os.fsync(file.fileno())
         except OSError as error:
-            with suppress(OSError):  # what is cut off here is cut away when the run is resumed
+            with suppress(OSError):  # if this fails too, the rest is cut away when the run is resumed
                 file.truncate(before)
             raise ResultsError(f"{path}: {error.strerror}; make room, then go on with --resume") from error
 
 
 def has_some(directory: Path) -> bool:
-    """Whether a directory holds the results of a run. Raises ResultsError where a file of that name is none of ours."""
+    """Whether a directory holds results of a run. Raises ResultsError if its results file is not from graphduel."""
     path = directory / RESULTS
     if not path.exists():
         return False
@@ -150,9 +150,9 @@ def has_some(directory: Path) -> bool:
 
 
 def replace(path: Path, records: Iterable[Record]) -> None:
-    """Write a file that holds these records, in the place of an earlier one.
+    """Write these records to a results file, in place of an earlier one.
 
-    Raises ValueError for NaN and infinity, and ResultsError where the disk does not take it.
+    Raises ValueError for NaN and infinity, and ResultsError if the disk refuses it.
     """
     try:
         write_file(path, b"".join(map(encode, records)))
@@ -161,7 +161,7 @@ def replace(path: Path, records: Iterable[Record]) -> None:
 
 
 def create(path: Path) -> None:
-    """Make an empty file, if there is none, whose name survives a loss of power as its lines do."""
+    """Create an empty file if there is none, and flush its folder, so that its name survives a loss of power."""
     path.touch()
     if hasattr(os, "O_DIRECTORY"):
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
@@ -172,17 +172,17 @@ def create(path: Path) -> None:
 
 
 def find_results(directory: Path) -> Path | None:
-    """The results file of a folder, as it was written or packed by gzip; None where there is none.
+    """Return the results file of a folder, plain or packed by gzip; None if there is none.
 
-    A packed run can be read and judged again, and not be resumed.
+    A packed run can be read and judged again, but not resumed.
     """
     return next((path for path in (directory / RESULTS, directory / PACKED) if path.exists()), None)
 
 
 def read(path: Path, notice: Callable[[str], None] = silent) -> list[Record]:
-    """Every complete line of a known kind, in order; `notice` hears of others, and of a cut-off last line.
+    """Read every complete line of a known kind, in order; `notice` is called for other lines and a cut-off last line.
 
-    Raises ResultsError naming the file, the line and what to do, as `parse_line` does.
+    Raises ResultsError, as `parse_line` does, with the file and the line number.
     """
     complete, rest = _split(path)
     if rest:
@@ -203,24 +203,24 @@ def repair(path: Path) -> bool:
 
 
 def done_jobs(records: Iterable[Record]) -> set[JobName]:
-    """The jobs that need not run again; one that failed is not among them."""
+    """Return the jobs that have a record, so that they need not run again; failed jobs are not among them."""
     return {record.job for record in records if not isinstance(record, Run | Failure)}
 
 
 def lost_jobs(records: Iterable[Record]) -> list[Failure]:
-    """The last failure of each job that has no record: one that a later start has made good is none."""
+    """Return the last failure of each job that has no record, also not from a later start."""
     kept = list(records)
     last = {record.job: record for record in kept if isinstance(record, Failure)}
     return [record for job, record in last.items() if job not in done_jobs(kept)]
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a JSON file whole or not at all."""
+    """Write a value as a JSON file, whole or not at all."""
     write_file(path, (json.dumps(value, allow_nan=False, indent=1) + "\n").encode())
 
 
 def _write_all(file: FileIO, data: bytes) -> None:
-    """Write it all: a disk that is nearly full takes a part first, and says so at the next write."""
+    """Write all data: a nearly full disk accepts only a part at first, and raises OSError at the next write."""
     while data:
         data = data[file.write(data) :]
 
@@ -232,7 +232,7 @@ def _split(path: Path) -> tuple[bytes, bytes]:
 
 
 def _unpack(path: Path) -> bytes:
-    """The data of a packed file, which never become more than packed results do."""
+    """Unpack a file. Raises ResultsError if it is broken, or unpacks to more bytes than results ever do."""
     size = path.stat().st_size
     most = archive.most(size)
     try:
@@ -256,7 +256,7 @@ def _parse_lines(path: Path, complete: bytes) -> Iterator[Record | None]:
 
 
 CELL = "framework cell"
-"""A process of a framework on a workload: today times, with parity, compilations and bytes beside them."""
+"""An old kind of record: a framework on a workload in one process; now `time` with other records beside it."""
 _BASE = "eager"
 _TIMES = (
     "build", "first", "calls_per_block", "warmup", "steady", "blocks", "stream", "compiles", "compile_seconds",
@@ -266,7 +266,7 @@ _PARITY = ("output_error", "gradient_error", "tolerance")
 
 
 def upgrade(value: Any) -> Any:
-    """The JSON value of a line as today's version would have written it."""
+    """Return the JSON value of a line in the form that this version writes."""
     if not isinstance(value, Mapping) or value.get("kind") != CELL:
         return value
     head = {name: field for name, field in value.items() if name not in ("arms", "version", "cache", "kind")}
