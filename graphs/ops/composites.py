@@ -153,7 +153,7 @@ def sinc(x: Array, /) -> Array:
 
 @composite
 def nan_to_num(x: Array, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Array:
-    """x with NaN and infinities replaced, by default with 0 and the largest numbers; replaced elements have gradient 0."""
+    """x with NaN and infinities replaced, by default by 0 and the largest numbers; gradient 0 for replaced elements."""
     x = as_operand(x)
     if dtype_of(x).kind != "f":
         return x
