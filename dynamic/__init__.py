@@ -84,7 +84,7 @@ _SELDOM = (
 
 
 def __getattr__(name: str) -> _Any:
-    """What few programs need is loaded when it is asked for. Raises AttributeError with the remedy for other names."""
+    """Load a rarely used submodule or function. Raises AttributeError with the remedy for other names."""
     import importlib
 
     from dynamic.pytorch.seldom import REMEDIES, explain_absence

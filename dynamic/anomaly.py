@@ -1,4 +1,4 @@
-"""detect_anomaly: stop at the first NaN or infinity, and name the forward line of what fails in backward."""
+"""detect_anomaly: stop at the first NaN or infinity, and name the forward line of an op that fails in backward."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _warnings: ContextVar[Any] = umath._extobj_contextvar  # in which NumPy keeps wh
 
 
 class detect_anomaly(Block, ContextDecorator):  # noqa: N801  (a context manager, named as PyTorch names it)
-    """Raise AnomalyError where an op inside the block makes NaN, or infinity of finite values; also a decorator.
+    """Raise AnomalyError where an op inside the block makes NaN, or infinity from finite values; also a decorator.
 
     The error names the op, its inputs and the user's line; in backward the line is that of the forward op. Any other
     error that ends a backward pass gets a note with that line. `infinite=False` looks for NaN alone. Every result is
-    read once more, so this is for debugging; NumPy's own warnings are off inside.
+    read once more, so this is for debugging; NumPy's own warnings are off inside the block.
     """
 
     def __init__(self, infinite: bool = True) -> None:
@@ -47,7 +47,7 @@ class detect_anomaly(Block, ContextDecorator):  # noqa: N801  (a context manager
         np.seterr(all="ignore")
 
     def finish(self, _kind: Any, error: Any, _trace: Any, /) -> None:  # type: ignore[override]
-        """Note on an error which forward line backward was busy with."""
+        """Add a note to an error: the forward line of the op whose gradient was being computed."""
         if isinstance(error, Exception):
             self._lines.note(error)
 
@@ -60,7 +60,7 @@ class detect_anomaly(Block, ContextDecorator):  # noqa: N801  (a context manager
 
 
 class forward_lines(Block):  # noqa: N801
-    """Know the forward line of whatever runs inside the block: for tools that observe ops."""
+    """Find the forward line of any op that runs inside the block, also in backward: for tools that observe ops."""
 
     def __enter__(self) -> Lines:
         lines = Lines()
@@ -69,13 +69,13 @@ class forward_lines(Block):  # noqa: N801
 
 
 class Lines:
-    """The line that recorded each node, and so the line of all that runs."""
+    """The user's line that recorded each node; in backward this gives the line of the op whose gradient runs."""
 
     def __init__(self) -> None:
         self._lines: Table[str] = {}  # by weak references to nodes
 
     def noting(self, interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
-        """The interpreter, with the line of each node that it makes written down."""
+        """Wrap an interpreter to write down the line of each node that it makes."""
 
         def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
             result = interpreter(op, args, attrs)
@@ -91,11 +91,11 @@ class Lines:
             self._lines[ref(node, self._lines.pop)] = line
 
     def of(self, node: Node) -> str:
-        """The line that recorded a node; empty where it was recorded elsewhere."""
+        """The line that recorded a node; empty where the node was recorded outside the block."""
         return self._lines.get(ref(node), "")
 
     def place(self, start: FrameType) -> tuple[str, str]:
-        """Which gradient is being computed, in words, and the line of its op; outside backward, the line being run."""
+        """In backward, the op whose gradient runs, in words, and its forward line; else "" and the line being run."""
         frame: FrameType | None = start
         while frame is not None:
             if frame.f_code in _VISITS:
@@ -105,7 +105,7 @@ class Lines:
         return "", user_line(start)
 
     def note(self, error: Exception) -> None:
-        """Say on an error which forward line backward was busy with; nothing where it was not."""
+        """Add a note to an error of a backward pass: the forward line of the op; without a backward pass, no note."""
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code in _VISITS]
         if frames:
             node = frames[-1].f_locals["node"]

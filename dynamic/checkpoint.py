@@ -1,8 +1,8 @@
-"""checkpoint: keep what goes into a part of a model instead of all that it saves, and run it again in backward.
+"""checkpoint: keep the inputs of a part of a model instead of its saved values, and run the part again in backward.
 
 Chen, Xu, Zhang and Guestrin, "Training deep nets with sublinear memory cost", 2016. As in PyTorch without its
-reentrant mode, the tape itself is kept, so that gradients flow to whatever the function reads, its arguments or not;
-only the saved values are dropped, and come back when backward asks for the first of them.
+reentrant mode, the tape itself is kept, so that gradients flow to every tensor the function reads, its arguments or
+not. Only the saved values are dropped, and come back when backward asks for the first of them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ drawn_from: list[Any] = []
 def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """`f(*args, **kwargs)`, whose saved values are computed again in backward instead of being held until then.
 
-    Costs a second run of f, which must do the same again: its arguments may not change in between, and what is drawn
-    from the generators of `random`, `numpy.random` and this engine, or from one among the arguments, is drawn again.
-    As in PyTorch that run ends where the last saved value is there: what f changes after it changes once. Arguments and
-    results are nested containers; tensors that f reads otherwise get their gradients too. Checkpoints nest, and have
-    gradients of any order. Raises InplaceError when f changes an argument in place; backward raises
+    Costs a second run of f, which must do the same again: its arguments may not change in between. Random numbers from
+    the generators of `random`, `numpy.random` and this engine, or from a generator among the arguments, are drawn
+    again. As in PyTorch the second run ends when the last saved value is there: changes that f makes after it happen
+    once. Arguments and results are nested containers; other tensors that f reads get their gradients too. Checkpoints
+    nest, and have gradients of any order. Raises InplaceError when f changes an argument in place; backward raises
     NotDifferentiableError when the second run records other ops or shapes than the first.
     """
     if not grad_mode.is_grad_enabled():
@@ -56,14 +56,14 @@ def checkpoint(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 class EnoughError(Exception):
-    """No error: all that was dropped is there again, and the second run ends."""
+    """A signal, not an error: all dropped values are there again, and the second run ends."""
 
 
 _pending: ContextVar[list[bool] | None] = ContextVar("pending", default=None)
 
 
 def end_second_run() -> None:
-    """Raise EnoughError: now, or at the end of what is one op to PyTorch."""
+    """Raise EnoughError now, or inside `one_op` at the end of that block."""
     pending = _pending.get()
     if pending is None:
         raise EnoughError
@@ -72,7 +72,7 @@ def end_second_run() -> None:
 
 @contextmanager
 def one_op() -> Iterator[None]:
-    """What follows an op inside belongs to it: a second run does not end in between."""
+    """Count the ops inside as one PyTorch op: a second run does not end between them, but after the last."""
     pending = list[bool]()
     before = _pending.set(pending)
     try:
@@ -84,31 +84,31 @@ def one_op() -> Iterator[None]:
 
 
 class TracedCheckpoint:
-    """A checkpoint in the trace of a step, whose symbols no tape records: a call, and how to make it again."""
+    """A checkpoint in the trace of a step, where no tape records: the call, and how to repeat it."""
 
     def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         self._f, self._args, self._kwargs = f, args, kwargs
         self._generators = Generators(tree.leaves((args, kwargs)))
 
     def __call__(self) -> Any:
-        """What the function returns."""
+        """Call the function, and return its result."""
         return self._f(*self._args, **self._kwargs)
 
     def again(self, around: AbstractContextManager[Any]) -> None:
-        """Call it once more inside a block, which may `end` it: it draws as it did."""
+        """Repeat the call inside the block `around`, with the same random numbers; `end` may end it early."""
         with _Rewound(self._generators), around, suppress(EnoughError):
             self()
 
     @staticmethod
     def end() -> None:
-        """End the second call: all that was dropped is there again."""
+        """End the repeated call early: all dropped values are there again."""
         end_second_run()
 
 
 class _Segment:
-    """One checkpointed call: how to run it again, and the nodes that have saved arrays in it, as they were recorded.
+    """One checkpointed call: how to run it again, and its nodes that have saved arrays, in the order of recording.
 
-    `times` are those of their records, from the start of the call.
+    `times` are the times at which these nodes were recorded, counted from the start of the call.
     """
 
     def __init__(self, f: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> None:
@@ -124,12 +124,12 @@ class _Segment:
 
     @property
     def saved(self) -> tuple[Any, ...]:
-        """The arrays that are kept to run the function again."""
+        """The array arguments, which are kept to run the function again."""
         arrays = (a._data if type(a) is Tensor else a for a in self.arguments)
         return tuple(a for a in arrays if isinstance(a, np.ndarray))
 
     def drop(self, result: Any) -> None:
-        """Drop the values that the function's nodes have saved."""
+        """Drop the values that the nodes of the function have saved."""
         inplace.check_unchanged("checkpoint", self.saved, self.start)
         nodes = _nodes_since(self.start, result)
         self.leaves = [edge for node in nodes for edge in node.edges if type(edge) is Leaf]
@@ -175,7 +175,7 @@ class _Segment:
                 raise
 
     def _are_these(self, recorded: Mapping[int, Node]) -> bool:
-        """Whether what a second run has recorded so far is what the first one has saved."""
+        """Whether a second run has recorded all nodes that the first run saved values for, with the same signatures."""
         return all(
             time in recorded and _signature(recorded[time]) == signature
             for time, signature in zip(self.times, self.signatures, strict=True)
@@ -192,9 +192,9 @@ class _Segment:
 
 
 class _Hole(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
-    """Stands for what a node has saved, until backward comes to it.
+    """Takes the place of a node's saved values until backward reaches the node.
 
-    Holds the arrays that are held instead: what may not be changed in place, and counts as saved.
+    As a tuple it holds the arguments that are kept instead: these may not be changed in place, and count as saved.
     """
 
     segment: _Segment
@@ -206,12 +206,12 @@ class _Hole(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
         return hole
 
     def fill(self) -> None:
-        """Give the node what it had saved; or the hole of a checkpoint inside, to be filled in turn."""
+        """Give the node its saved values, or the hole of an inner checkpoint, which is filled in turn."""
         self.segment.fill()
 
 
 def _nodes_since(start: int, result: Any) -> list[Node]:
-    """The nodes that led to the tensors in a result and were recorded after a time, in the order of their records."""
+    """The nodes that led to the tensors in a result and were recorded after `start`, in the order of recording."""
     outputs = [leaf._edge for leaf in tree.leaves(result) if type(leaf) is Tensor]
     seen: dict[Node, None] = {}
     stack: list[Any] = outputs[::-1]
@@ -224,12 +224,12 @@ def _nodes_since(start: int, result: Any) -> list[Node]:
 
 
 def _has_saved(node: Node) -> bool:
-    """Whether it holds arrays, or would but for a checkpoint inside."""
+    """Whether a node has saved arrays, or had some that an inner checkpoint dropped."""
     return type(node.saved) is _Hole or any(isinstance(value, np.ndarray) for value in node.saved or ())
 
 
 def _signature(node: Node) -> Signature:
-    """What a node is and has saved: the op and the specs, which two runs of one function must share."""
+    """The op and the specs of the saved arrays of a node; two runs of one function must have the same."""
     held = node.saved
     if type(held) is _Hole:
         return held.segment.signatures[held.number]
@@ -244,10 +244,10 @@ def _describe_signature(signatures: Sequence[Signature], number: int) -> str:
 
 
 class _Rerun(Block):
-    """Inside the block random generators draw what they drew then, and the leaves of a segment require gradients.
+    """A second run: random generators repeat their numbers, and the leaves of a segment require gradients.
 
-    Each result of an op in this thread is told to `note`. The leaves of a transform stop requiring gradients when its
-    function has run.
+    Each result of an op in this thread is passed to `note`. The leaves are set again since those of a transform stop
+    requiring gradients when its function has run.
     """
 
     def __init__(self, generators: Generators, leaves: Sequence[Leaf], note: Callable[[Any], None]) -> None:
@@ -274,7 +274,7 @@ class _Rerun(Block):
 
 
 class _Rewound(Block):
-    """Inside the block random generators draw what they drew then."""
+    """A block in which random generators repeat the numbers that the first run drew."""
 
     def __init__(self, generators: Generators) -> None:
         self._generators = generators
@@ -284,7 +284,7 @@ class _Rewound(Block):
 
 
 class Generators:
-    """The random generators that a function may draw from, the global ones and those it is given, and their state."""
+    """The random generators that a function may draw from, global or among its arguments, and their saved states."""
 
     def __init__(self, arguments: Sequence[Any]) -> None:
         behind = [getattr(value, "numpy", None) for value in (*arguments, *drawn_from)]
@@ -295,7 +295,7 @@ class Generators:
         return random.getstate(), np.random.get_state(), [g.state for g in self._own]  # noqa: NPY002
 
     def rewind(self, hold: Hold) -> None:
-        """Draw as from the start, until the block of a hold has ended."""
+        """Set the generators to their saved states, until the block of a hold has ended."""
         python, numpy, own = self._read()
         shared: random.Random = random.setstate.__self__  # type: ignore[attr-defined]  # the module's own generator
         undo_after(hold, partial(_random.Random.setstate, shared, python[1]))  # its own `setstate` is Python

@@ -1,6 +1,6 @@
-"""Tensors made from data or from nothing, with PyTorch's names and defaults (float32).
+"""Tensors made from data, or of given sizes, with PyTorch's names and defaults (float32).
 
-Evenly spaced numbers as PyTorch computes them: an int dtype converts the ends before anything is computed.
+At the end: evenly spaced numbers as PyTorch computes them, where an int dtype converts the ends first.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Kind = npt.DTypeLike | None
 
 
 def leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A leaf of an array, in a dtype. Raises ValueError for any device but the CPU."""
+    """A leaf tensor of an array, in `dtype`. Raises ValueError for any device but the CPU."""
     devices.check(device)
     tensor = wrap(as_array(np.asarray(array), None if dtype is None else as_dtype(dtype)))
     return tensor.requires_grad_() if requires_grad else tensor
 
 
 def make_leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """The same; in the trace of a step a constant of its graph."""
+    """A leaf tensor of an array; in the trace of a step, a constant of its graph."""
     tensor, step = leaf(array, dtype, device, requires_grad), capture.step_trace()
     return tensor if step is None else step.made(tensor)
 
@@ -64,7 +64,7 @@ def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: A
 
 
 def scalar_tensor(value: float, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """A float without axes."""
+    """A tensor of one number without axes; float32 by default."""
     return make_leaf(value, dtype or np.float32, device, requires_grad)
 
 
@@ -110,12 +110,12 @@ def ones(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: An
 
 
 def empty(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
-    """A tensor to be filled: of zeros."""
+    """A tensor to be filled; it holds zeros."""
     return zeros(*size, dtype=dtype, requires_grad=requires_grad, device=device, **words)
 
 
 def full(size: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """One value everywhere."""
+    """A tensor of one value everywhere."""
     value = fill_value.item() if issubclass(type(fill_value), Tensor) else number(fill_value)
     kind = as_array(value, None).dtype if dtype is None else as_dtype(dtype)
     return make_leaf(np.full(_sizes(sizes((size,))), value, kind), None, device, requires_grad)
@@ -135,7 +135,7 @@ def arange(
     device: Any = None,
     stop: Any = None,
 ) -> Tensor:
-    """Evenly spaced values, computed in double; int64 when all three numbers are ints, float32 otherwise."""
+    """Values from `start` (0) up to `end`, `step` apart, computed in double; int64 for ints, otherwise float32."""
     end = stop if end is None else end
     first, last = (0, start) if end is None else (start, end)
     numbers = [v.item() if isinstance(v, Tensor) else v for v in (first, last, step)]
@@ -146,7 +146,7 @@ def arange(
 
 
 def _check_steps(start: float, end: float, step: float) -> None:
-    """Raise OptionError where steps lead from no number, or to none."""
+    """Raise OptionError unless `step` leads from `start` to `end`, all finite numbers."""
     if not builtins.all(map(math.isfinite, (start, end, step))):
         raise OptionError(f"the range from {start} to {end} in steps of {step} never ends; give finite numbers")
     if step == 0:
@@ -156,7 +156,7 @@ def _check_steps(start: float, end: float, step: float) -> None:
 
 
 def range(start: float, end: float, step: float = 1, dtype: Kind = None, requires_grad: bool = False) -> Tensor:
-    """Evenly spaced values with the end among them, as floats (deprecated there)."""
+    """Evenly spaced values including the end, as floats; deprecated in PyTorch."""
     _check_steps(start, end, step)
     count = int(np.floor((end - start) / step)) + 1
     return make_leaf(start + step * np.arange(count), dtype or np.float32, None, requires_grad)
@@ -194,7 +194,7 @@ def logspace(
     requires_grad: bool = False,
     device: Any = None,
 ) -> Tensor:
-    """Powers of a base, the exponents evenly spaced."""
+    """Powers of a base; the exponents are evenly spaced."""
     return make_leaf(
         base ** evenly(start, end, as_count(steps, "the number of values"), _dtype(dtype)),
         _dtype(dtype),
@@ -204,7 +204,7 @@ def logspace(
 
 
 def _without_format(options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a new tensor, without the order of its memory, which changes nothing."""
+    """The options of a new tensor without `memory_format`, which changes nothing here."""
     return {name: value for name, value in options.items() if name != "memory_format"}
 
 
@@ -219,12 +219,12 @@ def ones_like(input: Any, dtype: Kind = None, **options: Any) -> Tensor:
 
 
 def empty_like(input: Any, dtype: Kind = None, **options: Any) -> Tensor:
-    """A tensor to be filled with the shape and dtype of another: of zeros."""
+    """A tensor to be filled, with the shape and dtype of another; it holds zeros."""
     return zeros_like(input, dtype, **options)
 
 
 def full_like(input: Any, fill_value: Any, dtype: Kind = None, **options: Any) -> Tensor:
-    """One value everywhere, with the shape and dtype of another tensor."""
+    """A tensor of one value, with the shape and dtype of another."""
     return full(input.shape, fill_value, dtype=dtype or input.dtype, **_without_format(options))
 
 
@@ -248,22 +248,22 @@ def new_ones(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> Te
 
 @method()
 def new_full(self: Tensor, size: Any, fill_value: Any, dtype: Kind = None, **options: Any) -> Tensor:
-    """One value everywhere, with the dtype of this tensor."""
+    """A tensor of one value, with the dtype of this tensor."""
     return full(size, fill_value, dtype or self.dtype, **options)
 
 
 @method()
 def new_empty(self: Tensor, *size: Any, dtype: Kind = None, **options: Any) -> Tensor:
-    """A tensor to be filled, with the dtype of this one: of zeros."""
+    """A tensor to be filled, with the dtype of this one; it holds zeros."""
     return new_zeros(self, *size, dtype=dtype, **options)
 
 
 @method()
 def new(self: Tensor, *data: Any) -> Tensor:
-    """PyTorch's older name: of sizes that are ints a tensor to be filled, of a list or array a leaf, in this dtype.
+    """PyTorch's older constructor in this tensor's dtype: int sizes make a tensor to be filled, a list or array a leaf.
 
-    Of a tensor it is a view of that. Raises ArgumentError for a tuple, which there is data, and as `x.size()` a shape,
-    and for one number that is no size; DTypeError for a tensor of another dtype.
+    A tensor argument gives a view of it. Raises ArgumentError for a tuple, which PyTorch reads as data, or from
+    `x.size()` as a shape, and for a number that is no size; DTypeError for a tensor of another dtype.
     """
     if len(data) != 1:
         return new_zeros(self, *map(operator.index, data or (0,)))
@@ -282,16 +282,16 @@ def new(self: Tensor, *data: Any) -> Tensor:
 
 
 def tril_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:
-    """The rows and the columns of the elements on and below a diagonal."""
+    """The row and column indices of the elements on and below a diagonal, as a tensor of two rows."""
     return make_leaf(np.stack(np.tril_indices(row, offset, col)), dtype, device)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, dtype: Kind = np.int64, device: Any = None) -> Tensor:
-    """The rows and the columns of the elements on and above a diagonal."""
+    """The row and column indices of the elements on and above a diagonal, as a tensor of two rows."""
     return make_leaf(np.stack(np.triu_indices(row, offset, col)), dtype, device)
 
 
-# ---- what there is to know of tensors and dtypes -------------------------------------------------
+# ---- questions about tensors and dtypes ------------------------------------------------------------
 
 
 def is_tensor(obj: Any) -> bool:
@@ -310,49 +310,49 @@ def numel(input: Tensor) -> int:
 
 
 def get_default_dtype() -> Any:
-    """The dtype of Python floats: float32."""
+    """The dtype that Python floats become: float32."""
     return dtypes.float32
 
 
 def set_default_device(device: Any) -> None:
-    """The CPU, which it is already. Raises ValueError for any other device."""
+    """Accept the CPU, which is the default already. Raises ValueError for any other device."""
     devices.check(device)
 
 
 def get_default_device() -> devices.device:
-    """The CPU."""
+    """The CPU, which is the only device."""
     return devices.CPU
 
 
 def set_default_dtype(d: Any) -> None:
-    """Raises GraphError for any dtype but float32, which the default always is."""
+    """Accept float32, which is always the default. Raises GraphError for any other dtype."""
     if as_dtype(d) != np.float32:
         raise GraphError(locate(f"the default dtype is float32, not {as_dtype(d)}; give dtype= where tensors are made"))
 
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
-    """The dtype of a result of two tensors or numbers."""
+    """The dtype of the result of an op on two tensors or numbers."""
     from graphs.frontends.torch.promotion import result_dtype
 
     return dtypes.dtype(result_dtype((tensor1, tensor2)))
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
-    """The dtype that holds what two dtypes hold."""
+    """The dtype that two dtypes promote to."""
     from graphs.frontends.torch.promotion import widest
 
     return dtypes.dtype(widest(as_dtype(type1), as_dtype(type2)))
 
 
 def can_cast(from_: Any, to: Any) -> bool:
-    """Whether a conversion keeps the kind: floats to no ints, and nothing to bools."""
+    """Whether a conversion keeps the kind: floats do not become ints, and only bools become bools."""
     kinds = "biuf"
     first, second = [kinds.index(as_dtype(d).kind) for d in (from_, to)]
     return first <= second or {first, second} == {1, 2}
 
 
 class _Maker:
-    """`FloatTensor` and its like: a tensor of data, or of zeros of some sizes, in a dtype."""
+    """The class of `FloatTensor` and the like: a call makes a tensor of data, or zeros of some sizes, in a dtype."""
 
     def __init__(self, dtype: Any) -> None:
         self.dtype = np.dtype(dtype)
@@ -387,10 +387,10 @@ guard(globals(), __all__)
 
 
 def progression(first: float, last: float, step: float, dtype: np.dtype[Any]) -> Array:
-    """The numbers from `first` up to but without `last`, in double or int64.
+    """The numbers from `first` up to, but without, `last`, `step` apart, in double or int64.
 
-    Of int64 the number of values is counted after the ends were converted, of others before. Raises OptionError for a
-    step that converts to 0.
+    For int64 the number of values is counted after the ends were converted, for other dtypes before. Raises OptionError
+    for a step that converts to 0.
     """
     if dtype.kind not in "iu":
         return first + step * np.arange(max(0, math.ceil((last - first) / step)))
@@ -403,7 +403,7 @@ def progression(first: float, last: float, step: float, dtype: np.dtype[Any]) ->
 
 
 def evenly(start: Any, end: Any, steps: int, dtype: np.dtype[Any]) -> Array:
-    """`steps` numbers from `start` to `end` in double, each counted from the end that is nearer."""
+    """`steps` numbers from `start` to `end` in double, each counted from the nearer end."""
     if steps < 2:
         return np.full(steps, float(start))
     first, last = map(int, (start, end)) if dtype.kind in "iu" else map(float, (start, end))

@@ -1,6 +1,6 @@
 """PyTorch's path `torch.distributions`: see `dynamic/pytorch/distributions.py`.
 
-Its files, as in `from dynamic.distributions.normal import Normal`, are not there: each is a module in `sys.modules`.
+PyTorch's files, as in `from dynamic.distributions.normal import Normal`, are modules made in `sys.modules`.
 """
 
 from dynamic.paths import file_of

@@ -1,9 +1,9 @@
 """Transforms of functions: gradients, vector products and matrices of derivatives, over nested containers.
 
 Arguments are arrays or nested containers of them. Arrays in give arrays out; if any argument holds a Tensor, so does
-the result. All nest: an outer transform differentiates the inner one.
+the result. All transforms nest: an outer one differentiates the inner one.
 
-The arguments of a function that is to be differentiated: every array as a tensor, some of them variables.
+`Arguments`, at the end, are those of a function that is differentiated: every array as a tensor, some as variables.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
 def elementwise_grad(f: Function, argnums: Argnums = 0) -> Function:
     """The function that returns the derivative of each element of `f`, which works element by element.
 
-    It is the gradient of the sum: where an element of the result depends on several of the argument, these add up.
+    It is the gradient of the sum: where several elements of the result depend on one of the argument, derivatives add
+    up.
     """
     return grad(transforms.total(f), argnums)
 
@@ -58,9 +59,9 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
 
 
 def vjp(f: Function, *primals: Any) -> tuple[Any, VjpFunction]:
-    """`f(*primals)`, and the function that turns cotangents, laid out like it, into a tuple of gradients.
+    """`f(*primals)`, and the function that turns cotangents, laid out like the result, into a tuple of gradients.
 
-    The tape is kept for as long as that function is, which can be called any number of times.
+    That function can be called any number of times, and keeps the tape alive.
     Raises NotDifferentiableError for primals of ints, ShapeError for cotangents of another structure or shape.
     """
     return transforms.vjp(_record, f, primals)
@@ -115,9 +116,9 @@ def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
 def _record(
     f: Callable[..., Any], args: Sequence[Any], positions: Sequence[int], retain: bool = True
 ) -> tuple[Any, Pull]:
-    """Run `f(*args)` on tensors; its outputs, and what pulls cotangents back to the arguments in `positions`.
+    """Run `f(*args)` on tensors; its outputs, and `pull`, from cotangents to those of the arguments in `positions`.
 
-    What `graphs.transforms` is made of. Without `retain` the tape is freed by the first pull.
+    This is the `record` of `graphs.transforms`. Without `retain` the first pull frees the tape.
     """
     call, seen = Arguments(args, positions), grad_mode.now().recording
     run: Callable[..., tuple[Any, Any]] = _run if seen else grad_mode.enable_grad()(_run)
@@ -127,7 +128,7 @@ def _record(
 def _finish_record(
     call: Arguments, results: list[Any], structure: tree.Structure | None, retain: bool, seen: bool
 ) -> tuple[Any, Pull]:
-    """The same once the function has run; `seen` is whether ops are recorded around it."""
+    """Make outputs and `pull` from the results of a function that has run; `seen` tells if ops around are recorded."""
     edges = call.edges
     past = tapes.history([r._edge for r in results if type(r) is Tensor])
     nested = seen and ((call.inner and bool(past.nodes)) or False in map(_is_closed, past.leaves))
@@ -153,7 +154,7 @@ def _finish_record(
 def _differentiate_step(
     f: Callable[..., Any], args: tuple[Any, ...], positions: list[int], has_aux: bool
 ) -> tuple[Any, tuple[Any, ...]]:
-    """The outputs of f, whose value is to be differentiated, and its gradients: by one compiled call as a rule."""
+    """The outputs of f and the gradients of its value: by one compiled call where that is possible."""
     compiled = None if has_aux else _try_compiled(f, args, positions) or _compiled_flat(f, args, positions)
     return compiled or _by_parts(f, args, positions, has_aux)
 
@@ -161,7 +162,7 @@ def _differentiate_step(
 def _try_compiled(
     f: Callable[..., Any], args: Sequence[Any], positions: list[int]
 ) -> tuple[Any, tuple[Any, ...]] | None:
-    """The same of arrays and dicts of arrays; None, and f has not run, where an argument is more than that."""
+    """`_differentiate_step` by one compiled call, for arrays and dicts of arrays; None, with f not run, for others."""
     step = tapes.step(f, tuple(args), positions)
     if step is None:
         return None
@@ -175,7 +176,7 @@ def _try_compiled(
 def _compiled_flat(
     f: Callable[..., Any], args: Sequence[Any], positions: list[int]
 ) -> tuple[Any, tuple[Any, ...]] | None:
-    """The same where containers are nested, of a function that takes the leaves of an argument as a dict of arrays."""
+    """`_differentiate_step` for nested containers: a compiled call of a function of the leaves, as dicts of arrays."""
     if not tapes.is_compiled():
         return None
     parted = [tree.partition(args[position]) for position in positions]
@@ -204,9 +205,9 @@ def _run(f: Callable[..., Any], call: Arguments) -> tuple[list[Any], tree.Struct
 
 
 def _leaves(output: Any, call: Arguments) -> tuple[list[Any], tree.Structure | None]:
-    """The leaves of what a function returned, and how they are laid out; None for a single tensor.
+    """The leaves of a function's output, and their structure; None for a single tensor.
 
-    From now on nobody else can ask for the gradients of the variables.
+    From then on no other code can ask for the gradients of the variables.
     """
     if type(output) is Tensor:
         results, structure = [_result(output, call.edges)], None
@@ -218,7 +219,7 @@ def _leaves(output: Any, call: Arguments) -> tuple[list[Any], tree.Structure | N
 
 
 def _result(leaf: Any, edges: Sequence[Any]) -> Any:
-    """A leaf of the outputs as a tensor; an argument returned as it is gets a history of its own."""
+    """A leaf of the outputs as a tensor; an argument that is returned unchanged gets a history of its own."""
     if issubclass(type(leaf), Tensor):
         return _compute_deferred(identity(leaf)) if _compute_deferred(leaf)._edge in edges else leaf
     is_array = isinstance(leaf, (np.ndarray, np.generic)) or promotion.is_scalar(leaf)
@@ -226,7 +227,7 @@ def _result(leaf: Any, edges: Sequence[Any]) -> Any:
 
 
 def _compute_deferred(tensor: Tensor) -> Tensor:
-    """The tensor itself: one that `batched` has deferred is computed when somebody looks at its values."""
+    """The tensor itself, after computing its values if `batched` has deferred them."""
     _ = tensor._data
     return tensor
 
@@ -238,7 +239,7 @@ def _is_recorded(value: Any) -> bool:
 def _copy_results(results: Iterable[Any], retain: bool, plain: bool) -> list[Any]:
     """Results as arrays, or as tensors without a history, that share no memory with each other.
 
-    Whoever gets them may write to them, so that they share none either with a tape that is read again.
+    The caller may write to them, so they share no memory with a tape that is read again either.
     """
     handed_out = {id(r._data) for r in results if type(r) is Tensor and (retain or type(r._edge) is not Node)}
     arrays = [own_array(r._data if type(r) is Tensor else r, handed_out) if hasattr(r, "dtype") else r for r in results]
@@ -246,7 +247,7 @@ def _copy_results(results: Iterable[Any], retain: bool, plain: bool) -> list[Any
 
 
 def _collect_cotangents(gradients: dict[Any, Any], edges: list[Any]) -> list[Any]:
-    """The cotangents that arrived at the edges, none of which anybody else sees; zeros where nothing arrived."""
+    """The cotangents that arrived at the edges, each in memory of its own; zeros where none arrived."""
     handed_out: set[int] = set()
     return [own_array(gradients[edge], handed_out) if edge in gradients else zeros(edge) for edge in edges]
 
@@ -255,12 +256,12 @@ _is_closed = operator.attrgetter("closed")
 
 
 class Arguments:
-    """The arguments of one call: every array as a tensor, the differentiated ones apart from all else.
+    """The arguments of one call: every array as a tensor, the differentiated ones apart from all others.
 
-    variables  what is differentiated
+    variables  the tensors that are differentiated
     edges      where the gradients of the variables arrive
     plain      whether no argument held a tensor, so that the result holds none either
-    inner      whether a variable is what somebody else differentiates as well
+    inner      whether an outer transform or tape differentiates one of the variables as well
     """
 
     def __init__(self, args: Sequence[Any], positions: Sequence[int]) -> None:
@@ -275,7 +276,7 @@ class Arguments:
 
     @classmethod
     def of(cls, parts: tuple[Any, ...]) -> Self:
-        """Those that the compiled tape has taken apart: arrays, and dicts of arrays, whose keys it gives."""
+        """Arguments from the parts that the compiled tape has made: arrays, and dicts of arrays with their keys."""
         call = cls.__new__(cls)
         call.plain, call.inner = True, False
         call.args, call.variables, call.edges, keys_of_all = parts
@@ -302,14 +303,14 @@ class Arguments:
         return grouped(variables)
 
     def close(self) -> None:
-        """Let nobody else ask for the gradients of the variables from now on."""
+        """Stop other code from asking for the gradients of the variables from now on."""
         for variable in self.variables:
             if type(variable._edge) is Leaf:
                 variable._edge.closed = True
                 variable._edge = None
 
     def regroup(self, gradients: list[Any]) -> tuple[Any, ...]:
-        """The flat list of gradients as one container per differentiated argument."""
+        """Group the flat list of gradients into one container per differentiated argument."""
         rest = iter(gradients)
         return tuple([grouped(list(itertools.islice(rest, count))) for count, grouped in self._parts])
 
@@ -332,7 +333,7 @@ def _data(leaf: Any) -> Any:
 
 
 def _variable(leaf: Any) -> Tensor:
-    """What stands for a leaf while it is differentiated: apart from every other use of the same value."""
+    """The tensor that stands for a leaf while it is differentiated, apart from every other use of the same value."""
     if type(leaf) is not np.ndarray or leaf.dtype.kind != "f":
         if issubclass(type(leaf), Tensor) and leaf.requires_grad and grad_mode.is_grad_enabled():
             return identity(leaf)

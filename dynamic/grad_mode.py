@@ -1,4 +1,4 @@
-"""How ops on tensors run in each thread: recorded or not, at once or deferred to a batch."""
+"""The mode of each thread: whether ops on tensors are recorded, and whether they are deferred to a batch."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from graphs.blocks import Block, Table, innermost
 
 
 class Mode(NamedTuple):
-    """How ops run. Compiled loops read it, too: `mode_now` in `loops/module.c`.
+    """How ops run in a thread. Compiled loops read it, too: `mode_now` in `loops/module.c`.
 
     recording   whether ops on tensors that require gradients are recorded
-    inference   whether `inference_mode` forbids it
-    batch       where ops are deferred to, if they are
+    inference   whether `inference_mode` forbids recording
+    batch       the batch that ops are deferred to, or None
     """
 
     recording: bool = True
@@ -44,13 +44,13 @@ _outside = _kinds[True, False]
 
 
 def follow_modes(follow: Callable[[Any], object]) -> None:
-    """Let the compiled tape read the blocks of every thread: call `follow` with them, and keep what it returns."""
+    """Let the compiled tape read the blocks of every thread: keep the result of `follow(blocks)` alive."""
     _Thread.follow = staticmethod(follow)
     thread._followed = follow(thread.blocks)
 
 
 def now() -> Mode:
-    """How ops run in this thread."""
+    """The mode in which ops run in this thread."""
     return innermost(thread.blocks, _outside)
 
 
@@ -68,12 +68,12 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Recording(Block, ContextDecorator):
-    """Record, or do not record, inside the block."""
+    """Base of the blocks that switch recording on or off."""
 
     _mode: Mode  # of this block outside of any other
 
     def __enter__(self) -> None:
-        # `enter(thread.blocks, self.hold(), mode)`, in two thirds of the time.
+        # The same as `enter(thread.blocks, self.hold(), mode)`, in two thirds of the time.
         hold, self._hold = self._hold, None
         if hold is None or hold() is None:
             hold = self.by_hand()
@@ -81,19 +81,19 @@ class _Recording(Block, ContextDecorator):
         blocks[ref(hold(), blocks.pop)] = self._within(now()) if blocks else self._mode
 
     def _within(self, outer: Mode) -> Mode:
-        """The mode of this block inside of others."""
+        """The mode of this block when it is inside another block of mode `outer`."""
         mode = self._mode
         recording = mode.recording and not outer.inference
         return outer._replace(recording=recording) if outer.batch else _kinds[recording, outer.inference]
 
     def _recreate_cm(self) -> _Recording:
-        """The block around one call of a function that this one decorates."""
+        """A new block for one call of a function that this block decorates."""
         block = recording(self._mode.recording)
         block._mode, block._within = self._mode, self._within  # type: ignore[method-assign]
         return block
 
     def __call__(self, function: Any) -> Any:
-        """A function with such a block around each call; of a generator, around each of its steps."""
+        """Decorate a function: a new block surrounds each call, or each step of a generator."""
         if not inspect.isgeneratorfunction(function):
             return super().__call__(function)
 
@@ -120,14 +120,14 @@ class _Recording(Block, ContextDecorator):
 
 
 class recording(_Recording):  # noqa: N801
-    """Record, or do not record, inside the block."""
+    """Switch recording on or off inside the block."""
 
     def __init__(self, mode: bool) -> None:
         self._mode = _kinds[bool(mode), False]
 
 
 class set_grad_enabled(recording):  # noqa: N801  (a context manager, named as PyTorch names it)
-    """Record, or do not record: from here on, until the block around ends, or inside a `with`; also a decorator."""
+    """Switch recording on or off: from here to the end of the block around, or inside a `with`; also a decorator."""
 
     def __init__(self, mode: bool) -> None:
         super().__init__(mode)
@@ -149,40 +149,40 @@ class set_grad_enabled(recording):  # noqa: N801  (a context manager, named as P
         super().__enter__()
 
     def __call__(self, function: Any) -> Any:
-        """A function with such a block around each call."""
+        """Decorate a function: a new block surrounds each call."""
         self._take_back()
         return super().__call__(function)
 
 
 class _Lasting:
-    """What holds the mode of a thread outside of any block, once a statement has set it."""
+    """An object that keeps the mode of a thread alive outside of any block, once a statement has set it."""
 
 
 class _Bare(_Recording):
-    """Without brackets, as `@no_grad`, it is a decorator too."""
+    """Base of blocks that also decorate without brackets, as `@no_grad`."""
 
     def __new__(cls, function: Any = None) -> Any:
-        """The block; of a function, that function with such a block around each call."""
+        """Make the block; or, given a function, decorate the function."""
         return cls()(function) if callable(function) else super().__new__(cls)
 
 
 class no_grad(_Bare):  # noqa: N801
-    """Record nothing inside the block; also a decorator."""
+    """Switch recording off inside the block; also a decorator."""
 
     _mode = _kinds[False, False]
 
 
 class enable_grad(_Bare):  # noqa: N801
-    """Record inside the block, also within `no_grad`; also a decorator."""
+    """Switch recording on inside the block, also within `no_grad`; also a decorator."""
 
     _mode = _kinds[True, False]
 
 
 class inference_mode(_Bare):  # noqa: N801
-    """Record nothing inside the block, not even within `enable_grad`; also a decorator.
+    """Switch recording off inside the block, even within `enable_grad`; also a decorator.
 
-    Tensors made inside are tensors like all others, so that nothing PyTorch forbids of them afterwards is forbidden.
-    `inference_mode(False)` records again, as `enable_grad` does outside.
+    Tensors made inside are ordinary tensors: PyTorch's restrictions on their later use do not apply.
+    `inference_mode(False)` switches recording on, as `enable_grad` does outside.
     """
 
     def __init__(self, mode: bool = True) -> None:

@@ -1,6 +1,6 @@
-"""Gradients of tensors: what `backward` adds to every `grad`, and what `grad_of` returns.
+"""Gradients of tensors: `backward` adds them to every `grad`, and `grad_of` returns them.
 
-Both, and the transforms of functions, are made of `pulled`: from outputs and their cotangents to those of leaves.
+Both, and the transforms of functions, use `pull_cotangents`: from cotangents of outputs to those of leaves.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def backward(
 
 
 def _deposit_all(reached: dict[Any, Any], others: Sequence[Tensor]) -> None:
-    """Add to the `grad` of every leaf that was reached, and of other tensors."""
+    """Add the cotangents that arrived to the `grad` of every leaf, and of the tensors `others`."""
     handed_out: set[int] = set()
     for edge, cotangent in reached.items():
         leaf = edge.tensor() if type(edge) is Leaf else None
@@ -77,12 +77,12 @@ def grad_of(
     allow_unused: bool | None = None,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
-    """The gradients of the outputs, summed, in each input, leaving every `grad` as it is: `torch.autograd.grad`.
+    """The gradients of the outputs, summed, in each input, leaving every `grad` unchanged: `torch.autograd.grad`.
 
     `grad_outputs` are the cotangents of the outputs, one for each; None stands for the 1 of a single element. With
     `create_graph` the gradients can be differentiated again. An input that the outputs do not depend on has the
     gradient None if `allow_unused`, and zeros if `materialize_grads`.
-    Raises NotDifferentiableError where it has neither, and as `backward` does.
+    Raises NotDifferentiableError for such an input without either option, and where `backward` does.
     """
     roots, sources = _as_sequence(outputs), _as_sequence(inputs)
     edges = _edges(sources)
@@ -135,7 +135,7 @@ def _seeds(outputs: Sequence[Tensor], gradients: Any) -> Sequence[Any]:
 
 
 def _deposit(leaf: Tensor, cotangent: Any, handed_out: set[int]) -> None:
-    """Accumulate into `grad`, which owns its memory: two leaves never share one array."""
+    """Add a cotangent to `grad`, which owns its memory: two leaves never share one array."""
     held = leaf.grad
     if issubclass(type(cotangent), Tensor):
         leaf.grad = identity(cotangent) if held is None else add(held, cotangent)
@@ -156,9 +156,9 @@ def pull_cotangents(
     retain_graph: bool | None = None,
     create_graph: bool = False,
 ) -> dict[Any, Any]:
-    """The cotangents of all leaves that the outputs depend on; or of what is `wanted`, leaves or not, and no others.
+    """The cotangents of all leaves that the outputs depend on, or only of the `wanted` edges, leaves or not.
 
-    `past` is the history of the outputs, or of more, if somebody knows it. Entries that are not retained leave it.
+    `past` is the history of the outputs, or of more, where the caller has it. Nodes that are not retained leave it.
     """
     cotangents: dict[Any, Any] = {}
     for output, seed in zip(outputs, seeds, strict=True):
@@ -191,9 +191,9 @@ def _start(cotangents: dict[Any, Any], output: Tensor, seed: Any, create_graph: 
 
 
 def _useful(wanted: frozenset[Edge], past: History) -> set[Edge]:
-    """The wanted edges and every node from which one is reached.
+    """The wanted edges and every node that leads to one.
 
-    A node that was freed counts as well, for nobody knows where it led.
+    A freed node counts as well, as its inputs are no longer known.
     """
     useful = set(wanted)
     for node in past.nodes:

@@ -1,7 +1,7 @@
 """Changing a tensor in place, and noticing when that makes a gradient wrong.
 
-Nothing is counted while tensors are only read. Each change is noted with the time it happened; backward compares
-that with the time each node was recorded, so that a value changed *after* it was saved is an error, as in PyTorch.
+Reading a tensor is not tracked. Each change is noted with its time. Backward compares that with the time each node was
+recorded, so that changing a value *after* it was saved is an error, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Array = np.ndarray[Any, Any]
 
 
 class Change(NamedTuple):
-    """The last in-place change of one block of memory; `rewritten` is when one last changed a history as well."""
+    """The last in-place change of one block of memory; `rewritten` is when a change last replaced a history too."""
 
     owner: weakref.ref[Any]
     time: int
@@ -37,10 +37,10 @@ class Change(NamedTuple):
 
 
 class _Clock:
-    """Orders recorded ops and in-place changes.
+    """Gives increasing times to recorded ops and in-place changes.
 
     latest       the time of the latest change of all
-    rewritten    the time of the latest change that changed a history as well
+    rewritten    the time of the latest change that replaced a history as well
     """
 
     __slots__ = ("count", "latest", "rewritten", "tick")
@@ -57,7 +57,7 @@ _changes: dict[int, Change] = {}
 
 
 def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array that owns the memory a view looks at."""
+    """The array that owns the memory of a view."""
     base = array.base
     while base is not None:
         if isinstance(base, np.ndarray):
@@ -67,19 +67,19 @@ def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def is_view(array: np.ndarray[Any, Any]) -> bool:
-    """Whether an array looks at memory that something else owns."""
+    """Whether an array does not own its memory."""
     return array.base is not None
 
 
 def as_it_was(tensor: Any, *operands: Any) -> Any:
-    """A tensor that is about to be changed, or a copy where backward may need what it holds now."""
+    """The tensor before an in-place change: a copy where backward may need its values, else the tensor itself."""
     if grad_mode.is_grad_enabled() and any(getattr(value, "requires_grad", False) for value in (tensor, *operands)):
         return tensor.clone()
     return tensor
 
 
 def own_array(array: Array, handed_out: set[int]) -> Array:
-    """An array nobody else sees: a copy when it is a view, read-only or was handed out before."""
+    """An array in memory of its own: a copy if the array is a view, read-only or was handed out before."""
     shared = is_view(array)
     if shared or id(array) in handed_out or not array.flags.writeable:
         array = identity(array)
@@ -114,14 +114,15 @@ def assign(tensor: TensorData, result: TensorData) -> None:
         _renew_views(tensor, is_new=before is None)
 
 
-# Views taken before what they look at got a history: what they show changes with it, and so does their history.
+# Views taken before their base got a history: a change of the base changes their values, and so their history. By the
+# id of the owner of the memory.
 _older: dict[int, tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = {}  # by the id of the memory's owner
 
 
 def _renew_views(tensor: TensorData, *, is_new: bool) -> None:
-    """Give views that were taken of a tensor before it had a history the one it has now; `is_new` where it had none.
+    """Give the history of a tensor to older views of it; `is_new` says that the tensor had no history before.
 
-    Nothing is noted when a view is taken, so they are looked for, where there are any.
+    Taking a view is not tracked, so the views are searched for, where there are any.
     """
     owner = owner_of(tensor._data)
     if is_new and sys.getrefcount(owner) > _ALONE + (tensor._data is owner):
@@ -133,7 +134,7 @@ def _renew_views(tensor: TensorData, *, is_new: bool) -> None:
 
 
 def _alone() -> int:
-    """How often an array is counted that one object holds, and two names in the functions that ask."""
+    """The reference count of an array that one object holds, as the functions below see it with two local names."""
     holder = [np.zeros(1)]
     owner = holder[0]
     return sys.getrefcount(owner)
@@ -143,7 +144,7 @@ _ALONE = _alone()
 
 
 def _is_seen(owner: Array) -> bool:
-    """Whether anything but one view holds an array."""
+    """Whether more than one view holds an array."""
     return sys.getrefcount(owner) > _ALONE
 
 
@@ -160,7 +161,7 @@ def _remember_views(tensor: TensorData, owner: Array) -> None:
 
 
 def _places(view: Array, base: Array) -> Array:
-    """Where the elements of a view lie in the memory of its base, which is counted row by row. Raises InplaceError."""
+    """The row-major places of a view's elements in its base. Raises InplaceError for a base that is not contiguous."""
     if not base.flags.c_contiguous:
         raise InplaceError(locate("this tensor gets a history after a view of it was taken; take the view afterwards"))
     start = (view.__array_interface__["data"][0] - base.__array_interface__["data"][0]) // base.itemsize
@@ -169,7 +170,7 @@ def _places(view: Array, base: Array) -> Array:
 
 
 def adopt(tensor: TensorData, node: Any, *, changed: bool) -> None:
-    """Give `tensor`, whose values are those of a node, the history of the node; it may be `changed` to them in place.
+    """Give `tensor` the history of a node with the same values; `changed` says that it was changed to them in place.
 
     Raises InplaceError as `assign` does.
     """
@@ -181,7 +182,7 @@ def adopt(tensor: TensorData, node: Any, *, changed: bool) -> None:
 
 
 def _passing() -> int:
-    """How often an operator counts an operand that Python alone holds, as the view in `x[0] += y`; 0 if as others."""
+    """The reference count in an operator of an operand that only Python holds, as in `x[0] += y`; 0 if not distinct."""
     counts: list[int] = []
 
     class PassingCounter:
@@ -206,7 +207,7 @@ _PASSING = _passing()
 
 
 def augmented_operator(in_place: Callable[..., Any], plain: str) -> Callable[..., Any]:
-    """An operator such as `+=`. Of a view with a history, which Python puts back where it was, the result is new."""
+    """An operator such as `+=`. For a view with a history, which Python writes back to its base, the result is new."""
 
     @functools.wraps(in_place)
     def wrapper(self: Any, other: Any) -> Any:
@@ -229,7 +230,7 @@ def _refuse(tensor: TensorData, result: TensorData) -> None:
 
 
 def _cast_result(data: np.ndarray[Any, Any], result: TensorData) -> TensorData:
-    """The result in the dtype of the memory that takes it."""
+    """Cast the result to the dtype of the memory it is written to. Raises ShapeError and DTypeError."""
     shape, dtype = result._data.shape, result._data.dtype
     if shape != data.shape:
         raise ShapeError(locate(f"in-place change of a tensor of shape {data.shape} to {shape}; write it out of place"))
@@ -244,7 +245,7 @@ def _cast_result(data: np.ndarray[Any, Any], result: TensorData) -> TensorData:
 
 
 def _check_residuals(node: Node, data: np.ndarray[Any, Any]) -> None:
-    """Mark a node that saved what its own in-place result has overwritten: the very value, or a view of it."""
+    """Mark a node that saved a value, or a view of it, that its own in-place result has overwritten."""
     owner = owner_of(data)
     if any(isinstance(value, np.ndarray) and owner_of(value) is owner for value in node.saved or ()):
         node.sequence = 0
@@ -272,12 +273,12 @@ def _change_since(array: Any, time: int) -> Change | None:
 
 
 def check_saved(node: Node) -> None:
-    """Raise InplaceError when a value that this node saved was changed after it was recorded."""
+    """Raise InplaceError when a value that a node saved was changed after the node was recorded."""
     check_unchanged(node.op.name, node.saved or (), node.sequence)
 
 
 def check_unchanged(name: str, values: Iterable[Any], time: int) -> None:
-    """Raise InplaceError, in the name of an op, when one of the values was changed after a time."""
+    """Raise InplaceError, naming an op, when one of the values was changed after `time`."""
     for value in values:
         change = _change_since(value, time)
         if change is not None:
@@ -288,7 +289,7 @@ def check_unchanged(name: str, values: Iterable[Any], time: int) -> None:
 
 
 def check_view(tensor: TensorData) -> None:
-    """Raise InplaceError when a tensor shows memory that was given another history since it was made."""
+    """Raise InplaceError for a view whose base has got another history since the view was taken."""
     time = tensor._edge.sequence if tensor._edge is not None else 0
     change = _change_since(tensor._data, time) if time < clock.rewritten else None
     if change is not None and change.rewritten > time > 0:

@@ -1,4 +1,4 @@
-"""Looking at a tape: what it holds, as a readable list, as a networkx graph, drawn, and recorded as a graph."""
+"""Inspecting a tape: statistics, a readable list, a networkx graph, a drawing; and recording a run as a graph."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from graphs.spec import TensorSpec, spec_of
 
 
 class TapeStats(NamedTuple):
-    """What the history of a tensor holds: nodes, bytes of the nodes themselves, bytes of the saved arrays."""
+    """The size of a tensor's history: number of nodes, bytes of the nodes themselves, bytes of the saved arrays."""
 
     nodes: int
     structure_bytes: int
@@ -33,7 +33,7 @@ class TapeStats(NamedTuple):
 
 
 def tape_stats(tensor: Tensor) -> TapeStats:
-    """Count the history of a tensor. Memory shared by several saved arrays is counted once; leaves are not saved."""
+    """Count the history of a tensor. Memory that saved arrays share counts once; leaves do not count."""
     if tensor._edge is None:
         return TapeStats(0, 0, 0)
     nodes, ends = history([tensor._edge])
@@ -47,7 +47,7 @@ def _saved_arrays(node: Node) -> list[Any]:
 
 
 def _structure_bytes(node: Node) -> int:
-    """The node and what it alone holds, but for the arrays."""
+    """The bytes of a node and of the objects that only it holds, without arrays."""
     saved = [value for value in node.saved or () if isinstance(value, tuple)]
     parts: list[Any] = [node, node.edges, node.saved, node.shape, node.sequence, *saved]
     if node.attrs:
@@ -56,10 +56,10 @@ def _structure_bytes(node: Node) -> int:
 
 
 class Tape:
-    """What led to a tensor: its leaves, then the recorded ops in the order they ran. Prints as a list.
+    """The history of a tensor: its leaves, then the recorded ops in the order they ran. Prints as a list.
 
-    It holds the nodes, and so what they have saved, as long as it lives itself. `lines` are those of a block
-    `forward_lines()` in which the tensor was computed.
+    It keeps the nodes and their saved values alive. `lines` come from a block `forward_lines()` in which the tensor was
+    computed.
     """
 
     def __init__(self, tensor: Tensor, lines: Lines | None = None) -> None:
@@ -97,7 +97,7 @@ class Tape:
         """The tape as a networkx MultiDiGraph (needs networkx).
 
         Nodes are the numbers of the list, with op, spec, attributes and the bytes saved; edges go from an input to
-        its reader, with its position.
+        its reader, with the position of the input.
         """
         import networkx as nx
 
@@ -114,10 +114,11 @@ class Tape:
         return graph
 
     def draw(self, path: str | Path | None = None, unfold: bool = False) -> GraphDrawing:
-        """A drawing, the leaves on top, with the bytes that each node saves for backward; saved where `path` says.
+        """Draw the tape, leaves on top, with the bytes that each node saves for backward; saved to `path` if given.
 
-        It shows itself in a notebook, and has `save(path)`. A large tape is folded by line where the lines are known,
-        else by op. Memory that several nodes save counts at the first of them, and that of leaves nowhere.
+        The drawing shows itself in a notebook, and has `save(path)`. A large tape is folded by line where lines are
+        known, else by op. Memory that several nodes save counts at the first of them; the memory of leaves does not
+        count.
         """
         drawing = GraphDrawing(self._diagram(), unfold)
         if path is not None:
@@ -151,7 +152,7 @@ class Tape:
 
 
 def tape_of(tensor: Tensor, lines: Lines | None = None) -> Tape:
-    """What is recorded of how a tensor was computed; with the user's lines, if it was in a block that gave `lines`.
+    """The recorded history of a tensor; with the user's lines, if it was computed in a block that gave `lines`.
 
     Such a block is `with dynamic.anomaly.forward_lines() as lines:`.
     """
@@ -164,8 +165,8 @@ def tape_of(tensor: Tensor, lines: Lines | None = None) -> Tape:
 def record(f: Callable[..., Any], *args: Any) -> Graph:
     """Run `f(*args)` and return the graph of all the ops that ran, with the user's lines.
 
-    Array leaves of the arguments are the graph's inputs, array leaves of the result its outputs. The line of a gradient
-    is that of the forward op.
+    Array leaves of the arguments are the graph's inputs, array leaves of the result its outputs. The line of an op in
+    backward is that of the forward op.
     """
     recorder = _Recorder(getattr(f, "__name__", "f"))
     leaves, structure = tree.flatten(args)
@@ -188,7 +189,7 @@ def _sums_cotangents(start: FrameType) -> bool:
 
 
 class _Recorder:
-    """Turns each kernel call into a node; arrays are known by identity, and kept so that no identity is reused."""
+    """Turns each kernel call into a node. Arrays are looked up by id, and kept alive so that no id is used again."""
 
     def __init__(self, name: str) -> None:
         self.builder = Builder(name)
@@ -202,7 +203,7 @@ class _Recorder:
             return leaf
         array = _array(leaf).view()  # apart from the same array given twice
         self._know(array, self.builder.input(path, spec_of(array)))
-        # A tensor even for an array: Python operators between arrays are NumPy's, and would not be seen.
+        # A tensor even for an array: Python operators between arrays are NumPy's, and would not be recorded.
         return Tensor(array, requires_grad=issubclass(type(leaf), Tensor) and leaf.requires_grad)
 
     def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
@@ -210,7 +211,7 @@ class _Recorder:
         self._know(out, self.builder.append(op, sources, attrs, self._line(sys._getframe(1))))
 
     def _line(self, start: FrameType) -> str:
-        """The line of an op; a sum of cotangents is of the line whose gradient came last."""
+        """The line of an op; a sum of cotangents gets the line of the gradient that was computed last."""
         gradient, line = self.lines.place(start)
         if gradient:
             self.last = GradientLine(line)

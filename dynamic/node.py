@@ -1,6 +1,6 @@
 """The nodes of the tape: recorded ops, and the leaves where gradients end.
 
-What stands behind `Tensor.register_hook` and `Tensor.retain_grad`, and how threads take turns at gradients.
+Then the hooks of `Tensor.register_hook` and `Tensor.retain_grad`, and the lock under which threads add gradients.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Hook = Callable[[Any], Any]
 
 
 class TensorData(Protocol):
-    """What nodes and changes in place know of a tensor: its array, and where its gradient goes."""
+    """The attributes of a tensor that nodes and in-place changes use: its array, and where its gradient goes."""
 
     _data: np.ndarray[Any, Any]
     _edge: Edge
@@ -34,11 +34,11 @@ class Node:
     """One recorded op.
 
     pullback     the op, and how a cotangent passes back through it
-    attrs        its attributes
+    attrs        the attributes of the op
     edges        for each input, the node that made it, the leaf that it is, or None where no gradient flows
-    saved        what the VJP rules need; None once backward has used and freed it
+    saved        the residuals that the VJP rules need; None once backward has used and freed them
     shape, dtype of the result, and so of its cotangent
-    sequence     when it was recorded
+    sequence     the time of recording
     """
 
     __slots__ = ("__weakref__", "attrs", "dtype", "edges", "hooks", "pullback", "saved", "sequence", "shape")
@@ -54,13 +54,13 @@ class Node:
 
     @property
     def op(self) -> Op:
-        """The op."""
+        """The op of this node."""
         return self.pullback.op
 
     def taken(self, keep: bool) -> tuple[Sequence[Edge], tuple[Any, ...]]:
-        """The edges, and what was saved; both are released unless they are to be kept, or hold nothing of a tensor.
+        """The edges and the saved values; both are released unless `keep`, or unless no saved value is a tensor's.
 
-        Raises NotDifferentiableError when they were before, or are meanwhile by a backward in another thread.
+        Raises NotDifferentiableError when they were released before, also by a backward in another thread.
         """
         edges, saved = self.edges, self.saved  # in this order: what is saved is released first
         if saved is None:
@@ -71,7 +71,7 @@ class Node:
         return edges, saved
 
     def freed(self) -> NotDifferentiableError:
-        """The error of a backward that comes too late."""
+        """The error of a second backward through a freed graph."""
         return NotDifferentiableError(
             locate(
                 f"{self.op.name}: backward a second time through a graph that was freed; "
@@ -86,7 +86,7 @@ class Node:
 
     @property
     def next_functions(self) -> tuple[tuple[Edge, int], ...]:
-        """What each input came from, and which of its results it is: nodes have one."""
+        """The edge of each input, and the number of its result: always 0, as a node has one result."""
         return tuple([(edge, 0) for edge in self.edges])
 
     def __repr__(self) -> str:
@@ -94,11 +94,11 @@ class Node:
 
 
 class Leaf:
-    """Where gradients of a leaf arrive; as long as it requires one, the leaf holds this, and so does the tape.
+    """The place where gradients of a leaf arrive; the leaf, while it requires a gradient, and the tape hold it.
 
-    tensor       the leaf, as long as somebody holds it
+    tensor       the leaf, as long as other code holds it
     shape, dtype of the leaf, and so of its gradient
-    closed       whether a gradient that arrives here cannot be asked for in any further graph
+    closed       whether no further graph may ask for a gradient that arrives here
     """
 
     __slots__ = ("__weakref__", "closed", "dtype", "hooks", "shape", "tensor")
@@ -116,18 +116,18 @@ class Leaf:
         self.closed = False
 
     def renewed(self, tensor: TensorData) -> Leaf:
-        """The leaf for the same tensor with other data."""
+        """A new Leaf, with the same hooks, for a tensor whose data was replaced."""
         leaf = Leaf(tensor)
         leaf.hooks = self.hooks
         return leaf
 
     def name(self) -> str:
-        """PyTorch's name for it."""
+        """PyTorch's name for a leaf's place in the graph."""
         return "AccumulateGrad"
 
     @property
     def next_functions(self) -> tuple[tuple[Edge, int], ...]:
-        """Nothing: here a gradient stays."""
+        """An empty tuple: a gradient goes no further than a leaf."""
         return ()
 
     def __repr__(self) -> str:
@@ -141,7 +141,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def add_hook(edge: Any, hook: Hook) -> Handle:
-    """Put a hook last; what is kept is the gradient after every other hook."""
+    """Add a hook last, but before a `Keep`, which sees the gradient after every other hook."""
     with turns:
         kept = [isinstance(other, Keep) for other in edge.hooks or ()]
         if edge.hooks is None:
@@ -151,7 +151,7 @@ def add_hook(edge: Any, hook: Hook) -> Handle:
 
 
 def move_kept(before: Any, after: Any, tensor: Any) -> None:
-    """Keep the gradient of a tensor where its history goes on, if it was to be kept before; other hooks stay."""
+    """Move the `Keep` of a tensor to the node of its new history; other hooks stay."""
     kept = [hook for hook in before.hooks or () if isinstance(hook, Keep) and hook.is_of(tensor)]
     for hook in kept:
         before.hooks.remove(hook)
@@ -159,7 +159,7 @@ def move_kept(before: Any, after: Any, tensor: Any) -> None:
 
 
 class Handle:
-    """Takes a hook away again."""
+    """The handle of a hook: `remove()` takes the hook away."""
 
     def __init__(self, hooks: list[Hook], hook: Hook) -> None:
         self._hooks, self._hook = hooks, hook
@@ -171,17 +171,17 @@ class Handle:
 
 
 class Keep:
-    """The hook that adds a gradient to the `grad` of a tensor, as long as the tensor is there."""
+    """The hook of `retain_grad`: it adds a gradient to the `grad` of a tensor, as long as the tensor lives."""
 
     def __init__(self, tensor: Any) -> None:
         self._target = weakref.ref(tensor)
 
     def is_of(self, tensor: Any) -> bool:
-        """Whether it is that of a tensor."""
+        """Whether this hook is that of a tensor."""
         return self._target() is tensor
 
     def __call__(self, gradient: Any) -> None:
-        """Add what has arrived."""
+        """Add a gradient that has arrived to the tensor's `grad`."""
         tensor = self._target()
         if tensor is not None:
             with turns:

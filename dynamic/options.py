@@ -1,7 +1,7 @@
 """The attributes of a call, from its options and the shapes and dtypes of its inputs alone.
 
-Most of what an op with options costs is checking and completing them, the same ones in every step of a training: the
-compiled tape remembers the result of `attributes` for each choice.
+Most of the cost of an op with options is checking and completing them, the same in every training step: the compiled
+tape remembers the result of `attributes` for each set of options.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from graphs.ops.neural import linear
 
 
 class UnlikeError(Exception):
-    """A call depends on more than the shapes and dtypes of its inputs and on options that are plain values."""
+    """A call depends on more than the shapes and dtypes of its inputs and options that are plain values."""
 
 
 class _ShapeStandIn:
-    """Stands for an operand in `prepare`, which so can look at nothing but shape and dtype."""
+    """Stands for an operand in `prepare`: shape and dtype can be read, anything else raises UnlikeError."""
 
     __slots__ = ("dtype", "shape")
 
@@ -41,9 +41,9 @@ dispatch.interpret(_ShapeStandIn, _refuse)  # a prepare that runs ops on its ope
 
 
 def attributes(op: Op) -> Callable[..., Attrs]:
-    """`attributes((shape, number of the dtype, of each input in turn), *args, **options)`, which remembers nothing.
+    """Return `f(inputs, *args, **options)`, which computes attributes; `inputs` is shape, dtype number of each input.
 
-    Raises UnlikeError, or what `prepare` raises.
+    Nothing is cached. Raises UnlikeError, or the errors of `prepare`.
     """
 
     def work_out(inputs: Sequence[Any], *args: Any, **options: Any) -> Attrs:
@@ -61,17 +61,17 @@ def attributes(op: Op) -> Callable[..., Attrs]:
 
 
 def has_options(op: Op) -> bool:
-    """Whether an op takes more than its inputs."""
+    """Whether an op takes options beside its inputs."""
     return op.prepare is not None and op not in (linear, matmul)
 
 
 def may_remember(op: Op) -> bool:
-    """Whether what `prepare` makes of options may be kept: not of a user's, which may read more than it is given."""
+    """Whether attributes from `prepare` may be cached: not for a user's op, whose `prepare` may read anything."""
     return op.family not in ("custom", "control") and (op.prepare is None or is_ours(op.prepare))
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value is of these kinds, or None, or made of such: nothing can change what it means."""
+    """Whether a value is immutable: None, Ellipsis, one of `_KINDS`, or a tuple or slice of such values."""
     if type(value) is tuple:
         return all(map(_is_plain, value))
     if type(value) is slice:

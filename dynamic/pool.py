@@ -1,9 +1,9 @@
-"""pool: a caching allocator, so that large arrays lie in memory that earlier ones have left.
+"""pool: a caching allocator that gives large arrays the memory of arrays that have died.
 
-Fresh memory is dear: the operating system hands it out page by page, cleared. A pool keeps the memory of arrays that
-have died and gives it to the next of about the size, the most recent first, since that is the likeliest to be in a
-cache. NumPy asks it for memory in place of its own allocator, and hands back what no array sees any more: `pool.c`.
-In backward a dying operand is written over, where it can be (`program.c`).
+Fresh memory is slow: the operating system hands it out page by page, cleared. A pool keeps the memory of arrays that
+have died and gives it to the next array of about that size, the most recent first, since that is the likeliest to be
+in a cache. NumPy asks the pool for memory in place of its own allocator, and returns memory that no array uses any
+more: `pool.c`. In backward a dying operand is overwritten, where that is possible (`program.c`).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ THRESHOLD = 1 << 10  # bytes; below it NumPy reuses memory as well as a pool doe
 
 
 class PoolStats(NamedTuple):
-    """What a pool holds, in bytes.
+    """The memory of a pool, in bytes.
 
-    in_use        arrays over its memory that are alive
-    kept          memory of arrays that have died, kept for the next
-    peak          the most memory of both kinds at one time, with what rounding to size classes adds
+    in_use        memory of arrays that are alive
+    kept          memory of arrays that have died, kept for reuse
+    peak          the most memory of both kinds at one time, including the rounding to size classes
     peak_in_use   the most bytes of arrays in use at one time
     fresh         how often there was no memory to reuse
     """
@@ -38,20 +38,20 @@ class PoolStats(NamedTuple):
 
     @property
     def slack(self) -> float:
-        """The share of the peak that was not in use even when most was."""
+        """The share of the peak memory that exceeds the peak in use."""
         return 1 - self.peak_in_use / self.peak if self.peak else 0.0
 
 
 class pool(Block):  # noqa: N801  (`with dynamic.pool():` reads like `with dynamic.no_grad():`)
     """Reuse the memory of the arrays that NumPy makes inside the `with` block, in this thread.
 
-    limit       the most bytes it keeps for reuse
-    threshold   smaller arrays are left alone; in bytes
+    limit       the most bytes that the pool keeps for reuse
+    threshold   smaller arrays, in bytes, do not use the pool
 
-    Values are the same to the bit: memory comes back when its array has died, and so when nobody sees it any more. At
-    most a fifth of the peak is memory that was not in use then. On exit what is kept is freed; results stay what they
-    are. Raises GraphError for a pool that is on already, ValueError for a negative size. Without the compiled part of
-    the engine (`graphduel doctor`) it warns, and reuses nothing.
+    Values are the same to the bit: memory is reused only after its array, and every view of it, has died. At most a
+    fifth of the peak is memory that was not in use then. On exit the kept memory is freed; results stay unchanged.
+    Raises GraphError for a pool that is on already, ValueError for a negative size. Without the compiled part of the
+    engine (`graphduel doctor`) it warns, and reuses no memory.
     """
 
     def __init__(self, limit: int | None = None, threshold: int = THRESHOLD) -> None:
@@ -71,12 +71,12 @@ class pool(Block):  # noqa: N801  (`with dynamic.pool():` reads like `with dynam
         return self
 
     def stats(self) -> PoolStats:
-        """What the pool holds now, and held at most since it was made; outside the block it holds nothing."""
+        """The memory of the pool now, and its peaks since it was made; outside the block it keeps none."""
         return PoolStats(*_allocator.pool_stats(self._memory)) if _allocator else PoolStats(0, 0, 0, 0, 0)
 
 
 def _native_module() -> ModuleType | None:
-    """The compiled part; None where it was not built."""
+    """The compiled part of the engine; None where it was not built."""
     try:
         from dynamic import _native
     except ImportError:

@@ -1,6 +1,6 @@
-"""Random tensors, from generators that a seed starts again. The numbers are NumPy's, not PyTorch's.
+"""Random tensors, from generators that a seed restarts. The numbers are NumPy's, not PyTorch's.
 
-A trace draws nothing: what would be drawn is an input of the graph, which each call draws anew.
+A trace draws no numbers: they become an input of the graph, which is drawn anew in each call.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FIRST_SEED = 67280421310721  # as in PyTorch: a program that names no seed draw
 
 
 class Generator:
-    """A stream of random numbers."""
+    """A stream of random numbers, which a seed restarts."""
 
     def __init__(self, device: Any = None) -> None:
         from graphs.frontends.torch import words as devices
@@ -47,72 +47,72 @@ class Generator:
 
     @functools.cached_property
     def numpy(self) -> np.random.Generator:
-        """NumPy's generator, which is loaded when it is first asked for."""
+        """NumPy's generator, which is loaded at first use."""
         return np.random.default_rng(self._seed % 2**64)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start again from a seed, and return the generator."""
+        """Restart from a seed, and return the generator."""
         self._seed = int(seed)
         self.numpy.bit_generator.state = np.random.default_rng(self._seed % 2**64).bit_generator.state
         return self
 
     def seed(self) -> int:
-        """Start again from a seed that nobody has chosen, and return it."""
+        """Restart from a random seed, and return the seed."""
         self.manual_seed(int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) >> 1)
         return self._seed
 
     def initial_seed(self) -> int:
-        """The seed that the stream was started from."""
+        """The seed that the stream was last started from."""
         return self._seed
 
     def get_state(self) -> dict[str, Any]:
-        """Where the stream is, for `set_state`."""
+        """The state of the stream, for `set_state`."""
         return {"seed": self._seed, "stream": self.numpy.bit_generator.state}
 
     def set_state(self, new_state: dict[str, Any]) -> None:
-        """Go on from where a stream was."""
+        """Continue the stream from a state of `get_state`."""
         self._seed, self.numpy.bit_generator.state = new_state["seed"], new_state["stream"]
 
 
 class DrawnNumbers:
-    """Stands for NumPy's generator: numbers that were drawn before, or elsewhere, given out where one would draw.
+    """Stands for NumPy's generator: it hands out numbers that were drawn earlier or elsewhere.
 
-    A subclass defines `next`, and `state`, so that a checkpoint may draw again.
+    A subclass defines `next`, and `state`, so that a checkpoint may draw the same numbers again.
     """
 
     state: Any
 
     @property
     def bit_generator(self) -> Any:
-        """What a checkpoint asks for its state."""
+        """The object whose `state` a checkpoint saves: this one."""
         return self
 
     def next(self, shape: tuple[int, ...], draw: Draw) -> Array:
-        """The next numbers, of this shape, which `draw` would draw."""
+        """The next numbers, of this shape, in place of those that `draw` would draw."""
         raise NotImplementedError
 
     def random(self, size: Any = (), dtype: Any = np.float64) -> Array:
-        """From 0 to 1; of a mask, what is below any share where it is set."""
+        """Numbers in [0, 1); where the numbers are a mask, a set element counts as below any probability."""
         return self._of(size, lambda chance: chance.random(_sizes(size))).astype(dtype)
 
     def standard_normal(self, size: Any = ()) -> Array:
-        """Of mean 0 and deviation 1."""
+        """Normal numbers of mean 0 and deviation 1."""
         return self._of(size, lambda chance: chance.standard_normal(_sizes(size)))
 
     def standard_exponential(self, size: Any = ()) -> Array:
-        """Of mean 1."""
+        """Exponential numbers of mean 1."""
         return self._of(size, lambda chance: chance.standard_exponential(_sizes(size)))
 
     def integers(self, low: int, high: int, size: Any = (), dtype: Any = np.int64) -> Array:
-        """As they were drawn, from whichever range."""
+        """Integers in the range they were drawn from."""
         return self._of(size, lambda chance: chance.integers(low, high, _sizes(size))).astype(dtype)
 
     def permutation(self, count: int) -> Array:
-        """As it was drawn."""
+        """A permutation of the integers from 0 to count - 1."""
         return self._of((count,), lambda chance: chance.permutation(count))
 
     def kept(self, shape: tuple[int, ...], p: float) -> Array:
-        """What dropout keeps, of which it drops a share p."""
+        """The bool mask of elements that dropout keeps; it drops a share p."""
         return self._of(shape, lambda chance: chance.random(shape) >= p).astype(bool)
 
     def _of(self, size: Any, draw: Draw) -> Array:
@@ -125,7 +125,7 @@ def _sizes(size: Any) -> tuple[int, ...]:
 
 @contextmanager
 def drawing_from(numbers: DrawnNumbers) -> Iterator[None]:
-    """Inside, the default generator gives out these."""
+    """Let the default generator hand out these numbers inside the block."""
     before = default_generator.numpy
     default_generator.numpy = numbers  # type: ignore[assignment]  # which has what this engine asks NumPy's for
     try:
@@ -140,27 +140,27 @@ capture.generators.append(default_generator)
 
 
 def manual_seed(seed: int) -> Generator:
-    """Start the default generator again from a seed."""
+    """Restart the default generator from a seed, and return the generator."""
     return default_generator.manual_seed(seed)
 
 
 def seed() -> int:
-    """Start the default generator from a seed that nobody has chosen, and return it."""
+    """Restart the default generator from a random seed, and return the seed."""
     return default_generator.seed()
 
 
 def initial_seed() -> int:
-    """The seed that the default generator was started from."""
+    """The seed that the default generator was last started from."""
     return default_generator.initial_seed()
 
 
 def get_rng_state() -> dict[str, Any]:
-    """Where the default generator is."""
+    """The state of the default generator."""
     return default_generator.get_state()
 
 
 def set_rng_state(new_state: dict[str, Any]) -> None:
-    """Let the default generator go on from where it was."""
+    """Continue the default generator from a state of `get_rng_state`."""
     default_generator.set_state(new_state)
 
 
@@ -169,14 +169,14 @@ def _numpy(generator: Generator | None) -> np.random.Generator:
 
 
 def draw_leaf(draw: Draw, generator: Generator | None, dtype: Any, **options: Any) -> Any:
-    """What is drawn as a leaf of that dtype, float32 for None; options are `device` and `requires_grad`."""
+    """Random numbers as a leaf of `dtype` (None: float32); options are `device` and `requires_grad`."""
     kind = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
     values = _numbers(lambda chance: np.asarray(draw(chance), kind), generator)
     return made(values, kind, **options) if type(values) is np.ndarray else values
 
 
 def _numbers(draw: Draw, generator: Generator | None) -> Any:
-    """What is drawn as an array, or in a trace as a symbol. Numbers that are no generator's are taken at once."""
+    """Random numbers as an array, or in a trace as a symbol. `DrawnNumbers` are taken at once."""
     chance: Any = _numpy(generator)
     if not isinstance(chance, np.random.Generator) or not capture.is_traced():
         return draw(chance)
@@ -184,7 +184,7 @@ def _numbers(draw: Draw, generator: Generator | None) -> Any:
 
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
-    """Numbers from 0 up to 1."""
+    """Uniform numbers in [0, 1)."""
     shape, kind = _shape(size, _size_option(options)), np.float32 if dtype is None else np.float64
     return draw_leaf(lambda chance: chance.random(shape, kind), generator, dtype, **options)
 
@@ -208,7 +208,7 @@ def randint(
     dtype: Any = None,
     **options: Any,
 ) -> Tensor:
-    """Integers from `low` up to but without `high`: `randint(high, size)`, `randint(low, high, size)`."""
+    """Integers from `low` up to, but without, `high`: `randint(high, size)`, `randint(low, high, size)`."""
     if size is None:
         high, size = (None, high) if high is not None else (None, ())
     first, last = (0, low) if high is None else (low, high)
@@ -219,13 +219,13 @@ def randint(
 
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
-    """The integers from 0 to n - 1, mixed."""
+    """A random permutation of the integers from 0 to n - 1."""
     count = as_count(n, "the number of integers")
     return draw_leaf(lambda chance: chance.permutation(count), generator, dtype or np.int64, **options)
 
 
 def rand_like(input: Tensor, *, dtype: Any = None, memory_format: Any = None, **options: Any) -> Tensor:
-    """Numbers from 0 up to 1, with the shape and dtype of a tensor."""
+    """Uniform numbers in [0, 1), with the shape and dtype of a tensor."""
     del memory_format
     return rand(input.shape, dtype=_float_dtype(input, dtype), **options)
 
@@ -237,7 +237,7 @@ def randn_like(input: Tensor, *, dtype: Any = None, memory_format: Any = None, *
 
 
 def randint_like(input: Tensor, low: int = 0, high: int | None = None, *, dtype: Any = None, **options: Any) -> Tensor:
-    """Integers from `low`, 0 by default, up to but without `high`, with the shape and dtype of a tensor."""
+    """Integers from `low`, 0 by default, up to, but without, `high`, with the shape and dtype of a tensor."""
     return randint(
         0 if high is None else low, low if high is None else high, input.shape, dtype=dtype or input.dtype, **options
     )
@@ -259,7 +259,7 @@ def normal(
     dtype: Any = None,
     **options: Any,
 ) -> Tensor:
-    """Normal numbers of a mean and a standard deviation, which may be tensors that broadcast."""
+    """Normal numbers with a mean and a standard deviation, which may be tensors that broadcast."""
     tensors = [value for value in (mean, std) if isinstance(value, Tensor)]
     shape = np.broadcast_shapes(*(value.shape for value in tensors)) if size is None else tuple(size)
     if size is None and not tensors:
@@ -277,7 +277,7 @@ def normal(
 
 @method()
 def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
-    """1 with the probability that each element is, or with `p`, and 0 otherwise."""
+    """Draw 1 with probability `p`, by default the value of each element, and 0 otherwise."""
     shares = input if p is None else p
     if (p is None and input.dtype.kind != "f") or not _are_shares(shares):
         raise GraphError(locate("bernoulli takes probabilities from 0 to 1; use sigmoid or clamp"))
@@ -288,13 +288,13 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 
 def _are_shares(p: Any) -> bool:
-    """Whether probabilities are from 0 to 1; of those that only a run knows it cannot be told."""
+    """Whether probabilities are from 0 to 1; true for symbols, whose values only a run has."""
     shares = _value_or_default(p, 0.5)
     return bool(np.all((shares >= 0) & (shares <= 1)))
 
 
 def draw_bernoulli(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Any:
-    """Which of so many happen, each with a probability."""
+    """Draw bools of `shape`, each True with probability `p`."""
     if isinstance(numbers := _numpy(generator), DrawnNumbers):
         return numbers.next(shape, lambda chance: draw_bernoulli(shape, p, _numpy_draws(chance))).astype(bool)
     chances = _numbers(lambda chance: chance.random(shape), generator)
@@ -302,27 +302,27 @@ def draw_bernoulli(shape: tuple[int, ...], p: Any, generator: Generator | None) 
 
 
 def _numpy_draws(chance: Any) -> Any:
-    """A generator of this engine's that draws by one of NumPy's."""
+    """A generator of this engine that draws from one of NumPy's."""
     return SimpleNamespace(numpy=chance)
 
 
 def _array_or_value(value: Any) -> Any:
-    """The array of a tensor; anything else as it is."""
+    """The array of a tensor; any other value unchanged."""
     return value._data if issubclass(type(value), Tensor) else value
 
 
 def _is_known(value: Any) -> bool:
-    """Whether Python knows the values: an array's, and no symbol's."""
+    """Whether a value is an array or a number, and no symbol."""
     return isinstance(value, (np.ndarray, np.generic, float, int))
 
 
 def _value_or_default(value: Any, otherwise: float) -> Any:
-    """The array of a tensor, or a number; something else where only a run knows it."""
+    """The array of a tensor, or a number; `otherwise` for a symbol."""
     return held if _is_known(held := _array_or_value(value)) else np.asarray(otherwise)
 
 
 def _with_history(numbers: Tensor, *parameters: Tensor) -> Tensor:
-    """Numbers with the history of what they were drawn by, of gradient 0."""
+    """Connect random numbers to the history of their parameters, with gradient 0."""
     for parameter in parameters:
         if parameter.requires_grad:
             numbers = ops.where(np.asarray(True), numbers, cast(parameter, numbers.dtype))
@@ -330,7 +330,7 @@ def _with_history(numbers: Tensor, *parameters: Tensor) -> Tensor:
 
 
 def poisson(input: Tensor, *, generator: Generator | None = None) -> Tensor:
-    """Poisson numbers of the rates that the elements are."""
+    """Poisson numbers whose rates are the elements of `input`."""
     if input.dtype.kind != "f":
         raise GraphError(locate("poisson takes rates that are floats; convert with .float()"))
     rates = _array_or_value(input)
@@ -345,13 +345,13 @@ def poisson(input: Tensor, *, generator: Generator | None = None) -> Tensor:
 def multinomial(
     input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
 ) -> Tensor:
-    """Indices of a vector of weights, or of each row of a matrix, drawn by their weights."""
+    """Indices of a vector, or of each row of a matrix, drawn with its elements as weights."""
     picked = draw_indices(input, num_samples, replacement, generator)
     return made(picked) if _is_known(picked) else picked
 
 
 def draw_indices(input: Tensor, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
-    """The indices that `multinomial` draws."""
+    """The indices that `multinomial` returns."""
     if isinstance(numbers := _numpy(generator), DrawnNumbers):
         shape = (*input.shape[:-1], num_samples)
         return numbers.next(shape, lambda chance: draw_indices(input, num_samples, replacement, _numpy_draws(chance)))
@@ -384,7 +384,7 @@ def _check_weights(weights: Array, count: int, replacement: bool, dtype: Any) ->
 def uniform_(
     self: Tensor, from_: float = 0, to: float = 1, *, generator: Generator | None = None, **words: Any
 ) -> Tensor:
-    """Fill with numbers from one number up to another, in place."""
+    """Fill with uniform numbers from `from_` up to `to`, in place."""
     low = words.pop("from", from_)
     if not low <= to:
         raise OptionError(f"numbers from {low} up to {to} are none; swap the two")
@@ -401,7 +401,7 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Generat
 
 @method()
 def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
-    """Fill with 1 with a probability and 0 otherwise, in place."""
+    """Fill with 1 with probability `p`, and 0 otherwise, in place."""
     if not _are_shares(p):
         raise OptionError("probabilities are from 0 to 1; use sigmoid or clamp")
     return _put(self, draw_bernoulli(self.shape, p, generator))
@@ -409,7 +409,7 @@ def bernoulli_(self: Tensor, p: Any = 0.5, *, generator: Generator | None = None
 
 @method()
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill with exponential numbers of a rate, in place."""
+    """Fill with exponential numbers of rate `lambd`, in place."""
     if not lambd > 0:
         raise OptionError(f"a rate is above 0, not {lambd}; change its sign")
     return _fill_random(self, lambda chance: chance.standard_exponential(self.shape) / lambd, generator)
@@ -417,7 +417,7 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Generator | None 
 
 @method()
 def random_(self: Tensor, from_: int = 0, to: int | None = None, *, generator: Generator | None = None) -> Tensor:
-    """Fill with integers from one number, 0 by default, up to but without another, in place."""
+    """Fill with integers from `from_`, 0 by default, up to, but without, `to`, in place."""
     low, high = (0, from_) if to is None else (from_, to)
     if to is None and from_ == 0:
         high = 2 ** (np.finfo(self.dtype).nmant + 1) if self.dtype.kind == "f" else int(np.iinfo(self.dtype).max)
@@ -431,7 +431,7 @@ def _fill_random(x: Tensor, draw: Draw, generator: Generator | None) -> Tensor:
 
 
 def _put(x: Tensor, values: Any) -> Tensor:
-    """Random numbers in a tensor. Raises GraphError for one that is no value of the graph that draws them."""
+    """Write random numbers into a tensor. Raises GraphError for an existing tensor in the graph that draws them."""
     if not _is_known(values) and issubclass(type(x), Tensor):
         raise GraphError(
             locate("a trace fills no tensor that exists already with random numbers; make them, by torch.randn or rand")

@@ -1,9 +1,10 @@
-"""The tape: what is kept of each op that runs on tensors that require gradients.
+"""The tape: the record of each op that runs on tensors that require gradients.
 
 The tape is no list. Each recorded result points at the node of the op that made it, and each node at the nodes
-of its inputs, so that dropping a result frees what only it needed. `dynamic/tape.py` walks back along them.
+of its inputs, so that dropping a result frees the nodes that only it needed.
 
-The pass back along a tape, by the reverse accumulation and the rules that both engines share.
+First recording, then the backward pass along the nodes, by the reverse accumulation and the rules that both engines
+share.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ Maker = Callable[[Op, int, int, Ndims], Pullback]
 
 
 def interpreter(pullback: Maker) -> dispatch.Interpreter:
-    """What runs an op on tensors at once, and records it when a gradient will need it.
+    """Make the interpreter that runs an op on tensors at once, and records it when a gradient will need it.
 
-    `pullback` makes what a node holds of its op; the compiled tape has its own.
+    `pullback` makes the pullback of a node; the compiled tape has its own.
     """
 
     def run(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
@@ -82,12 +83,12 @@ def _differentiable_inputs(op: Op, args: Sequence[Any], edges: Sequence[Edge]) -
 
 
 def _ndims(op: Op, args: Sequence[Any], arrays: Sequence[Any]) -> Ndims:
-    """What is told of each input; None where nothing depends on it."""
+    """The `ndims` of a pullback for these inputs; None where no rule depends on them."""
     if op.family != "elementwise":
         return tuple([_ndim(arg, array.ndim) for arg, array in zip(args, arrays, strict=True)])
     if all(type(a) is Tensor for a in args):
         return None
-    # Whether there is an axis is all that counts, and fewer kinds of pullbacks are fewer to compile.
+    # Only whether an input has an axis matters, and fewer kinds of pullbacks are fewer to compile.
     return tuple([_ndim(arg, min(array.ndim, 1)) for arg, array in zip(args, arrays, strict=True)])
 
 
@@ -108,19 +109,19 @@ _new = object.__new__
 
 
 def zeros(edge: Node | Leaf) -> np.ndarray[Any, Any]:
-    """The cotangent of an edge that nothing has reached."""
+    """The zero cotangent of an edge that no gradient has reached."""
     return np.zeros(edge.shape, edge.dtype)
 
 
 class History(NamedTuple):
-    """What led to some tensors: nodes, the latest last, and leaves."""
+    """The history of some tensors: nodes, the latest last, and leaves."""
 
     nodes: list[Node]
     leaves: set[Leaf]
 
 
 def history(roots: Iterable[Edge]) -> History:
-    """Every node and leaf that led to the roots. Iterative: a tape may be deeper than the stack."""
+    """Every node and leaf that led to the roots. Iterative, since a tape may be deeper than the stack."""
     nodes: list[Node] = []
     leaves: set[Leaf] = set()
     seen: set[Edge] = {None}
@@ -142,11 +143,11 @@ _SEQUENCE = operator.attrgetter("sequence")
 
 
 class Way(NamedTuple):
-    """What a pass back is to do.
+    """The options of a backward pass.
 
     wanted         nodes whose cotangents are asked for, beside those of leaves
-    useful         the only inputs that get a cotangent; all of them if None
-    retain         whether nodes keep what they have saved; else each is freed as soon as it has been visited
+    useful         the only inputs that get a cotangent; all inputs if None
+    retain         whether nodes keep their saved values; else each is freed as soon as it has been visited
     create_graph   whether the pass is itself recorded
     """
 
@@ -157,9 +158,9 @@ class Way(NamedTuple):
 
 
 def walk(nodes: list[Node], cotangents: dict[Any, Any], way: Way) -> dict[Any, Any]:
-    """Visit the nodes, the latest first; the cotangents of the leaves, and of the nodes that are `wanted`.
+    """Visit the nodes, the latest first; returns the cotangents of the leaves, and of the nodes that are `wanted`.
 
-    Nodes leave the list.
+    Visited nodes are removed from the list.
     """
     reached: dict[Any, Any] = {}
     latest_first = (nodes.pop() for _ in range(len(nodes)))
@@ -170,7 +171,7 @@ def walk(nodes: list[Node], cotangents: dict[Any, Any], way: Way) -> dict[Any, A
 
 
 def visit(node: Node, cotangent: Any, reached: dict[Any, Any], way: Way) -> Iterator[tuple[Edge, Any]]:
-    """Each input of a node with its contribution."""
+    """Visit one node: check it, apply its hooks, and return its inputs with their contributions."""
     prepare(node)
     if node.hooks:
         cotangent = apply_hooks(node, cotangent)
@@ -180,7 +181,7 @@ def visit(node: Node, cotangent: Any, reached: dict[Any, Any], way: Way) -> Iter
 
 
 def carry(node: Node, cotangent: Any, way: Way) -> Iterator[tuple[Edge, Any]]:
-    """The same of a node that is ready. `detect_anomaly` looks for the frames of these two functions."""
+    """The inputs of a prepared node with their contributions. `detect_anomaly` looks for frames of this and `visit`."""
     edges, saved = node.taken(way.retain)
     values = _as_tensors(node, edges, saved) if way.create_graph else list(saved)
     values.append(cotangent)
@@ -189,7 +190,7 @@ def carry(node: Node, cotangent: Any, way: Way) -> Iterator[tuple[Edge, Any]]:
 
 
 def prepare(node: Node) -> None:
-    """Check what a node has saved, and fill in what `checkpoint` has dropped. Raises as `backward` does."""
+    """Check the saved values of a node, and restore those that `checkpoint` has dropped. Raises as `backward` does."""
     saved: Any = node.saved
     inplace.check_saved(node)
     while saved is not None and type(saved) is not tuple:  # a `checkpoint` hole
@@ -200,7 +201,7 @@ def prepare(node: Node) -> None:
 
 
 def _as_tensors(node: Node, inputs: Sequence[Edge], saved: Sequence[Any]) -> list[Any]:
-    """What was saved as tensors with their history, so that what the rules do with them is recorded."""
+    """The saved values as tensors with their history, so that ops of the rules on them are recorded."""
     edges = [*[None if type(edge) is Leaf and edge.closed else edge for edge in inputs], node]
     return [
         value if source is None else wrap(value, edges[source])  # `OUTPUT` is the last

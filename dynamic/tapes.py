@@ -1,7 +1,7 @@
-"""Which tape runs, chosen once: the compiled one of `dynamic/fast/` where it was built, else the one in Python.
+"""The choice of the tape: the compiled one of `dynamic/fast/` where it was built, else the one in Python.
 
 `GRAPHDUEL_TAPE=python` in the environment chooses the one in Python. Both keep the same values and call the same
-kernels in the same order, so that they give the same bits. The rest of this package calls what stands here.
+kernels in the same order, so that they give the same bits. The rest of this package uses the names set here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from graphs import capture, dispatch
 
 
 def _native_tape() -> Any:
-    """The compiled tape; None where it was not built, or is not wanted."""
+    """The compiled tape; None where it was not built, or `GRAPHDUEL_TAPE` chooses the other."""
     if os.environ.get("GRAPHDUEL_TAPE") == "python":
         return None
     try:
@@ -30,7 +30,7 @@ def _native_tape() -> Any:
 
 
 def _no_step(_f: Callable[..., Any], _args: tuple[Any, ...], _positions: list[int]) -> tuple[Any, ...] | None:
-    """None: the tape in Python has no quicker way from a function to its gradients."""
+    """Return None: the tape in Python has no compiled step from a function to its gradients."""
     return None
 
 
@@ -55,12 +55,12 @@ capture.tensors.append(Tensor)
 
 
 def is_compiled() -> bool:
-    """Whether the compiled tape runs."""
+    """Whether the compiled tape is in use."""
     return _fast is not None
 
 
 def remedy() -> str:
-    """What to install for the compiled tape; empty where that runs, or is not wanted."""
+    """What to install for the compiled tape; empty where it is in use, or `GRAPHDUEL_TAPE` chooses the other."""
     if is_compiled() or os.environ.get("GRAPHDUEL_TAPE") == "python":
         return ""
     has_headers = Path(sysconfig.get_path("include"), "Python.h").exists()

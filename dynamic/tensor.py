@@ -39,7 +39,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     grad: Tensor | None
 
     def __init__(self, data: Any = (), *sizes_or_options: Any, dtype: Any = None, requires_grad: bool = False) -> None:
-        """Of data, where numbers that are no array become float32; of sizes alone, zeros. `tensor` keeps ints."""
+        """A tensor of data, where Python numbers become float32, or of zeros for int sizes. `tensor` keeps ints."""
         if type(data) is int and all(type(size) is int for size in sizes_or_options):
             data, sizes_or_options = np.zeros((data, *sizes_or_options), np.float32), ()
         if sizes_or_options:
@@ -52,7 +52,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         if requires_grad:
             self.requires_grad_()
 
-    # What it is ---------------------------------------------------------------------------------------------
+    # Shape, dtype and gradient flags ------------------------------------------------------------------------------
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a tensor's sizes are numbers
@@ -61,7 +61,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     @property
     def dtype(self) -> Any:  # type: ignore[override]  # PyTorch's, which is NumPy's too
-        """The type of the elements."""
+        """The dtype of the elements."""
         held = self._data.dtype
         return by_number.get(held.num, held)
 
@@ -86,7 +86,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return self._data.nbytes
 
     def stride(self, dim: int | None = None) -> Any:
-        """How many elements lie between two neighbours along each axis, or along one."""
+        """The distance, in elements, of two neighbours along each axis, or along `dim`."""
         steps = tuple([step // self._data.itemsize for step in self._data.strides])
         return steps if dim is None else steps[dim]
 
@@ -135,10 +135,10 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             self._edge = Leaf(self) if requires_grad else None
         return self
 
-    # Its values ---------------------------------------------------------------------------------------------
+    # Values -------------------------------------------------------------------------------------------------
 
     def item(self) -> Any:
-        """The value of a tensor with one element, as a Python number."""
+        """The value of a tensor with one element, as a Python number. Raises GraphError for more elements."""
         if self._data.size != 1:
             raise GraphError(locate(f"item() of a tensor with {self._data.size} elements; use tolist()"))
         return self._data.item()
@@ -195,10 +195,10 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return format(self.item() if self._data.ndim == 0 else str(self), spec)
 
     def captured_array(self) -> Array:
-        """What a compiled graph that reads this tensor is given in each call: the array it has then."""
+        """The current array, which a compiled graph that reads this tensor gets in each call."""
         return self._data
 
-    # Its history --------------------------------------------------------------------------------------------
+    # History ------------------------------------------------------------------------------------------------
 
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
@@ -210,12 +210,12 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         _backward[0]([self], [gradient], retain_graph=retain_graph, create_graph=create_graph, inputs=inputs)
 
     def detach(self) -> Tensor:
-        """The same memory without the history."""
+        """A tensor of the same memory without the history."""
         return Tensor(self._data)
 
     @property
     def data(self) -> Tensor:
-        """The same memory without the history."""
+        """A tensor of the same memory without the history."""
         return self.detach()
 
     @data.setter
@@ -231,22 +231,23 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
                 self.register_hook(Keep(self))
 
     def register_hook(self, hook: Hook) -> Handle:
-        """Call `hook(gradient)` when backward reaches this tensor; what it returns replaces the gradient.
+        """Call `hook(gradient)` when backward reaches this tensor; a result other than None replaces the gradient.
 
-        The result has `remove()`. Raises NotDifferentiableError when the tensor requires no gradient.
+        The returned handle has `remove()`. Raises NotDifferentiableError when the tensor requires no gradient.
         """
         edge = self._edge
         if edge is None:
             raise NotDifferentiableError(locate("a hook on a tensor that does not require a gradient is never called"))
         return add_hook(edge, hook)
 
-    # Operators: the compiled tape replaces most, where dtypes are alike ----------------------------------------------
+    # Operators: the compiled tape replaces most of them, for equal dtypes
+    # -------------------------------------------------
 
     __hash__ = object.__hash__
 
     def __getitem__(self, key: Any) -> Self:
-        # Where loops are compiled, they do this: see dynamic/loops/index.c. A number is an index of the simplest kind,
-        # and what loops over a first axis are made of; one slice is the next.
+        # Where loops are compiled, they do this: see dynamic/loops/index.c. An int is the simplest index, and loops
+        # over a first axis use it; one slice is the next.
         if type(key) is int or (type(key) is slice and self.ndim):
             return getitem(self, key)
         return super().__getitem__(_as_pytorch_reads(key))
@@ -311,7 +312,7 @@ _backward: list[Callable[..., None]] = []
 
 
 def goes_back_by(backward: Callable[..., None]) -> None:
-    """Let `Tensor.backward` call this function, which is written in terms of tensors, and so above them."""
+    """Set the function that `Tensor.backward` calls. It is defined in a module that imports this one."""
     _backward[:] = [backward]
 
 
@@ -332,7 +333,7 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
 
 
 def _as_pytorch_reads(key: Any) -> Any:
-    """A key as NumPy reads it: a list of lists is a tuple in PyTorch, and a tensor of bytes is a mask."""
+    """Convert a key to NumPy's meaning: PyTorch reads a list of lists as a tuple, and a tensor of bytes as a mask."""
     if isinstance(key, list) and any(part is None or part is ... or isinstance(part, _PARTS) for part in key):
         key = tuple(key)
     return tuple(map(mask_of, key)) if isinstance(key, tuple) else mask_of(key)
@@ -342,14 +343,14 @@ _PARTS = (list, tuple, slice, Tensor)
 
 
 def _plain(data: Any) -> Any:
-    """Nested lists with the tensors in them as arrays."""
+    """Nested lists, with each tensor in them as an array."""
     if issubclass(type(data), Tensor):
         return data._data
     return [_plain(d) for d in data] if isinstance(data, Sequence) and not isinstance(data, str) else data
 
 
 def _first(data: Any) -> Any:
-    """The first number in nested lists, whose dtype counts where it is one of NumPy's."""
+    """The first number in nested lists, whose type decides the dtype where it is a NumPy scalar."""
     while isinstance(data, Sequence) and data:
         data = data[0]
     return data
