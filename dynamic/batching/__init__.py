@@ -1,4 +1,8 @@
-"""On-the-fly batching: ops of independent examples are deferred, and equal ones run together as one op."""
+"""On-the-fly batching: ops of independent examples are deferred, and equal ones run together as one op.
+
+`batched` here opens a block. Then read `nodes` (deferred ops), `deferred` (their tensors), `batch` (order of running),
+`groups` and `moves` (running one group), `rules` (one rule for each op), and last `cells` and `outlines`.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +24,16 @@ class batched(Block, ContextDecorator):  # noqa: N801  (a context manager, named
             loss = graphs.mean(graphs.stack([model(params, example) for example in examples]))
         loss.backward()
 
-    Values and gradients are those of running op by op. A tensor computed in the block knows its shape and dtype; what
-    is pending runs when somebody looks at a value (`item`, `if`, `print`, `backward`), and at the end of the block.
-    `cell` makes deferring cheaper. Neubig, Goldberg and Dyer, "On-the-fly operation batching", 2017.
+    Values and gradients are those of running op by op. A tensor computed in the block knows its shape and dtype.
+    Pending ops run when a value is read (`item`, `if`, `print`, `backward`), and at the end of the block. `cell` makes
+    deferring cheaper. Neubig, Goldberg and Dyer, "On-the-fly operation batching", 2017.
 
-    strategy   "path" runs first what starts the longest chain of ops, "agenda" what is least deep on average, as in
-               the paper, "depth" goes level by level
+    strategy   "path" first runs the ops that start the longest chain, "agenda" the ops of least average depth, as in
+               the
+               paper, "depth" goes level by level
 
-    An array that a deferred op reads must not be changed in place inside the block; tensors may be. The search for
-    garbage in cycles is off inside. A block in a block is the same batch; other threads are not concerned. Ops
+    An array that a deferred op reads must not be changed in place inside the block; tensors may be. Python's search for
+    garbage in cycles is off inside. A block in a block joins the same batch; other threads are not affected. Ops
     without a batching rule run one by one: `batch.stats` counts them. Raises ValueError for an unknown strategy.
     """
 
@@ -46,7 +51,7 @@ class batched(Block, ContextDecorator):  # noqa: N801  (a context manager, named
         return batch or outer
 
     def finish(self, kind: Any, _error: Any, _trace: Any, /) -> None:  # type: ignore[override]
-        """Run what is pending, unless an error ends the block."""
+        """Run the pending ops, unless an error ends the block."""
         batch = self._begun.pop()
         if batch is not None and kind is None:
             batch.run()

@@ -1,8 +1,7 @@
 """A batch: the ops that were deferred inside one `batched` block, and running them.
 
-In what order deferred ops run, and which of them together.
-
-What is ordered are levels, the ops of one bundle and one depth, and not single ops: there are a hundred times fewer.
+First `Batch`, then the schedules, which decide the order of the ops and which run together. A schedule orders levels,
+the ops of one bundle and one depth, and not single ops: there are a hundred times fewer.
 """
 
 from __future__ import annotations
@@ -48,9 +47,9 @@ from graphs.spec import TensorSpec, spec_of
 
 @dataclass
 class BatchStats:
-    """What a batch has done so far.
+    """Counts of the ops that a batch has run so far.
 
-    ops      deferred ops that have run; views (reshape, x[i]) are none
+    ops      deferred ops that have run; views (reshape, x[i]) do not count
     groups   the groups they ran in
     single   how many of them have no batching rule, and so ran one by one
     """
@@ -61,12 +60,12 @@ class BatchStats:
 
     @property
     def mean_batch(self) -> float:
-        """Ops a group."""
+        """The mean number of ops per group."""
         return self.ops / self.groups if self.groups else 0.0
 
 
 class Batch:
-    """Ops that wait to run together, until somebody needs a value or the block ends."""
+    """Ops that wait to run together, until a value is read or the block ends."""
 
     def __init__(self, strategy: str) -> None:
         if strategy not in SCHEDULES:
@@ -91,7 +90,7 @@ class Batch:
     # Deferring ----------------------------------------------------------------------------------------------
 
     def defer(self, recording: bool, op: Op, args: Sequence[Any], attrs: Attrs) -> DeferredTensor:
-        """Note an op on values of which some are tensors. Raises what its `infer` does, naming the user's line."""
+        """Defer an op of which some inputs are tensors. Raises the errors of its `infer`, naming the user's line."""
         key: list[Any] = [op, recording]
         inputs: list[Elements] = []
         for arg in args:
@@ -110,7 +109,7 @@ class Batch:
         return self.note(signature, inputs, depth)
 
     def defer_two(self, recording: bool, op: Op, x: Any, y: Any) -> DeferredTensor:
-        """The same for an op of two inputs that has no view of them, as most are: in three quarters of the time."""
+        """`defer` for an op of two inputs that never gives a view, the usual case: in three quarters of the time."""
         if type(x) is not DeferredTensor:
             x = self.constant(op, x, (x, y))
         if type(y) is not DeferredTensor:
@@ -125,7 +124,7 @@ class Batch:
         return self.note(signature, (u, v), depth)
 
     def note(self, signature: Signature, inputs: Sequence[Elements], depth: int) -> DeferredTensor:
-        """A new node of a signature, and its value; `depth` is that of its inputs."""
+        """Append a node of a signature, and return its value; `depth` is the largest depth of its inputs."""
         level = signature.bundle.levels.get(depth) or self.level(signature.bundle, depth)
         node = _new(DeferredNode)  # the lines of its `__init__` and of `defer_value`, without the calls
         node.level, node.signature, node.inputs, node.read = level, signature, inputs, NEVER
@@ -138,19 +137,19 @@ class Batch:
         return value
 
     def row(self, value: DeferredTensor, index: int) -> DeferredTensor:
-        """value[index] for an index from 0 on: some of its elements, and no op."""
+        """value[index] for an index of 0 or more: a view of some elements, without an op."""
         kind = self.row_kind(value.kind)
         return defer_value(View(value.run, index * kind.size), kind, self.values)
 
     def row_kind(self, kind: ValueKind) -> ValueKind:
-        """The kind of value[i]."""
+        """The kind of value[i] for values of this kind."""
         if kind.row is None:
             row = kind_of(TensorSpec(kind.shape[1:], kind.dtype))
             kind.row = row if kind.shared is kind else self._constant_kind(row)
         return kind.row
 
     def level(self, bundle: Bundle, depth: int) -> Level:
-        """The pending ops of a bundle whose inputs have at most that depth."""
+        """Make the level of pending ops of a bundle whose inputs have at most `depth`."""
         level = bundle.levels[depth] = Level(self, bundle, depth + 1)
         self._levels.append(level)
         if len(self.values) > self._many:
@@ -158,19 +157,19 @@ class Batch:
         return level
 
     def _forget_values(self) -> None:
-        """Drop values that nobody else holds; soon, since memory that is used again is in the cache."""
+        """Drop values that no other code holds, early, since memory that is reused soon is still in the cache."""
         self.values = [v for v in self.values if sys.getrefcount(v) > _UNHELD and type(v) is DeferredTensor]
         self._many = 2 * len(self.values) + 1024
 
     def constant(self, op: Op, arg: Any, args: Sequence[Any]) -> DeferredTensor:
-        """What is known already, as a value: a tensor, an array, a number."""
+        """The value that stands for a tensor, array or number that is not deferred."""
         if type(arg) is not Tensor:
             arg = self._cast_argument(op, arg, args)
         held = self.constants.get(id(arg))
         return self._constant(op, arg, args) if held is None else held
 
     def value_of(self, array: Any) -> DeferredTensor:
-        """What stands for a tensor or an array that a cell is called with."""
+        """The value that stands for a tensor or array among the arguments of a cell."""
         held = self.constants.get(id(array))
         return self.constant(identity, array, (array,)) if held is None else held
 
@@ -222,7 +221,7 @@ class Batch:
     # Running ------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run all that is pending."""
+        """Run all pending ops."""
         levels = self._taken()
         self._forget_values()
         plan = [
@@ -240,7 +239,7 @@ class Batch:
             level.finish()
 
     def _taken(self) -> list[Level]:
-        """All that is pending, the lowest first, which then no more ops join."""
+        """Take all pending levels, lowest depth first, and close them to further ops."""
         levels, self._levels = sorted(self._levels, key=attrgetter("depth")), []
         for level in levels:
             level.bundle.levels = {}
@@ -265,17 +264,17 @@ class Batch:
         stats.single += len(group) if call.how is How.SINGLE else 0
 
     def settle(self, value: DeferredTensor) -> None:
-        """Turn a value into the tensor it stands for, in memory of its own; first run all that is pending."""
+        """Turn a value into its tensor, in memory of its own; runs pending ops. Raises GraphError if its op failed."""
         if self._levels:
             self.run()
         if not value.run.level.ran:
             raise GraphError(locate("a value that was to be computed with others is gone, since one of them failed"))
-        # A history that it has is not lost because somebody looks at it under no_grad.
+        # The tensor keeps its history although its value may be read under no_grad.
         with redirect(None), grad_mode.enable_grad():
             become(value, identity(part(value.run.block, value.run.start, value.kind.shape)))
 
     def close(self) -> None:
-        """Settle every value that somebody holds, once all has run."""
+        """Settle every value that other code holds, once all ops have run."""
         with running(self):
             self._close()
 
@@ -299,13 +298,13 @@ Schedule = Callable[[Sequence[Level]], Iterator[list[Level]]]
 
 
 def by_depth(levels: Sequence[Level]) -> Iterator[list[Level]]:
-    """Each level alone, the lowest first (Looks et al., 2017)."""
+    """Schedule each level alone, the lowest depth first (Looks et al., 2017)."""
     for level in levels:
         yield [level]
 
 
 def by_agenda(levels: Sequence[Level]) -> Iterator[list[Level]]:
-    """All that can run of the bundle whose remaining ops have the lowest depth on average (Neubig et al., 2017)."""
+    """Schedule all ready ops of the bundle whose remaining ops have the lowest average depth (Neubig et al., 2017)."""
     depths: defaultdict[Bundle, int] = defaultdict(int)
     counts: defaultdict[Bundle, int] = defaultdict(int)
 
@@ -325,7 +324,7 @@ def by_agenda(levels: Sequence[Level]) -> Iterator[list[Level]]:
 
 
 def by_path(levels: Sequence[Level]) -> Iterator[list[Level]]:
-    """All that can run of the bundle that starts the longest path to the end, as in list scheduling (Hu, 1961).
+    """Schedule all ready ops of the bundle that starts the longest path to the end, as in list scheduling (Hu, 1961).
 
     Chains of different lengths then end together, rather than begin together.
     """
@@ -338,7 +337,7 @@ def by_path(levels: Sequence[Level]) -> Iterator[list[Level]]:
 
 
 def _link(levels: Sequence[Level]) -> None:
-    """Note which levels read each level, and how many levels it waits for."""
+    """Set for each level the levels that read it, and the number of levels it waits for."""
     for level in levels:
         sources = _pending_levels(level.nodes)
         level.waiting = len(sources)
@@ -347,7 +346,7 @@ def _link(levels: Sequence[Level]) -> None:
 
 
 class _Agenda:
-    """The levels whose inputs are there, by bundle, and the highest of their ranks."""
+    """The levels whose inputs are ready, by bundle, and the highest rank in each bundle."""
 
     def __init__(self, levels: Sequence[Level]) -> None:
         self.ready: defaultdict[Bundle, list[Level]] = defaultdict(list)
@@ -361,7 +360,7 @@ class _Agenda:
         self.ranks[level.bundle] = max(self.ranks[level.bundle], level.rank)
 
     def take(self, bundle: Bundle) -> list[Level]:
-        """The levels of a bundle that can run. Taking them makes ready the bundles that waited only for these."""
+        """Remove and return the ready levels of a bundle; levels that waited only for these become ready."""
         chosen = self.ready.pop(bundle)
         del self.ranks[bundle]
         for level in chosen:
@@ -373,7 +372,7 @@ class _Agenda:
 
 
 def _pending_levels(nodes: list[DeferredNode]) -> set[Level]:
-    """The levels of what some nodes read that have not run."""
+    """The levels of the inputs of some nodes that have not run."""
     return {level for level in {run.level for node in nodes for run in node.inputs} if not level.ran}
 
 

@@ -1,6 +1,7 @@
-"""Cells: functions that are deferred a call at a time, and not an op at a time, which costs a tenth.
+"""Cells: functions that are deferred call by call, not op by op, at a tenth of the cost.
 
-Plans: how the calls of a cell in one group run together, worked out once for all batches.
+First `cell` and the deferring of calls, then plans: how the calls of a cell in one group run together. A plan is made
+once and serves all batches.
 """
 
 from __future__ import annotations
@@ -62,10 +63,10 @@ from graphs.ops.slicing import getitem
 def cell(f: Function) -> Function:
     """Let batches take a call of `f` as one op: a decorator for the step of an RNN, or the node of a tree.
 
-    Inside a `batched` block `f` runs once for each structure and each specs of its arguments; its later calls only
-    repeat those ops on their own tensors. So it must be a function of its arguments, and what it does may depend on
-    their structure, shapes and plain Python values, but not on what tensors hold. Elsewhere it is `f` itself.
-    Raises ControlFlowError when it looks at a value.
+    Inside a `batched` block `f` runs once for each structure and specs of its arguments. Later calls only repeat the
+    recorded ops on their own tensors. So `f` must be a function of its arguments, and its ops may depend on their
+    structure, shapes and plain Python values, but not on the values of tensors. Outside of a block the result is `f`
+    itself. Raises ControlFlowError when `f` reads a value.
     """
 
     @functools.wraps(f)
@@ -79,11 +80,11 @@ def cell(f: Function) -> Function:
 
 
 class CellSignature:
-    """The calls of a cell with arguments of the same kinds, in one batch.
+    """The signature of all calls of a cell with arguments of the same kinds, in one batch.
 
-    call     the plan, which those of other signatures may share
-    kinds    of the inputs that a node has first: the singles. Those that it joins follow
-    order    which input of the recording each input of a node is
+    call     the plan, which other signatures may share
+    kinds    the kinds of the first inputs of a node, the singles; the members of joins follow these
+    order    for each input of a node the number of the recording's input
     """
 
     __slots__ = ("build", "bundle", "call", "constants", "joins", "kinds", "lengths", "order", "recording", "results")
@@ -102,7 +103,7 @@ class CellSignature:
 
 
 class _JoinSource:
-    """Where in the inputs of a node those of a join are, and which of their elements it takes."""
+    """The slice of a node's inputs that a join takes, and the offset and size of the elements it reads of each."""
 
     def __init__(self, inputs: slice, members: Sequence[Any]) -> None:
         self.inputs = inputs
@@ -127,9 +128,9 @@ def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, 
 
 
 def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[Elements]) -> None:
-    """Add to a key what the calls of one signature have in common, and to the inputs what may differ.
+    """Extend a cell's key by what all calls of one signature share, and `inputs` by the tensors that may differ.
 
-    This takes the commonest containers apart itself, in a third of the time of optree, and leaves it the others.
+    The commonest containers are taken apart here, in a third of the time of optree, which gets all others.
     """
     constants = batch.constants
     for value in values:
@@ -160,7 +161,7 @@ def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[E
 
 
 def _sign(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> CellSignature:
-    """The signature of a call, for which `f` is run once. What it does may run with other calls, of whatever cell."""
+    """The signature of a call, for which `f` runs once. Calls of equal plans run together, also of different cells."""
     leaves, structure = tree.flatten_as_inserted((args, options))
     recorder = batch.cells.get(RecordingBatch) or batch.cells.setdefault(RecordingBatch, RecordingBatch())
     recording = Recording(recorder, f, [_stand_in(batch, leaf) for leaf in leaves], structure)
@@ -175,7 +176,7 @@ _ARRAYS = Tensor, np.ndarray
 
 
 def _stand_in(batch: Batch, leaf: Any) -> Any:
-    """The kind of an argument that differs between calls of one signature; any other as it is."""
+    """The kind of a tensor argument that may differ between calls of one signature; other arguments unchanged."""
     if not isinstance(leaf, _ARRAYS):
         return leaf
     kind = (leaf if type(leaf) is DeferredTensor else batch.value_of(leaf)).kind
@@ -215,7 +216,7 @@ def _segments(lengths: IntArray) -> Segments:
 
 
 def _join(group: Sequence[DeferredNode], number: int, join: Join) -> Tensor:
-    """Inputs of all calls in a group, one after the other."""
+    """Gather the members of one join from all calls in a group, one after the other."""
     runs: list[Elements] = []
     offsets: list[int] = []
     sizes: list[int] = []
@@ -233,7 +234,7 @@ def _join(group: Sequence[DeferredNode], number: int, join: Join) -> Tensor:
 
 
 def _blame(node: DeferredNode) -> None:
-    """Run one call op by op, and raise what is wrong with it, if it is this one."""
+    """Run one call op by op, and raise the error of the op that fails; no error if this call is not to blame."""
     signature: Any = node.signature
     recording: Recording = signature.recording
     values: dict[DeferredNode, GroupValues] = {}
@@ -255,7 +256,7 @@ RunStep = Callable[[Sequence[Tensor], Any], Tensor]
 
 
 class Action(NamedTuple):
-    """A step ready to run: on the values of these numbers, and with the rows of this number or the count of calls."""
+    """A step ready to run: it reads the values `reads`, and takes segments number `rows`, or the count of calls."""
 
     run: RunStep
     reads: list[int]
@@ -263,7 +264,7 @@ class Action(NamedTuple):
 
 
 class CellPlan:
-    """What runs a group of calls whose outlines are the same."""
+    """The plan of a group of calls with equal outlines."""
 
     how = How.CELL
     roles = None
@@ -278,9 +279,9 @@ class CellPlan:
     def run(
         self, singles: Sequence[Tensor], stacked: Roles, others: Sequence[Tensor], rows: Sequence[Segments], count: int
     ) -> list[Tensor]:
-        """The outputs of all calls, on a first axis.
+        """Run the plan: the outputs of all calls, stacked on a first axis.
 
-        `singles` are stacked, or shared by all; `others` are the joins and the constants.
+        `singles` are stacked, or shared by all calls; `others` are the joins and the constants.
         """
         compiled = self._compiled.get(stacked)
         if compiled is None:
@@ -294,10 +295,10 @@ class CellPlan:
 
 
 class _Compiler:
-    """The steps of a plan as actions, by which of its singles are stacked.
+    """Compiles the steps of a plan to actions, for a choice of stacked singles.
 
-    actions   those that are recorded, and those that are not, in the order in which they run
-    outputs   the numbers of the values that they end with, and their forms
+    actions   lists of actions in the order of running, each with whether it is recorded
+    outputs   the numbers of the output values, and their forms
     """
 
     def __init__(self, plan: CellPlan, stacked: Roles) -> None:
@@ -341,7 +342,7 @@ class _Compiler:
         self.actions[-1][1].append(action)
 
     def _read(self, read: StepRead, recording: bool) -> int:
-        """The number of a value; of a part of it, or in another shape, which is made once."""
+        """The number of the value that a step reads; a part or another shape of a value is made once."""
         number = self._numbers[read.slot]
         form = self._forms[number]
         if form is None or read.offset is None or (read.offset == 0 and read.shape == form.shape):
@@ -354,7 +355,7 @@ class _Compiler:
 
 
 def _view(form: Form, offset: int, shape: Shape) -> Runner:
-    """Elements of each value from an offset on, in a shape."""
+    """Make the runner that takes elements of each value from `offset` on, in `shape`."""
     size = math.prod(shape)
     whole = size == math.prod(form.shape)
 
@@ -374,7 +375,7 @@ def _sum_segments(tensors: Sequence[Tensor], rows: Segments) -> Tensor:
 
 
 def _on_rows(call: OpSignature, forms: Sequence[Form | None]) -> RunStep:
-    """An op as it is, where each row of a call meets what that has but once."""
+    """Make a step that runs an op on the rows of all calls; inputs that a call has once are repeated for its rows."""
     run, ndim = plain(call.op, call.attrs), len(call.out.shape) - 1
     shapes = [(1,) * (ndim - len(form.shape)) + form.shape if form and form.stacked else None for form in forms]
     if not any(shape is not None for shape in shapes):
@@ -388,12 +389,12 @@ def _on_rows(call: OpSignature, forms: Sequence[Form | None]) -> RunStep:
 
 
 def _repeat_rows(x: Tensor, shape: Shape, rows: Segments) -> Tensor:
-    """A row for each: what its call has, in a shape."""
+    """Repeat the value of each call, reshaped to `shape`, for each of its rows."""
     return reshape_if_needed(repeat.apply((x,), {"segments": rows}), (len(rows.owner), *shape))
 
 
 def plan_of(outline: Outline) -> CellPlan:
-    """The plan of all outlines that are the same."""
+    """The cached plan for all equal outlines."""
     key = outline.key()
     plan = _plans.get(key)
     if plan is None:

@@ -1,8 +1,7 @@
-"""Deferred: a tensor that has not been computed yet, and becomes an ordinary one when somebody looks at its values.
+"""Deferred tensors: not computed yet, they become ordinary tensors when their values are read.
 
-Shorter ways than dispatch to defer an op whose first input is deferred.
-
-Where ops on tensors go inside a `batched` block: to the batch of the thread, instead of being run.
+First shortcuts that defer an op whose first input is deferred faster than dispatch does. Last the interpreter inside a
+`batched` block: it sends ops on tensors to the batch of the thread, instead of running them.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _OUTSIDE = grad_mode.Mode()
 
 
 def shortcut(op: Op) -> Shortcut | None:
-    """The shortcut of an op whose first input is deferred, if it can have one."""
+    """The shortcut of an op whose first input is deferred; None if it cannot have one."""
     if not has_options(op):
         return of_two(op) if op.arity == 2 else _of_any(op)
     return _of_options(op) if op.arity == 1 and may_remember(op) else None
 
 
 def of_two(op: Op) -> Shortcut:
-    """That of an op of two inputs, as most are."""
+    """The shortcut of an op of two inputs without options."""
 
     def defer(x: Any, y: Any) -> Any:
         recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
@@ -56,7 +55,7 @@ def _of_any(op: Op) -> Shortcut:
 
 
 def _of_options(op: Op) -> Shortcut:
-    """That of an op of one input, which remembers what `prepare` makes of plain options: that takes longest."""
+    """The shortcut of an op of one input with options: it caches signatures for plain options, as `prepare` is slow."""
 
     def defer(x: Any, /, *args: Any, **options: Any) -> Any:
         recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
@@ -96,7 +95,7 @@ if TYPE_CHECKING:
 
 
 def _settling(name: str) -> Any:
-    """A slot of the tensor that a value stands for."""
+    """A property that settles the deferred value and then reads or sets the slot of its tensor."""
 
     def get(self: DeferredTensor) -> Any:
         return getattr(settle(self), name)
@@ -108,10 +107,10 @@ def _settling(name: str) -> Any:
 
 
 class DeferredTensor(Tensor):  # type: ignore[misc]  # final for everybody else: this is a tensor's earlier life
-    """A tensor whose op has been noted and not run: it knows its shape and dtype.
+    """A tensor whose op has been deferred and has not run: it knows its shape and dtype.
 
-    Reading anything else runs what is pending and turns the object into the `Tensor` it stands for. Python lets an
-    object change its class only between equal layouts, so what is known until then lives in the tensor's own slots.
+    Reading anything else runs the pending ops and turns the object into an ordinary `Tensor`. Python lets an object
+    change its class only between equal layouts, so the attributes of the deferred value live in the tensor's own slots.
     """
 
     __slots__ = ()
@@ -124,12 +123,12 @@ class DeferredTensor(Tensor):  # type: ignore[misc]  # final for everybody else:
     _edge = _settling("_edge")
     grad = _settling("grad")
 
-    # Of these a model calls more than of all other ops together.
+    # A model calls these four ops more often than all others together.
     __add__, __sub__, __mul__, __matmul__ = map(of_two, (add, subtract, multiply, matmul))
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        """The type of the elements."""
+        """The dtype of the elements."""
         return self.kind.dtype
 
     @property
@@ -139,7 +138,7 @@ class DeferredTensor(Tensor):  # type: ignore[misc]  # final for everybody else:
 
     @property
     def size(self) -> Count:
-        """The number of elements; called, the shape or one size."""
+        """The number of elements; called, it returns the shape or the size of one axis."""
         return Count(self.kind.size, self.shape)
 
     def numel(self) -> int:
@@ -173,7 +172,7 @@ class DeferredTensor(Tensor):  # type: ignore[misc]  # final for everybody else:
             )
 
     def _replace(self, result: Any) -> Self:
-        """Stand for another value from now on: nothing has memory yet that could be changed."""
+        """Take over another value: in-place change of a deferred tensor needs no memory yet."""
         if type(result) is not DeferredTensor or result.kind is not self.kind:
             return cast("Self", Tensor._assign(settle(self), result))
         self.run = result.run
@@ -181,7 +180,7 @@ class DeferredTensor(Tensor):  # type: ignore[misc]  # final for everybody else:
 
 
 def defer_value(run: Elements, kind: ValueKind, values: list[DeferredTensor]) -> DeferredTensor:
-    """The value of some kind that a run of elements will be, noted among the `values`."""
+    """Make the value of some kind for a run of elements, and append it to `values`."""
     value: DeferredTensor = _new(DeferredTensor)
     value.run = run
     value.kind = kind
@@ -191,14 +190,14 @@ def defer_value(run: Elements, kind: ValueKind, values: list[DeferredTensor]) ->
 
 
 def settle(value: Any) -> Any:
-    """The tensor that a value stands for, which is the same object; runs what is pending."""
+    """Turn a deferred value into its tensor, the same object, after running pending ops; other values unchanged."""
     if type(value) is DeferredTensor:
         value.run.level.batch.settle(value)
     return value
 
 
 def become(value: DeferredTensor, tensor: Tensor) -> None:
-    """Turn a deferred value into its tensor."""
+    """Change a deferred value into an ordinary tensor with the contents of `tensor`."""
     value.__class__ = Tensor  # type: ignore[assignment]
     for name in _slots:
         setattr(value, name, getattr(tensor, name))
@@ -213,7 +212,7 @@ def defer(batch: Any, hold: Hold) -> None:
 
 
 class running(Block):  # noqa: N801
-    """Run ops at once inside the block, as fast as outside of that which defers them to a batch."""
+    """Run ops at once inside the block, without the detour that defers them to a batch."""
 
     def __init__(self, batch: Any) -> None:
         self._detour = batch.detour
@@ -227,7 +226,7 @@ class running(Block):  # noqa: N801
 
 
 class redirect(Block):  # noqa: N801
-    """Defer ops to another batch inside the block; run them at once if it is None."""
+    """Defer ops to another batch inside the block; with None run them at once."""
 
     def __init__(self, batch: Any) -> None:
         self._batch = batch
@@ -237,7 +236,7 @@ class redirect(Block):  # noqa: N801
 
 
 def _deferring(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
-    """The interpreter of tensors while any thread is in a block: at all other times nobody pays for it."""
+    """Wrap the interpreter of tensors while some thread is in a `batched` block; outside it costs nothing."""
 
     def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
         recording, _, batch = grad_mode.now()
@@ -247,7 +246,7 @@ def _deferring(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
 
 
 def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
-    """The interpreter of deferred values."""
+    """The interpreter of ops on deferred values: defers them to the batch, or settles them outside of one."""
     recording, _, batch = grad_mode.now()
     if batch is None:
         return op.apply([settle(arg) for arg in args], attrs)

@@ -1,6 +1,6 @@
-"""Running a group of deferred ops as one op on ordinary tensors, which the tape records as it does any other.
+"""Running a group of deferred ops as one op on ordinary tensors, which the tape records like any other.
 
-Where results lie: in the order in which they are read first, so that most groups read a run and gather nothing.
+Then the order of results: nodes are sorted by their first reader, so that most groups read one run without a gather.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from graphs.errors import GraphError
 
 
 class Column(NamedTuple):
-    """One input of every op in a group: a tensor with a new first axis, or the one value that all of them share."""
+    """One input of all ops in a group: stacked on a new first axis, or one value that all ops share."""
 
     tensor: Tensor
     stacked: bool
 
 
 def parts(group: list[DeferredNode]) -> Iterator[list[DeferredNode]]:
-    """A group apart by the constants that its ops must share, or that so few differ in that copying would cost more."""
+    """Split a group by constants that its ops must share, or with so few distinct values that a copy costs more."""
     signature = group[0].signature
     roles = signature.call.roles if signature.call.how is How.ROWS else None
-    # Ops that join their inputs share nothing, and have inputs of other kinds, or more of them.
+    # Ops that join their inputs share no constants, and may differ in the number and kinds of inputs.
     alike = len(group) > 1 and signature.call.how is not How.JOINED
     for j, kind in enumerate(signature.kinds if alike else ()):
         if kind.shared is kind or kind.parameter or (roles and roles[j]):
@@ -46,9 +46,9 @@ def parts(group: list[DeferredNode]) -> Iterator[list[DeferredNode]]:
 
 
 def run(group: list[DeferredNode]) -> None:
-    """Run a group, after which each of its nodes has its block.
+    """Run a group; then each of its nodes has its block.
 
-    An error names the line of the op that is to blame, and not the one that needed the value.
+    An error names the line of the op that failed, not the line that read the value.
     """
     call = group[0].signature.call
     try:
@@ -61,13 +61,13 @@ def run(group: list[DeferredNode]) -> None:
 
 
 def let_go(group: list[DeferredNode]) -> None:
-    """Let a group that has run hold nothing of what it has read."""
+    """Drop the inputs of a group that has run, so that their memory can be freed."""
     for node in group:
         node.inputs = ()
 
 
 def blame(call: OpSignature, inputs: Sequence[Tensor], line: str) -> None:
-    """Run one op on arrays alone, and raise what is wrong with it, if it is this one."""
+    """Run one op on arrays alone, and raise its error with the user's line; no error if this op is not to blame."""
     arrays = [tensor._data for tensor in inputs]
     try:
         call.op.kernel(*arrays, **call.attrs)
@@ -81,11 +81,11 @@ def _values(node: DeferredNode) -> list[Tensor]:
 
 
 def column_of(runs: list[Elements], kind: ValueKind) -> Column:
-    """One input of all ops in a group."""
+    """The column of one input of all ops in a group."""
     if are_one(runs):
         return Column(part(runs[0].block, runs[0].start, kind.shape), stacked=False)
     places = locate_runs(runs, kind.size)
-    # Several ops often read the same values in the same order, as the gates of an LSTM do.
+    # Several ops often read the same values in the same order, as the gates of an LSTM do: gather them once.
     columns = runs[0].level.batch.gathered
     key = places.key(), len(runs), kind, grad_mode.is_grad_enabled()  # of nothing any number is in the same places
     tensor = columns.get(key)
@@ -120,7 +120,7 @@ def _join_group(group: list[DeferredNode]) -> None:
 
 
 def _all_rows(runs: list[Elements], kinds: Sequence[ValueKind], rows: Sequence[ValueKind]) -> Tensor:
-    """Runs of these kinds one after the other, which are as many rows as values of the kinds `rows` have."""
+    """Gather runs of these kinds one after the other; the first axes of the kinds `rows` add up to the rows."""
     shape = (sum([kind.shape[0] for kind in rows]), *rows[0].shape[1:])
     sizes = kinds[0].size if kinds.count(kinds[0]) == len(kinds) else [kind.size for kind in kinds]
     return gather_runs(locate_runs(runs, sizes), shape)
@@ -140,12 +140,12 @@ RUNNERS: dict[How, Callable[[list[DeferredNode]], None]] = {
 
 _READ = attrgetter("read")
 _PLACES = 1 << 32  # more than the inputs of any group
-# Bytes of the cotangents that all readers of a block would make. First derivatives add to one: see `moves`.
+# Bytes of cotangents, if each reader made one as large as the block. First derivatives add into one: see `moves`.
 _WORTH_CUTTING = 1 << 28
 
 
 def arrange(groups: list[list[DeferredNode]]) -> None:
-    """Order the nodes of each group by the group that reads them first. Groups come in the order in which they run."""
+    """Sort the nodes of each group by their first reader. `groups` come in the order in which they run."""
     for number in range(len(groups) - 1, -1, -1):
         group = groups[number]
         group.sort(key=_READ)
@@ -154,7 +154,7 @@ def arrange(groups: list[list[DeferredNode]]) -> None:
 
 
 def _group_reads(group: list[DeferredNode]) -> Iterable[Elements]:
-    """What a group reads, in the order in which it does: node by node what is joined, else input by input."""
+    """The inputs of a group in the order of reading: node by node for joins and cells, else input by input."""
     inputs, signature = [node.inputs for node in group], group[0].signature
     if signature.call.how in (How.JOINED, How.CELL):
         return chain.from_iterable(inputs)
@@ -163,7 +163,7 @@ def _group_reads(group: list[DeferredNode]) -> Iterable[Elements]:
 
 
 def place(group: list[DeferredNode], result: Tensor, starts: Sequence[int]) -> None:
-    """Note where in the result of a group its nodes lie."""
+    """Set the block and start of each node in a group: where its value lies in the group's result."""
     block = GroupValues(result)
     for node, start in zip(group, starts, strict=True):
         node.block = block
@@ -175,10 +175,10 @@ def place(group: list[DeferredNode], result: Tensor, starts: Sequence[int]) -> N
 
 
 def _cut(pieces: Sequence[list[DeferredNode]], block: GroupValues, start: int) -> None:
-    """A block for each piece, by cutting in halves again and again.
+    """Give each piece a block of its own, by halving the block again and again.
 
-    A derivative that is recorded adds up cotangents as large as the block: one for each reader if all read the block
-    itself, but here only one for each halving.
+    A recorded derivative adds up cotangents as large as the block that is read: one for each reader of the whole block,
+    but with halving only one for each half.
     """
     if len(pieces) == 1:
         for node in pieces[0]:
@@ -192,7 +192,7 @@ def _cut(pieces: Sequence[list[DeferredNode]], block: GroupValues, start: int) -
 
 
 def separate(runs: Sequence[Elements]) -> None:
-    """Give nodes that are looked at one by one blocks of their own, where they are many in one large block."""
+    """Give nodes that will be read one by one blocks of their own, where many lie in one large block."""
     together: defaultdict[GroupValues, dict[int, DeferredNode]] = defaultdict(dict)
     for run in runs:
         if isinstance(run, DeferredNode) and run.level.ran:

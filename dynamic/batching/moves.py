@@ -1,8 +1,8 @@
-"""How a batch moves rows: ops of batches alone, and the one tensor that runs of elements become.
+"""Moving rows in a batch: ops that only batches use, and the one tensor made from runs of elements.
 
-The ops gather, repeat and add up rows, and the tape records them as it does any other. Each is the adjoint of another,
-so that they have derivatives of every order. None is in the op library: their attributes are indices that only a batch
-works out. Runs of elements become one tensor without a copy where they follow each other, else with one gather.
+The ops gather, repeat and add up rows, and the tape records them like any other. Each is the adjoint of another, so
+that they have derivatives of every order. None is in the op library: their attributes are indices that only a batch
+computes. Runs of elements become one tensor without a copy where they follow each other, else with one gather.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Shape = tuple[int, ...]
 
 
 class Move(NamedTuple):
-    """Which rows of a source go where in the result.
+    """Which rows of a source go to which places of the result.
 
-    distinct   whether they are as many different ones
+    distinct   whether no row is taken twice
     """
 
     rows: Indices
@@ -41,14 +41,14 @@ class Move(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """Rows one after the other in segments, none of them empty: which each belongs to, and where each begins."""
+    """Rows in consecutive nonempty segments: the segment of each row, and the first row of each segment."""
 
     owner: Array
     starts: Array
 
 
 def _gather(*sources: Array, moves: Sequence[Move], unit: int, shape: Shape, out: Array | None = None) -> Array:
-    """Rows of `unit` elements of several arrays, each at its place in zeros of a shape."""
+    """Rows of `unit` elements of several arrays, each moved to its places in zeros of `shape`."""
     if out is None:
         if moves[0].places is EVERY and not isinstance(moves[0].rows, slice):
             return sources[0].reshape(-1, unit)[moves[0].rows].reshape(shape)
@@ -62,7 +62,7 @@ def _gather(*sources: Array, moves: Sequence[Move], unit: int, shape: Shape, out
 
 
 def _scatter(g: Array, *, move: Move, unit: int, shape: Shape, out: Array | None = None) -> Array:
-    """The rows of one source back from where they went, in zeros of its shape; those that meet are added up."""
+    """The adjoint of `_gather` for one source: rows are added at their origin, in zeros of the source's shape."""
     if out is None:
         out = np.zeros(shape, g.dtype)
     else:
@@ -85,7 +85,7 @@ def _add_rows(target: Array, rows: Array, move: Move) -> None:
 
 
 def _section(x: Array, *, first: int, shape: Shape, out: Array | None = None) -> Array:
-    """The elements from the first on, in a shape."""
+    """The elements from number `first` on, in `shape`."""
     section = x.reshape(-1)[first : first + math.prod(shape)].reshape(shape)
     if out is None:
         return section
@@ -94,7 +94,7 @@ def _section(x: Array, *, first: int, shape: Shape, out: Array | None = None) ->
 
 
 def _repeat(x: Array, *, segments: Segments, out: Array | None = None) -> Array:
-    """A row for each that its segment has."""
+    """Repeat row i of x for each row of segment i."""
     return np.take(x, segments.owner, axis=0, out=out)
 
 
@@ -158,8 +158,8 @@ segment_sum: Op = _private(
 )
 
 
-# Back through those that read a part: into the cotangent of the whole where there is one, for a block is read by many,
-# and zeros as large for each of them would cost more than all else.
+# Backward of ops that read a part: add to an existing cotangent of the whole, as many ops read one block, and full-
+# sized zeros for each would cost more than all else.
 
 
 def _run(first: int, size: int) -> Move:
@@ -181,7 +181,7 @@ def _pull_section(entry: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
 
 
 def _arrive(cotangents: dict[Any, Any], edge: Any, g: Array, move: Move, unit: int) -> None:
-    """Add what `scatter` makes of a cotangent to that of its source."""
+    """Add the result of `scatter` on a cotangent to the cotangent of its source, in place where possible."""
     held = cotangents.pop(edge, None)
     if type(held) is np.ndarray and getrefcount(held) == _ALONE and _may_change(held, g):
         _add_rows(held.reshape(-1, unit), g.reshape(-1, unit)[move.places], move)
@@ -196,9 +196,9 @@ def _may_change(held: Array, g: Array) -> bool:
 
 
 def _alone() -> int:
-    """How many references to what has been popped are counted where nobody else has one.
+    """The reference count of a popped value that no other code holds.
 
-    0, which is never found, where others than the variable and the call of `getrefcount` are counted: a debugger's.
+    It is 0, which no value has, where a debugger or the like adds references.
     """
     held = {0: np.empty(1)}.pop(0, None)
     counted = getrefcount(held)
@@ -214,14 +214,15 @@ if tapes.is_compiled():
     by_hand.enter({gather: _pull_gather, section: _pull_section})
 
 
-# One tensor from runs of elements -------------------------------------------------------------------------------------
+# One tensor from runs of elements
+# -------------------------------------------------------------------------------------
 
 
 IntArray = np.ndarray[Any, np.dtype[np.intp]]
 
 
 class Places(NamedTuple):
-    """Where elements are: stretches of some blocks, by the number of a block, the first element in it, and how many."""
+    """Stretches of elements in blocks: for each the number of its block, its first element, and its size."""
 
     blocks: list[GroupValues]
     owners: IntArray
@@ -229,12 +230,12 @@ class Places(NamedTuple):
     sizes: IntArray
 
     def key(self) -> Hashable:
-        """Equal for the same places."""
+        """A key that is equal for the same places."""
         return tuple(self.blocks), self.owners.tobytes(), self.starts.tobytes(), self.sizes.tobytes()
 
 
 def locate_runs(runs: Sequence[Elements], sizes: int | Sequence[int], offsets: Sequence[int] = ()) -> Places:
-    """Where runs of so many elements are, from some offset on, in as few stretches as there can be."""
+    """The stretches of runs of `sizes` elements, each from its offset on; adjacent runs are merged."""
     blocks, starts = [run.block for run in runs], [run.start for run in runs]
     if offsets:
         starts = [*map(add, starts, offsets)]
@@ -250,7 +251,7 @@ def locate_runs(runs: Sequence[Elements], sizes: int | Sequence[int], offsets: S
 
 
 def _join_places(places: Places) -> Places:
-    """The same as fewer stretches, where some follow each other."""
+    """Merge stretches that follow each other in a block."""
     blocks, owners, starts, sizes = places
     follows = (owners[1:] == owners[:-1]) & (starts[1:] == starts[:-1] + sizes[:-1])
     heads = np.concatenate((_ZERO, np.flatnonzero(~follows) + 1))
@@ -266,7 +267,7 @@ def are_one(runs: Sequence[Elements]) -> bool:
 
 
 def gather_runs(places: Places, shape: Shape) -> Tensor:
-    """What is at some places, one after the other, as one tensor of a shape."""
+    """Gather the elements at some places, one after the other, into one tensor of `shape`."""
     blocks, owners, starts, sizes = places
     if not math.prod(shape):
         return Tensor(np.zeros(shape, blocks[0].tensor.dtype))
@@ -278,7 +279,7 @@ def gather_runs(places: Places, shape: Shape) -> Tensor:
         moves = [(blocks[i].tensor, Move(slice(u, v), True, slice(x, y))) for i, u, v, x, y in each]
         tensors = [tensor for tensor, _ in moves]
         return gather.apply(tensors, {"moves": tuple([move for _, move in moves]), "unit": 1, "shape": shape})
-    # Rows as long as all stretches allow: the fewer there are to move, the better.
+    # Rows are as long as all stretches allow, since fewer rows are faster to move.
     unit = math.gcd(int(np.gcd.reduce(sizes)), int(np.gcd.reduce(starts)), *[block.size for block in blocks])
     counts = sizes // unit
     rows, owners = _every_row(starts // unit, counts), np.repeat(owners, counts)
@@ -287,12 +288,12 @@ def gather_runs(places: Places, shape: Shape) -> Tensor:
 
 
 def reshape_if_needed(x: Tensor, shape: Shape) -> Tensor:
-    """A tensor in a shape, without an op when it has that."""
+    """The tensor in `shape`, without an op when it has this shape already."""
     return x if x.shape == shape else reshape(x, shape)
 
 
 def part(block: GroupValues, start: int, shape: Shape) -> Tensor:
-    """Elements of a block from one on, in a shape: a view."""
+    """The elements of a block from `start` on, in `shape`, as a view."""
     if math.prod(shape) == block.size:
         return reshape_if_needed(block.tensor, shape)
     result: Tensor = section.apply((block.tensor,), {"first": start, "shape": shape})
@@ -300,7 +301,7 @@ def part(block: GroupValues, start: int, shape: Shape) -> Tensor:
 
 
 def _moves(counts: Sequence[int], owners: IntArray, rows: IntArray) -> tuple[Move, ...]:
-    """Which rows of blocks, that have so many, go where."""
+    """The moves of rows from blocks: `counts` are the numbers of rows of the blocks, `owners` the block of each row."""
     if len(counts) == 1:
         return (Move(*_of_block(rows, counts[0]), EVERY),)
     order = np.argsort(owners, kind="stable")
@@ -314,7 +315,7 @@ def _moves(counts: Sequence[int], owners: IntArray, rows: IntArray) -> tuple[Mov
 
 
 def _of_block(rows: IntArray, count: int) -> tuple[slice | IntArray, bool]:
-    """Rows of a block of so many, and whether they are different ones."""
+    """Rows of a block of `count` rows, as a slice where possible, and whether they are distinct."""
     section = _as_slice(rows)
     if isinstance(section, slice):
         return section, True
@@ -324,7 +325,7 @@ def _of_block(rows: IntArray, count: int) -> tuple[slice | IntArray, bool]:
 
 
 def _as_slice(indices: IntArray) -> slice | IntArray:
-    """The indices as a slice, where they follow each other."""
+    """The indices as a slice, where they are successive; else unchanged."""
     count = len(indices)
     if not count:
         return slice(0, 0)
@@ -339,6 +340,6 @@ _ZERO = np.zeros(1, np.intp)
 
 
 def _every_row(starts: IntArray, counts: IntArray) -> IntArray:
-    """The rows of runs of so many, from these rows on."""
+    """The numbers of all rows in runs that begin at `starts` and have `counts` rows."""
     before = np.cumsum(counts) - counts
     return np.arange(int(counts.sum())) + np.repeat(starts - before, counts)

@@ -1,6 +1,7 @@
-"""Nodes that wait to run, in levels, and which of them run together.
+"""Nodes of deferred ops, in levels, and the keys that decide which of them run together.
 
-The result of a level is a run of elements, and a run has a kind. Nodes of one signature are one group.
+The result of a node is a run of elements of some kind. Nodes of one bundle and depth are a level; first the values and
+nodes, then the signatures.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ NEVER = 1 << 62  # later than every reader
 class ValueKind:
     """The spec of a deferred value. There is one object for each spec, so that kinds are compared by identity.
 
-    Constants have kinds apart, whose `shared` is that of computed values, and each parameter has one of its own:
-    which parameter it is counts in a signature.
+    Constants have kinds of their own, whose `shared` is the kind of computed values. Each parameter has its own kind,
+    so that signatures distinguish parameters.
     """
 
     __slots__ = ("dtype", "parameter", "row", "shape", "shared", "size", "spec")
@@ -39,7 +40,7 @@ class ValueKind:
 
 
 class GroupValues:
-    """What one group computed, as one tensor: the values of its nodes are runs of elements in row-major order."""
+    """The result of one group as one tensor: the values of its nodes are runs of elements in row-major order."""
 
     __slots__ = ("size", "tensor")
 
@@ -49,10 +50,10 @@ class GroupValues:
 
 
 class Level:
-    """Ops of one bundle and one depth: the number of ops on the longest path to them.
+    """Ops of one bundle and one depth, where depth is the number of ops on the longest path to them.
 
-    ran       whether their results are there
-    users, waiting, rank   for the schedule: the levels that read them, how many levels they wait for, how urgent it is
+    ran       whether the ops have run
+    users, waiting, rank   for the schedule: the levels that read this one, how many it waits for, its priority
     """
 
     __slots__ = ("batch", "bundle", "depth", "nodes", "ran", "rank", "users", "waiting")
@@ -66,19 +67,19 @@ class Level:
         self.waiting = self.rank = 0
 
     def finish(self) -> None:
-        """Its ops have run: drop all that led to them, or one result would hold all of it."""
+        """Mark the level as run, and drop its nodes and users, so that one result does not keep all of them alive."""
         self.ran = True
         self.nodes, self.users = [], []
 
 
 class DeferredNode:
-    """One deferred op, or a constant, whose block is there from the start.
+    """One deferred op, or a constant, whose block is set from the start.
 
-    inputs         what it reads
-    block, start   once it has run: its elements are those of the block from `start` on
-    line           the user's, where the values alone can make it fail
-    read           the group that reads it first: see `layout`
-    viewed         set where some value is a view of it
+    inputs         the runs of elements that it reads
+    block, start   set when it has run: its elements are those of the block from `start` on
+    line           the user's line, if the op can fail for some values
+    read           the place of its first reader in the order of running: see `arrange`
+    viewed         set if some value is a view of the node
     """
 
     __slots__ = ("block", "inputs", "level", "line", "read", "signature", "start", "viewed")
@@ -96,9 +97,9 @@ class DeferredNode:
 
 
 class View:
-    """Some elements of another run, from an offset on: what reshaping or indexing gives, for which no op need run.
+    """A view of another run from an offset on, as reshaping or indexing gives; it needs no op.
 
-    `owner` is the node that computes them; they are somewhere once that has run.
+    `owner` is the node that computes the elements; they have a block once it has run.
     """
 
     __slots__ = ("level", "node", "offset", "owner")
@@ -117,17 +118,17 @@ class View:
 
     @property
     def block(self) -> GroupValues:
-        """That of the run."""
+        """The block of the run."""
         return self.node.block
 
     @property
     def start(self) -> int:
-        """Where it begins in the block."""
+        """The first element of the view in the block."""
         return self.node.start + self.offset
 
 
 class ResultPart:
-    """One of the results of a node that has several; its elements come after those of the nodes before."""
+    """One result of a node with several; in its block it follows the same results of earlier nodes in the group."""
 
     __slots__ = ("index", "level", "owner", "size", "viewed")
 
@@ -139,17 +140,17 @@ class ResultPart:
 
     @property
     def block(self) -> GroupValues:
-        """That of all results of this number."""
+        """The block of this result for all nodes of the group."""
         return self.owner.blocks[self.index]
 
     @property
     def start(self) -> int:
-        """Where it begins in the block."""
+        """The first element of the result in the block."""
         return self.owner.start * self.size
 
 
 class Several(DeferredNode):
-    """A node with several results, in a block each; `start` is its number among the nodes of its group."""
+    """A node with several results, each in its own block; `start` is the node's number in its group."""
 
     __slots__ = ("blocks",)
 
@@ -166,7 +167,7 @@ _LIMIT = 4096
 
 
 class How(Enum):
-    """How a group of ops runs."""
+    """The ways to run a group of ops."""
 
     STACKED = "their inputs on a new first axis"
     ROWS = "the op as it is, on the rows of all its inputs together"
@@ -176,14 +177,14 @@ class How(Enum):
 
 
 class OpSignature:
-    """An op on inputs of some kinds: what does not depend on the values, worked out once.
+    """An op on inputs of some kinds: all that does not depend on the values, computed once.
 
     out     the kind of the result
-    view    where the result begins in the first input, when it is a run of that one's elements: no op runs
-    roles   where it runs on rows: which inputs have rows
-    rule    where it runs stacked: by which rule
-    shapes  those of its inputs
-    risky   whether running it may fail, so that the user's line must be known
+    view    the first element of the result in the first input, if it is a run of its elements: no op runs
+    roles   for an op that runs on rows: which inputs have rows
+    rule    for an op that runs stacked: its rule
+    shapes  the shapes of the inputs
+    risky   whether running it may fail, so that the user's line must be kept
     """
 
     __slots__ = ("attrs", "how", "op", "out", "risky", "roles", "rule", "runners", "shapes", "view")
@@ -202,7 +203,7 @@ class OpSignature:
         self.runners: dict[Roles, Runner] = {}
 
     def runner(self, stacked: Roles) -> Runner:
-        """How ops of this call run together; `stacked` says for each input whether it is stacked, or shared by all."""
+        """The runner of such ops as one; `stacked` says for each input whether it is stacked, or shared by all ops."""
         stacked_runner = self.runners.get(stacked)
         if stacked_runner is None:
             forms = [Form(shape, each) for shape, each in zip(self.shapes, stacked, strict=True)]
@@ -218,7 +219,7 @@ class OpSignature:
 
 
 class Bundle:
-    """The signatures whose ops one group may hold: they differ at most in the length of the first axis."""
+    """The signatures whose ops may be in one group: they differ at most in the length of the first axis."""
 
     __slots__ = ("levels", "recording")
 
@@ -228,7 +229,7 @@ class Bundle:
 
 
 class Signature:
-    """A call in one batch: its kinds distinguish parameters."""
+    """An op signature in one batch; its kinds distinguish parameters."""
 
     __slots__ = ("bundle", "call", "kinds", "out", "risky", "view")
 
@@ -238,7 +239,7 @@ class Signature:
 
 
 def bundle_key(call: OpSignature, kinds: Sequence[ValueKind], attrs: Hashable, recording: bool) -> Hashable:
-    """Equal for calls that one group may hold."""
+    """A key that is equal for op signatures whose ops may be in one group."""
     if call.how is How.JOINED:
         return (call.how, call.out.shape[1:], call.out.dtype, recording)
     if call.how is How.ROWS and call.roles is not None:
@@ -252,7 +253,7 @@ _calls: dict[Hashable, OpSignature] = {}
 
 
 def kind_of(spec: TensorSpec) -> ValueKind:
-    """The kind that all values of a spec share."""
+    """The one kind of all computed values of a spec."""
     key = (spec.shape, spec.dtype.num)
     kind = _kinds.get(key)
     if kind is None:
@@ -261,7 +262,7 @@ def kind_of(spec: TensorSpec) -> ValueKind:
 
 
 def call_of(op: Op, kinds: Sequence[ValueKind], attrs: Attrs, key: Hashable) -> OpSignature:
-    """The call of an op on inputs of these kinds. Raises what `infer` does."""
+    """The cached op signature for inputs of these kinds. Raises the errors of `infer`."""
     shared = tuple([k.shared for k in kinds])
     constant = tuple([k.shared is not k for k in kinds])
     signature = _calls.get((op, shared, constant, key))
@@ -271,14 +272,14 @@ def call_of(op: Op, kinds: Sequence[ValueKind], attrs: Attrs, key: Hashable) -> 
 
 
 def forget_rare() -> None:
-    """Empty the tables when they have grown large, between two batches."""
+    """Empty the caches of kinds and op signatures between two batches when they have grown large."""
     if len(_calls) > _LIMIT:
         _calls.clear()
         _kinds.clear()
 
 
 def freeze(attrs: Attrs) -> Hashable:
-    """Attributes as a key. Numbers that are equal and not the same, 0.0 and -0.0, have other keys."""
+    """Attributes as a hashable key. Equal numbers that differ, such as 0.0 and -0.0, have different keys."""
     key = tuple(attrs.values())
     if float not in map(type, key):
         try:

@@ -1,10 +1,10 @@
-"""Outlines: recordings of a cell as steps that those with other numbers of rows may share, such as a node's children.
+"""Outlines: recordings of a cell as steps that serve any number of rows, such as the children of a tree node.
 
-What joins arguments has as many rows as there are. An op that treats each row alike runs on the rows of all calls, and
-a sum of the rows adds up those of each: calls with two children and with three then run together. Where a recording
-does anything else with such rows, its outline is its own.
+A join of arguments has one row for each argument. An op that treats all rows alike runs on the rows of all calls, and
+a sum over the rows adds up those of each call: calls with two and with three children then run together. A recording
+that does anything else with such rows has an outline for its number of rows alone.
 
-Recordings: what a cell does with arguments of some kinds, as ops on values that stand for them.
+Recordings, at the end: the ops of a cell on values that stand for its arguments.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Slot = tuple[str, int]
 
 
 class Member(NamedTuple):
-    """What a join reads: elements of an input, by its number."""
+    """One member of a join: `size` elements of an input from `offset` on; `input` is the input's number."""
 
     input: int
     offset: int
@@ -37,10 +37,10 @@ class Member(NamedTuple):
 
 
 class Join(NamedTuple):
-    """Inputs one after the other.
+    """Inputs joined one after the other.
 
-    shape   of the result, or of one of its rows where each call has as many as it likes
-    rows    the number of what says how many
+    shape   of the result; of one of its rows, if the number of rows may differ between calls
+    rows    the index in `lengths` of the number of rows, or None
     """
 
     recording: bool
@@ -49,7 +49,7 @@ class Join(NamedTuple):
 
 
 class StepRead(NamedTuple):
-    """What a step reads; from an offset on, where it reads a part of the value or in another shape."""
+    """A value that a step reads; `offset` is set where it reads a part, or another shape, of the value."""
 
     slot: Slot
     offset: int | None
@@ -57,7 +57,7 @@ class StepRead(NamedTuple):
 
 
 class StepKind(Enum):
-    """How the ops of a step run."""
+    """The ways to run the ops of a step."""
 
     STACKED = "by the rule of the op"
     ROWS = "the op as it is, on all rows together"
@@ -65,7 +65,7 @@ class StepKind(Enum):
 
 
 class OutlineStep(NamedTuple):
-    """An op. Of two outlines that are the same, all but the calls are equal."""
+    """One op of an outline. Equal outlines agree in all fields but `call`."""
 
     way: StepKind
     does: Hashable
@@ -76,19 +76,19 @@ class OutlineStep(NamedTuple):
 
 
 class _FixedError(Exception):
-    """What is done with rows depends on how many there are."""
+    """The ops on rows depend on the number of rows."""
 
 
 class Outline:
-    """What a recording does, by steps.
+    """The steps of a recording.
 
-    singles    the inputs that are read as they are, by their numbers
-    kinds      those of the singles
-    joins      what is made of inputs, before all steps
-    members    of each join
-    lengths    how many rows there are, by the numbers that joins and steps have for it
+    singles    the numbers of the inputs that are read on their own
+    kinds      the kinds of the singles
+    joins      the joins of inputs, which come before all steps
+    members    the members of each join
+    lengths    the numbers of rows; joins and steps refer to them by index
     constants  the values that are neither inputs nor made by a step
-    outputs    where what it returns is found
+    outputs    the slots of the values that are returned
     """
 
     def __init__(self, recording: Recording, ragged: bool) -> None:
@@ -111,7 +111,7 @@ class Outline:
             raise _FixedError
 
     def key(self) -> Hashable:
-        """Equal for outlines that are the same: one plan runs both."""
+        """A key that is equal for outlines that one plan can run."""
         steps = tuple([step[:-1] for step in self.steps])
         kinds = tuple([(kind.shared, kind.shared is kind) for kind in self.kinds])
         constants = tuple([tensor.shape for tensor in self.constants])  # which may be returned as they are
@@ -154,7 +154,7 @@ class Outline:
         return Member(self._inputs[node], offset or 0, kind.size)
 
     def _number(self, length: int) -> int:
-        """The number for so many rows: joins that have as many share it."""
+        """The index of a number of rows in `lengths`; joins of equal length share it."""
         if length not in self.lengths:
             self.lengths.append(length)
         return self.lengths.index(length)
@@ -176,14 +176,14 @@ class Outline:
         (rows,) = numbers
         way = _way(call, reads, [number is not None for number in ragged])
         self._rows[slot] = None if way is StepKind.SUM else rows
-        # What may differ between calls is only how many rows there are.
+        # Calls may differ in the number of rows alone.
         row_reads = [r if n is None else r._replace(shape=r.shape[1:]) for r, n in zip(reads, ragged, strict=True)]
         does = (call.op, freeze(call.attrs), *[kind.dtype for kind in node.signature.kinds])
         self.steps.append(OutlineStep(way, does, tuple(row_reads), recording, rows, call))
 
 
 def _way(call: OpSignature, reads: Sequence[StepRead], ragged: Sequence[bool]) -> StepKind:
-    """How an op runs on inputs of which some are rows, for any number of rows."""
+    """How an op runs on inputs of which some are rows, for any number of rows. Raises _FixedError if it cannot."""
     ndim = len(call.out.shape)
     if any(rows and read.offset is not None for read, rows in zip(reads, ragged, strict=True)):
         raise _FixedError
@@ -207,7 +207,7 @@ def _is_sum_of_rows(call: OpSignature) -> bool:
 
 
 def outline(recording: Recording) -> Outline:
-    """What a recording does, with any number of rows if that can be."""
+    """The outline of a recording: for any number of rows if possible, else for its own number."""
     try:
         return Outline(recording, ragged=True)
     except _FixedError:
@@ -218,13 +218,13 @@ Function = Callable[..., Any]
 
 
 class RecordingBatch(Batch):
-    """The ops of a cell, which never run as they are. What it knows of tensors serves one cell after another."""
+    """The batch that records the ops of cells, which it never runs. Its caches serve one cell after another."""
 
     def __init__(self) -> None:
         super().__init__("depth")
 
     def settle(self, _value: DeferredTensor) -> NoReturn:
-        """Refuse to: there is no value."""
+        """Raise ControlFlowError: while a cell is recorded its values do not exist."""
         raise ControlFlowError(
             locate(
                 "a cell needs the value of a tensor, but runs once for many; choose values with graphs.where, "
@@ -233,13 +233,13 @@ class RecordingBatch(Batch):
         )
 
     def taken(self) -> list[DeferredNode]:
-        """The ops, each after those it reads, with which it then has no more to do."""
+        """Return and forget the recorded ops, each after the ops it reads."""
         self.values = []
         return [node for level in self._taken() for node in level.nodes]
 
 
 class CellResult(NamedTuple):
-    """A leaf of what a cell returns: an input (its number) or an output (its number, or -1), and a view of that."""
+    """A leaf that a cell returns: input number `input` or output number `output` (-1 for an input), or its view."""
 
     kind: ValueKind
     input: int
@@ -249,13 +249,13 @@ class CellResult(NamedTuple):
 
 
 class Recording:
-    """What a cell does with arguments of some kinds.
+    """The ops of a cell on arguments of some kinds.
 
-    inputs    what stands for the arguments that differ between calls
-    nodes     its ops
-    outputs   those of its nodes that make what it returns
-    results   the leaves of that; a leaf that is no value to come is as it is
-    build     what makes what it returns of these
+    inputs    the nodes that stand for arguments that differ between calls
+    nodes     the ops
+    outputs   the nodes whose values are returned
+    results   the returned leaves; a leaf that is no deferred value is kept as it is
+    build     makes the returned container of a list of leaves
     """
 
     def __init__(self, batch: RecordingBatch, f: Function, leaves: Sequence[Any], structure: tree.Structure) -> None:
@@ -279,7 +279,7 @@ class Recording:
         return defer_value(self.inputs[-1], leaf, [])
 
     def constant_key(self, tensor: Tensor) -> Hashable:
-        """Equal for constants that are the same: of two recordings, each has arrays of its own for Python numbers."""
+        """A key that is equal for equal constants: each recording has its own arrays for Python numbers."""
         if tensor.ndim or id(tensor) in self._constants:  # which holds it: it is the user's own
             return id(tensor)
         return tensor.dtype, tensor._data.tobytes()
@@ -291,12 +291,12 @@ class Recording:
         if node not in self.outputs:
             self.outputs.append(node)
         size = value.kind.size if offset is None else _size(node)
-        # A parameter, a constant or a view of one is copied with the others, so what is returned is computed.
+        # A returned parameter, constant or view of one is copied with the other outputs, so it counts as computed.
         return CellResult(value.kind.shared, -1, self.outputs.index(node), size, offset)
 
 
 def _builder(structure: tree.Structure, count: int) -> Callable[[list[Any]], Any]:
-    """`tree.unflatten` of that structure; a value or a tuple of values takes no optree."""
+    """A function like `tree.unflatten` of this structure; without optree for a single value or a tuple of values."""
     if structure == tree.flatten_as_inserted(0)[1]:
         return itemgetter(0)
     if structure == tree.flatten_as_inserted((0,) * count)[1]:
@@ -309,5 +309,5 @@ def _size(node: DeferredNode) -> int:
 
 
 def node_of_run(run: Elements) -> tuple[DeferredNode, int | None]:
-    """The node that a run in a cell belongs to, and from where on it is seen when it is a view."""
+    """The node that a run in a cell belongs to, and the offset of a view; None for a run that is no view."""
     return (run.owner, run.offset) if isinstance(run, View) else (cast("DeferredNode", run), None)

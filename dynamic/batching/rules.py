@@ -1,7 +1,7 @@
-"""How the ops of a group run as one: a rule for each family, from inputs that have a new first axis to such a result.
+"""Running the ops of a group as one: for each family a rule from inputs with a new first axis to such a result.
 
-A second way needs no rule: an op that treats each row (each index of the first axis) alike runs as it is on the rows
-of all inputs together, which may then be of any number: `row_roles`.
+A second way needs no rule: an op that treats each row (each index of the first axis) alike runs unchanged on the rows
+of all inputs together, whose numbers of rows may then differ: `row_roles`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 class Form(NamedTuple):
-    """One input of every op in a group: its shape, and whether it is on a new first axis, or one that all share."""
+    """One input of all ops in a group: its shape, and whether it is stacked on a new first axis or shared by all."""
 
     shape: Shape
     stacked: bool
@@ -37,14 +37,14 @@ RowTest = Callable[[Sequence[Shape], Roles, Attrs, Shape], Roles | None]
 
 
 def runner(op: Op, attrs: Attrs, forms: Sequence[Form], rule: RunnerRule | None) -> Runner:
-    """How to run equal ops on inputs of these forms: once where they share them all, and one by one without a rule."""
+    """The runner for equal ops on inputs of these forms: once if all inputs are shared, one by one without a rule."""
     if not any(form.stacked for form in forms):
         return plain(op, attrs)
     return _one_by_one(op, forms, attrs) if rule is None else rule(op, forms, attrs)
 
 
 def plain(op: Op, attrs: Attrs) -> Runner:
-    """The op as it is."""
+    """The runner that applies the op unchanged."""
     if attrs or (op.prepare is not None and op is not matmul):
         return lambda tensors, _count: op.apply(tensors, attrs)
     return lambda tensors, _count: op(*tensors)
@@ -61,10 +61,10 @@ def _one_by_one(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
 class BatchingRule(NamedTuple):
     """How equal ops run as one.
 
-    stacked  on inputs of which some have a new first axis; None where they run one by one
-    rows     which inputs have rows, of an op that treats each row alike
-    offset   where the result begins in the first input, in elements, where it is a run of that one's
-    joins    along its first axis the result is its inputs, one after the other
+    stacked  the rule for inputs of which some have a new first axis; None if the ops run one by one
+    rows     for an op that treats each row alike: which inputs have rows
+    offset   the first element of the result in the first input, if the result is a run of its elements
+    joins    whether the result is the inputs one after the other, along the first axis
     """
 
     stacked: RunnerRule | None = None
@@ -74,7 +74,7 @@ class BatchingRule(NamedTuple):
 
 
 def stacked_rule(op: Op, attrs: Attrs) -> RunnerRule | None:
-    """The rule for an op, or None: such ops run one by one."""
+    """The rule to run an op on stacked inputs; None for ops that run one by one."""
     if not all(isinstance(e, (int, slice, type(None))) for e in attrs.get("key", ())):
         return None
     if "axis" in attrs and attrs["axis"] is None:
@@ -83,15 +83,16 @@ def stacked_rule(op: Op, attrs: Attrs) -> RunnerRule | None:
 
 
 def view_offset(op: Op, shape: Shape, attrs: Attrs) -> int | None:
-    """Where the result begins, in elements, when it is a run of the input's; None when it is none."""
+    """The first element of the result in the input, if the result is a run of its elements; else None."""
     offset = RULES[op].offset
     return offset(shape, attrs) if offset else None
 
 
 def _first_of_run(shape: Shape, attrs: Attrs) -> int | None:
-    """Where the elements that a key selects begin, when they follow each other in their order; None when they do not.
+    """The first element that a key selects, if the selected elements are successive; else None.
 
-    They do where the key selects one index of each axis, then successive indices of one more, then all that remain.
+    They are successive if the key selects one index of each axis, then successive indices of one more, then all of the
+    remaining axes.
     """
     chosen = [_selected_indices(entry, size) for entry, size in zip(_of_axes(attrs["key"]), shape, strict=True)]
     if not all(chosen):
@@ -107,28 +108,28 @@ def _first_of_run(shape: Shape, attrs: Attrs) -> int | None:
 
 
 def _of_axes(key: Sequence[Any]) -> list[Any]:
-    """The entries of a key that select from an axis; None adds one."""
+    """The entries of a key that select from an axis, without None, which adds one."""
     return [entry for entry in key if entry is not None]
 
 
 def _selected_indices(entry: int | slice, size: int) -> range:
-    """The indices that an entry selects from an axis, in their order."""
+    """The indices that an entry selects from an axis, in order."""
     return range(size)[entry] if isinstance(entry, slice) else range(size)[entry % size :][:1]
 
 
 def full(tensor: Tensor, form: Form, count: int) -> Tensor:
-    """An input with its first axis, also where one is shared."""
+    """The stacked input; a shared input is broadcast along a new first axis."""
     return tensor if form.stacked else broadcast_to(tensor, (count, *form.shape))
 
 
 def _alignment(form: Form, ndim: int) -> Shape | None:
-    """The shape with `ndim` axes that an input must have to broadcast behind the first axis; None where it does."""
+    """The `ndim`-axis shape that makes a stacked input broadcast behind the first axis; None if it does already."""
     missing = ndim - len(form.shape)
     return (1,) * missing + form.shape if form.stacked and missing > 0 else None
 
 
 def _with_aligned_inputs(shapes: Sequence[Shape | None], then: Runner) -> Runner:
-    """The same on inputs in these shapes behind the first axis; None for an input that is used as it is."""
+    """Wrap a runner to reshape inputs to these shapes behind the first axis; None leaves an input unchanged."""
     if not any(shape is not None for shape in shapes):
         return then
 
@@ -149,7 +150,7 @@ def _same(op: Op, _forms: Sequence[Form], attrs: Attrs) -> Runner:
 
 
 def _next_axis(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
-    """The same along one axis further on, or several."""
+    """Run the op with its axis, or axes, moved one place behind the new first axis."""
     axis = attrs["axis"]
     moved = axis + 1 if isinstance(axis, int) else tuple(a + 1 for a in axis)
     return _all_stacked(forms, plain(op, {**attrs, "axis": moved}))
@@ -162,7 +163,7 @@ def _all_stacked(forms: Sequence[Form], then: Runner) -> Runner:
 
 
 def _with_attributes(**change: Callable[[Any], Any]) -> RunnerRule:
-    """The same with some attributes changed for the first axis."""
+    """Make a rule that runs the op with some attributes changed for the new first axis."""
     return lambda op, _forms, attrs: plain(op, attrs | {name: f(attrs[name]) for name, f in change.items()})
 
 
@@ -207,7 +208,7 @@ def _matmul(op: Op, forms: Sequence[Form], attrs: Attrs) -> Runner:
 
 
 def _all_rows(x: Shape, y: Shape) -> Runner:
-    """The product of stacked x, of two axes or more, and one y for all."""
+    """The runner for a stacked x of two axes or more times one shared matrix y."""
     *before, inner = x
     rows = math.prod(before)
 
@@ -219,14 +220,14 @@ def _all_rows(x: Shape, y: Shape) -> Runner:
 
 
 def _as_matrix(form: Form, vector_axis: int) -> Shape:
-    """The shape of a vector as a row (its elements along axis -1) or a column (along -2); all else as it is."""
+    """The shape of a vector as a row (`vector_axis` -1) or a column (-2); other shapes unchanged."""
     if len(form.shape) > 1:
         return form.shape
     return (*form.shape, 1) if vector_axis == -2 else (1, *form.shape)
 
 
 def _matrix_shape(form: Form, matrix: Shape, ndim: int) -> Shape | None:
-    """What an operand is reshaped to behind its first axis, if it has one; None where it is used as it is."""
+    """The shape that an operand is reshaped to behind its first axis, if it has one; None if it needs no reshape."""
     aligned = (1,) * (ndim - len(matrix)) + matrix if form.stacked else matrix
     return None if aligned == form.shape else aligned
 
@@ -295,7 +296,7 @@ def _take_rows(shapes: Sequence[Shape], constant: Roles, attrs: Attrs, _out: Sha
 
 
 def _rows_unless(touched: Callable[[Attrs], bool]) -> Callable[..., Roles | None]:
-    """All inputs have rows, unless the attributes say that the first axis is `touched`."""
+    """Make the row test of ops whose inputs all have rows, unless the attributes say the first axis is `touched`."""
 
     def test(shapes: Sequence[Shape], _constant: Roles, attrs: Attrs, _out: Shape) -> Roles | None:
         return None if min(map(len, shapes)) < 2 or touched(attrs) else (True,) * len(shapes)
@@ -322,7 +323,7 @@ RULES.for_op(
 )(_ALONG)
 RULES.for_op("concat", "stack")(_ALONG._replace(joins=True))
 RULES.for_op("astype", "identity", "stop_gradient")(BatchingRule(_same, _rows_unless(lambda _: False)))
-# Ops on the matrices along the last two axes, of one operand; each matrix of a batch is worked out by itself.
+# Ops on matrices along the last two axes of one operand; each matrix of a batch is computed by itself.
 RULES.for_op("inv", "pinv", "det", "cofactor", "slogdet", "cholesky", "eigh", "svd", "qr", "complement")(
     BatchingRule(_same)
 )

@@ -1,9 +1,8 @@
-"""The compiled tape: it does what the tape in Python says, and calls them where a case is unusual.
+"""The compiled tape: it gives the results of the tape in Python, and calls that for unusual cases.
 
-    loops.py       the compiled module
-    records.py     ops run and recorded
-    pullbacks.py   how a node passes its cotangent back: by known kernel calls, or by the rules
-    programs.py    kernel calls read off the rules
+loops.py       the compiled module
+records.py     ops run and recorded
+pullbacks.py   how a node passes its cotangent back: by known kernel calls read off the rules, or by the rules
 
 Importing this raises ImportError where the compiled module was not built.
 """
@@ -37,7 +36,7 @@ __all__ = ["bind", "functions", "history", "operators", "step", "walk", "watcher
 
 
 def _connect() -> None:
-    """Lend the loops what they work with."""
+    """Pass the loops the classes, functions and constants that they use."""
     loops.connect(
         tensor=Tensor,
         entry=Node,
@@ -84,7 +83,7 @@ _general = tape.interpreter(pullback)
 
 
 def _bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
-    """What the compiled interpreter calls for an op that is new to it, and where anything is unusual."""
+    """The fallback of the compiled interpreter: for an op that is new to it, and for unusual cases."""
     install(op)
     return _general(op, args, attrs)
 
@@ -98,7 +97,7 @@ def history(roots: Iterable[Edge]) -> History:
 
 
 def walk(nodes: list[Node], cotangents: dict[Any, Any], way: Way) -> dict[Any, Any]:
-    """Visit the nodes, the latest first; the cotangents of the leaves, and of the nodes that are `wanted`."""
+    """Visit the nodes, the latest first; returns the cotangents of the leaves, and of the nodes that are `wanted`."""
     reached: dict[Any, Any] = {}
     is_plain = not way.create_graph and way.useful is None
     if is_plain and loops.walk(
@@ -109,14 +108,14 @@ def walk(nodes: list[Node], cotangents: dict[Any, Any], way: Way) -> dict[Any, A
 
 
 def _attend(node: Node, cotangents: dict[Any, Any]) -> None:
-    """Do for a node what is unusual before its cotangent is carried on."""
+    """Prepare a node that needs more than the loop does: restore its saved values, and apply its hooks."""
     textbook.prepare(node)
     if node.hooks:
         cotangents[node] = textbook.apply_hooks(node, cotangents.pop(node))
 
 
 def step(f: Callable[..., Any], args: tuple[Any, ...], positions: list[int]) -> tuple[Any, ...] | None:
-    """The value and gradients of `f(*args)` in one compiled call: `dynamic/loops/step.c` says what it returns."""
+    """The value and gradients of `f(*args)` in one compiled call; `dynamic/loops/step.c` describes the result."""
     return loops.step(_TOOLS, f, args, positions)
 
 

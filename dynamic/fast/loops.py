@@ -1,6 +1,6 @@
-"""The compiled module: `dynamic/loops/loops.h` says what is in it. Raises ImportError where it was not built.
+"""The compiled module: `dynamic/loops/loops.h` lists its contents. Raises ImportError where it was not built.
 
-It has its functions and classes once `connect` has lent it what it works with: they are looked up when they are used.
+Some of its functions and classes exist only after `connect`, so attributes are looked up at each use.
 """
 
 from __future__ import annotations
@@ -19,5 +19,5 @@ def __getattr__(name: str) -> Any:
 
 
 def binder(general: Callable[..., Any]) -> Callable[..., Any]:
-    """The interpreter for tensors, which calls `general` where anything is unusual."""
+    """The compiled interpreter for tensors, which calls `general` for unusual cases."""
     return _native.binder(general)

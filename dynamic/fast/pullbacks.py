@@ -1,11 +1,11 @@
 """Pullbacks whose kernel calls are known: the compiled tape runs these without the rules.
 
-The calls are read off the rules themselves: they run once on samples, and what they call is written down. For
-elementwise ops and products they depend on nothing but the numbers of axes. Sums, reshapes, losses and their like spend
-more time on shapes and axes than on their kernels: their calls are read again for each shape, dtype and option. The
-rules of a user's own op run each time, since they may do anything.
+The calls are read off the rules themselves: they run once on samples, and each kernel call is noted. For elementwise
+ops and products the calls depend only on the numbers of axes. Sums, reshapes, losses and the like spend more time on
+shapes and axes than on their kernels: their calls are read again for each shape, dtype and option. The rules of a
+user's own op run each time, since they may do anything.
 
-Pullbacks as kernel calls: read off the rules by samples, and numbered as a `Program` of the compiled tape.
+First the pullbacks, then reading the rules, then the `Program` of the compiled tape with its numbered values.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ Code = Callable[[Node, bool, dict[Any, Any]], None]
 class CompiledPullback(Pullback):
     """A pullback of the compiled tape.
 
-    apply      `apply(node, keep, cotangents)`: carries the cotangent of a node to its inputs by the kernel calls
-               that are known, or by the rules; the node is released unless it is to be kept
+    apply      `apply(node, keep, cotangents)`: carries the cotangent of a node to its inputs by known kernel calls, or
+               by
+               the rules; it releases the node unless `keep`
     """
 
     __slots__ = ("apply",)
@@ -44,12 +45,12 @@ class CompiledPullback(Pullback):
         self.apply: Code = self._compile
 
     def _compile(self, node: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
-        """What `apply` is until it is first called."""
+        """The first `apply`: it chooses the code for the op, and runs it."""
         self.apply = by_hand[self.op] or self._foresee() or by_rules
         self.apply(node, keep, cotangents)
 
     def _foresee(self) -> Code | None:
-        """The kernel calls of the rules, written down once; of the library's rules alone, which read nothing else."""
+        """Code from kernel calls of the rules, or None. Only library rules qualify: they read nothing but arguments."""
         if self.op.family == "custom" or self.op.common or not all(step.rule.is_ours for step in self.steps):
             return None
         return _program(self) or _learn_code(self)
@@ -61,12 +62,12 @@ by_hand: RuleTable[Code | None] = RuleTable("pullbacks by hand", otherwise=None)
 
 @functools.lru_cache(maxsize=4096)
 def pullback(op: Op, wanted: int, count: int, ndims: Ndims) -> CompiledPullback:
-    """The pullback of an op for the inputs in the bit set `wanted`, of `count`."""
+    """The cached pullback of an op with `count` inputs, for the inputs in the bit set `wanted`."""
     return CompiledPullback(op, wanted, count, ndims)
 
 
 def _program(pullback: Pullback) -> Code | None:
-    """The program of a pullback; None where its rules look at more than the number of axes."""
+    """The program of a pullback; None where its rules depend on more than the number of axes."""
     op = pullback.op
     if op is getitem:  # its rule names a shape and a key, and calls nothing
         sample = TracedSample("g", np.zeros(()), [], whole=False)
@@ -76,7 +77,7 @@ def _program(pullback: Pullback) -> Code | None:
     traces, others = (_traces(pullback, size, dtype) for size, dtype in ((2, np.float32), (3, np.float64)))
     if traces != others:
         return None
-    # Of one input all values have the dtype of the cotangent.
+    # For an op of one input all values have the dtype of the cotangent.
     return program(pullback, traces, typed=op.arity == 1, exact=False)
 
 
@@ -89,7 +90,7 @@ _MOST_AXES = 6  # of a sample of a product, which has two or three elements alon
 
 
 def _traces(pullback: Pullback, size: int, dtype: Any) -> list[RuleCalls]:
-    """What the rules call, on samples whose axes have one size."""
+    """The kernel calls of the rules, on samples whose axes all have one size."""
     calls: list[KernelCall] = []
     ndims = pullback.axes if pullback.op is matmul and pullback.axes else (1,) * pullback.count
     inputs = [np.full((size,) * (ndim or 0), 0.5, dtype) for ndim in ndims]
@@ -108,16 +109,16 @@ _FAMILIES = {"composed", "elementwise", "linalg", "movement", "reduction", "solv
 
 
 def _learn_code(pullback: CompiledPullback) -> Code | None:
-    """A pullback that is learned case by case; None for a family of which too little is known.
+    """Code that learns kernel calls case by case; None for a family of which too little is known.
 
-    What reads no array is learned at once, anything else when the same shapes come a second time: learning runs the
-    kernels, which may take long.
+    A pullback that reads no array is learned at once, any other when the same shapes come a second time: learning runs
+    the kernels, which may take long.
     """
     if pullback.op.family not in _FAMILIES and (pullback.count != 1 or pullback.reads):
         return None
 
     def learn(node: Node, cotangent: Any) -> Code:
-        """What is to be called for such a node from now on, or the rules where that cannot be known."""
+        """The code for such nodes from now on; the rules where the kernel calls cannot be known."""
         try:
             return _code_for(pullback, node, cotangent, typed=not pullback.reads)
         except (AttributeError, IndexError, TypeError, ValueError, GraphError):  # rules that look at more, or do more
@@ -140,7 +141,7 @@ def _code_for(pullback: CompiledPullback, node: Node, cotangent: Any, *, typed: 
 
 
 def _is_chain(traces: Sequence[RuleCalls]) -> bool:
-    """Whether each kernel reads the value before it and nothing else, so that all have the dtype of the cotangent."""
+    """Whether each kernel reads only the value before it, so that all values have the dtype of the cotangent."""
     if len(traces) != 1:
         return False
     (trace,) = traces
@@ -150,7 +151,7 @@ def _is_chain(traces: Sequence[RuleCalls]) -> bool:
 
 
 def _with_typed_numbers(trace: RuleCalls, dtype: np.dtype[Any]) -> RuleCalls:
-    """The calls with numbers as arrays of the dtype that they take beside a cotangent, which NumPy reads sooner."""
+    """The calls with numbers as arrays of the dtype that they take beside a cotangent, which NumPy reads faster."""
     if dtype.kind != "f":
         return trace
     return trace._replace(calls=[call._replace(args=tuple(_arrays(call.args, dtype))) for call in trace.calls])
@@ -163,7 +164,7 @@ def _arrays(args: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
 class KernelCall(NamedTuple):
     """One kernel call of a rule. An argument is the name of a value, or a Python number.
 
-    `alike` names the arguments that have the shape and dtype of the result, so that it may take their place.
+    `alike` names the arguments that have the shape and dtype of the result, so that it may overwrite them.
     """
 
     name: str
@@ -179,9 +180,9 @@ class KernelCall(NamedTuple):
 
 
 class RuleCalls(NamedTuple):
-    """The kernel calls that a rule makes, and the name of what it returns.
+    """The kernel calls that a rule makes, and the name of its result.
 
-    `around` are the names of the shape and the key of a `SliceCotangent`, where it returns one.
+    `around` are the names of the shape and the key of a `SliceCotangent`, if the rule returns one.
     """
 
     calls: list[KernelCall]
@@ -190,7 +191,7 @@ class RuleCalls(NamedTuple):
 
 
 class TracedSample:
-    """An array with a name, which writes down every op that is run on it.
+    """A named array that notes every op that runs on it.
 
     `whole` tells that it has the shape and dtype of the cotangent, however the operands are broadcast.
     """
@@ -225,7 +226,7 @@ dispatch.interpret(TracedSample, _write_down)
 
 
 def trace_rules(pullback: Pullback, cotangent: TracedSample, saved: Sequence[Any]) -> list[RuleCalls]:
-    """What each rule of a pullback calls, on samples that write their calls into one list."""
+    """The kernel calls of each rule of a pullback, on samples that note their calls in one list."""
     traces = []
     for step in pullback.steps:
         before = len(cotangent.calls)
@@ -239,7 +240,7 @@ def trace_rules(pullback: Pullback, cotangent: TracedSample, saved: Sequence[Any
 
 
 class TypedNumber(dict[int, np.ndarray[Any, Any]]):
-    """A Python number as an array of each dtype, by the dtype's number: NumPy adds these sooner than numbers."""
+    """A Python number as an array of each dtype, by the dtype's number: NumPy reads these faster than numbers."""
 
     def __init__(self, value: float) -> None:
         super().__init__()
@@ -255,10 +256,10 @@ _MOST_BYTES = 4096  # of an array that a rule makes of shapes alone, such as the
 
 
 class Instruction(NamedTuple):
-    """A kernel call on values and constants by their numbers; or, without a kernel, the delivery of one to input `out`.
+    """A kernel call on numbered values and constants; or, without a kernel, the delivery of a value to input `out`.
 
-    What is delivered to a slice of the input is three values: the cotangent, the shape of the input, and the key.
-    `dropped` are the values that nobody reads afterwards. While a pool is on, the kernel may write into one of them
+    A delivery to a slice of the input has three values: the cotangent, the shape of the input, and the key.
+    `dropped` are the values that no later instruction reads. While a pool is on, the kernel may write into one of these
     that is in the bit set `into`.
     """
 
@@ -300,7 +301,7 @@ def program(pullback: Pullback, traces: Sequence[RuleCalls], *, typed: bool, exa
 
 
 def by_rules(node: Node, keep: bool, cotangents: dict[Any, Any]) -> None:
-    """Carry the cotangent of a node to its inputs by the rules; the node is released unless it is to be kept."""
+    """Carry the cotangent of a node to its inputs by the rules; the node is released unless `keep`."""
     reverse.accumulate([node], cotangents, functools.partial(carry, way=_KEEPING if keep else _RELEASING))
 
 
@@ -339,7 +340,7 @@ def _instructions(
 
 
 def _reusable_arguments(call: KernelCall, exact: bool) -> int:
-    """The arguments that may take the result: those like it, and what is saved where the loop has to find that out."""
+    """The bit set of arguments that may take the result: those like it, or saved values, which the loop checks."""
     into = 0
     if call.attrs or call.op.view:
         return into

@@ -1,4 +1,4 @@
-"""Ops recorded by the compiled tape: a `Recorder` runs and records an op, a `Record` is the op as a user calls it."""
+"""Ops recorded by the compiled tape: a `Recorder` runs and records an op, a `Record` is an op that users call."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def operators() -> dict[str, Any]:
 
 
 def functions() -> dict[str, Any]:
-    """PyTorch's functions that are an op of floats of one dtype: the compiled tape takes these, and they all else."""
+    """PyTorch's functions that are one op: the compiled tape takes floats of one dtype, the function other calls."""
     return {name: record(op, general=names.functions[name], alike=True) for name, op in pointwise.OPS.items()}
 
 
 def install(op: Op) -> None:
-    """Let the compiled tape record an op, as soon as it is first used."""
+    """Let the compiled tape record an op, from its first use on."""
     if op in _installed:
         return
     _installed.add(op)
@@ -66,7 +66,7 @@ _installed: WeakSet[Op] = WeakSet()
 
 
 def recorder(op: Op) -> Any:
-    """What the loops know of an op: how it is run, and what is kept of it."""
+    """The description of an op for the loops: its kernel, and its pullbacks with the values they save."""
     return loops.Recorder(
         kernel=op.kernel,
         arity=_arity(op),
@@ -79,7 +79,7 @@ def recorder(op: Op) -> Any:
 def _lookup_pullback(
     op: Op, wanted: int, count: int, ndims: tuple[int | None, ...] | None
 ) -> tuple[CompiledPullback, Any]:
-    """The pullback for the inputs in a bit set, and what it saves: pairs of a source and a name."""
+    """The pullback for the inputs in a bit set, and its saved values as pairs of a source and a field name."""
     compiled = pullback(op, wanted, count, ndims)
     return compiled, tuple(map(_field, compiled.fields))
 
@@ -99,10 +99,10 @@ def _field(expression: str) -> tuple[int, Any]:
 def record(
     op: Op, *, swapped: bool = False, alike: bool = False, general: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
-    """The shortcut of an op, with its two operands the other way round if `swapped`.
+    """The shortcut of an op; with `swapped` its two operands are exchanged.
 
-    What is out of the ordinary goes to `general`, the op itself by default; with `alike` so do operands that are no
-    floats of one dtype.
+    Unusual calls go to `general`, by default the op itself; with `alike` so do operands that are not floats of one
+    dtype.
     """
     made: Callable[..., Any] = loops.Record(
         recorder=op.recorder or recorder(op),

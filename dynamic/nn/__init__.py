@@ -1,4 +1,4 @@
-"""PyTorch's stateful layers over the op library: `import dynamic.nn as nn`. docs/torch.md lists what is there."""
+"""PyTorch's stateful layers over the op library: `import dynamic.nn as nn`. docs/torch.md lists them."""
 
 # ruff: noqa: F403
 from dynamic.nn import (

@@ -14,7 +14,7 @@ __all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequen
 
 
 class _IndexedValues(Module):
-    """Values under the names "0", "1", ..."""
+    """Base of lists: values are registered under the names "0", "1", ..."""
 
     def _put(self, name: str, value: Any) -> None:
         self.add_module(name, value)
@@ -24,7 +24,7 @@ class _IndexedValues(Module):
         return [values[name] for name in self._kinds]
 
     def _part(self, index: slice) -> Any:
-        """Another of the kind, with some of the values."""
+        """A new list of the same class with some of the values."""
         kind: Any = type(self)
         return kind(self._values()[index])
 
@@ -69,25 +69,25 @@ class _IndexedValues(Module):
         self._set(values)
 
     def append(self, value: Any) -> Self:
-        """Add one at the end."""
+        """Add a value at the end."""
         self._put(str(len(self)), value)
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Add several at the end."""
+        """Add several values at the end."""
         for value in values:
             self.append(value)
         return self
 
     def insert(self, index: int, value: Any) -> Self:
-        """Add one before an index."""
+        """Insert a value before an index."""
         values = self._values()
         values.insert(index, value)
         self._set(values)
         return self
 
     def pop(self, index: int = -1) -> Any:
-        """Take one out, and return it."""
+        """Remove a value, and return it."""
         value = self[index]
         del self[index]
         return value
@@ -97,7 +97,7 @@ class _IndexedValues(Module):
 
 
 class Sequential(_IndexedValues):
-    """Modules one after another, each on what the one before gives: modules, or one ordered dict of them."""
+    """Call modules one after another, each on the result of the one before: modules, or one ordered dict of modules."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ class Sequential(_IndexedValues):
         return kind(OrderedDict(zip(tuple(self._kinds)[index], self._values()[index], strict=True)))
 
     def forward(self, input: Any) -> Any:
-        """What the last module gives."""
+        """The result of the last module."""
         values = vars(self)
         for name in self._kinds:
             input = values[name](input)
@@ -123,7 +123,7 @@ class Sequential(_IndexedValues):
 
 
 class ModuleList(_IndexedValues):
-    """Modules in a list."""
+    """A list of modules."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
@@ -134,7 +134,7 @@ class ModuleList(_IndexedValues):
 
 
 class ParameterList(_IndexedValues):
-    """Parameters in a list; tensors become parameters."""
+    """A list of parameters; tensors become parameters."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ class ParameterList(_IndexedValues):
 
 
 class _NamedValues(Module):
-    """Values by name."""
+    """Base of dicts: values are registered by name."""
 
     def _put(self, name: str, value: Any) -> None:
         self.add_module(name, value)
@@ -188,28 +188,28 @@ class _NamedValues(Module):
         return [(name, self[name]) for name in self]
 
     def update(self, values: Any) -> None:
-        """Add those of a dict, or of pairs."""
+        """Add the values of a dict, or of pairs."""
         for name, value in values.items() if isinstance(values, Mapping | _NamedValues) else values:
             self[name] = value
 
     def pop(self, name: str) -> Any:
-        """Take one out, and return it."""
+        """Remove a value, and return it."""
         value = self[name]
         del self[name]
         return value
 
     def clear(self) -> None:
-        """Take all out."""
+        """Remove all values."""
         for name in tuple(self._kinds):
             del self[name]
 
 
 class ModuleDict(_NamedValues):
-    """Modules by name."""
+    """A dict of modules by name."""
 
 
 class ParameterDict(_NamedValues):
-    """Parameters by name; tensors become parameters."""
+    """A dict of parameters by name; tensors become parameters."""
 
     def _put(self, name: str, value: Any) -> None:
         self.register_parameter(name, value if is_parameter(value) else Parameter(value))

@@ -19,12 +19,12 @@ _MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "replicate", "
 
 
 def per_axis(value: Any, axes: int) -> tuple[int, ...]:
-    """A number for each axis."""
+    """One number for each axis."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * axes
 
 
 class _Convolution(Module):
-    """What convolutions have in common; `axes` is the number of axes that the window slides along."""
+    """Base of all convolutions; `axes` is the number of axes that the window slides along."""
 
     axes = 1
     modes: tuple[str, ...] = tuple(_MODES)
@@ -41,7 +41,7 @@ class _Convolution(Module):
         bias: bool,
         made: tuple[Any, Any],
     ) -> None:
-        """Keep the options and make the parameters; `sizes` are of kernel, stride and dilation, `made` device, dtype.
+        """Store the options and make the parameters; `sizes` are of kernel, stride and dilation, `made` device, dtype.
 
         Raises ValueError for a padding mode or groups that this module does not have.
         """
@@ -59,14 +59,14 @@ class _Convolution(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the initial values again: uniform within 1 / sqrt(inputs of an output)."""
+        """Draw new initial values: uniform within 1 / sqrt(inputs of an output)."""
         bound = uniform_bound(init.fans(self.weight)[0])
         init.kaiming_uniform_(self.weight, a=math.sqrt(5))
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """The sizes, and options that differ from their defaults."""
         extra = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
             value = getattr(self, name, None)
@@ -105,7 +105,7 @@ class _Forward(_Convolution):
         return border
 
     def forward(self, input: Any) -> Any:
-        """f[N, C, ...] -> f[N, F, ...]."""
+        """Convolve f[N, C, ...] -> f[N, F, ...]."""
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._border(), _MODES[self.padding_mode]), 0
@@ -158,7 +158,7 @@ class _TransposedConvolution(_Convolution):
         self.output_padding = per_axis(output_padding, self.axes)
 
     def forward(self, input: Any, output_size: Any = None) -> Any:
-        """f[N, C, ...] -> f[N, F, ...]. Raises GraphError for an output_size."""
+        """Apply the adjoint of a convolution, f[N, C, ...] -> f[N, F, ...]. Raises GraphError for an output_size."""
         if output_size is not None:
             raise GraphError(locate("output_size is not supported; give output_padding when the module is made"))
         sizes = (self.stride, self.padding, self.output_padding)

@@ -1,6 +1,6 @@
-"""Random numbers for initial values, dropout and the order of examples, from generators that a seed starts again.
+"""Random numbers for initial values, dropout and the order of examples, from generators that a seed restarts.
 
-They are not PyTorch's numbers.
+The numbers are not PyTorch's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _numpy_generator(generator: Any) -> np.random.Generator:
 
 
 def uniform(shape: tuple[int, ...], low: float, high: float, generator: Any = None) -> Array:
-    """Numbers from `low` up to `high`, in float64."""
+    """Uniform numbers from `low` up to `high`, in float64."""
     return _numpy_generator(generator).uniform(low, high, shape)
 
 
@@ -32,22 +32,22 @@ def normal(shape: tuple[int, ...], mean: float, std: float, generator: Any = Non
 
 
 def integers(high: int, count: int, generator: Any = None) -> Array:
-    """Numbers from 0 up to but without `high`."""
+    """`count` integers from 0 up to, but without, `high`."""
     return _numpy_generator(generator).integers(0, high, count)
 
 
 def permutation(count: int, generator: Any = None) -> Array:
-    """The numbers from 0 to `count`, mixed."""
+    """The integers from 0 to `count` - 1, in random order."""
     return _numpy_generator(generator).permutation(count)
 
 
 def new_key() -> Array:
-    """A key of `graphs.uniform` that was never given out before."""
+    """A new key of `graphs.uniform`, drawn from the default generator."""
     return _numpy_generator(None).integers(0, 1 << 64, 2, np.uint64)
 
 
 def key_for(x: Any) -> Any:
-    """A key for one op on x: an array, or in a trace something that is another key in each call and in each turn."""
+    """A key for one op on x: an array, or in a trace an input that is a new key in each call and loop iteration."""
     if issubclass(type(x), (Tensor, np.ndarray)):
         return new_key()
     return capture.Fresh(new_key, np.zeros(2, np.uint64), by_turn=ops.fold_in)

@@ -1,4 +1,4 @@
-"""Initial values of parameters, with PyTorch's names and distributions; the numbers are others than PyTorch's."""
+"""Initial values of parameters, with PyTorch's names and distributions; the numbers differ from PyTorch's."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def _fill(tensor: Any, values: Any) -> Any:
 
 
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
-    """Numbers from a to b."""
+    """Fill with uniform numbers from a to b."""
     return _fill(tensor, draws.uniform(tensor.shape, a, b, generator))
 
 
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
-    """Normal numbers."""
+    """Fill with normal numbers."""
     return _fill(tensor, draws.normal(tensor.shape, mean, std, generator))
 
 
 def trunc_normal_(
     tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Any:
-    """Normal numbers from a to b: what lies outside is drawn again."""
+    """Fill with normal numbers from a to b: numbers outside are drawn again."""
     values = draws.normal(tensor.shape, mean, std, generator)
     while (outside := (values < a) | (values > b)).any():
         values[outside] = draws.normal((int(outside.sum()),), mean, std, generator)
@@ -46,29 +46,29 @@ def trunc_normal_(
 
 
 def constant_(tensor: Any, val: float) -> Any:
-    """One value everywhere."""
+    """Fill with one value."""
     return _fill(tensor, np.full(tensor.shape, val))
 
 
 def ones_(tensor: Any) -> Any:
-    """Ones."""
+    """Fill with ones."""
     return constant_(tensor, 1)
 
 
 def zeros_(tensor: Any) -> Any:
-    """Zeros."""
+    """Fill with zeros."""
     return constant_(tensor, 0)
 
 
 def eye_(tensor: Any) -> Any:
-    """The identity matrix. Raises ShapeError for a tensor that is no matrix."""
+    """Fill with the identity matrix. Raises ShapeError for a tensor that is no matrix."""
     if len(tensor.shape) != 2:
         raise ShapeError(locate(f"eye_: a matrix has two axes, not the shape {tensor.shape}"))
     return _fill(tensor, np.eye(*tensor.shape))
 
 
 def dirac_(tensor: Any, groups: int = 1) -> Any:
-    """The weight of a convolution that keeps its input's channels. Raises ShapeError without axes to slide along."""
+    """Fill the weight of a convolution so that it passes channels on unchanged. Raises ShapeError for other tensors."""
     if len(tensor.shape) not in (3, 4, 5) or tensor.shape[0] % groups:
         raise ShapeError(locate(f"dirac_: a weight of a convolution in {groups} groups, not the shape {tensor.shape}"))
     values = np.zeros(tensor.shape)
@@ -81,7 +81,7 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """By how much to scale initial values before a nonlinearity. Raises ValueError for one that is not known."""
+    """The factor for initial values before a nonlinearity. Raises ValueError for an unknown nonlinearity."""
     gains = {"tanh": 5 / 3, "relu": math.sqrt(2), "selu": 3 / 4}
     plain = ("linear", "sigmoid", "conv1d", "conv2d", "conv3d", *(f"conv_transpose{i}d" for i in (1, 2, 3)))
     if nonlinearity == "leaky_relu":
@@ -92,7 +92,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def fans(tensor: Any) -> tuple[int, int]:
-    """How many inputs an output has, and how many outputs an input has. Raises ValueError for less than two axes."""
+    """The number of inputs of an output, and of outputs of an input. Raises ValueError for less than two axes."""
     if len(tensor.shape) < 2:
         raise ValueError(f"fans need a tensor of two axes or more, not the shape {tensor.shape}")
     window = math.prod(tensor.shape[2:])
@@ -100,13 +100,13 @@ def fans(tensor: Any) -> tuple[int, int]:
 
 
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Uniform numbers of variance 2 * gain ** 2 / (inputs + outputs) (Glorot and Bengio, 2010)."""
+    """Fill with uniform numbers of variance 2 * gain ** 2 / (inputs + outputs) (Glorot and Bengio, 2010)."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
-    """Normal numbers of variance 2 * gain ** 2 / (inputs + outputs)."""
+    """Fill with normal numbers of variance 2 * gain ** 2 / (inputs + outputs)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))), generator)
 
 
@@ -119,7 +119,7 @@ def _he(tensor: Any, a: float, mode: str, nonlinearity: str) -> float:
 def kaiming_uniform_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
-    """Uniform numbers of variance gain ** 2 / fan (He et al., 2015)."""
+    """Fill with uniform numbers of variance gain ** 2 / fan (He et al., 2015)."""
     bound = math.sqrt(3) * _he(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
@@ -127,12 +127,12 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Any:
-    """Normal numbers of variance gain ** 2 / fan."""
+    """Fill with normal numbers of variance gain ** 2 / fan."""
     return normal_(tensor, 0.0, _he(tensor, a, mode, nonlinearity), generator)
 
 
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
-    """A matrix with orthogonal rows or columns (Saxe et al., 2013)."""
+    """Fill with a matrix of orthogonal rows or columns (Saxe et al., 2013)."""
     if len(tensor.shape) < 2:
         raise ValueError(f"orthogonal_: needs two axes or more, not the shape {tensor.shape}")
     rows = tensor.shape[0]
@@ -143,7 +143,7 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
-    """Raises GraphError: not supported."""
+    """Not supported: raises GraphError."""
     raise GraphError(locate("sparse_: not supported; set elements of a normal_ tensor to 0"))
 
 

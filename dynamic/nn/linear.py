@@ -1,4 +1,4 @@
-"""Layers of products and look-ups."""
+"""Layers of products, table look-ups and reshaping."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = [
 
 
 class Identity(Module):
-    """Gives what it is given; all arguments are ignored."""
+    """Returns its input; all arguments of the constructor are ignored."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__()
 
     def forward(self, input: Any) -> Any:
-        """The input."""
+        """Return the input."""
         return input
 
 
@@ -40,7 +40,7 @@ class Linear(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the initial values again: uniform within 1 / sqrt(in)."""
+        """Draw new initial values: uniform within 1 / sqrt(in)."""
         bound = uniform_bound(self.in_features)
         init.uniform_(self.weight, -bound, bound)
         if self.bias is not None:
@@ -52,7 +52,7 @@ class Linear(Module):
         return F.linear(input, values["weight"], values["bias"])
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """The sizes, and whether there is a bias."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -81,13 +81,13 @@ class Bilinear(Module):
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """The sizes, and whether there is a bias."""
         sizes = f"in1_features={self.in1_features}, in2_features={self.in2_features}"
         return f"{sizes}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
 class _Table(Module):
-    """A table whose rows are looked up."""
+    """Base of embeddings: a table whose rows are looked up."""
 
     weight: Any
     max_norm: float | None
@@ -103,7 +103,7 @@ class _Table(Module):
         options: dict[str, Any],
         made: tuple[Any, Any],
     ) -> None:
-        """Keep sizes and padding and make the rows; `made` are device and dtype. Raises ValueError, GraphError."""
+        """Store sizes and padding, and make the rows; `made` are device and dtype. Raises ValueError and GraphError."""
         vars(self).update(options)
         refused = ("scale_grad_by_freq", "sparse")
         F.common.refuse(type(self).__name__, "leave it out", **{name: (options[name], False) for name in refused})
@@ -118,7 +118,7 @@ class _Table(Module):
             self.weight = Parameter(weight)
 
     def reset_parameters(self) -> None:
-        """Draw the initial values again: normal, and 0 for the row of padding_idx."""
+        """Draw new initial values: normal, and 0 for the row of padding_idx."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             self.weight._data[self.padding_idx] = 0
@@ -155,7 +155,7 @@ class Embedding(_Table):
     def from_pretrained(
         cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None, **options: Any
     ) -> Self:
-        """An embedding of these rows, not trained unless `freeze` is False."""
+        """An embedding with these rows, trained only if `freeze` is False."""
         rows, width = embeddings.shape
         return cls(rows, width, padding_idx, _weight=embeddings, _freeze=freeze, **options)
 
@@ -171,7 +171,7 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """The sum, mean or max of rows of a table: i[B, L], or i[n] and the first place of each bag -> f[B, width]."""
+    """The sum, mean or max of rows of a table: i[B, L], or i[n] and the start of each bag -> f[B, width]."""
 
     def __init__(
         self,
@@ -200,14 +200,14 @@ class EmbeddingBag(_Table):
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, **options: Any) -> Self:
-        """Bags of these rows, not trained unless `freeze` is False."""
+        """Embedding bags with these rows, trained only if `freeze` is False."""
         rows, width = embeddings.shape
         made = cls(rows, width, _weight=embeddings, **options)
         made.weight.requires_grad_(not freeze)
         return made
 
     def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
-        """The rows of each bag joined: f[B, width]."""
+        """The reduced rows of each bag: f[B, width]."""
         return F.embedding_bag(
             input, self.weight, offsets, self.max_norm, self.norm_type, mode=self.mode,
             per_sample_weights=per_sample_weights, include_last_offset=self.include_last_offset,
@@ -221,7 +221,7 @@ class EmbeddingBag(_Table):
 
 
 class Flatten(Module):
-    """The axes from one to another as a single one."""
+    """Merges the axes from `start_dim` to `end_dim` into one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -237,7 +237,7 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """One axis as several."""
+    """Splits one axis into several."""
 
     def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
@@ -268,21 +268,21 @@ class Upsample(Module):
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def forward(self, input: Any) -> Any:
-        """The input in another size."""
+        """The input resized."""
         return F.interpolate(
             input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
         )
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample to the nearest element, under its older name."""
+    """Upsample in mode "nearest"; PyTorch's older name."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample along lines between the corners, under its older name."""
+    """Upsample in mode "bilinear" with aligned corners; PyTorch's older name."""
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         super().__init__(size, scale_factor, "bilinear", True)

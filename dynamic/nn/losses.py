@@ -1,4 +1,4 @@
-"""Losses as modules: one function of `nn.functional` each, whose options they keep."""
+"""Losses as modules: each stores the options of one function of `nn.functional`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class _Loss(Simple):
-    """What a loss of one's own may derive from: it keeps how losses are joined, as `reduction`."""
+    """Base of losses, also of user-defined ones: it stores `reduction`, which says how losses are combined."""
 
     options: dict[str, Any] = {"size_average": None, "reduce": None, "reduction": "mean"}  # noqa: RUF012  (read alone)
     __signature__ = signature_of(options)
@@ -30,7 +30,7 @@ class _Loss(Simple):
 
 
 class _WeightedLoss(_Loss):
-    """The same with a weight for each class, a buffer."""
+    """Base of losses with a weight for each class, which is a buffer."""
 
     options = {"weight": None, **_Loss.options}  # noqa: RUF012  (read alone)
     __signature__ = signature_of(options)

@@ -1,9 +1,7 @@
-"""Module: a function with parameters, as PyTorch's.
+"""Module: a function with parameters, as in PyTorch.
 
-What is registered lies in the object's `__dict__` like every other attribute, where Python finds it fastest; `_kinds`
-says which names are parameters, buffers or modules.
-
-Functions that are called before and after a module's `forward`.
+Registered values lie in the object's `__dict__` like every other attribute, where Python finds them fastest; `_kinds`
+says which names are parameters, buffers or modules. `Hooks`, at the end, are called before and after `forward`.
 """
 
 from __future__ import annotations
@@ -40,7 +38,7 @@ class Module:
     call_super_init = False
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        """A class with `call_super_init` hands the arguments on to the next of its bases."""
+        """Set up the registries. With `call_super_init` the arguments go to the next base class."""
         vars(self).update(_kinds={}, _hooks=None, _training=True)
         if self.call_super_init:
             super().__init__(*args, **options)
@@ -53,12 +51,12 @@ class Module:
         guard_construction(cls)
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """`forward` of these arguments, between the hooks that are registered."""
+        """Call `forward` with these arguments, between the registered hooks."""
         hooks = self._hooks
         return self.forward(*args, **options) if hooks is None else hooks.run(self, args, options)
 
     def forward(self, *args: Any, **options: Any) -> Any:
-        """What the module computes; every module defines its own."""
+        """The function that the module computes; every subclass defines its own."""
         raise NotImplementedError(f"{type(self).__name__} defines no forward; write one")
 
     # Attributes -----------------------------------------------------------------------------------------------
@@ -135,12 +133,12 @@ class Module:
     def _modules(self) -> parameter.Registry:
         return parameter.Registry(self, MODULE)
 
-    # What is in it ---------------------------------------------------------------------------------------------
+    # Contents --------------------------------------------------------------------------------------------------
 
     def named_modules(
         self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        """The module itself and all that are in it, with their names; each once."""
+        """The module itself and all modules inside it, with their names; each once."""
         seen = set() if memo is None else memo
         if self in seen:
             return
@@ -152,7 +150,7 @@ class Module:
                 yield from child.named_modules(seen, f"{prefix}.{name}" if prefix else name, remove_duplicate)
 
     def modules(self) -> Iterator[Module]:
-        """The module itself and all that are in it."""
+        """The module itself and all modules inside it."""
         return (module for _, module in self.named_modules())
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
@@ -200,7 +198,7 @@ class Module:
         return (value for _, value in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Module:
-        """The module of a name with dots. Raises AttributeError where there is none."""
+        """The module with a dotted name. Raises AttributeError where there is none."""
         module: Any = self
         for part in filter(None, target.split(".")):
             module = getattr(module, part)
@@ -209,7 +207,7 @@ class Module:
         return module
 
     def get_parameter(self, target: str) -> Any:
-        """The parameter of a name with dots. Raises AttributeError where there is none."""
+        """The parameter with a dotted name. Raises AttributeError where there is none."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if module._kinds.get(name) != PARAMETER:
@@ -217,7 +215,7 @@ class Module:
         return vars(module)[name]
 
     def get_buffer(self, target: str) -> Any:
-        """The buffer of a name with dots. Raises AttributeError where there is none."""
+        """The buffer with a dotted name. Raises AttributeError where there is none."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if module._kinds.get(name) not in _BUFFERS:
@@ -234,28 +232,28 @@ class Module:
         return self
 
     def train(self, mode: bool = True) -> Self:
-        """Let this module and all in it behave as in training, or with False as in evaluation."""
+        """Switch this module and all modules inside it to training, or with False to evaluation."""
         for module in self.modules():
             module._training = mode
         return self
 
     def eval(self) -> Self:
-        """Let this module and all in it behave as in evaluation."""
+        """Switch this module and all modules inside it to evaluation."""
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Let all parameters require a gradient, or none."""
+        """Set for all parameters whether they require a gradient."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Take the gradients of all parameters away, or with `set_to_none=False` make them 0."""
+        """Set the gradients of all parameters to None, or with `set_to_none=False` to 0."""
         for param in self._all(PARAMETER):
             param.grad = None if set_to_none or param.grad is None else Tensor(np.zeros_like(param.grad._data))
 
     def _all(self, kind: str) -> Iterator[Any]:
-        """All that is of a kind here and in the modules inside, maybe more than once: `parameters` without names."""
+        """All values of a kind here and in the modules inside, maybe more than once: faster than `parameters`."""
         values = self.__dict__
         for name, kind_of_name in values["_kinds"].items():
             value = values[name]
@@ -278,19 +276,19 @@ class Module:
         return self._convert(lambda array: array.astype(dtype, copy=False) if array.dtype.kind == "f" else array)
 
     def float(self) -> Self:
-        """All parameters and buffers of floats as float32."""
+        """Convert all floating point parameters and buffers to float32."""
         return self._floats(np.float32)
 
     def double(self) -> Self:
-        """All parameters and buffers of floats as float64."""
+        """Convert all floating point parameters and buffers to float64."""
         return self._floats(np.float64)
 
     def half(self) -> Self:
-        """All parameters and buffers of floats as float16."""
+        """Convert all floating point parameters and buffers to float16."""
         return self._floats(np.float16)
 
     def to(self, *args: Any, **options: Any) -> Self:
-        """The module with its floats in a dtype. Raises ValueError for a device that is not the CPU."""
+        """Convert the floats of the module to a dtype. Raises ValueError for any device but the CPU."""
         options.pop("memory_format", None)
         for target in (*args, *options.values()):
             if isinstance(target, Tensor):
@@ -306,17 +304,17 @@ class Module:
         return self
 
     def cpu(self) -> Self:
-        """The module itself."""
+        """Return the module, which is on the CPU."""
         return self
 
     def cuda(self, device: Any = None) -> Self:
-        """Raises GraphError: all arrays are on the CPU."""
+        """Not supported: raises GraphError, as all arrays are on the CPU."""
         raise GraphError(
             locate("cuda: there is no device but the CPU; leave the call out, or choose it by is_available()")
         )
 
     def compile(self, *args: Any, **options: Any) -> None:
-        """Raises GraphError: a module runs as it is, and its functions compile in the static engine."""
+        """Not supported: raises GraphError, as functions of a module compile in the static engine."""
         raise GraphError(
             locate("Module.compile: the dynamic engine compiles nothing; use static.jit on a function of it")
         )
@@ -330,15 +328,15 @@ class Module:
         return hooks
 
     def register_forward_pre_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> Any:
-        """Call `hook(module, args)` before `forward`; what it returns replaces the arguments."""
+        """Call `hook(module, args)` before `forward`; a result other than None replaces the arguments."""
         return self._hook_table().add("before", hook, prepend, with_kwargs)
 
     def register_forward_hook(self, hook: Any, *, prepend: bool = False, with_kwargs: bool = False) -> Any:
-        """Call `hook(module, args, output)` after `forward`; what it returns replaces the output."""
+        """Call `hook(module, args, output)` after `forward`; a result other than None replaces the output."""
         return self._hook_table().add("after", hook, prepend, with_kwargs)
 
     def register_full_backward_hook(self, hook: Any, prepend: bool = False) -> Any:
-        """Raises GraphError: gradients are seen by hooks of tensors."""
+        """Not supported: raises GraphError. Hooks of tensors see gradients."""
         raise GraphError(
             locate(
                 "register_full_backward_hook: modules have no backward hooks; register_hook on the output in a forward "
@@ -353,7 +351,7 @@ class Module:
         return self._hook_table().add("saving", hook)
 
     def register_state_dict_post_hook(self, hook: Any) -> Any:
-        """Call `hook(module, state_dict, prefix, metadata)` once this module and those in it are saved."""
+        """Call `hook(module, state_dict, prefix, metadata)` after this module and the modules inside it are saved."""
         return self._hook_table().add("saved", hook)
 
     _register_state_dict_hook = register_state_dict_post_hook
@@ -366,7 +364,7 @@ class Module:
         return self._hook_table().add("loading", hook, named=with_module)
 
     def register_load_state_dict_post_hook(self, hook: Any) -> Any:
-        """Call `hook(module, keys)` once it is loaded; `keys` are those missing and unexpected, which it may change."""
+        """Call `hook(module, keys)` after the module is loaded; it may change `keys`: missing and unexpected names."""
         return self._hook_table().add("loaded", hook)
 
     # State -----------------------------------------------------------------------------------------------------
@@ -376,7 +374,7 @@ class Module:
         return parameter.state_dict(self, prefix, keep_vars, destination)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-        """Put what this module saves into a state dict; what a class does here instead is its own."""
+        """Put the parameters and buffers of this module alone into a state dict; subclasses may override this."""
         parameter.save_own(self, destination, prefix, keep_vars)
 
     def _load_from_state_dict(
@@ -389,20 +387,20 @@ class Module:
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Take what this module has saved out of a state dict; what a class does here instead is its own."""
+        """Load the values of this module alone from a state dict; subclasses may override this."""
         del strict
         parameter.load_own(self, state_dict, prefix, local_metadata, missing_keys, unexpected_keys, error_msgs)
 
     def get_extra_state(self) -> Any:
-        """What a class saves besides its tensors, where it defines this and `set_extra_state`."""
+        """The state besides tensors to be saved, for classes that define this and `set_extra_state`."""
         raise NotImplementedError("define get_extra_state beside set_extra_state")
 
     def set_extra_state(self, state: Any) -> None:
-        """Take what `get_extra_state` has given."""
+        """Restore the result of `get_extra_state`."""
         raise NotImplementedError("define set_extra_state beside get_extra_state")
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Copy values into parameters and buffers of the same names; returns what was missing or unexpected.
+        """Copy values into parameters and buffers of the same names; returns the missing and the unexpected names.
 
         Raises RuntimeError for another shape, and with `strict` for missing and unexpected names.
         """
@@ -419,7 +417,7 @@ class Module:
         vars(self).update(values)
 
     def extra_repr(self) -> str:
-        """What `repr` says besides the modules inside."""
+        """The text in `repr` besides the modules inside."""
         return ""
 
     def _get_name(self) -> str:
@@ -456,14 +454,14 @@ class Hooks:
         self.loaded: list[Entry] = []
 
     def add(self, when: str, hook: Hook, first: bool = False, named: bool = False) -> Removable:
-        """Add a hook at the end, or `first`; what is returned removes it."""
+        """Add a hook at the end, or `first`; returns a handle that removes it."""
         entries: list[Entry] = getattr(self, when)
         entry = (hook, named)
         entries.insert(0 if first else len(entries), entry)
         return Removable(entries, entry)
 
     def run(self, module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """The module's `forward` between its hooks."""
+        """Call the module's `forward` between its hooks."""
         for hook, named in tuple(self.before):
             args, options = _call_hook(hook, named, module, args, options)
         output = module.forward(*args, **options)
@@ -474,7 +472,7 @@ class Hooks:
 
 
 class Removable:
-    """Removes a hook again."""
+    """The handle of a hook: `remove()` takes the hook away."""
 
     def __init__(self, entries: list[Entry], entry: Entry) -> None:
         self._entries, self._entry = entries, entry

@@ -1,4 +1,4 @@
-"""Normalisation layers, and the slope that prelu learns."""
+"""Normalisation layers, and PReLU, whose slope is learned."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ __all__ = [
 
 
 class _Affine(Module):
-    """Something with a scale and a shift, both of which may be missing."""
+    """Base of layers with a scale and a shift, each of which may be missing."""
 
     def _make_affine(self, shape: tuple[int, ...], affine: bool, bias: bool, device: Any, dtype: Any) -> None:
         self.register_parameter("weight", full(shape, 1.0, device, dtype) if affine else None)
         self.register_parameter("bias", full(shape, 0.0, device, dtype) if affine and bias else None)
 
     def reset_parameters(self) -> None:
-        """Scale 1 and shift 0 again."""
+        """Reset the scale to 1 and the shift to 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -36,12 +36,12 @@ class _Affine(Module):
 
 
 class _Tracking(_Affine):
-    """A norm of each channel that may keep running statistics."""
+    """Base of norms of each channel that may keep running statistics."""
 
     def _track(
         self, sizes: tuple[int, float, float | None], affine: bool, track: bool, bias: bool, made: tuple[Any, Any]
     ) -> None:
-        """Keep the options and make what they ask for; `sizes` are features, eps and momentum, `made` device, dtype."""
+        """Store the options and make the tensors; `sizes` are features, eps and momentum, `made` device, dtype."""
         self.num_features, self.eps, self.momentum = sizes
         self.affine, self.track_running_stats = affine, track
         self._make_affine((self.num_features,), affine, bias, *made)
@@ -51,7 +51,7 @@ class _Tracking(_Affine):
         self.register_buffer("num_batches_tracked", Tensor(np.zeros((), np.int64)) if track else None)
 
     def reset_running_stats(self) -> None:
-        """Mean 0 and variance 1 again."""
+        """Reset the running mean to 0 and the running variance to 1."""
         if self.track_running_stats:
             self.running_mean.zero_()
             self.running_var.fill_(1)
@@ -83,7 +83,7 @@ class _BatchNorm(_Tracking):
         self._track((num_features, eps, momentum), affine, track_running_stats, bias, (device, dtype))
 
     def forward(self, input: Any) -> Any:
-        """By the statistics of the batch in training, by the running ones else, where there are any."""
+        """Normalise by the statistics of the batch in training or without running ones, else by the running ones."""
         if len(shape_of(input)) not in self.axes:
             raise ShapeError(
                 locate(f"{type(self).__name__}: an input of {self.axes} axes, not of shape {shape_of(input)}")
@@ -97,7 +97,7 @@ class _BatchNorm(_Tracking):
         return F.batch_norm(input, means, variances, self.weight, self.bias, by_batch, share, self.eps)
 
     def _momentum_share(self, input: Any) -> Any:
-        """The share of this batch in the running statistics, which counts it; a graph counts in a symbol alone."""
+        """Count this batch, and return its share in the running statistics; in a graph a symbol counts."""
         count = self.num_batches_tracked
         if not issubclass(type(count), Tensor):
             count.add_(1)
@@ -127,7 +127,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch norm of f[N, C, ...] over all processes: there is one, so it is that of the layer that it replaces."""
+    """Batch norm of f[N, C, ...] over all processes. There is one process, so it equals the layer that it replaces."""
 
     axes = (2, 3, 4, 5)
 
@@ -147,7 +147,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """The module with every batch norm in it replaced by one of this class that has its parameters and buffers."""
+        """Replace every batch norm in a module by one of this class with the same parameters and buffers."""
         replaced = module
         if isinstance(module, _BatchNorm):
             options = (module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats)
@@ -161,7 +161,7 @@ class SyncBatchNorm(_BatchNorm):
 
 
 class _LastAxesNorm(_Affine):
-    """A norm over the last axes together."""
+    """Base of norms over the last axes together."""
 
     def _set_axes(self, normalized_shape: Any, eps: Any, affine: bool, bias: bool, made: tuple[Any, Any]) -> None:
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
@@ -174,7 +174,7 @@ class _LastAxesNorm(_Affine):
 
 
 class LayerNorm(_LastAxesNorm):
-    """The last axes together brought to mean 0 and variance 1, then scaled and shifted."""
+    """Normalises the last axes together to mean 0 and variance 1, then scales and shifts them."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class LayerNorm(_LastAxesNorm):
         self._set_axes(normalized_shape, eps, elementwise_affine, bias, (device, dtype))
 
     def forward(self, input: Any) -> Any:
-        """f[..., *normalized_shape], of the same shape."""
+        """Normalise f[..., *normalized_shape]; the shape stays the same."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -198,7 +198,7 @@ class LayerNorm(_LastAxesNorm):
 
 
 class RMSNorm(_LastAxesNorm):
-    """The last axes divided by their root mean square, then scaled."""
+    """Divides the last axes by their root mean square, then scales them."""
 
     def __init__(
         self,
@@ -212,12 +212,12 @@ class RMSNorm(_LastAxesNorm):
         self._set_axes(normalized_shape, eps, elementwise_affine, False, (device, dtype))
 
     def forward(self, input: Any) -> Any:
-        """f[..., *normalized_shape], of the same shape."""
+        """Normalise f[..., *normalized_shape]; the shape stays the same."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
 
 class GroupNorm(_Affine):
-    """Each group of channels of each example brought to mean 0 and variance 1."""
+    """Normalises each group of channels of each example to mean 0 and variance 1."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class GroupNorm(_Affine):
         self._make_affine((num_channels,), affine, bias, device, dtype)
 
     def forward(self, input: Any) -> Any:
-        """f[N, C, ...], of the same shape."""
+        """Normalise f[N, C, ...]; the shape stays the same."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -264,7 +264,7 @@ class _InstanceNorm(_Tracking):
         self._track((num_features, eps, momentum), affine, track_running_stats, bias, (device, dtype))
 
     def forward(self, input: Any) -> Any:
-        """f[N, C, ...], of the same shape; N may be missing."""
+        """Normalise f[N, C, ...]; the shape stays the same, and N may be missing."""
         if len(shape_of(input)) not in (self.axes + 1, self.axes + 2):
             raise ShapeError(
                 locate(
@@ -301,7 +301,7 @@ class InstanceNorm3d(_InstanceNorm):
 
 
 class PReLU(Module):
-    """leaky_relu whose slope is learned, one for all or one for each channel."""
+    """leaky_relu with a learned slope, one for all or one for each channel."""
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -309,7 +309,7 @@ class PReLU(Module):
         self.weight = full((num_parameters,), init, device, dtype)
 
     def forward(self, input: Any) -> Any:
-        """The same shape."""
+        """Apply prelu; the shape stays the same."""
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:

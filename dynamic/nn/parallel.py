@@ -1,4 +1,4 @@
-"""PyTorch's names for several devices, of which there is one: a module is called in this process."""
+"""PyTorch's classes for several devices. There is one device: a module is called in this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["DataParallel", "data_parallel"]
 
 
 class DataParallel(Module):
-    """The module, called as it is; devices and axes make no difference. State dicts have PyTorch's "module." names."""
+    """Calls its module; devices and axes are ignored. State dicts have PyTorch's "module." names."""
 
     def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
@@ -18,7 +18,7 @@ class DataParallel(Module):
         self.dim, self.device_ids = dim, list[Any]()
 
     def forward(self, *inputs: Any, **options: Any) -> Any:
-        """What the module gives."""
+        """The result of the module."""
         return self.module(*inputs, **options)
 
 
@@ -30,7 +30,7 @@ def data_parallel(
     dim: int = 0,
     module_kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """What the module gives for the inputs: one, or a tuple of them."""
+    """The result of the module for the inputs: one, or a tuple of them."""
     return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))
 
 

@@ -1,13 +1,7 @@
 """Parameter: a tensor that a module registers when it is assigned to an attribute.
 
-How layers make their parameters.
-
-State dicts: the values of a module by name, and how they come back into one.
-
-Modules as containers of arrays: what transforms and traces see of one, and calls with other values in it.
-
-A module among the arguments of a function holds its parameters as leaves, as a dict of arrays would; its buffers stay
-what they are, tensors that the function reads.
+Then functions by which layers make their parameters, state dicts (saving and loading the values of a module by name),
+and modules as containers of their parameters.
 """
 
 from __future__ import annotations
@@ -33,7 +27,7 @@ from graphs.surface import Surface
 
 
 def mark_parameter(tensor: Tensor) -> Tensor:
-    """The tensor, which is a parameter from now on."""
+    """Mark a tensor as a parameter, and return it."""
     parameters[id(tensor)] = tensor
     return tensor
 
@@ -44,7 +38,7 @@ def is_parameter(value: Any) -> bool:
 
 
 class _Kind(type):
-    """`isinstance(x, Parameter)` asks whether x was made as one: its type is Tensor, which compiled loops know."""
+    """The metaclass behind `isinstance(x, Parameter)`: parameters have the class Tensor, which compiled loops know."""
 
     def __instancecheck__(cls, value: Any) -> bool:
         return is_parameter(value)
@@ -54,14 +48,14 @@ class Parameter(metaclass=_Kind):
     """A tensor that shares the memory of `data`, requires a gradient, and is registered by modules."""
 
     def __new__(cls, data: Any, requires_grad: bool = True) -> Any:
-        """Raises DTypeError for data of ints that is to require a gradient, ControlFlowError for those of a trace."""
+        """Make the parameter. Raises DTypeError for ints that require a gradient, ControlFlowError for a symbol."""
         if isinstance(data, Surface) and not issubclass(type(data), Tensor):
             check_untraced()
         return mark_parameter(Tensor(data, requires_grad=requires_grad))
 
 
 def check_untraced() -> None:
-    """Raise ControlFlowError while a function is traced: what each call of its graph makes anew, nobody trains."""
+    """Raise ControlFlowError while a function is traced: a parameter that each call makes anew cannot be trained."""
     if capture.is_traced():
         raise ControlFlowError(
             locate(
@@ -72,26 +66,26 @@ def check_untraced() -> None:
 
 
 def empty(shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> Any:
-    """A parameter without values yet. Raises ShapeError, and ValueError for a device that is not the CPU."""
+    """A parameter to be filled. Raises ShapeError, and ValueError for any device but the CPU."""
     if device is not None:
         check_device(getattr(device, "type", device))
     return Parameter(np.zeros(new_shape(shape), np.float32 if dtype is None else dtype))
 
 
 def full(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any = None) -> Any:
-    """A parameter of one value."""
+    """A parameter filled with one value."""
     param = empty(shape, device, dtype)
     param._data.fill(value)
     return param
 
 
 def uniform_bound(fan: int) -> float:
-    """The limit of uniform initial values for this many inputs."""
+    """The bound of uniform initial values for `fan` inputs."""
     return 1 / math.sqrt(fan) if fan > 0 else 0.0
 
 
 class Registry(MutableMapping[str, Any]):
-    """What a module holds of some kinds, by name: changes are the module's."""
+    """A dict view of a module's values of some kinds: changes of it change the module."""
 
     def __init__(self, module: Any, *kinds: str) -> None:
         self._module, self._its_kinds = module, kinds
@@ -123,7 +117,7 @@ SAVED = ("parameter", "buffer")
 
 
 class LoadResult(NamedTuple):
-    """The names that a state dict lacked, and those that the module lacks."""
+    """The names missing in a state dict, and its names that the module does not have."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -133,7 +127,7 @@ EXTRA = "_extra_state"
 
 
 def state_dict(module: Any, prefix: str, keep_vars: bool, destination: Any) -> dict[str, Any]:
-    """Parameters and persistent buffers by name, detached unless `keep_vars`, and what modules save themselves."""
+    """Parameters and persistent buffers by name, detached unless `keep_vars`, and the extra state of modules."""
     saved: dict[str, Any] = OrderedDict() if destination is None else destination
     for hook, _ in () if module._hooks is None else tuple(module._hooks.saving):
         hook(module, prefix, keep_vars)
@@ -148,7 +142,7 @@ def state_dict(module: Any, prefix: str, keep_vars: bool, destination: Any) -> d
 
 
 def save_own(module: Any, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
-    """What one module saves, without those in it."""
+    """Save the values of one module, without the modules inside it."""
     for name, value in module._of(*SAVED):
         if value is not None:
             destination[prefix + name] = value if keep_vars else value.detach()
@@ -157,7 +151,7 @@ def save_own(module: Any, destination: dict[str, Any], prefix: str, keep_vars: b
 
 
 def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool, assign: bool) -> LoadResult:
-    """Copy values into the tensors of the same names, or with `assign` put them in their places; all or nothing."""
+    """Copy values into the tensors of the same names, or with `assign` replace these; all or nothing."""
     loaded = LoadResult([], [])
     wrong: list[str] = []
     copies: list[Callable[[], Any]] = []
@@ -193,7 +187,7 @@ def load_own(
     module: Any, values: Mapping[str, Any], prefix: str, options: dict[str, Any], missing: list[str],
     unexpected: list[str], wrong: list[str],
 ) -> None:  # fmt: skip
-    """Note what one module takes of a state dict, which is copied once nothing is `wrong` in any."""
+    """Plan the loading of one module from a state dict; values are copied if no module has an error in `wrong`."""
     own = {prefix + name: (name, value) for name, value in module._of(*SAVED) if value is not None}
     if _overrides(module, "set_extra_state"):
         own[prefix + EXTRA] = EXTRA, None
@@ -215,7 +209,7 @@ def load_own(
 
 
 def _first(key: str, prefix: str) -> str:
-    """The name of the module that a key leads into; the empty one of none."""
+    """The name of the submodule that a key belongs to; "" for the module itself."""
     name, dot, _ = key.removeprefix(prefix).partition(".")
     return name if dot else ""
 
@@ -225,7 +219,7 @@ def _overrides(module: Any, name: str) -> bool:
 
 
 def _parts(module: Any, prefix: str) -> Iterator[tuple[str, Any]]:
-    """A module and those in it, each with what its names begin with; one that is held twice comes twice."""
+    """A module and all modules inside it, each with the prefix of its names; a module held twice comes twice."""
     yield prefix, module
     for name, child in module._of("module"):
         if child is not None:
@@ -245,7 +239,7 @@ _GLOBAL = optree.registry.__dict__["__GLOBAL_NAMESPACE"]
 
 
 class Skeleton:
-    """A module without its parameters: the same for the same module in the same mode."""
+    """A module without its parameters; equal for the same module in the same mode."""
 
     def __init__(self, module: Any, names: tuple[str, ...]) -> None:
         self.module, self.names = module, names
@@ -262,7 +256,7 @@ class Skeleton:
 
 
 def register(kind: type) -> None:
-    """Let modules of this class be containers."""
+    """Register a module class as a container of its parameters."""
     optree.register_pytree_node(kind, _flatten_module, _unflatten_module, namespace=_GLOBAL)
 
 
@@ -274,7 +268,7 @@ def _flatten_module(module: Any) -> tuple[list[Any], Skeleton, tuple[str, ...]]:
 
 
 def _unflatten_module(skeleton: Any, values: Any) -> Any:
-    """A copy of the module, of all in it but parameters the same objects, that holds other values."""
+    """A copy of the module with other parameter values; all else in it is the same objects."""
     made = _copy_module(skeleton.module, {})
     _put(list(_replacements(made, dict(zip(skeleton.names, values, strict=True)))))
     return made
@@ -299,7 +293,7 @@ def _put(places: list[Place]) -> None:
 
 
 def _replacements(module: Any, values: Mapping[str, Any], tied: bool = True) -> Iterator[Place]:
-    """Where these values belong; those of tied parameters in every place of theirs."""
+    """The places where these values belong; the value of tied parameters goes to all their places."""
     places: dict[str, tuple[Any, str]] = {}
     replaced: dict[int, Any] = {}
     for path, submodule in module.named_modules(remove_duplicate=False):
@@ -322,7 +316,7 @@ def _replacements(module: Any, values: Mapping[str, Any], tied: bool = True) -> 
 
 @contextmanager
 def holding(module: Any, values: Mapping[str, Any], tied: bool = True) -> Iterator[None]:
-    """Inside, parameters and buffers of these names have these values."""
+    """Give parameters and buffers of these names other values inside the block."""
     places = list(_replacements(module, values, tied))
     before = [(owner, name, vars(owner)[name]) for owner, name, _ in places]
     try:
@@ -341,7 +335,7 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """What the module gives when parameters and buffers have these values: a dict by name, or several.
+    """Call the module with other values of its parameters and buffers: a dict by name, or several.
 
     Values are arrays, tensors, or symbols of a trace, so that the call is a function of them. Raises GraphError for
     names that the module does not have, and with `strict` for names that are not given.

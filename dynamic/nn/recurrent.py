@@ -30,7 +30,7 @@ def _rnn_step(activation: Callable[[Array], Array]) -> Step:
 
 
 def _with_state(gates: Array, state: State, weight: Array, bias: Array | None) -> Array:
-    """The gates of input and state; a bias that is the same for both has gone into the first, and is None here."""
+    """Add the part of the state to the gates of the input; `bias` is None if it is in the gates already."""
     product = state[0] @ weight
     return gates + (product if bias is None else product + bias)
 
@@ -66,7 +66,7 @@ _STEPS: dict[str, tuple[int, Step]] = {  # how many gates there are, and the ste
 
 
 def _shares(kind: str, b_ih: Array | None, b_hh: Array | None) -> tuple[Array | None, Array | None]:
-    """The biases of both parts; added once, before the steps, where the gates are a sum of both."""
+    """The biases of input and state; summed once, before the steps, if the gates are the sum of both parts."""
     if kind == "gru" or b_ih is None:
         return b_ih, b_hh
     return ops.add(b_ih, b_hh), None
@@ -123,16 +123,16 @@ class _Recurrent(Module):
         return [f"l{layer}", f"l{layer}_reverse"][: 1 + self.bidirectional]
 
     def reset_parameters(self) -> None:
-        """Draw the initial values again: uniform within 1 / sqrt(hidden)."""
+        """Draw new initial values: uniform within 1 / sqrt(hidden)."""
         bound = uniform_bound(self.hidden_size)
         for param in self.parameters():
             init.uniform_(param, -bound, bound)
 
     def flatten_parameters(self) -> None:
-        """Nothing: parameters lie where they lie."""
+        """Do nothing: parameters need no compact memory here."""
 
     def forward(self, input: Array, hx: Any = None) -> tuple[Array, Any]:
-        """f[T, N, in], or f[N, T, in] with batch_first, or f[T, in] -> what each step gives, and the last state.
+        """f[T, N, in], or f[N, T, in] with batch_first, or f[T, in] -> the outputs of all steps, and the last state.
 
         Raises ShapeError for another number of axes or another width, GraphError for a packed sequence.
         """
@@ -155,7 +155,7 @@ class _Recurrent(Module):
         return outputs, tuple(last) if self.states > 1 else last[0]
 
     def _start(self, xs: Array, hx: Any, single: bool) -> list[Array]:
-        """The first states, f[layers, N, hidden] each. Raises ShapeError for one of another shape."""
+        """The first states, f[layers, N, hidden] each. Raises ShapeError for a state of another shape."""
         shape = (self.num_layers * (1 + self.bidirectional), shape_of(xs)[1], self.hidden_size)
         if hx is None:
             return [_zeros(xs, *shape)] * self.states
@@ -179,7 +179,7 @@ class _Recurrent(Module):
         return xs, [ops.stack([state[i] for state in last]) for i in range(self.states)]
 
     def _run(self, xs: Array, state: State, suffix: str) -> tuple[Array, State]:
-        """One layer in one direction: f[T, N, in] -> f[T, N, hidden], and the last state."""
+        """Run one layer in one direction: f[T, N, in] -> f[T, N, hidden], and the last state."""
         values = vars(self)
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
         w_ih, w_hh, b_ih, b_hh = (values.get(f"{name}_{suffix}") for name in names)
@@ -206,7 +206,7 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    """h = tanh(W x + U h + b) along a sequence, or relu."""
+    """h = tanh(W x + U h + b) along a sequence, or with relu in place of tanh."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units (Cho et al., 2014), the gates in the order reset, update, new."""
+    """Gated recurrent units (Cho et al., 2014), with the gates in the order reset, update, new."""
 
     kind = "gru"
 

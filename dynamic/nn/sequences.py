@@ -1,9 +1,9 @@
 """LSTM and GRU along a whole sequence, one op each: the tape keeps one node in place of some ten for each step.
 
-They are the dynamic engine's own. A trace takes the steps one by one (`dynamic/nn/recurrent.py`), as its passes know
-more of simple ops. The gates that the input makes are there, for all steps; those that the state makes are added here.
-As an op gives one array, what the steps make lies in planes of one. The way back makes at once, for all steps, whatever
-does not run along the sequence, and the gradient of the weight is one product.
+Only the dynamic engine has these ops. A trace takes the steps one by one (`dynamic/nn/recurrent.py`), as its passes
+know more of simple ops. The input's part of the gates is computed before, for all steps; the state's part is added
+here. As an op returns one array, the results of the steps are planes of one array. Backward computes all that does not
+depend on the order of steps for all steps at once, and the gradient of the weight is one product.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ RunSequence = Callable[[Array, State, Array, Array], tuple[Array, State]]
 
 
 def is_one_op(gates: Array, *others: Array | None) -> bool:
-    """Whether a sequence of gates is run as one op: here, at once, and all in one dtype."""
+    """Whether to run a sequence of gates as one op: only on tensors, with steps, and all of one dtype."""
     alike = all(other is None or dtype_of(other) == dtype_of(gates) for other in others)
     return alike and issubclass(type(gates), Tensor) and len(gates) > 0
 
 
 class GateCotangents(NamedTuple):
-    """What reaches the gates of input and state, f[T, N, gates] both; and the first states, f[N, H] each."""
+    """The cotangents of the gates from input and state, both f[T, N, gates]; and of the first states, each f[N, H]."""
 
     of_input: Array
     of_state: Array
@@ -46,7 +46,7 @@ def _infer(planes: int, gates: TensorSpec, hidden: TensorSpec) -> TensorSpec:
 
 
 def _cost(gates: TensorSpec, weight: TensorSpec, *_: TensorSpec, out: TensorSpec) -> Size:
-    """Of the products, and some thirty operations for each element that is made of them."""
+    """The cost of the products, and some thirty operations for each element of the result."""
     return gates.size * weight.shape[0] * 2 + out.size * 30
 
 
@@ -60,14 +60,14 @@ def _previous_states(states: Array, first: Array) -> Array:
 
 
 def _reach(planes: Array) -> bool:
-    """Whether a cotangent may reach these planes: gates are read by gradients of gradients alone."""
+    """Whether a cotangent may be nonzero on these planes: only second derivatives read the gates."""
     return not isinstance(planes, np.ndarray) or bool(planes.any())
 
 
 def _functions(values: tuple[Array, ...], *steps: Op) -> tuple[Callable[..., Array], ...]:
-    """Ops as what a loop over steps calls: their kernels, where the values are arrays and nobody watches.
+    """The functions that a loop over steps calls for ops: kernels for plain arrays without observers, else ops.
 
-    On few numbers an op takes as long to ask what it is called on as its kernel takes to run.
+    On few numbers the dispatch of an op takes as long as its kernel.
     """
     are_plain = all(type(value) is np.ndarray for value in values)
     if are_plain and not dispatch.observers and not dispatch.detours:
@@ -80,7 +80,7 @@ def _apply(op: Op, *inputs: Array, **attrs: int) -> Array:
 
 
 def _slope(squashed: Array) -> Array:
-    """The slope of a sigmoid, by its value."""
+    """The slope of a sigmoid, from its value."""
     return ops.multiply(squashed, ops.subtract(1, squashed))
 
 
@@ -89,7 +89,7 @@ def _tanh_slope(squashed: Array) -> Array:
 
 
 def _beside(*parts: Array) -> Array:
-    """f[..., H] each, as f[..., gates * H]."""
+    """Concatenate arrays f[..., H] to f[..., gates * H]."""
     return ops.concat.apply(parts, {"axis": len(shape_of(parts[0])) - 1})
 
 
@@ -97,9 +97,9 @@ def _beside(*parts: Array) -> Array:
 
 
 def _lstm(gates: Array, weight: Array, hidden: Array, cell: Array) -> Array:
-    """Planes f[6, T, N, H]: hidden states, cells, and the gates i, f, g and o.
+    """Run an LSTM: planes f[6, T, N, H] of hidden states, cells, and the gates i, f, g and o.
 
-    Of f[T, N, 4 H], f[H, 4 H], f[N, H] and f[N, H].
+    The inputs are f[T, N, 4 H], f[H, 4 H], f[N, H] and f[N, H].
     """
     (steps, batch), size = gates.shape[:2], hidden.shape[-1]
     planes = np.empty((6, steps, batch, size), gates.dtype)
@@ -163,9 +163,9 @@ def _lstm_sequence(gates: Array, state: State, weight: Array, bias: Array) -> tu
 
 
 def _gru(gates: Array, weight: Array, hidden: Array, bias: Array) -> Array:
-    """Planes f[5, T, N, H]: hidden states, the gates r, z and n, and the state's part of n.
+    """Run a GRU: planes f[5, T, N, H] of hidden states, the gates r, z and n, and the state's part of n.
 
-    Of f[T, N, 3 H], f[H, 3 H], f[N, H] and f[3 H].
+    The inputs are f[T, N, 3 H], f[H, 3 H], f[N, H] and f[3 H].
     """
     (steps, batch), size = gates.shape[:2], hidden.shape[-1]
     planes = np.empty((5, steps, batch, size), gates.dtype)

@@ -1,4 +1,4 @@
-"""Modules without parameters: one function of `nn.functional` each, whose options they keep."""
+"""Modules without parameters: each stores the options of one function of `nn.functional`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TENSORS = ("weight", "pos_weight")  # options that are buffers
 
 
 class Simple(Module):
-    """One function with options: `options` are their names and defaults, in PyTorch's order."""
+    """Base of modules of one function; `options` are its option names and defaults, in PyTorch's order."""
 
     function: Callable[..., Any]
     options: dict[str, Any]
@@ -47,11 +47,11 @@ class Simple(Module):
         return {name: values[name] for name in self.options}
 
     def forward(self, *inputs: Any) -> Any:
-        """What the function gives."""
+        """The result of the function."""
         return type(self).function(*inputs, **self._options())
 
     def extra_repr(self) -> str:
-        """The options that are not at their defaults."""
+        """The options that differ from their defaults."""
         values = {name: vars(self)[name] for name in self.options}
         required = inspect.Parameter.empty
         return ", ".join(
@@ -62,23 +62,23 @@ class Simple(Module):
 
 
 class _Random(Simple):
-    """The same in training alone."""
+    """Base of modules of a function that is random in training alone."""
 
     def forward(self, input: Any) -> Any:
-        """What the function gives in this mode."""
+        """The result of the function in the current mode."""
         return type(self).function(input, training=self.training, **self._options())
 
 
 class _Unpool(Simple):
-    """Largest elements put back where they were."""
+    """Base of modules that put maxima back to their places."""
 
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
-        """The elements at their indices, of `output_size` where that is not the least; 0 elsewhere."""
+        """The elements at their indices, 0 elsewhere; `output_size` is by default the smallest that fits."""
         return type(self).function(input, indices, output_size=output_size, **self._options())
 
 
 def signature_of(options: Mapping[str, Any]) -> inspect.Signature:
-    """What a module of these options, with their defaults, is made with."""
+    """The constructor signature of a module with these options and defaults."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature([inspect.Parameter(name, kind, default=value) for name, value in options.items()])
 
@@ -86,7 +86,7 @@ def signature_of(options: Mapping[str, Any]) -> inspect.Signature:
 def simple_module(
     name: str, function: Callable[..., Any], options: str = "", base: type = Simple, **defaults: Any
 ) -> Any:
-    """A module of a function and the names of its options; `defaults` replace the function's own."""
+    """Make a module class of a function and the names of its options; `defaults` replace the function's own."""
     parameters = inspect.signature(function).parameters
     values = {option: defaults.get(option, parameters[option].default) for option in options.split()}
     body = {"function": staticmethod(function), "options": values, "__signature__": signature_of(values)}
@@ -164,5 +164,5 @@ class Softmax2d(Module):
     """softmax over the channels of f[N, C, H, W] or f[C, H, W]."""
 
     def forward(self, input: Any) -> Any:
-        """What each pixel is most like."""
+        """The softmax over channels for each pixel."""
         return F.softmax(input, len(shape_of(input)) - 3)

@@ -1,7 +1,4 @@
-"""The layers of transformers (Vaswani et al., 2017), and stacks of them.
-
-Attention with several heads.
-"""
+"""Transformers (Vaswani et al., 2017): layers, stacks of layers, the whole model, and multi-head attention."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ def _activation(name_or_function: str | Callable[[Array], Array]) -> Callable[[A
 
 
 class _Layer(Module):
-    """What both layers have: attentions by name, then a network at each position.
+    """Base of both layers: attentions by name, then a network at each position.
 
     Each of these parts has a residual around it, and a norm before or after it. Parts are made in the order in which
     PyTorch makes them, which is the order of the random numbers and of `state_dict`.
@@ -111,7 +108,7 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Array | None = None,
         is_causal: bool = False,
     ) -> Array:
-        """The same shape; masks as MultiheadAttention takes them."""
+        """Run the layer; the shape stays the same, and masks are as in MultiheadAttention."""
         masks = {"attn_mask": src_mask, "key_padding_mask": src_key_padding_mask, "is_causal": is_causal}
         x = self._add_and_norm(src, self.norm1, lambda x: self._attend(self.self_attn, self.dropout1, x, x, **masks))
         return self._add_and_norm(x, self.norm2, lambda x: self._feed_forward(x, self.dropout2))
@@ -133,7 +130,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Array:
-        """The shape of `tgt`; masks as MultiheadAttention takes them."""
+        """Run the layer; the result has the shape of `tgt`, and masks are as in MultiheadAttention."""
         own = {"attn_mask": tgt_mask, "key_padding_mask": tgt_key_padding_mask, "is_causal": tgt_is_causal}
         other = {"attn_mask": memory_mask, "key_padding_mask": memory_key_padding_mask, "is_causal": memory_is_causal}
         x = self._add_and_norm(tgt, self.norm1, lambda x: self._attend(self.self_attn, self.dropout1, x, x, **own))
@@ -176,7 +173,7 @@ class TransformerEncoder(_Stack):
         src_key_padding_mask: Array | None = None,
         is_causal: bool | None = None,
     ) -> Array:
-        """The same shape."""
+        """Run all layers; the shape stays the same."""
         return self._through(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=bool(is_causal))
 
 
@@ -197,14 +194,14 @@ class TransformerDecoder(_Stack):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Array:
-        """The shape of `tgt`."""
+        """Run all layers; the result has the shape of `tgt`."""
         masks = {"tgt_mask": tgt_mask, "memory_mask": memory_mask, "tgt_key_padding_mask": tgt_key_padding_mask}
         causal = {"tgt_is_causal": bool(tgt_is_causal), "memory_is_causal": memory_is_causal}
         return self._through(tgt, memory, **masks, memory_key_padding_mask=memory_key_padding_mask, **causal)
 
 
 class Transformer(Module):
-    """An encoder and a decoder."""
+    """A transformer of an encoder and a decoder."""
 
     def __init__(
         self,
@@ -255,19 +252,19 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Array:
-        """The shape of `tgt`."""
+        """Run encoder and decoder; the result has the shape of `tgt`."""
         memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         return self.decoder(tgt, memory, *masks, tgt_is_causal, memory_is_causal)
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """f[sz, sz]: 0 where attention is allowed, up to the own position, and -inf elsewhere."""
+        """f[sz, sz]: 0 where attention is allowed, up to the position itself, and -inf elsewhere."""
         return Tensor(np.triu(np.full((sz, sz), -np.inf, np.float32 if dtype is None else dtype), 1))
 
 
 class SDPBackend(enum.Enum):
-    """PyTorch's kernels for attention, by name: there is one here."""
+    """The names of PyTorch's kernels for attention; here there is one kernel."""
 
     ERROR = -1
     MATH = 0
@@ -279,7 +276,7 @@ class SDPBackend(enum.Enum):
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """A block in which nothing changes, whichever kernels are asked for. Raises ValueError for what is none."""
+    """A block without effect, whichever kernels are named. Raises ValueError for a value that is no SDPBackend."""
     del set_priority
     for backend in backends if isinstance(backends, (list, tuple)) else [backends]:
         if not isinstance(backend, SDPBackend):
@@ -347,10 +344,10 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Array, Array | None]:
-        """f[T, N, E] (f[N, T, E] with batch_first, or f[T, E]), and the weights of attention if they are needed.
+        """f[T, N, E] (f[N, T, E] with batch_first, or f[T, E]), and the attention weights if they are needed.
 
-        Masks of bools are True where attention is not allowed; of floats, they are added. Raises GraphError for
-        is_causal without an attn_mask.
+        A bool mask is True where attention is not allowed; a float mask is added. Raises GraphError for is_causal
+        without an attn_mask.
         """
         if is_causal and attn_mask is None:
             raise GraphError(locate("MultiheadAttention: is_causal is a hint about attn_mask; give that too"))
@@ -379,25 +376,25 @@ class MultiheadAttention(Module):
         return output, ops.squeeze(weights, 0) if single else weights
 
     def _by_batch(self, x: Array, single: bool) -> Array:
-        """f[N, T, E]."""
+        """The input as f[N, T, E]."""
         return ops.expand_dims(x, 0) if single else x if self.batch_first else ops.permute_dims(x, (1, 0, 2))
 
     def _project(self, query: Array, key: Array, value: Array) -> list[Array]:
         bias, width = self.in_proj_bias, self.embed_dim
         packed, places = self.in_proj_weight, [(i * width, (i + 1) * width) for i in range(3)]
         biases = [None] * 3 if bias is None else [cut(bias, 0, *place) for place in places]
-        # Not one product that is cut afterwards: the gradient of a slice is as large as the whole.
+        # Not one product that is sliced afterwards: the gradient of a slice is as large as the whole.
         weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
         weights = weights if packed is None else [cut(packed, 0, *place) for place in places]
         return [F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases, strict=True)]
 
     def _heads(self, x: Array) -> Array:
-        """f[N, T, E] -> f[N, heads, T, E / heads]."""
+        """Split the heads: f[N, T, E] -> f[N, heads, T, E / heads]."""
         batch, length, _ = shape_of(x)
         return ops.permute_dims(ops.reshape(x, (batch, length, self.num_heads, self.head_dim)), (0, 2, 1, 3))
 
     def _together(self, x: Array) -> Array:
-        """f[N, heads, T, E / heads] -> f[N, T, E]."""
+        """Merge the heads: f[N, heads, T, E / heads] -> f[N, T, E]."""
         batch, _, length, _ = shape_of(x)
         return ops.reshape(ops.permute_dims(x, (0, 2, 1, 3)), (batch, length, self.embed_dim))
 
@@ -405,7 +402,7 @@ class MultiheadAttention(Module):
 def _combine_masks(
     attn_mask: Array | None, padding: Array | None, heads: int, single: bool, like: Array
 ) -> Array | None:
-    """Both masks as one that `graphs.attention` takes: True where allowed, or floats that are added."""
+    """Combine both masks for `graphs.attention`: True where attention is allowed, or floats that are added."""
     masks = []
     if attn_mask is not None:
         shape = shape_of(attn_mask)
