@@ -1,4 +1,8 @@
-"""The report of a run, in HTML that needs nothing but a browser and in Markdown, with its figures and verdicts."""
+"""The report of a run: an HTML page that needs only a browser, the same in Markdown, its figures and verdicts.
+
+`assemble` makes the page from records as plain data (`blocks`), and `html` and `markdown` print it. Read `publish`
+here, then `assemble`, `blocks` and `verdicts`.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +30,10 @@ def write(
     answer: Section | None = None,
     sections: Sequence[Section] = (),
 ) -> list[Path]:
-    """Write report.html, report.md and plots/ into a run directory; the files written, the page first.
+    """Write report.html, report.md and plots/ into a run directory; returns the paths of the files, report.html first.
 
-    `outside` is what the run says of frameworks, and `records` are those of our engines. `answer` takes the place of
-    the section that opens the page, and `sections` follow it. What a run did not measure is listed under the limits.
+    `outside` has the results on frameworks, and `records` are those of our engines. `answer` replaces the section that
+    opens the page, and `sections` follow it. The limits list the claims and figures that the run did not measure.
     """
     from compare.page import assemble, figures, html, markdown, summary
     from graphs.files import write_file
@@ -47,9 +51,9 @@ def write(
 def publish(
     directory: Path, records: Records, judged: Sequence[Verdict], outside: Sequence[Outside] = (), **opening: Any
 ) -> None:
-    """Write verdicts and report into the folder of a run; `opening` are the answer and the sections of `write`.
+    """Write verdicts and report into the folder of a run; `opening` has `answer` and `sections` for `write`.
 
-    Raises ResultsError where the disk takes them not.
+    Raises ResultsError if the disk refuses them.
     """
     from compare.records import results
 

@@ -1,4 +1,4 @@
-"""From the records of a run to everything its report says, of frameworks too."""
+"""The page of a run, assembled from its records: `page` puts all sections in order, the rest makes single sections."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def page(
     answer: Section | None = None,
     sections: Sequence[Section] = (),
 ) -> Page:
-    """The page of the run directory `name`, in reading order; `answer` and `sections` as for `compare.page.write`."""
+    """Return the page of the run directory `name`; `answer` and `sections` are as for `compare.page.write`."""
     records = summary.records
     run = next(reversed(records_of(records, Run)), None)
     settled = [verdict for verdict in judged if verdicts.is_measured(verdict)]
@@ -78,7 +78,7 @@ def page(
 
 
 def _title(run: Run | None) -> str:
-    """The question that the page answers, for a function of the user's with its name."""
+    """Return the title of the page: for a user's function, a question with its name."""
     if run and run.is_own:
         return f"{run.settings.get('function', 'A function')}: compile it, or run it eagerly?"
     return _MODELS if run and run.is_of_models else _TITLE
@@ -108,7 +108,7 @@ def _parity_notes(records: Records) -> tuple[str, ...]:
 
 
 def parity_table(parity: Sequence[Parity]) -> Table | None:
-    """A row for each arm of each cell: how far it is from the reference, and what is allowed; None without records."""
+    """Return a table of the errors of each arm of each cell, with the tolerance; None without records."""
     rows = (
         {
             **record.cell._asdict(),
@@ -141,7 +141,7 @@ def _environment(run: Run | None) -> Table | None:
 
 
 def _flat(prefix: str, fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Nested fields as `outer inner`, one row each."""
+    """Return nested fields as rows of a name, `outer inner`, and a value."""
     rows = []
     for key, value in fields.items():
         name = f"{prefix} {key}".strip()
@@ -189,7 +189,7 @@ def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str])
 
 
 def _exclusions(records: Records) -> tuple[str, ...]:
-    """A sentence for each arm of a workload that has no numbers, with the reason that was recorded."""
+    """Return a sentence for each arm of a workload that has no numbers, with its status and reason."""
     tried: list[OfArms] = [*records_of(records, Parity), *records_of(records, Time), *records_of(records, Memory)]
     arms = ((record.cell, arm, row) for record in tried for arm, row in record.arms.items())
     missing = {(*cell, arm, row.status, row.reason or "") for cell, arm, row in arms if row.status != "ok"}
@@ -223,7 +223,7 @@ _AGREES = {"yes": "✓", "no": "✗", "cannot tell": "?"}
 
 
 def frameworks_section(frameworks: Sequence[Outside]) -> Section | None:
-    """The section of the page; None where no framework was measured."""
+    """Return the section on other frameworks; None if no framework was measured."""
     if not frameworks:
         return None
     notes = (
@@ -243,7 +243,7 @@ def frameworks_section(frameworks: Sequence[Outside]) -> Section | None:
 
 
 def _agreement(frameworks: Sequence[Outside]) -> Table:
-    """A row a claim: our verdict, and that on each framework, with whether they agree."""
+    """Return a table with a row for each claim: our verdict, and the verdict on each framework, marked if it agrees."""
     compared = [outside for outside in frameworks if outside.agreements]
     headers = ("claim", "our engines", *(f"{outside.framework.title} {outside.version}" for outside in compared))
     rows = []

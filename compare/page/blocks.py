@@ -1,8 +1,8 @@
-"""What the report says, as plain data: the HTML and the Markdown are two printings of one `Page`.
+"""The content of a report as plain data: HTML and Markdown are printed from one `Page`.
 
-A page is a sequence of sections, a section a title over blocks, and a block text, a table, a picture, or a section
-again. The printers know the kinds of blocks alone, so whoever has something to say makes a `Section`, and its place is
-its place in the page.
+A page is a sequence of sections. A section is a title over blocks. A block is text, a table, a picture, or a section
+again. The printers know only the types of blocks, so a new part of the report is a new `Section`, in its place on the
+page.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under headers; `align` has one letter a column, l or r. One with a title can be folded away."""
+    """A table of text; `align` has a letter for each column, l or r. A table with a title can be folded."""
 
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -27,14 +27,14 @@ class Table:
 
     @classmethod
     def of(cls, align: str, rows: Iterable[Mapping[str, str]], title: str = "") -> Table | None:
-        """The table of rows that have each cell under its header, all in one order; None without rows."""
+        """Make a table of rows that map headers to cells, all in one order; None without rows."""
         cells = list(rows)
         return cls(tuple(cells[0]), tuple(tuple(row.values()) for row in cells), align, title) if cells else None
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as the file plots/`name` beside the report, and in the page, with its words and its numbers."""
+    """A figure: an SVG in the page, also written to plots/`name`, with its title, caption, alt text and table."""
 
     title: str
     caption: str
@@ -47,9 +47,9 @@ class Picture:
 
 @dataclass(frozen=True)
 class Inline:
-    """A small SVG that stands in the page alone, and what it shows in words, which Markdown prints instead.
+    """A small SVG that is shown only in the HTML page, and a text that Markdown prints instead.
 
-    The SVG is printed as it is: whoever makes it escapes every text in it.
+    The SVG is printed without escaping: its maker must escape every text in it.
     """
 
     svg: str
@@ -58,7 +58,7 @@ class Inline:
 
 @dataclass(frozen=True)
 class PicturedTable:
-    """A table whose rows each end with a small picture, under the last header; Markdown prints its words."""
+    """A table whose rows end with a small picture, under the last header; Markdown prints the picture's text."""
 
     table: Table
     pictures: tuple[Inline, ...]
@@ -70,7 +70,7 @@ class PicturedTable:
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list of sentences, with a title or without."""
+    """A list of sentences, with an optional title."""
 
     items: tuple[str, ...]
     title: str = ""
@@ -78,7 +78,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Terms:
-    """Names, each with what is said about it. With `defines` they are words, and each has an anchor below this one."""
+    """Names with a text for each. With `defines`, the names are words, and each gets an anchor with this prefix."""
 
     rows: tuple[tuple[str, str], ...]
     defines: str = ""
@@ -86,14 +86,14 @@ class Terms:
 
 @dataclass(frozen=True)
 class Code:
-    """Lines of a program or of commands."""
+    """A block of code: lines of a program or of commands."""
 
     lines: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class VerdictMark:
-    """A verdict as a sign, a word and a colour, with the effect that it rests on."""
+    """A verdict as an icon, a word and a tone (its colour), with its effect and the name of the effect (`of`)."""
 
     icon: str
     word: str
@@ -104,7 +104,7 @@ class VerdictMark:
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A claim in one row: the section it links to, its verdict, one sentence, and its regimes as a small SVG."""
+    """A claim in one row: the anchor of its section, its verdict, one sentence, and its regimes as a small SVG."""
 
     id: str
     title: str
@@ -117,21 +117,21 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class Claims:
-    """The claims, a row each."""
+    """The table of claims, one row for each."""
 
     rows: tuple[ClaimRow, ...]
 
 
 @dataclass(frozen=True)
 class Calculator:
-    """A form that a small script of the page answers; where no script runs, it is not shown."""
+    """A form that predicts costs by a script of the page; it is hidden if no script runs."""
 
     models: tuple[CostModel, ...]
 
 
 @dataclass(frozen=True)
 class FoldedBlock:
-    """What most readers do not need at once, under a line that says what it is: closed on a screen, open in print."""
+    """Blocks that most readers do not need at once, under a title: closed on a screen, open in print."""
 
     title: str
     blocks: tuple[Block, ...]
@@ -139,7 +139,7 @@ class FoldedBlock:
 
 @dataclass(frozen=True)
 class Section:
-    """A title, and what stands under it, in reading order. One without blocks is not printed."""
+    """A title with the blocks under it, in reading order."""
 
     title: str
     blocks: tuple[Block, ...] = ()
@@ -147,12 +147,12 @@ class Section:
 
     @property
     def short(self) -> str:
-        """The title as a list of contents has it: what stands before a colon."""
+        """The title for a table of contents: its part before a colon."""
         return self.title.partition(":")[0]
 
     @property
     def anchor(self) -> str:
-        """What links to this section name; the title in small letters, if no name was given."""
+        """The anchor of the section: its name, or else its title in small letters with dashes."""
         return self.name or re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
 
@@ -171,12 +171,12 @@ Block = (
     | FoldedBlock
     | Section
 )
-"""What a section holds; a str is a paragraph."""
+"""A part of a section; a str is a paragraph."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """A whole report, in reading order; `conditions` are those of the run, in a word that opens to the details."""
+    """A whole report; `conditions` are the conditions of the run in a word, which opens to the details."""
 
     title: str
     subtitle: str
@@ -185,6 +185,6 @@ class Page:
 
 
 def section(title: str, *blocks: Block | None, name: str = "") -> Section | None:
-    """The section of those blocks that are there; None where none is, for what was not measured is not on the page."""
+    """Make a section of the blocks that are not None or empty; None without any, so that it is left off the page."""
     held = tuple(block for block in blocks if block)
     return Section(title, held, name) if held else None

@@ -1,4 +1,7 @@
-"""What a framework told of the modes of a function: why it compiled, and where the graph broke."""
+"""Sentences and tables on the compilations of a function's modes: how far modes agree, reasons, and graph breaks.
+
+The last part is on shape policies (which one compiles least) and on rewrite hints.
+"""
 
 from __future__ import annotations
 
@@ -25,23 +28,23 @@ MOST_ULPS = 1000
 _PARTS = ("outputs", "gradients", "the state after each call")
 _UNITS = {"float32": 2**-23, "float64": 2**-52}
 _PLACE = re.compile(r" \((?P<at>[^():]+:\d+): .*\)$")
-"""The line of a reason: ` (step.py:12: x = x * scale)`."""
+"""Matches the source line at the end of a reason, as in ` (step.py:12: x = x * scale)`."""
 _PLACES = re.compile(r" \([^():]+:\d+(, [^():]+:\d+)+\)$")
-"""The lines of one that stands for several: ` (step.py:12, step.py:14)`."""
+"""Matches the source lines at the end of a merged reason, as in ` (step.py:12, step.py:14)`."""
 
 
 def sentences(records: Records) -> list[str]:
-    """How far the modes agree, and the reasons, the modes that share one in a line; nothing of our own engines."""
+    """Return sentences on how far modes agree, and on why they compiled or broke the graph; none for our engines."""
     return [said for record in records_of(records, Compilations) for said in _sentences(record, records)]
 
 
 def agreement(records: Records) -> list[str]:
-    """How far the modes agree, and what was compared; nothing of our own engines."""
+    """Return sentences on how far the modes of a framework agree, and on what was compared; none for our engines."""
     return [said for record in records_of(records, Compilations) for said in _compare_outputs(record, records)]
 
 
 def reasons(records: Records) -> Section | None:
-    """All reasons, each with the modes that met it, how often."""
+    """Return the section with all reasons for compilations and graph breaks, each with its count by mode."""
     rows = [
         (what, reason, _mode_counts(by), _seconds(record, reason) if what == COMPILED else "")
         for record in records_of(records, Compilations)
@@ -72,7 +75,7 @@ def _compare_outputs(record: Compilations, records: Records) -> Iterator[str]:
 
 
 def _coverage(record: Compilations) -> Iterator[str]:
-    """`compile ran 40% of the ops of a forward pass compiled.`, the modes of one share together."""
+    """Yield `compile ran 40% of the ops of a forward pass compiled.`, one sentence for all modes with one share."""
     shares: dict[str, list[str]] = {}
     for mode, row in record.arms.items():
         if row.share is not None:
@@ -82,14 +85,14 @@ def _coverage(record: Compilations) -> Iterator[str]:
 
 
 def _share(share: float) -> str:
-    """All and none are said of no other share."""
+    """Return a share as a percentage; `all` and `none` stand only for exactly 1 and 0."""
     if share in (0, 1):
         return "all" if share else "none"
     return f"{min(max(round(100 * share), 1), 99)}%"
 
 
 def _agreement(record: Compilations, records: Records) -> Iterator[str]:
-    """How far the modes that are right are off, what could not be seen, and why."""
+    """Yield sentences on the errors of modes that agree, and on the size of errors that could not be seen."""
     if record.uncompared:
         yield f"Shapes alone were compared: {record.uncompared}."
         return
@@ -101,7 +104,7 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
     against, alone = f"float64 and eager{same}", f"float64{same}"
     if record.undoubled or record.dtype == "float64":
         against, alone = f"eager{same}", ""
-    if list(right) == [base]:  # beside itself it tells nothing of other modes
+    if list(right) == [base]:  # the base compared with itself says nothing about other modes
         against, right = alone, {} if wrong else right
     elif wrong:
         right.pop(base, None)
@@ -127,20 +130,20 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
 
 
 def _errors(row: ParityArm) -> dict[str, float]:
-    """How far each part of what a mode gives is off, where it was compared."""
+    """Return the scaled error of each part of a mode's results that was compared."""
     each = zip(_PARTS, (row.output_error, row.gradient_error, row.state_error), strict=True)
     return {part: error for part, error in each if error is not None}
 
 
 def _error(scaled: float, dtype: str) -> str:
-    """`3.7 units in the last place of float32`, or `0.0042 of their size` where those are many."""
+    """Return an error as `3.7 units in the last place of float32`, or as `0.0042 of their size` if it is large."""
     wide = "float64" if dtype == "float64" else "float32"
     ulps = scaled / _UNITS[wide]
     return f"{ulps:.1f} units in the last place of {wide}" if ulps < MOST_ULPS else f"{scaled:.2g} of their size"
 
 
 def _seconds(record: Compilations, reason: str) -> str:
-    """What the compilations for a reason took in all modes, where the engine says it."""
+    """Return the seconds of all compilations for a reason, over all modes; "" if the engine does not report them."""
     made = [piece for arm in record.arms.values() for piece in arm.made if _alike(piece.reason) == _alike(reason)]
     taken = [piece.seconds for piece in made if piece.seconds is not None]
     return text.seconds(sum(taken)) if taken else ""
@@ -170,7 +173,7 @@ def _each(what: str, counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def group_reasons(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """How often each mode met a reason; those that differ in lines or numbers alone are one, with all of its lines."""
+    """Count each reason by mode; reasons that differ only in lines or numbers are merged, with all their lines."""
     met = [(mode, _line(reason), count) for mode, reasons in counts.items() for reason, count in reasons.items()]
     alike: dict[str, list[str]] = {}
     for _, line, _ in met:
@@ -184,7 +187,7 @@ def group_reasons(counts: Mapping[str, Mapping[str, int]]) -> dict[str, dict[str
 
 
 def _together(lines: Sequence[str]) -> str:
-    """`graph break (step.py:12, step.py:14)`: one reason, told as the first; its code is told where its line is one."""
+    """Merge reasons into `graph break (step.py:12, step.py:14)`; a reason with one line keeps its source text."""
     places = dict.fromkeys(place["at"] for line in lines if (place := _PLACE.search(line)))
     if len(places) < 2:
         return lines[0]
@@ -196,12 +199,12 @@ def _line(reason: str) -> str:
 
 
 def _alike(reason: str) -> str:
-    """The same for reasons that differ in numbers or lines alone."""
+    """Return a key that is the same for reasons which differ only in numbers or lines."""
     return re.sub(r"\d+", "#", _PLACE.sub("", _line(reason)))
 
 
 def _mode_counts(by: Mapping[str, int]) -> str:
-    """`compile, compile-dynamic (2 ×)`."""
+    """Return modes with their counts, as `compile, compile-dynamic (2 ×)`."""
     return ", ".join(mode + (f" ({count} ×)" if count > 1 else "") for mode, count in by.items())
 
 
@@ -209,19 +212,19 @@ def _mode_counts(by: Mapping[str, int]) -> str:
 
 
 FIRST = "first call"
-"""The reason of `static.jit` for the compile that every function needs."""
+"""The reason that `static.jit` gives for the first compile, which every function needs."""
 MOST_SIZES = 12
-"""Sizes of one axis that a row names."""
+"""The largest number of sizes of one axis that a row names."""
 
 
 def cheapest_policy(record: ShapePolicies) -> str | None:
-    """The policy that compiles least; of equals the one that pads less, then the one that needs least to be said."""
+    """Return the policy that compiles least; of equals, the one that pads less, then the default one."""
     ranks = {name: (len(row.compiles), row.padding) for name, row in record.policies.items() if row.status == "ok"}
     return min((DEFAULT, *ranks), key=lambda name: ranks.get(name, (inf, inf))) if ranks else None
 
 
 def policy_sentence(records: Records) -> str:
-    """Which policy compiles least over these inputs; "" where all calls are alike or no graph holds the function."""
+    """Return a sentence on the policy that compiles least over the inputs; "" without records or a usable policy."""
     for record in records_of(records, ShapePolicies):
         best = cheapest_policy(record)
         if best is not None:
@@ -244,7 +247,7 @@ def _advice(records: Records, record: ShapePolicies, best: str) -> str:
 
 
 def policy_reasons(row: PolicyCount) -> str:
-    """Why a policy compiles: `x, dim 0: 3, 5, 4`, all sizes of an axis in their order; or why it is not possible."""
+    """Return why a policy compiles, as `x, dim 0: 3, 5, 4` with the sizes in order, or why it is not possible."""
     if row.status != "ok":
         return row.reason or row.status
     seen: dict[str, list[str]] = {}
@@ -260,7 +263,7 @@ def _few(values: Sequence[str]) -> str:
 
 
 def _compare_time(records: Records, best: str) -> tuple[str, str]:
-    """How a call compares with one of static-exact, and that in words; both empty where one of them was not timed."""
+    """Compare a call under a policy with static-exact; returns the side of 1 and words, both "" if not timed."""
     ratio_to_exact = beside_exact(records, best)
     if ratio_to_exact is None:
         return "", ""
@@ -273,13 +276,13 @@ def _compare_time(records: Records, best: str) -> tuple[str, str]:
 
 
 def beside_exact(records: Records, policy: str) -> Interval | None:
-    """The steady seconds of a call under a policy over those of static-exact; None where one was not timed."""
+    """Return steady seconds of a call under a policy ÷ those of static-exact; None if one was not timed."""
     timed = cells(records, Time)
     return ratio_of(timed[0], STATIC + policy, STATIC + EXACT, steady) if timed else None
 
 
 def hint_sentences(record: RewriteHints) -> list[str]:
-    """`model.py:12 (20), 13 (5): a Python loop ...; remedy`, one for each hint."""
+    """Return a sentence for each hint, as `model.py:12 (20), 13 (5): a Python loop ...; remedy`."""
     return [f"{_places(hint)}{hint.what}; {hint.remedy}" for hint in record.hints]
 
 

@@ -1,11 +1,11 @@
-"""Results in the formats of others: pyperf, the schema of a results file as a JSON Schema, and viewers of profiles.
+"""Results in the formats of other tools: pyperf, JSON Schema of a results file, speedscope and Perfetto.
 
-pyperf writes a file of version 1.0 as benchmarks, each with runs, one for each worker process, each with its values in
-seconds: what `python -m pyperf compare_to OLD.json NEW.json` reads (https://pyperf.readthedocs.io).
+A pyperf file of version 1.0 has benchmarks, each with a run for each worker process, each with its values in seconds.
+`python -m pyperf compare_to OLD.json NEW.json` reads it (https://pyperf.readthedocs.io).
 
-speedscope, and Perfetto, which reads Chrome's trace events, show a step line by line, with time from left to right. A
-line stands once, where it first runs, as long as all its runs together: what lies between its runs was not recorded.
-What no line takes is last, as "elsewhere".
+speedscope and Perfetto, which reads Chrome's trace events, show a step by source line, with time from left to right.
+Each line is shown once, where it first runs, with the time of all its runs, since the times between were not recorded.
+Time outside of all lines comes last, as "elsewhere".
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
-    """The steady times of a run: a benchmark for each cell and arm that agreed, a run and one value for each process.
+    """Export steady times to pyperf: a benchmark for each cell and arm that agreed, one value for each process.
 
-    pyperf tests two benchmarks by their values, as many of each, as if they were independent. Blocks of one process are
-    not independent, so their mean is the value. Noisy cells get more processes than the run was asked for; these are
-    left out, so that two runs with the same settings have as many values. A cell that one process measured is left out
-    too: pyperf cannot test it, and reports an error.
+    pyperf compares two benchmarks with equally many values and assumes that values are independent. Blocks of one
+    process are not independent, so a value is their mean. Noisy cells get more processes than the run was asked for;
+    these are left out, so that two runs with the same settings have equally many values. A cell that only one process
+    measured is left out too, since pyperf reports an error for it.
 
-    Benchmarks are named `workload/size, arm`. With `arm` only that one is taken and names are of the cell alone, so
-    that two arms of one run can be compared. Raises NothingMeasuredError without such times.
+    Benchmarks are named `workload/size, arm`. With `arm`, only that arm is exported, and names are of the cell alone,
+    so that two arms of one run can be compared. Raises NothingMeasuredError without such times.
     """
     admitted = {(cell.cell, name) for cell in cells(records, Time) for name in cell.arms if arm in (None, name)}
     runs: dict[str, list[dict[str, Any]]] = {}
@@ -59,7 +59,7 @@ def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of one line of a results file, by its kind; made of the types of the kinds."""
+    """Return the JSON Schema of one line of a results file, by its kind, made from the record types."""
     types = [kind.type for kind in KINDS.values()]
     components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     kinds, definitions = msgspec.json.decode(msgspec.json.encode(components))  # a default that is a tuple is a list
@@ -83,7 +83,7 @@ def _run(record: Time, row: TimeArm) -> dict[str, Any]:
 
 
 def _metadata(record: Time) -> dict[str, Any]:
-    """What a run says of its process and machine, by pyperf's names where it has them."""
+    """Return metadata of a process and its machine, by pyperf's names where pyperf has them."""
     environment = record.environment or Environment()
     fields = {
         "graphduel_process": record.process,
@@ -103,7 +103,7 @@ _MICRO = 1e6
 
 
 class Stretch(NamedTuple):
-    """A line of a step: where it is, its text, when it begins in seconds, and what it costs."""
+    """A source line of a step as an interval: its place, its text, its start in seconds, and its cost."""
 
     place: str
     text: str
@@ -112,7 +112,7 @@ class Stretch(NamedTuple):
 
 
 def speedscope(records: Records, arm: str | None = None) -> dict[str, Any]:
-    """A profile for each arm, or for that one, in speedscope's format. Raises NothingMeasuredError without lines."""
+    """Export a profile of each arm, or of `arm`, to speedscope. Raises NothingMeasuredError without lines."""
     profiles, frames = [], dict[str, dict[str, Any]]()
     for name, row, code in _read(records, arm):
         stretches = list(_stretches(row, code))
@@ -135,7 +135,7 @@ def speedscope(records: Records, arm: str | None = None) -> dict[str, Any]:
 
 
 def perfetto(records: Records, arm: str | None = None) -> dict[str, Any]:
-    """A thread for each arm, or for that one, as Chrome's trace events. Raises NothingMeasuredError without lines."""
+    """Export each arm, or `arm`, as a thread of Chrome's trace events. Raises NothingMeasuredError without lines."""
     events: list[dict[str, Any]] = []
     for thread, (name, row, code) in enumerate(_read(records, arm), start=1):
         where = {"pid": 1, "tid": thread}

@@ -1,4 +1,4 @@
-"""The report of one function: its answer, and the sections that no report of the suite has."""
+"""The report of one user's function: its answer, and the sections that no report of the suite has."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _NUMBERS = ("compiles", "elements", "a call ÷ exact")
 
 
 def finish(directory: Path, records: list[Record]) -> list[Verdict]:
-    """Judge the records, and write verdicts and report into the folder. Raises ResultsError where that fails."""
+    """Judge the records, and write verdicts and report into the folder. Raises ResultsError if that fails."""
     verdicts = verdict.judge(records)
     page.publish(directory, records, verdicts, answer=answer(records, verdicts), sections=sections(records))
     return verdicts
 
 
 def answer(records: Records, judged: Sequence[Verdict]) -> Section:
-    """What to do, a row for each mode, and the claims."""
+    """Return the section that opens the page: what to do, a row for each mode, and the claims."""
     measured = _measured_function(records)
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
@@ -53,7 +53,7 @@ def answer(records: Records, judged: Sequence[Verdict]) -> Section:
 
 
 def _roles(measured: MeasuredFunction) -> str | None:
-    """What the words of the claims stand for in a framework."""
+    """Return a sentence on what static and dynamic stand for in a framework; None for our engines."""
     settings = show.settings_of(measured.records)
     name = settings.get("framework")
     if settings.get("engines"):
@@ -78,7 +78,7 @@ def _measured_function(records: Records) -> MeasuredFunction:
 
 
 def sections(records: Records) -> tuple[Section, ...]:
-    """What was found in the function without a clock; nothing of what there is nothing to say about."""
+    """Return the sections after the answer: rungs, rewrites, recompiles, graph breaks and graphs, if there are any."""
     parts = (
         ladder(records),
         rewrites(records),
@@ -90,7 +90,7 @@ def sections(records: Records) -> tuple[Section, ...]:
 
 
 def ladder(records: Records) -> Section | None:
-    """What each part of compiling adds, beside a framework."""
+    """Return the section on the rungs of compiling; None unless our engine ran beside a framework."""
     rows = show.rung_table(records) if any(run.settings.get("engines") for run in records_of(records, Run)) else []
     if not rows:
         return None
@@ -98,7 +98,7 @@ def ladder(records: Records) -> Section | None:
 
 
 def rewrites(records: Records) -> Section | None:
-    """The lines that keep a fixed graph from helping, and what to write instead."""
+    """Return the section on lines that keep a fixed graph from helping, with their remedies; None without any."""
     rows = tuple(
         (line, record.code.get(line, ""), f"{count:,}", *(("", "") if place else (hint.what, hint.remedy)))
         for record in records_of(records, RewriteHints)
@@ -110,7 +110,7 @@ def rewrites(records: Records) -> Section | None:
 
 
 def recompiles(records: Records) -> Section | None:
-    """How often each shape policy compiles, and why."""
+    """Return the section on how often each shape policy compiles, and why; None without records."""
     for record in records_of(records, ShapePolicies):
         usual = record.policies[inspection.DEFAULT]
         calls = tuple((f"{compilation.call:,}", compilation.reason) for compilation in usual.compiles)
@@ -120,7 +120,7 @@ def recompiles(records: Records) -> Section | None:
 
 
 def _table(records: Records, record: ShapePolicies) -> Table | None:
-    """A row for each policy; of padding and of times only if there are some."""
+    """Return a table with a row for each policy; columns without any value are left out."""
     rows = [_row(records, name, row) for name, row in record.policies.items()]
     shown = [header for header in rows[0] if any(row[header] for row in rows)]
     align = "".join("r" if header in _NUMBERS else "l" for header in shown)
@@ -142,9 +142,9 @@ def _row(records: Records, name: str, row: PolicyCount) -> Mapping[str, str]:
 
 
 FOLDS = {"wide": (1010, (MOST, 30, 16, 8)), "narrow": (335, (16, 8, 5))}
-"""For a desktop and a phone: the pixels that a picture may take, and the items of a graph that are tried in turn."""
+"""For desktop and phone: the width of a picture in pixels, and the numbers of items to fold a graph to, in turn."""
 LEGIBLE = 0.6
-"""The share of its own width below which the words of a picture are too small to read."""
+"""The share of its own width below which a picture's text is too small to read."""
 _WIDTH = re.compile(r' width="(\d+)"')
 _CAPTION = (
     "The step over the input of median length: dynamic records its tape on every run, static traces a graph once and "
@@ -155,7 +155,7 @@ _CAPTION = (
 
 
 def graph_section(records: Records) -> Section | None:
-    """The section with both graphs in one picture, below each other on a phone; None where there is no record."""
+    """Return the section with both graphs in one picture, below each other on a phone; None without a record."""
     for record in records_of(records, EngineGraphs):
         dynamic_nodes, static_nodes = (text.count_noun(record.nodes[engine], "node") for engine in TITLES)
         said = f"dynamic records {dynamic_nodes} on every run, static runs a graph of {static_nodes}"
@@ -167,7 +167,7 @@ def graph_section(records: Records) -> Section | None:
 
 
 def _sheets(which: str, diagrams: Sequence[Diagram]) -> Iterator[str]:
-    """The diagrams beside each other if the page has room for that, else below each other, folded until they fit."""
+    """Yield the diagrams side by side if the page has room, else below each other, folded until they fit."""
     room, folds = FOLDS[which]
     for most in folds:
         less = [fold(diagram, most) for diagram in diagrams]
@@ -183,11 +183,11 @@ def _width(picture: str) -> int:
 
 
 def _sheet(which: str, picture: str) -> str:
-    """The picture as wide as the page, and no wider than it is."""
+    """Return the picture in a div, scaled to the width of the page, but not beyond its own width."""
     sized = picture.replace("max-width:100%", f"max-width:min(100%,{_width(picture)}px)", 1)
     return f'<div class="{which}">{sized}</div>'
 
 
 def _apart(sheet: str, number: int) -> str:
-    """The sheet with a name of its own for its arrow, as names of a page are."""
+    """Give the arrow of a sheet an id of its own, since ids must be unique on a page."""
     return sheet.replace("gd-a", f"gd-{number}")

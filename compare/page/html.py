@@ -1,4 +1,4 @@
-"""The page as one HTML file: styles and figures are inside it, so it opens from a disk with no network."""
+"""The page as one HTML file with styles and figures inside, so that it opens from a disk without a network."""
 
 import re
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _NAME = re.compile(r'(\bid="|\bhref="#|url\(#)')
 
 
 def render(page: Page) -> str:
-    """The HTML of `page`; every text of it is escaped."""
+    """Return the HTML of `page`; every text in it is escaped."""
     defined = {word for section in page.sections for word in _defined_terms(section)}
     return plain(_environment(defined).get_template("report.html.j2").render(page=page, long=_LONG))
 
@@ -69,7 +69,7 @@ def _environment(unused: set[str]) -> Environment:
 
 
 def _link_terms(unused: set[str], said: str) -> Markup:
-    """The text, in which the first use of each word on the page links to its meaning; `unused` are those to come."""
+    """Link the first use of each defined word to its meaning; `unused` are the words not linked on the page yet."""
     pieces = []
     for piece, word in terms.words_in(said):
         if word in unused:
@@ -85,7 +85,7 @@ def _link_terms(unused: set[str], said: str) -> Markup:
 
 
 def _inline_svg(picture: Picture, svg: str, which: str) -> Markup:
-    """A figure as part of the page, so that it follows its theme: every name in it gets that of the picture before."""
+    """Return a figure's SVG for inlining, so that it follows the page's theme; its ids get the picture's name first."""
     head, opening, body = _STYLE.sub("", _METADATA.sub("", _PROLOG.sub("", svg))).partition(">")
     points = float(_WIDE.findall(head)[0])
     sized = f'{_SIZE.sub("", head)} style="max-width: {points * _PIXELS:.0f}px"{opening}'

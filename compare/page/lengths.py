@@ -1,4 +1,4 @@
-"""Strategies for inputs of varying length in words: the table of a page, and what `graphduel shapes` shows."""
+"""Strategies for inputs of varying length as text: the table of a page, and the output of `graphduel shapes`."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ _SHARES = (0.5, 0.95, 0.99)
 
 
 def order_strategies(tables: Sequence[Evidence]) -> list[str]:
-    """Every strategy that any table has: dynamic first, then one example at a time before batches."""
+    """Return the strategies of all tables: dynamic first, and one example at a time before batches."""
     batched = {name: m.batching != "one by one" for cell in tables for p in cell.processes for name, m in p.items()}
     return sorted(batched, key=lambda name: (not name.startswith(DYNAMIC), batched[name], name))
 
 
 def table(tables: Sequence[Evidence]) -> Table | None:
-    """A row for each cell and strategy."""
+    """Return the table of all cells, with a row for each strategy; None without rows."""
     return Table.of("lllll" + "r" * 11, [row for cell in tables for row in rows(cell)])
 
 
 def rows(cell: Evidence) -> Iterator[dict[str, str]]:
-    """A row for each strategy, by its headers.
+    """Yield a row for each strategy of a cell, as a mapping from header to text.
 
-    Hits are the calls of the first epoch that found their graph, computed the elements for each one asked for, useful
-    its inverse. Percentiles are of how long an example waits for its call once warm.
+    `hits` is the share of first-epoch calls that found their graph. `computed` is elements computed per element of the
+    input, and `useful` its inverse. Percentiles are of the time an example waits for its call once warm.
     """
     return (_row(cell, name, cell.of(name)) for name in order_strategies([cell]))
 
 
 def computed_per_element(measured: Sequence[StrategyArm]) -> float:
-    """Elements computed for each one asked for: more than 1 where a strategy pads."""
+    """Return elements computed per element of the input: more than 1 if a strategy pads."""
     return measured[0].computed / measured[0].useful
 
 
 def percentile(latencies: Sequence[float], examples: Sequence[int], share: float) -> float:
-    """The latency that this share of the examples do not exceed; those of a group all wait for its call."""
+    """Return the latency that a share of the examples does not exceed; all examples of a batch wait for its call."""
     ranked = sorted(zip(latencies, examples, strict=True))
     passed = 0
     for latency, count in ranked:
@@ -94,7 +94,7 @@ Rows = list[tuple[str, ...]]
 
 
 def describe_trace(name: str, trace: LengthTrace) -> str:
-    """A line for each axis: how many lengths, their spread, and how many differ."""
+    """Return a line for each axis of a trace: the number of lengths, their range and median, and how many differ."""
     return "\n".join(
         f"{name}, {axis}: {len(column):,} lengths, {min(column):,} to {max(column):,}, median {median(column):,g}; "
         f"{len(set(column)):,} different"
@@ -103,12 +103,12 @@ def describe_trace(name: str, trace: LengthTrace) -> str:
 
 
 def useful(trace: LengthTrace) -> int:
-    """The elements of all inputs, of an array that has all axes."""
+    """Count the elements of all inputs: the product of the lengths of all axes, summed over inputs."""
     return sum(map(math.prod, zip(*trace.columns, strict=True)))
 
 
 def layouts(trace: LengthTrace, batch: int) -> dict[str, CallLayout | None]:
-    """What each strategy makes of the whole trace; None where that is not counted: too many different lengths."""
+    """Lay the whole trace out by each strategy; None for a strategy with too many different lengths to count."""
     return {name: _layout(strategy, trace, batch) for name, strategy in STRATEGIES.items()}
 
 
@@ -120,7 +120,7 @@ def _layout(strategy: Strategy, trace: LengthTrace, batch: int) -> CallLayout | 
 
 
 def count_rows(laid: Mapping[str, CallLayout | None], useful: int) -> Rows:
-    """A row for each strategy: graphs compiled with all kept and with few, calls that found theirs, and padding."""
+    """Return a row for each strategy: compiles if all graphs or `KEPT` are kept, hits, padding and useful share."""
     return [_counts(name, layout, useful) for name, layout in laid.items() if layout is not None]
 
 
@@ -137,7 +137,7 @@ def _share(value: float) -> str:
 
 
 def sample_note(sample: TraceSample, trace: LengthTrace, seed: int) -> str:
-    """How the lengths were chosen that are timed, and how far they are like the whole."""
+    """Return sentences on the sample of lengths that is timed, and on how it compares with the whole trace."""
     again = 1 - len(set(trace.lengths)) / len(trace.lengths)
     said = (
         f"Timed: {len(sample.lengths):,} of {sample.total:,}, {sample.sizes} different lengths from "
@@ -153,7 +153,7 @@ def sample_note(sample: TraceSample, trace: LengthTrace, seed: int) -> str:
 
 
 def time_rows(cell: Evidence, laid: Mapping[str, CallLayout | None]) -> Rows:
-    """A row for each strategy that was right: seconds once warm, and the bytes of its plans on the whole trace."""
+    """Return a row for each right strategy: its warm seconds, and the bytes of its plans for the whole trace."""
     return [
         (
             *(row[name] for name in ("strategy", "p50", "p99", "an example", "first epoch")),
@@ -164,9 +164,10 @@ def time_rows(cell: Evidence, laid: Mapping[str, CallLayout | None]) -> Rows:
 
 
 def _plans(measured: StrategyArm, laid: CallLayout | None) -> str:
-    """The bytes of the plans that the whole trace needs.
+    """Return the bytes of the plans that the whole trace needs, as text.
 
-    Those that were not made lie on a line between others, or grow with the size beyond the largest.
+    Plans of sizes that were not compiled are interpolated, and scaled by size beyond the largest; `~` marks this. `>`
+    marks a lower bound, for a plan with a symbolic size.
     """
     plans = measured.plans
     if not plans or laid is None:
@@ -180,7 +181,7 @@ def _plans(measured: StrategyArm, laid: CallLayout | None) -> str:
 
 
 def fastest(cell: Evidence) -> str:
-    """The fastest strategy of each engine once warm, and what it takes."""
+    """Return a sentence with the fastest strategy of each engine once warm, and its seconds per example."""
     best_of = {engine: best(cell, engine, lambda _: True, steady) for engine in ("static", "dynamic")}
     means = {name: cell.mean(name, steady) or 0.0 for name in best_of.values() if name}
     parts = [f"{name}, {text.seconds(means[name])} an example" for name in sorted(means, key=means.__getitem__)]
@@ -188,7 +189,7 @@ def fastest(cell: Evidence) -> str:
 
 
 def contests(cell: Evidence, comparisons: int) -> Rows:
-    """The best strategy of each engine against the other's, in each way and phase, with what follows."""
+    """Compare the best strategies of the engines, for each way of batching and each phase; returns table rows."""
     fought: Rows = []
     for (how, counts), (phase, read) in product(CONTESTS, PHASES):
         top, bottom = (best(cell, engine, counts, read) for engine in ("static", "dynamic"))
@@ -213,6 +214,6 @@ def _verdict(ratio: Interval | None) -> str:
 
 
 def answer_note(errors: Sequence[str], total: int) -> str:
-    """How many workers answered, and why others did not."""
+    """Return a sentence on how many workers answered, and why others did not; "" if all did."""
     reasons = "; ".join(dict.fromkeys(errors))
     return f"{total - len(errors)} of {total} workers answered; the others: {reasons}" if errors else ""

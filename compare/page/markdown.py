@@ -10,7 +10,7 @@ from compare.page import blocks
 from compare.page.blocks import Block, Page, Section, Table
 from graphs.plain import plain
 
-# Only what would be markup where it stands: rnn_text and [0.40, 0.42] stay as they are.
+# Only characters that would be markup in their place: rnn_text and [0.40, 0.42] stay as they are.
 _MARKUP = re.compile(r"([\\`*|~$]|(?<!\w)_|_(?!\w)|\](?=[(\[:]))")
 _LINE_START = re.compile(r"^(#*|\d*)([-+#.)])(?=\s|-|$)")  # of a list, a heading or a rule
 _AUTOLINK = re.compile(r"(?i)\b(https?|ftp|mailto|www)([:.])")
@@ -18,7 +18,7 @@ _DEEPEST = 6
 
 
 def render(page: Page) -> str:
-    """The Markdown of `page`; text is escaped, so no result can add markup of its own."""
+    """Return the Markdown of `page`; text is escaped, so that no result can add markup."""
     return "\n\n".join(filter(None, _blocks(page))) + "\n"
 
 
@@ -38,7 +38,7 @@ def _section(section: Section, level: int) -> Iterator[str]:
 
 
 def _print_block(block: Block, level: int) -> Iterator[str]:
-    """The pieces of Markdown that a block is."""
+    """Yield the pieces of Markdown of a block."""
     match block:
         case blocks.Section():
             yield from _section(block, level)
@@ -67,7 +67,7 @@ def _print_block(block: Block, level: int) -> Iterator[str]:
 def _piece(
     block: str | blocks.Inline | blocks.VerdictMark | blocks.Claims | blocks.Calculator | blocks.Terms | blocks.Code,
 ) -> str:
-    """The one piece that any other block is; one of a kind that nobody knows is an error here, not a gap there."""
+    """Return the Markdown of a block of one piece; a type that is not handled here is an error of the type checker."""
     match block:
         case str():
             return _text(block)
@@ -91,7 +91,7 @@ def _piece(
 
 
 def table(of: Table | None) -> str:
-    """A table, its cells escaped; nothing for None."""
+    """Return a table in Markdown with escaped cells; "" for None."""
     if of is None:
         return ""
     rules = tuple({"l": ":--", "r": "--:"}[side] for side in of.align)
@@ -104,7 +104,7 @@ def _bullets(lines: Iterable[str]) -> str:
 
 
 def _text(value: str) -> str:
-    """`value` as one line of plain words: no markup, no HTML, no link."""
+    """Return `value` as one line of plain text without markup, HTML or links."""
     plain = html.escape(_MARKUP.sub(r"\\\1", _one_line(value)), quote=False)
     plain = _AUTOLINK.sub(lambda match: f"{match[1]}&#{ord(match[2])};", plain)
     return _LINE_START.sub(r"\1\\\2", plain)

@@ -1,4 +1,4 @@
-"""The page of a run of real models: a row for each, why they were compiled again, and where workloads say otherwise."""
+"""The page of a run of real models: a row for each, reasons for recompilation, and a comparison with workloads."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _ROLES = "In {title}, dynamic is {eager} here, and static is a compiled mode."
 
 
 def line(row: ModelCosts) -> str:
-    """`resnet18, torch-compile: a step 0.61× of 25 ms, first call 41 s, cached 9 s, pays after 4,100 steps`."""
+    """Return the costs of one arm of a model as one line of text, `NAME, ARM: TITLE VALUE, ...`."""
     said = [f"{title} {value}" for title, value in _cells(row).items() if value and title not in ("model", "arm")]
     return f"{row.name}, {row.arm.arm}: {', '.join(said)}"
 
 
 def answer(rows: Sequence[ModelCosts], judged: Sequence[Verdict], title: str) -> Section:
-    """The section that opens the page."""
+    """Return the section that opens the page: sentences on all models, the claims, and the table of models."""
     eager = rows[0].eager.arm if rows else "eager"
     blocks = (
         *_sentences(rows),
@@ -50,12 +50,12 @@ def answer(rows: Sequence[ModelCosts], judged: Sequence[Verdict], title: str) ->
 
 
 def table(rows: Sequence[ModelCosts]) -> Table | None:
-    """A row for each compiled arm of each model."""
+    """Return a table with a row for each compiled arm of each model; None without rows."""
     return Table.of("lrrrrrrrrrrl", map(_cells, rows), "Every model: eager and compiled") if rows else None
 
 
 def sections(rows: Sequence[ModelCosts], judged: Sequence[Verdict], small: Sequence[Verdict]) -> tuple[Section, ...]:
-    """Where real models and our workloads give different verdicts, then what was compiled again, and graph breaks."""
+    """Return the sections on different verdicts of models and workloads, on recompilations, and on graph breaks."""
     parts = (beside(judged, small), recompiles(rows), breaks(rows))
     return tuple(filter(None, parts))
 
@@ -107,7 +107,7 @@ def _cells(row: ModelCosts) -> Mapping[str, str]:
 
 
 def _why(row: ModelCosts) -> str:
-    """How the arm came out, where that is not well, and which limit it met."""
+    """Return the status of an arm if it is not ok, its reason, and the first limit that the compiler reached."""
     status = "" if row.arm.status == "ok" else f"{row.arm.status}: "
     limits = "; ".join(row.told.limits[:1]) if row.told else ""
     return "; ".join(filter(None, (f"{status}{row.arm.reason}", limits)))
@@ -120,7 +120,7 @@ def _pays(even: BreakEven | None) -> str:
 
 
 def recompiles(rows: Sequence[ModelCosts]) -> Section | None:
-    """Why compilers compiled again over the streams, with the line."""
+    """Return the section with the reasons for recompilations over the streams; None without any."""
     said = tuple(
         (row.model.title, row.arm.arm, f"{count:,}", reason)
         for row in rows
@@ -131,7 +131,7 @@ def recompiles(rows: Sequence[ModelCosts]) -> Section | None:
 
 
 def breaks(rows: Sequence[ModelCosts]) -> Section | None:
-    """Graph breaks, with the line."""
+    """Return the section with graph breaks and their source lines; None without any."""
     said = tuple(
         (row.model.title, row.arm.arm, f"{count:,}", reason)
         for row in rows
@@ -143,9 +143,9 @@ def breaks(rows: Sequence[ModelCosts]) -> Section | None:
 
 
 def beside(judged: Sequence[Verdict], small: Sequence[Verdict]) -> Section | None:
-    """Claim by claim, the regimes that both sets have, and whether they contradict each other.
+    """Compare, for each claim, the regimes that real models and workloads share, and whether they contradict.
 
-    None without the other run.
+    Returns None without verdicts on the workloads (`small`).
     """
     if not small:
         return None
@@ -173,7 +173,7 @@ def beside(judged: Sequence[Verdict], small: Sequence[Verdict]) -> Section | Non
 
 
 def _counterpart(regime: Regime, other: Verdict) -> Regime | None:
-    """The regime of all workloads that stands for the same phase: its name without that of the kind."""
+    """Return the regime of all workloads for the same phase, found by its name without the kind; None without one."""
     phase = regime.condition.replace(f", {regimes.REAL}", "")
     return next((each for each in other.finding.regimes if each.condition == phase), None)
 

@@ -1,4 +1,4 @@
-"""Runs beside each other as a page: what changed between two, many over time, or several machines."""
+"""Pages on several runs: changes between two runs, many runs over time, or runs of several machines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _page(title: str, subtitle: str, sections: Iterable[Section | None]) -> Page
 
 
 def verdict_table(runs: Sequence[JudgedRun]) -> Table:
-    """A row for each claim: the verdict and the effect of each run, and whether they are the same."""
+    """Return a table with a row for each claim: the verdict and effect of each run, and whether verdicts agree."""
     rows = tuple(
         (
             f"{id} {CLAIMS[id].title}",
@@ -46,7 +46,7 @@ def verdict_table(runs: Sequence[JudgedRun]) -> Table:
 
 
 def change_table(shown: Sequence[CellChange]) -> Table:
-    """A row for each change: where, before, after and their ratio."""
+    """Return a table with a row for each change: cell, arm, measure, before, after and their ratio."""
     return Table(CHANGED, tuple(map(_change_row, shown)), "lllrrrl")
 
 
@@ -56,7 +56,7 @@ def _change_row(change: CellChange) -> tuple[str, ...]:
 
 
 def _ratio(ratio: Interval | None) -> str:
-    """`1.05× [1.01, 1.09]`; without the interval where it has no width or is not known."""
+    """Return a ratio as `1.05× [1.01, 1.09]`, without the interval if it has no width or is not known."""
     if ratio is None:
         return ""
     exact = ratio.low == ratio.high
@@ -71,7 +71,7 @@ def _join_words(*words: str) -> str:
 
 
 def beside(runs: Sequence[JudgedRun], comparison: Comparison | None) -> Page:
-    """The verdicts of all runs, of two what changed, and how each was measured."""
+    """Return the page with the verdicts of all runs, how each was measured, and for two runs the changes."""
     changed: tuple[Block, ...] = ()
     if comparison:
         changed = (*comparison.sentences, change_table(comparison.changes))
@@ -90,7 +90,7 @@ def beside(runs: Sequence[JudgedRun], comparison: Comparison | None) -> Page:
 
 
 def over_time(runs: Sequence[JudgedRun], rows: Sequence[Series]) -> Page:
-    """What the last run changed, the runs, their verdicts, and for each measure a row of dots, a dot for each run."""
+    """Return the page of runs over time: changes of the last run, the runs, verdicts, and series as dots by run."""
     title = f"{text.count_noun(len(runs), 'run')} over time"
     span = f"From {runs[0].began or 'an unknown time'} to {runs[-1].began or 'an unknown time'}."
     settled = changes.is_settled(runs)
@@ -112,7 +112,7 @@ def _last(runs: Sequence[JudgedRun], rows: Sequence[Series]) -> Section | None:
 
 
 def last_changes(runs: Sequence[JudgedRun], rows: Iterable[Series]) -> list[CellChange]:
-    """What the last run changed, in every series that has it."""
+    """Return the change to the last run in each series that has one."""
     return [change for row in rows if (change := row.last_change(runs))]
 
 
@@ -127,7 +127,7 @@ def _run(run: JudgedRun) -> dict[str, str]:
 
 
 def _measure(runs: Sequence[JudgedRun], measure: Measure, rows: Sequence[Series]) -> Section | None:
-    """The series of a measure, the largest change over all runs first."""
+    """Return the section with the series of a measure, the largest change over all runs first; None without rows."""
     drawn = [(row, sparkline.points(runs, row.ratios_to_first(runs))) for row in rows]
     drawn.sort(key=lambda pair: -max((point.far for point in pair[1] if point), default=0.0))
     title = f"{measure.title}, {text.count_noun(len(rows), 'row')}"
@@ -148,7 +148,7 @@ def _times(runs: Sequence[JudgedRun], row: Series) -> tuple[str, ...]:
 
 
 def machines(runs: Sequence[JudgedRun]) -> Page:
-    """Verdicts, regimes and cells with the machine as an axis, and what the machines are."""
+    """Return the page on several machines: verdicts, regimes and cells by machine, and the machines themselves."""
     tables = {measure: changes.values_by_run(runs, measure, measure.to_base) for measure in MEASURES}
     names = text.join_words([run.name for run in runs])
     return _page(
@@ -172,7 +172,7 @@ def _sentences(runs: Sequence[JudgedRun], warm: Iterable[Sequence[Interval | Non
 
 
 def _regimes(runs: Sequence[JudgedRun]) -> Iterator[Table | None]:
-    """For each claim a row a regime: whether the machines say the same, and what each says."""
+    """Yield a table for each claim, with a row for each regime: whether machines agree, and each one's verdict."""
     for id in changes.shared_claims(runs):
         judged = [run.verdicts[id] for run in runs]
         names = dict.fromkeys(regime.name for verdict in judged for regime in verdict.finding.regimes)
@@ -231,7 +231,7 @@ def _machine(run: JudgedRun) -> dict[str, str]:
 
 
 def _differing(runs: Sequence[JudgedRun]) -> Iterator[str]:
-    """What differs and is no part of the machine: the code, and what it ran on."""
+    """Yield a sentence for each difference outside of the machine: commit, Python or NumPy."""
     for what in ("commit", "python", "numpy"):
         values = {str(getattr(run.environment, what)) for run in runs}
         if len(values) > 1:

@@ -1,4 +1,7 @@
-"""A result as rows of text: plain for a terminal or a log, HTML for a notebook."""
+"""The result on a user's function as text for a terminal (`plain`), and as HTML for a notebook (`html`).
+
+The other functions make the parts of both: the answer, the heading, tables, notes, the calculator and the ladder.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +29,14 @@ from graphs.plain import escape_html
 
 WIDTH = 80
 HERE, ALONE, WORKERS = "one process, built anew each time", "one process", "fresh workers"
-"""Where something was measured, as settings have it."""
+"""The values of the setting `where`: where the function was measured."""
 MOST_LINES = 8
-"""SourceLines of source that are shown: the dearest. The page has all of them."""
+"""The number of source lines that are shown, the dearest; the page has all of them."""
 BACKWARD = "The gradient of a line counts with that line, and not with backward()."
 SOURCE = "source"
-"""The column of words beside numbers."""
+"""The title of the column of source text, which is aligned to the left."""
 SPARE = ("cached", "compiles")
-"""Columns of the first table that a terminal without room for them leaves out."""
+"""The columns of the first table that are left out in a terminal without room for them."""
 PROCESSOR = "a call is seconds of the processor; a first run is seconds on the wall"
 ONE_PROCESS = "measured in one process; another may differ by more than the intervals say. For fresh processes, "
 SLOW = "the dynamic engine ran in Python, which takes longer than compiled; see graphduel doctor"
@@ -43,7 +46,7 @@ _CELL = "padding:.25em 1.2em .25em 0;white-space:nowrap;border-bottom:1px solid 
 
 
 def table(result: MeasuredFunction) -> list[tuple[str, ...]]:
-    """A header, and a row for each mode; what no mode has is no column."""
+    """Return the first table: a header, and a row for each mode; columns without any value are left out."""
     header = tuple(title.format(base=result.verdict.steady.base) for title in COLUMNS)
     rows = [tuple(cell(result, mode) for cell in COLUMNS.values()) for mode in result.modes]
     kept = [place for place in range(len(header)) if not place or any(row[place] for row in rows)]
@@ -51,7 +54,10 @@ def table(result: MeasuredFunction) -> list[tuple[str, ...]]:
 
 
 def heading(result: MeasuredFunction) -> str:
-    """`loss: value and gradients over 3 inputs; 3 × fresh workers`, and what is unusual of how the engines ran it."""
+    """Return how a function was measured, as `loss: value and gradients over 3 inputs; 3 × fresh workers`.
+
+    Unusual settings follow: conversion, or a tape in Python.
+    """
     settings = settings_of(result.records)
     step = "value and gradients" if settings["gradient"] else "value"
     step = "a training step" if settings.get("trains") else step
@@ -69,7 +75,7 @@ def heading(result: MeasuredFunction) -> str:
 
 
 def answer(result: MeasuredFunction) -> list[str]:
-    """How far it came that was stopped, the verdict, and which shape policy compiles least where that is a question."""
+    """Return the answer in sentences: whether the run was stopped, the verdict, and the best shape policy, if any."""
     stopped = settings_of(result.records).get("stopped")
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
     return list(filter(None, (so_far, result.verdict.sentence, compiled.policy_sentence(result.records))))
@@ -80,7 +86,7 @@ def _wrap(words: str, indent: str = "") -> list[str]:
 
 
 def plain(result: MeasuredFunction) -> str:
-    """The verdict first, then the heading, a row for each mode, and the dearest lines of source, in 80 columns."""
+    """Return the result as text of 80 columns: the verdict, the heading, a row for each mode, and the dearest lines."""
     answers = [line for words in answer(result) for line in _wrap(words)]
     lines = [*answers, "", *textwrap.wrap(heading(result), WIDTH), "", *align_rows(_fit_table(table(result)))]
     said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
@@ -89,9 +95,9 @@ def plain(result: MeasuredFunction) -> str:
 
 
 def _fit_table(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The table without what it can spare until it fits: modes that were not timed, which the answer names; columns.
+    """Reduce a table until it fits into the terminal: drop modes that were not timed, then the columns in `SPARE`.
 
-    The page has all of it.
+    The answer names those modes, and the page has the whole table.
     """
     if _is_wide(table):
         table = [row for row in table if any(row[1:])]
@@ -107,7 +113,7 @@ def _is_wide(table: list[tuple[str, ...]]) -> bool:
 
 
 def by_line(result: MeasuredFunction) -> list[tuple[str, ...]]:
-    """A header and a row for each of the dearest lines: seconds and share of the step in each mode, and the source."""
+    """Return a table of the dearest source lines: seconds and share of the step in each mode, and the source text."""
     for record in records_of(result.records, SourceLines):
         arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
         shown = rank_lines(list(arms.values()))[:MOST_LINES]
@@ -119,7 +125,7 @@ def by_line(result: MeasuredFunction) -> list[tuple[str, ...]]:
 
 
 def _whole(result: MeasuredFunction) -> str:
-    """Why the step that was read line by line is not the call of the first table."""
+    """Return why the step that was read by line differs from the call of the first table."""
     return (
         "of the input of median length" if settings_of(result.records)["inputs"] > 1 else "timed between watched ones"
     )
@@ -131,7 +137,7 @@ def _of_step(row: SourceLinesArm, line: str) -> str:
 
 
 def _listing(result: MeasuredFunction) -> list[str]:
-    """The dearest lines as text: the source last, cut where the page ends."""
+    """Return the dearest source lines as text; the source comes last and is cut at the width."""
     table = by_line(result)
     if not table:
         return []
@@ -139,12 +145,12 @@ def _listing(result: MeasuredFunction) -> list[str]:
 
 
 def about_lines(result: MeasuredFunction) -> str:
-    """Where the seconds of backward are; "" where no line that is shown calls it."""
+    """Return the note that gradients count for their forward line; "" if no shown line calls backward()."""
     return BACKWARD if any("backward(" in row[-1] for row in by_line(result)) else ""
 
 
 def _with_words(table: Sequence[Sequence[str]]) -> list[str]:
-    """The rows as lines of the terminal: the words of the last column to the left, and cut where they have no room."""
+    """Return rows as lines of the terminal; the last column is aligned left and cut at the width."""
     costs = align_rows(row[:-1] for row in table)
     width = max(map(len, costs))
     lines = [f"{cost.ljust(width)}  {row[-1]}".rstrip() for cost, row in zip(costs, table, strict=True)]
@@ -152,7 +158,7 @@ def _with_words(table: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _ladder(result: MeasuredFunction) -> list[str]:
-    """The rungs as text beside a framework, with what each adds last."""
+    """Return the table of rungs as text if our engine ran beside a framework, else an empty list."""
     rows = rung_table(result.records) if settings_of(result.records).get("engines") else []
     if not rows:
         return []
@@ -160,12 +166,12 @@ def _ladder(result: MeasuredFunction) -> list[str]:
 
 
 def hints_of(result: MeasuredFunction) -> list[str]:
-    """The rewrites that would help a fixed graph, each with its lines."""
+    """Return a sentence for each rewrite that would help a fixed graph, with its lines."""
     return [words for record in records_of(result.records, RewriteHints) for words in compiled.hint_sentences(record)]
 
 
 def notes_of(result: MeasuredFunction) -> list[str]:
-    """One process, dynamic in Python, effects allowed, what the gate says of modes, what failed; each reason once."""
+    """Return notes on the clock, a tape in Python, a single process, effects, refused modes and failures."""
     rows = [pair for record in records_of(result.records, Parity) for pair in record.arms.items()]
     excused = [(arm, row.reason) for arm, row in rows if row.status == "ok" and row.reason]
     why = group_by([*excused, *result.verdict.refused.items()], lambda pair: pair[1])
@@ -190,12 +196,12 @@ def notes_of(result: MeasuredFunction) -> list[str]:
 
 
 def settings_of(records: Records) -> Mapping[str, Any]:
-    """The settings of the run that measured the function."""
+    """Return the settings of the run that measured the function."""
     return records_of(records, Run)[0].settings
 
 
 def align_rows(table: Iterable[Sequence[str]]) -> list[str]:
-    """The rows as lines: the first column to the left, numbers to the right."""
+    """Return rows as lines with aligned columns: the first to the left, the others to the right."""
     body = list(table)
     widths = [max(map(len, column)) for column in zip(*body, strict=True)]
     return [
@@ -208,7 +214,7 @@ def align_rows(table: Iterable[Sequence[str]]) -> list[str]:
 
 
 def html(result: MeasuredFunction) -> str:
-    """The same as an HTML fragment with the calculator; every text in it is escaped."""
+    """Return the result as an HTML fragment, with the calculator; every text in it is escaped."""
     said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
     notes = "".join(f"<p>{escape_html(note)}</p>" for note in said)
     lines = f"<p>{about_lines(result)}</p>" if about_lines(result) else ""
@@ -220,7 +226,7 @@ def html(result: MeasuredFunction) -> str:
 
 
 def _table(table: Sequence[Sequence[str]]) -> str:
-    """A table whose first row is its header; nothing of no rows."""
+    """Return a table in HTML whose first row is the header; "" without rows."""
     if not table:
         return ""
     numbers = [place and title != SOURCE for place, title in enumerate(table[0])]
@@ -243,7 +249,7 @@ def _cell(tag: str, value: str, *, number: bool) -> str:
 
 
 def _call(result: MeasuredFunction, mode: str) -> str:
-    """Also of a mode that is wrong, where it was timed all the same, and of one that nothing has compared."""
+    """Return the seconds of a call of a mode, also for modes that disagree or were not compared, if timed."""
     wrong = {name: mean for name, (mean, _) in result.verdict.wrong.items()}
     early = {name: each.call for name, each in result.verdict.glimpsed.items() if each.call}
     return _seconds({**early, **wrong, **result.verdict.steady.values}, mode)
@@ -285,21 +291,21 @@ COLUMNS: Mapping[str, Callable[[MeasuredFunction, str], str]] = {
     "compiles": lambda result, mode: f"{result.verdict.compiles[mode]:,}" if mode in result.verdict.compiles else "",
     "memory": _memory,
 }
-"""What a cell says of a mode, by the title of its column; "" where that is not known."""
+"""The function that makes the cell of a mode, by column title; it returns "" if the value is not known."""
 
 
 # The calculator of a result in a notebook: a slider over runs of the function, and what they cost in each mode -------
 
 
 HEIGHT = 144
-"""The pixels of the frame without its rows on a phone, where its lines break, and of a row."""
+"""The height of the calculator's frame in pixels without its rows, on a phone, where lines break; `ROW` is a row's."""
 ROW = 26
 
 
 def calculator(result: MeasuredFunction) -> str:
-    """A frame of its own, so that neither page nor notebook reach each other; nothing of fewer than two modes.
+    """Return the calculator as an iframe, which separates its page from the notebook; "" for fewer than two modes.
 
-    Calls cost what was measured of them from the start, compiling included, and later ones what they cost once warm.
+    Early calls cost their measured seconds, compiling included, and later calls the warm seconds.
     """
     warm, first = result.verdict.steady, result.verdict.first
     times = cells(result.records, Time)
@@ -329,13 +335,13 @@ CAUSES = {
     "fusion": ("restructure", "contract"),
     "machine code": ("contract", NATIVE),
 }
-"""What the way from one rung to another is for."""
+"""The two rungs between which each cause of savings lies."""
 SHOWN = {TAPE: DYNAMIC}
-"""What a rung is called that is a mode of the table above."""
+"""The names of rungs that are shown as modes of the first table."""
 
 
 def rung_seconds(records: Records) -> dict[str, float]:
-    """The seconds of a call on each rung that gives what the tape gives; none without a ladder."""
+    """Return the seconds of a call on each rung that agrees with the tape; empty without a ladder."""
     rungs: dict[str, list[float]] = {}
     for record in records_of(records, Ladder):
         for name, rung in record.rungs.items():
@@ -347,9 +353,9 @@ def rung_seconds(records: Records) -> dict[str, float]:
 
 
 def core_ratio(records: Records) -> Interval | None:
-    """What all cores make of the seconds of native code, on the wall; None where there is one core, or it is not told.
+    """Return wall seconds of native code on all cores ÷ those on one core; None if that was not measured.
 
-    The interval is that of the blocks of the process that has timed both.
+    The interval is over the blocks of the process that timed both.
     """
     timed = [record.rungs for record in records_of(records, Threads) if record.rungs[THREADS].status == "ok"]
     tops, bottoms = ([block for rungs in timed for block in rungs[name].blocks] for name in (THREADS, NATIVE))
@@ -361,7 +367,7 @@ def core_ratio(records: Records) -> Interval | None:
 
 
 def rung_table(records: Records) -> list[tuple[str, ...]]:
-    """A header, and a row for each rung: the seconds of a call, over those of the rung below, and what it adds."""
+    """Return a table of rungs: the seconds of a call, their ratio to the rung below, and what the rung adds."""
     took = rung_seconds(records)
     rows = [
         (
@@ -377,7 +383,7 @@ def rung_table(records: Records) -> list[tuple[str, ...]]:
 
 
 def rung_sentence(records: Records) -> str:
-    """`Of what compiling gives here, dispatch is 40%, fusion 12%, ...`; "" where no mode is faster than dynamic."""
+    """Return a sentence with the share of each cause in the seconds that compiling saves; "" if it saves none."""
     took = rung_seconds(records)
     ends = [name for name in ("contract", NATIVE) if name in took]
     saved = took[TAPE] - took[ends[-1]] if TAPE in took and ends else 0.0

@@ -1,6 +1,6 @@
-"""Small pictures in a row of a table: dots with their intervals, an axis, and the line of no difference.
+"""Small SVG pictures in rows of a table: dots with intervals, an axis, and a dashed line at no difference.
 
-A dot is a claim's effect in a regime, or a value's ratio to that of the first run.
+A dot is the value of a claim in one regime (`draw_claim`), or the ratio of a run or machine (`over`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from graphs.plain import escape_html
 
 _WIDTH, _HEIGHT, _EDGE = 160, 42, 6
 _LABELS = 46
-"""What the axis takes on the right: `1/1.15×` fits."""
+"""The width of the axis labels on the right, in which `1/1.15×` fits."""
 _MOST = 40
 _WIDEST = 16.0
-"""The ratio that the scale shows on each side of a tie; what lies beyond stands at the edge."""
+"""The largest ratio that the scale shows on each side of a tie; values beyond are drawn at the edge."""
 _LEAST_REACH = 1.1
 _SIDES = {"above": "no", "below": "yes", "tie": "open", "unclear": "open"}
 _TONES = {"supported": "yes", "refuted": "no", "depends": "mixed", "proxy only": "mixed"}
@@ -28,7 +28,7 @@ _TONES = {"supported": "yes", "refuted": "no", "depends": "mixed", "proxy only":
 
 @dataclass(frozen=True)
 class _Scale:
-    """The values at the bottom, on the dashed line and on top. Ratios lie on a log scale, shares on a linear one."""
+    """The values at the bottom, on the dashed line and at the top; ratios have a log scale, shares a linear one."""
 
     low: float
     middle: float
@@ -40,7 +40,7 @@ class _Scale:
         return cls(1 / reach, 1.0, reach)
 
     def height(self, value: float) -> float:
-        """Where a value stands, from the top; at the edge where it lies beyond."""
+        """Return the distance of a value from the top, in pixels; values beyond the scale are at the edge."""
         bottom, here, top = map(self._place, (self.low, min(max(value, self.low), self.high), self.high))
         return round(_HEIGHT - _EDGE - (here - bottom) / (top - bottom) * (_HEIGHT - 2 * _EDGE), 1)
 
@@ -48,12 +48,12 @@ class _Scale:
         return value if self.unit == "share" else math.log(value)
 
     def _label(self, value: float) -> str:
-        """`1/16×` for what is below a tie: a short label at a small size."""
+        """Return the label of a value; a ratio below 1 is written as `1/16×`, which is short."""
         below = self.unit == "ratio" and value < 1
         return f"1/{text.ratio(1 / value)}" if below else text.quantity(value, self.unit)
 
     def axis(self) -> Iterator[str]:
-        """The dashed line, and the three values that say what a height means."""
+        """Yield the SVG of the dashed line, and of the labels of the three values."""
         middle = self.height(self.middle)
         yield f'<line class="tie" x1="0" x2="{_WIDTH}" y1="{middle}" y2="{middle}"/>'
         for value in (self.low, self.middle, self.high):
@@ -66,7 +66,7 @@ _SHARES = _Scale(0.0, 0.5, 1.0, "share")
 
 @dataclass(frozen=True)
 class _Dot:
-    """A value with its interval, the class of its colour, and what it says when a reader points at it."""
+    """A value with its interval, its colour class, and the text of its tooltip."""
 
     value: float
     interval: Interval | None
@@ -83,7 +83,7 @@ class _Dot:
 
 
 def draw_claim(claim: str, finding: Finding) -> tuple[str, str]:
-    """The SVG and its words; both empty where no regime has a value."""
+    """Draw the regimes of a claim; returns the SVG and its text, both "" if no regime has a value."""
     valued = [regime for regime in finding.regimes if regime.value is not None][:_MOST]
     if finding.effect is None or not valued:
         return "", ""
@@ -104,26 +104,26 @@ def _of_regime(regime: Regime, unit: str) -> _Dot:
 
 @dataclass(frozen=True)
 class RunPoint:
-    """A run's value as a ratio: to that of the first run on its machine, or to the base of its cell."""
+    """The ratio of one run: to the first run on its machine, or to the base of its cell."""
 
     run: str
     ratio: Interval
 
     @property
     def far(self) -> float:
-        """How far it is from 1, up or down, on a log scale."""
+        """The distance of the ratio from 1, up or down, on a log scale."""
         return abs(math.log(self.ratio.estimate))
 
 
 def points(runs: Sequence[JudgedRun], ratios: Sequence[Interval | None]) -> list[RunPoint | None]:
-    """A point for the ratio of each run that has one."""
+    """Return a point for the ratio of each run; None for a run without one."""
     return [RunPoint(run.name, ratio) if ratio else None for run, ratio in zip(runs, ratios, strict=True)]
 
 
 def over(label: str, points: Sequence[RunPoint | None]) -> tuple[str, str]:
-    """The SVG of a ratio in each run, None where one has it not, and its words.
+    """Draw the ratio of each run, with a gap for None; returns the SVG and its text.
 
-    The scale reaches as far as the farthest dot, and by 10% each way at least.
+    The scale reaches to the farthest dot, and at least 10% each way.
     """
     words = ", ".join(text.ratio(point.ratio.estimate) if point else "not measured" for point in points)
     reach = max([_LEAST_REACH, *(math.exp(point.far) for point in points if point)])
@@ -137,7 +137,7 @@ def _run_dot(point: RunPoint) -> _Dot:
 
 
 def _svg(label: str, dots: Sequence[_Dot | None], scale: _Scale) -> str:
-    """The dots from left to right, a gap for None."""
+    """Return the SVG of dots from left to right, with a gap for None."""
     step = (_WIDTH - 2 * _EDGE) / max(len(dots), 1)
     marks = (dot.marks(round(_EDGE + (place + 0.5) * step, 1), scale) for place, dot in enumerate(dots) if dot)
     box = f"0 0 {_WIDTH + _LABELS} {_HEIGHT}"

@@ -1,6 +1,6 @@
-"""What figures and tables share: ratios to dynamic, and what each arm costs in time and memory.
+"""The data that figures and tables share: ratios to dynamic, and the costs of each arm in time and memory.
 
-What a step costs in each engine, fitted to the crossover map of a run: a line in ops and in floats times ops.
+The last part fits a cost model to the crossover map: seconds of a step as a linear function of ops and of floats × ops.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SIDES = {"below": "faster", "above": "slower", "tie": "tie", "unclear": "cannot
 
 @dataclass(frozen=True)
 class Ratio:
-    """Steady-state seconds a call of `arm` over those of `base`, with a 95% interval."""
+    """The ratio of the steady seconds of `arm` to those of `base` in a cell, with its 95% interval."""
 
     cell: Cell
     arm: str
@@ -35,15 +35,16 @@ class Ratio:
 
     @property
     def words(self) -> str:
-        """What the interval says of the arm, by the smallest effect of interest of the claims."""
+        """The side of the interval in words: faster, slower, tie or cannot tell, by the claims' smallest effect."""
         return _SIDES[self.interval.side(SMALLEST_EFFECT)]
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The records of a run with what follows from those whose outputs and gradients were right.
+    """The records of a run, and values computed from arms whose outputs and gradients were right.
 
-    `streams` are first epochs, `cold` those of processes that found no compiled code on the disk, where there is such.
+    `streams` are first epochs by cell and arm. `cold` are the first epochs of processes that found no compiled code on
+    the disk, for engines that keep such code.
     """
 
     records: Records
@@ -59,7 +60,7 @@ class Summary:
 
 
 def summarise(records: Records) -> Summary:
-    """Everything that more than one part of the report needs, computed once."""
+    """Compute the values that more than one part of the report needs."""
     timed = [(cell, arm) for cell in cells(records, Time) for arm in cell.means(steady)]
     ratios = (
         Ratio(cell.cell, arm, ratio, cell.base)
@@ -82,12 +83,12 @@ def summarise(records: Records) -> Summary:
 
 
 def _streams(timed: Iterable[tuple[Evidence, str]]) -> dict[tuple[Cell, str], list[Call]]:
-    """The first epoch of each arm in the first process, where its inputs vary."""
+    """Return the first epoch of each arm in the first process, for cells whose inputs vary."""
     return {(cell.cell, arm): stream for cell, arm in timed if (stream := cell.of(arm)[0].stream)}
 
 
 def largest(cells: Iterable[Cell]) -> list[Cell]:
-    """For each workload, in the order met, the largest of its sizes: a figure has room for one."""
+    """Return the largest size of each workload, in order, as a figure has room for one size only."""
     best: dict[str, Cell] = {}
     for cell in cells:
         before = best.setdefault(cell.workload, cell)
@@ -96,7 +97,7 @@ def largest(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def size_order(cell: Cell) -> tuple[str, int, str]:
-    """Sorts cells by workload and rising size; sizes of other names come first."""
+    """Return a sort key for cells by workload and rising size; sizes with other names come first."""
     return cell.workload, SIZES.index(cell.size) if cell.size in SIZES else -1, cell.size
 
 
@@ -105,9 +106,10 @@ FORMULA = "seconds of a step = a + ops × (b + c × floats an op); seconds of a 
 
 @dataclass(frozen=True)
 class CostModel:
-    """One kind of op: the coefficients a, b, c of both engines, d and e of a compilation, and how far off they are.
+    """The cost model of one kind of op: coefficients a, b, c of each engine, d and e of a compilation, and errors.
 
-    An error is that of static ÷ dynamic, as a factor: 1.2 means 20% too much or too little.
+    `error` is the median, and `worst` the largest, error of static ÷ dynamic as a factor: 1.2 is 20% too much or too
+    little.
     """
 
     ops: str
@@ -119,7 +121,7 @@ class CostModel:
 
 
 def fit_cost_models(places: Sequence[CostPlace]) -> list[CostModel]:
-    """A model for each kind of op that has more places than a line has coefficients."""
+    """Fit a model for each kind of op that has more places than the model has coefficients."""
     kinds = dict.fromkeys(place.at.ops for place in places)
     groups = ([place for place in places if place.at.ops == ops] for ops in kinds)
     return [_fit(group) for group in groups if len(group) > len(_terms(group)[0])]
@@ -150,8 +152,8 @@ def _plain(line: NDArray[np.float64]) -> tuple[float, ...]:
 
 
 def _line(terms: NDArray[np.float64], seconds: Sequence[float]) -> NDArray[np.float64]:
-    """The coefficients, none below zero, that lie nearest in proportion: what takes less than nothing is left out."""
-    measured = np.array(seconds) > 0  # a build that no clock saw says nothing
+    """Fit coefficients to seconds by least squares of relative errors; negative ones are dropped and set to 0."""
+    measured = np.array(seconds) > 0  # a build of 0 seconds was not measured
     if not measured.any():
         return np.zeros(terms.shape[1])
     terms, seconds = terms[measured], [value for value in seconds if value > 0]

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from compare.records.record import Records
 
 PLAIN_WIDTH = 200
-"""Columns of a table that goes to a file or a pipe, where nobody's window bounds it."""
+"""The width of a table in a file or a pipe, in columns."""
 WIDE = 120
-"""A terminal with fewer columns than this gets fewer in its tables."""
+"""A terminal narrower than this gets tables with fewer columns."""
 
 
 def show(
     columns: Sequence[str], rows: Iterable[Sequence[str]], whole: Iterable[str] = (), width: int = PLAIN_WIDTH
 ) -> None:
-    """Print a table on stdout, at most so wide; the columns in `whole` are never wrapped. NO_COLOR is respected."""
+    """Print a table on stdout, at most `width` wide; columns in `whole` are never wrapped. NO_COLOR is respected."""
     from rich import box
     from rich.table import Table
 
@@ -38,7 +38,7 @@ def show(
 
 
 def verdict_table(verdicts: Iterable[Verdict]) -> None:
-    """The verdict on each claim, with its effect and the 95% interval; what the effect is of, if there is room."""
+    """Print the verdict on each claim with effect and 95% interval; the name of the effect only if there is room."""
     from compare.page.verdicts import mark as marked
 
     columns = ["", "claim", "verdict", "effect, 95% interval", "of what"]
@@ -50,7 +50,7 @@ def verdict_table(verdicts: Iterable[Verdict]) -> None:
 
 
 def narrow_table(records: Records) -> None:
-    """The steady times of each cell, static ÷ dynamic, for a run of a few cells: no claim is judged by so few."""
+    """Print static ÷ dynamic in steady state for each cell, for a run with too few cells to judge claims."""
     from compare.page.summary import summarise
     from compare.words import text
 
@@ -76,7 +76,7 @@ def _console() -> Console:
 
 
 def _literal(text: str) -> Any:
-    """Text as it is: square brackets are not markup, and nothing in it moves the cursor."""
+    """Return rich text without markup: square brackets stay, and control characters are removed."""
     from rich.text import Text
 
     return Text(plain(text))

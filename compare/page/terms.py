@@ -1,4 +1,4 @@
-"""The words of a page that a newcomer cannot know, each with its meaning: a section lists those that the page uses."""
+"""The glossary of a page: words that a newcomer may not know, and the section with those that the page uses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NAME = "words"
 
 
 def section(sections: Iterable[Section]) -> Section | None:
-    """The words that these sections use in their sentences, with their meanings; None where there are none."""
+    """Return the section with the glossary words that these sections use in sentences; None without any."""
     used = {word for text in _texts(tuple(sections)) for _, word in words_in(text) if word}
     rows = tuple((word, WORDS[word]) for word in sorted(used))
     return (
@@ -57,7 +57,7 @@ def section(sections: Iterable[Section]) -> Section | None:
 
 
 def words_in(text: str) -> Iterator[tuple[str, str]]:
-    """The text in pieces, each with the word of the list that it is; empty for what lies between."""
+    """Split a text into pieces, each with its glossary word, which is "" for text between words."""
     end = 0
     for match in _WORD.finditer(text):
         yield text[end : match.start()], ""
@@ -67,7 +67,7 @@ def words_in(text: str) -> Iterator[tuple[str, str]]:
 
 
 def anchor(word: str) -> str:
-    """What links to a word."""
+    """Return the anchor of a word."""
     return f"{NAME}-{word.replace(' ', '-')}"
 
 
@@ -78,7 +78,7 @@ def _base(form: str) -> str:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every sentence below a block: no cell of a table, no line of code."""
+    """Yield every sentence in a block and the blocks inside it, without cells of tables and lines of code."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, tuple):

@@ -1,6 +1,6 @@
-"""How verdicts read: in a row, beside other runs, in a section a claim; and the first screen.
+"""Verdicts as blocks of the page: as a row, as a section for each claim, and the answer that opens the page.
 
-That says what to do, in sentences that this run supports, and has the claims as rows, and the calculator.
+The answer gives advice that the run supports, and the claims as rows. The calculator is a section of its own.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _RULE = "The claim, its opposite, the rule, what was not tested, and the literat
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
-    """One sentence that counts the verdicts."""
+    """Return a sentence that counts the verdicts."""
     if not verdicts:
         return "No verdict was computed for this run."
     counts = Counter[str](verdict.finding.verdict for verdict in verdicts)
@@ -54,7 +54,7 @@ def headline(verdicts: Sequence[Verdict]) -> str:
 
 
 def claim_section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
-    """All that a run says about one claim, with the figures that show it."""
+    """Return the section on one claim: its verdict, regimes, figures, reasons, and the rule in a folded block."""
     claim, finding = judged.claim, judged.finding
     unit = finding.effect.unit if finding.effect else ""
     said = (
@@ -78,48 +78,48 @@ def claim_section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
 
 
 def _repeats(finding: Finding) -> bool:
-    """Whether the regimes say nothing that the effect has not said: of a function there is one, itself."""
+    """Whether the only regime has the value of the effect, as for one function, so that it need not be shown."""
     values = [regime.value for regime in finding.regimes]
     return len(values) < 2 and finding.effect is not None and values == [finding.effect.value]
 
 
 def fold_pictures(pictures: Sequence[Picture]) -> Iterator[FoldedBlock]:
-    """Each picture under its title: who wants to know more than the first one says opens it."""
+    """Return each picture in a folded block under its title, for readers who want more than the first picture."""
     return (FoldedBlock(picture.title, (picture,)) for picture in pictures)
 
 
 def anchor(id: str) -> str:
-    """The name that links to a claim."""
+    """Return the anchor of a claim."""
     return "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in id).lower()
 
 
 def mark(judged: Verdict) -> VerdictMark:
-    """The verdict as a sign and a word, with its effect."""
+    """Return the verdict as an icon and a word, with its effect."""
     finding = judged.finding
     icon, tone, _ = _MARKS[finding.verdict]
     return VerdictMark(icon, finding.verdict, tone, effect(finding), finding.effect.name if finding.effect else "")
 
 
 def mark_label(judged: Verdict | Regime) -> str:
-    """`✓ supported`."""
+    """Return a verdict with its icon, as `✓ supported`."""
     return _mark_word(judged.verdict if isinstance(judged, Regime) else judged.finding.verdict)
 
 
 def is_measured(judged: Verdict) -> bool:
-    """Whether the run holds anything about the claim."""
+    """Whether the run measured anything that the claim reads."""
     return judged.finding.verdict != "not measured yet"
 
 
 def effect(finding: Finding) -> str:
-    """`0.76× [0.75, 0.78]`, static ÷ dynamic if it is a ratio; empty where nothing was measured."""
+    """Return the effect as `0.76× [0.75, 0.78]`, a ratio being static ÷ dynamic; "" if nothing was measured."""
     shown = finding.effect
     return _measure(shown.value, finding.interval, shown.unit, finding.verdict) if shown else ""
 
 
 def _measure(value: float | None, interval: Interval | None, unit: str, word: Label) -> str:
-    """0.41× [0.40, 0.42]: a value, and its interval in the same unit if it has one.
+    """Return a value with its interval in the same unit, as `0.41× [0.40, 0.42]`.
 
-    A count that is exact has none, and its verdict is not open.
+    `(no interval)` marks a value whose interval is missing; an exact count needs none.
     """
     if value is None:
         return ""
@@ -137,7 +137,7 @@ def _regimes(regimes: Sequence[Regime], unit: str) -> Table | None:
 
 
 def value_of(regime: Regime, unit: str) -> str:
-    """The value of a regime in the unit of its finding, with its interval."""
+    """Return the value of a regime with its interval, in the unit of its finding."""
     return _measure(regime.value, regime.interval, unit, regime.verdict)
 
 
@@ -159,11 +159,11 @@ EXPLAINED = (
     "the noise of this run leaves open."
 )
 FLOAT = 4
-"""Bytes of a number of the map, float32."""
+"""The bytes of one element of the crossover map, float32."""
 PAGE = 4096
-"""Bytes of a page of memory."""
+"""The bytes of a page of memory."""
 _RUNS = 10_000
-"""The runs of the example that says how many shapes are paid for."""
+"""The runs in the sentence on how many shapes compiling pays for."""
 _WORDS = {"faster": "faster", "slower": "slower", "tie": "a tie", "cannot tell": "unclear"}
 _CALCULATOR = (
     "The formula was fitted to the chains of equal ops that this run timed. Ops are those of the forward pass; the "
@@ -172,7 +172,7 @@ _CALCULATOR = (
 
 
 def answer(summary: Summary, judged: Sequence[Verdict], pictures: Sequence[Picture]) -> Section:
-    """The section that opens the page."""
+    """Return the section that opens the page: advice, claims, figures, and a sentence on speed."""
     first, *further = (*advice(summary.places), "")
     blocks: tuple[Block, ...] = (
         first,
@@ -187,7 +187,7 @@ def answer(summary: Summary, judged: Sequence[Verdict], pictures: Sequence[Pictu
 
 
 def advice(places: Sequence[CostPlace]) -> Iterator[str]:
-    """When to compile, by the crossover map: sentences for what it shows, and none for what it does not."""
+    """Yield sentences on when to compile, as far as the crossover map shows it; none if it does not."""
     reach = _reach(places)
     if reach is None:
         return
@@ -207,7 +207,7 @@ def advice(places: Sequence[CostPlace]) -> Iterator[str]:
 
 
 def _reach(places: Sequence[CostPlace]) -> int | None:
-    """The largest tensor up to which static is shown to be faster at every place of the map; None where at none."""
+    """Return the largest tensor size up to which static is faster at every place of the map; None without one."""
     reach = None
     for size in sorted({place.at.elements for place in places}):
         if any(place.steady.side(SMALLEST_EFFECT) != "below" for place in places if place.at.elements == size):
@@ -227,12 +227,12 @@ def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
 
 
 def _arrays(floats: int) -> str:
-    """`hold up to 32 KiB each`; what is smaller than a page of memory has no size that a reader would know."""
+    """Return the size of arrays in words, as `hold up to 32 KiB each`; `are tiny` if smaller than a page of memory."""
     return f"hold up to {text.size(floats * FLOAT)} each" if floats * FLOAT >= PAGE else "are tiny"
 
 
 def _spread(places: Sequence[CostPlace]) -> tuple[float, float, float]:
-    """The least, the mean and the largest of static ÷ dynamic."""
+    """Return the least, the geometric mean and the largest of static ÷ dynamic."""
     ratios = [place.steady.estimate for place in places]
     return min(ratios), geometric_mean(ratios), max(ratios)
 
@@ -242,12 +242,15 @@ def _ratio(value: float) -> str:
 
 
 def _speedup(ratio: float) -> str:
-    """How many times faster a share of the time is."""
+    """Return how many times faster static is, for a ratio of times."""
     return _ratio(1 / ratio)
 
 
 def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> str:
-    """How many cells the best static arm wins, ties and loses: of realistic steps first, then of all."""
+    """Return a sentence that counts in how many cells the best static arm is faster, ties or is slower.
+
+    Cells with realistic steps are counted first, then all cells.
+    """
     best: dict[Cell, Ratio] = {}
     for ratio in sorted(ratios, key=lambda ratio: ratio.interval.estimate):
         best.setdefault(ratio.cell, ratio)
@@ -267,7 +270,7 @@ def _count_wins(ratios: Iterable[Ratio]) -> str:
 
 
 def claims(judged: Sequence[Verdict]) -> Claims:
-    """The claims, a row each."""
+    """Return the claims as rows of a table."""
     return Claims(tuple(map(_row, judged)))
 
 
@@ -284,7 +287,7 @@ def _sentence(words: str) -> str:
 
 
 def calculator(summary: Summary) -> Section | None:
-    """The costs of a step of one's own by the model of this run; None where no map was measured."""
+    """Return the section with the calculator, by the cost models of this run; None without a crossover map."""
     models = model.fit_cost_models(summary.places)
     if not models:
         return None

@@ -1,6 +1,6 @@
-"""The figures of the page: a module each, whose `draw(summary)` gives a `Drawing`, or None for a run of another kind.
+"""The figures of the page: each module has `draw(summary)`, which returns a `Drawing`, or None for other kinds of runs.
 
-A figure says what a reader should see in it, or why it could not be drawn; `style` has what they draw alike.
+A caption says what a reader should see in the figure, or why it could not be drawn. `style` has the common look.
 """
 
 from collections import defaultdict
@@ -29,15 +29,16 @@ FIGURES = {
     "break_even": ("C6", "F2"),
     "first_calls": ("C4", "F2"),
 }
-"""Each module in the order of the page, with the claims that it stands beside: one of the suite, one of a function.
+"""Each module in the order of the page, with the claims beside which its figure is shown.
 
-What stands beside no claim of a page stands after them all.
+The claims are of the suite (C) or of one function (F). A figure whose claims are not on the page comes after all
+claims.
 """
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """One figure with its words; where there was nothing to draw, `figure` is None and `caption` says why."""
+    """A figure with its texts; if there was nothing to draw, `figure` is None and `caption` says why."""
 
     name: str
     title: str
@@ -49,7 +50,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class DrawnPlots:
-    """The pictures beside each claim, why others are missing, and the files written."""
+    """The pictures by claim, sentences on missing figures, and the paths of the written files."""
 
     pictures: dict[str, list[Picture]]
     missing: tuple[str, ...]
@@ -57,7 +58,7 @@ class DrawnPlots:
 
 
 def draw_all(summary: Summary, directory: Path) -> DrawnPlots:
-    """Draw every figure that the records allow into `directory`, as PNG and SVG."""
+    """Draw every figure that the records allow, and write it into `directory` as PNG and SVG."""
     from compare.page.figures import style  # which loads the engines, and each figure
 
     pictures: dict[str, list[Picture]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Time spent in all against the number of runs: when a build has paid for itself."""
+"""The figure of break-even: total time against the number of runs, for each arm."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ _LONGEST = 1e7
 
 
 def draw(summary: Summary) -> Drawing:
-    """One panel a workload, with the break-even of each static arm in its title."""
+    """Draw a panel for each workload, with the break-even of each static arm in its title."""
     points = _points(summary)
     cells = largest(cell for cell, _ in points)
     if not cells:
@@ -42,7 +42,7 @@ def draw(summary: Summary) -> Drawing:
 
 
 def _words(point: BreakEven) -> str:
-    """A break-even as a reader wants it: after 212 runs."""
+    """Return a break-even in words, as `after 212 runs` or `never`."""
     if point.runs is None or point.verdict != "after":
         return point.verdict
     return f"after {text.number(np.ceil(point.runs))} runs"
@@ -71,7 +71,7 @@ def _panel(axes: Axes, cell: Cell, summary: Summary, points: dict[str, BreakEven
 
 
 def _write_heading(axes: Axes, cell: Cell, points: dict[str, BreakEven]) -> None:
-    """The workload above the panel, and under it a line for each static arm."""
+    """Write the workload above the panel, and below it a line with the break-even of each static arm."""
     lines = [f"{style.clean(arm)}: {_words(points[arm])}" for arm in style.ordered_arms(points)]
     axes.set_title(style.clean(f"{cell.workload}, {cell.size}"), pad=6 + 11.5 * len(lines))
     above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "linespacing": 1.3}
@@ -79,7 +79,7 @@ def _write_heading(axes: Axes, cell: Cell, points: dict[str, BreakEven]) -> None
 
 
 def _span(points: dict[str, BreakEven]) -> float:
-    """Ten times the last break-even, at least a thousand runs: each crossing has room on both sides."""
+    """Return the runs that the x axis spans: ten times the last break-even, and at least 1,000."""
     crossings = [point.runs for point in points.values() if point.runs is not None]
     return min(_LONGEST, max([1e3, *(10 * runs for runs in crossings)]))
 

@@ -1,4 +1,4 @@
-"""Heat maps over tensor size and depth: where one engine overtakes the other, in time and in bytes."""
+"""The crossover figure: heat maps of static ÷ dynamic over tensor size and depth, in time and in bytes."""
 
 import math
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _WORDS = {"tie": "tie", "unclear": "unclear", "above": "never"}
 
 
 def draw(summary: Summary) -> Drawing:
-    """A column for each kind of op; time above, bytes below."""
+    """Draw a column of maps for each kind of op, with time above and bytes below."""
     rows = [(name, points) for name, points in (("time", summary.times), ("bytes", summary.sizes)) if points]
     if not rows:
         return Drawing("crossover", _TITLE, "This run has no crossover map; a run of the whole suite measures one.")
@@ -87,7 +87,7 @@ def _second(point: Point) -> str:
 
 
 def _border(axes: Axes, leads: dict[tuple[int, int], bool]) -> None:
-    """A line between neighbours of which static leads in one and not in the other."""
+    """Draw a line between neighbouring cells if static leads in one and not in the other."""
     look: dict[str, Any] = {"color": style.INK, "linewidth": 2.2, "solid_capstyle": "round"}
     for (column, row), across in product(leads, (True, False)):
         other = (column + across, row + (not across))

@@ -1,4 +1,4 @@
-"""The figure of the answer: the share of time that compiling saves, against runs, by size and number of shapes."""
+"""The figure beside the answer: the share of time that compiling saves against runs, by size and number of shapes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NEVER = "never"
 
 
 def draw(summary: Summary) -> Drawing:
-    """A panel for each kind of op, over one chain of a middle depth."""
+    """Draw a panel for each kind of op, for chains of the largest depth up to `_DEEPEST`."""
     depths = {place.at.depth for place in summary.places if place.at.depth <= _DEEPEST}
     shown = [place for place in summary.places if depths and place.at.depth == max(depths)]
     if not shown:
@@ -53,7 +53,7 @@ def _caption(depth: int) -> str:
 
 
 def _some(sizes: Sequence[int]) -> list[int]:
-    """The smallest, a middle one and the largest."""
+    """Return the smallest, the middle and the largest size."""
     return sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
 
 
@@ -82,7 +82,7 @@ def _panel(axes: Axes, places: dict[int, CostPlace], sizes: Sequence[int]) -> No
 
 
 def time_saved(place: CostPlace, runs: NDArray[np.float64], shapes: int) -> NDArray[np.float64]:
-    """The time that static saves, as a share in so many runs, one compilation a shape."""
+    """Return the time that static saves after `runs` runs, as a share of dynamic's, with one compilation per shape."""
     static, dynamic = place.static, place.dynamic
     spent = shapes * (static.build + static.head[0] - static.steady) + runs * static.steady
     return np.asarray(1 - spent / (dynamic.head[0] - dynamic.steady + runs * dynamic.steady))
@@ -103,7 +103,7 @@ def _key(sizes: Sequence[int]) -> list[Line2D]:
 
 
 def pays(place: CostPlace, shapes: int) -> str:
-    """After how many runs that many shapes are paid for; `never` where static is no faster."""
+    """Return after how many runs the compilations of `shapes` shapes are paid for; `never` if static is no faster."""
     gain = place.dynamic.steady - place.static.steady
     late = shapes * (place.static.build + place.static.head[0] - place.static.steady)
     late -= place.dynamic.head[0] - place.dynamic.steady
@@ -111,7 +111,7 @@ def pays(place: CostPlace, shapes: int) -> str:
 
 
 def _pay_off_text(place: CostPlace, shapes: int) -> str:
-    """`pays after 355 runs`, or `never pays`."""
+    """Return the break-even in words, as `pays after 355 runs` or `never pays`."""
     after = pays(place, shapes)
     return "never pays" if after == _NEVER else f"pays after {after} runs"
 

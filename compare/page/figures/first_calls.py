@@ -1,4 +1,4 @@
-"""Time of each call of the first epoch against the length of its input."""
+"""The figure of first calls: the time of each call of the first epoch against the length of its input."""
 
 from itertools import zip_longest
 from math import ceil
@@ -28,7 +28,7 @@ _CAPTION = (
 
 
 def draw(summary: Summary) -> Drawing:
-    """One row a workload, one column an arm, on shared scales."""
+    """Draw a row for each workload and a column for each arm, on shared scales."""
     lengths = ((cell, {call.length for call in calls}) for (cell, _), calls in summary.streams.items())
     cells = largest(cell for cell, different in lengths if len(different) > 1)
     if not cells:

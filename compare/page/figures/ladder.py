@@ -1,4 +1,7 @@
-"""Waterfalls: the seconds of a step rung by rung, from the tape to the fastest static program."""
+"""The ladder as waterfalls: the seconds of a step on each rung, from the tape to the fastest static program.
+
+First the waterfalls are computed from records (`waterfalls`), then they are drawn (`draw`).
+"""
 
 from __future__ import annotations
 
@@ -21,10 +24,11 @@ from compare.words import text
 
 
 class Landing(NamedTuple):
-    """A rung of a cell: its seconds, over those of the rung it stands on (`step`), and over the tape's (`total`).
+    """A rung of a cell: its seconds, its ratio to the rung below (`step`), and its ratio to the tape (`total`).
 
-    `peak` is the most bytes of NumPy data in a step. Each interval stands for itself: of twenty, one may miss. The rung
-    of threads has the seconds of native code times what threads make of them on the wall, and no ratio to the tape.
+    `base` is the rung below. `peak` is the most bytes of NumPy data in a step. The intervals are not widened: one in
+    twenty may miss. The rung of threads has the seconds of native code times the wall ratio of threads to native code,
+    and no ratio to the tape.
     """
 
     rung: str
@@ -36,9 +40,9 @@ class Landing(NamedTuple):
 
 
 class Waterfall(NamedTuple):
-    """The rungs of one cell, those that are missing with the reason, and what was found of the graphs.
+    """The rungs of one cell, the reasons for missing rungs, and whether the engines' graphs are the same.
 
-    `unequal` holds, by rung, the kernels that are called more or less often than the tape calls them.
+    `unequal` holds, by rung, the surplus of calls of each kernel compared with the tape.
     """
 
     cell: Cell
@@ -49,13 +53,13 @@ class Waterfall(NamedTuple):
 
     @property
     def fastest(self) -> Landing:
-        """The static rung of the fewest seconds among those with NumPy's kernels, or the tape where there is none."""
+        """The fastest static rung that runs NumPy's kernels; the tape if there is none."""
         static = [landing for landing in self.landings if landing.rung not in (TAPE, "pool", NATIVE, THREADS)]
         return min(static or self.landings[:1], key=lambda landing: landing.seconds)
 
 
 def waterfalls(records: Records) -> list[Waterfall]:
-    """One for each cell among the `ladder` records in which the tape was timed, in their order."""
+    """Return the waterfall of each cell whose tape was timed, in the order of the `Ladder` records."""
     groups = group_by(records_of(records, Ladder), lambda record: record.cell)
     on_cores = group_by(records_of(records, Threads), lambda record: record.cell)
     cells = ((_timed_rungs(group), group, on_cores.get(cell, [])) for cell, group in groups.items())
@@ -63,7 +67,7 @@ def waterfalls(records: Records) -> list[Waterfall]:
 
 
 def _timed_rungs(group: Sequence[Ladder | Threads]) -> Evidence:
-    """The rungs of a cell that have times, as the arms of each process."""
+    """Return the timed rungs of a cell as evidence, in which a rung is an arm."""
     rungs = ({name: row for name, row in r.rungs.items() if row.status == "ok" and row.blocks} for r in group)
     return Evidence(*group[0].cell, tuple(rungs))
 
@@ -89,7 +93,7 @@ def _landing(name: str, timed: Evidence, group: Sequence[Ladder]) -> Landing:
 
 
 def _thread_landings(landings: Sequence[Landing], on_cores: Sequence[Threads]) -> Iterator[Landing]:
-    """The rung of threads below that of native code, where both were timed."""
+    """Yield the rung of threads, which stands on native code, if both were timed."""
     step = _timed_rungs(on_cores).ratio(THREADS, NATIVE, steady) if on_cores else None
     for native in landings:
         if native.rung == NATIVE and step is not None:
@@ -112,7 +116,7 @@ _BETTER, _WORSE, _SAME = "#009e73", "#d55e00", "#999999"
 
 
 def draw(summary: Summary) -> Drawing:
-    """One panel a cell, one row a rung."""
+    """Draw a panel for each cell, with a row for each rung."""
     falls = waterfalls(summary.records)
     if not falls:
         return Drawing("ladder", _TITLE, "This run climbed no ladder.")
@@ -183,7 +187,7 @@ def _row(fall: Waterfall, landing: Landing) -> tuple[str, ...]:
 
 
 def _graphs(fall: Waterfall, rung: str) -> tuple[str, str]:
-    """Whether a rung that must calls the kernels of the tape, and whether the graph of replay is that of the tape."""
+    """Return whether a rung calls the tape's kernels as often, and whether replay's graph is the tape's, in words."""
     if rung not in ("pool", "replay"):
         return "", ""
     differs = ", ".join(f"{name} {count:+d}" for name, count in fall.unequal.get(rung, {}).items())

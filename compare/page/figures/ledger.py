@@ -1,4 +1,4 @@
-"""Live bytes over one step by class, in both engines, and what separates their peaks."""
+"""The figure of the ledger: live bytes over one step by class in both engines, and the causes of unequal peaks."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +28,7 @@ _MOST = 4
 
 
 def draw(summary: Summary) -> Drawing:
-    """A row of two panels for each cell, on one scale."""
+    """Draw a row of two panels for each cell, on one scale."""
     lines = records_of(summary.records, Ledger)
     cells = [line for line in lines if any(arm.status == "ok" for arm in line.arms.values())]
     if not cells:
@@ -74,7 +74,7 @@ def _area(axes: Axes, row: LedgerArm, scale: float) -> None:
 
 
 def _peak_mark(axes: Axes, row: LedgerArm, scale: float) -> None:
-    """The moment of the most bytes, and the line that allocated it; on the side on which there is more room."""
+    """Mark the moment of the most bytes with its source line, on the side with more room."""
     at = max(range(len(row.moments)), key=lambda i: row.moments[i].total)
     peak = row.moments[at]
     (mark,) = axes.plot(at, peak.total / scale, marker="v", color=style.INK, markersize=6, zorder=5)
@@ -86,7 +86,7 @@ def _peak_mark(axes: Axes, row: LedgerArm, scale: float) -> None:
 
 
 def _where(row: LedgerArm) -> str:
-    """`peak at mine.py:7, backward`; what a step hands out last is of no line."""
+    """Return where the peak is, as `peak at mine.py:7, backward`, or `peak where the step returns`."""
     peak = max(row.moments, key=lambda moment: moment.total)
     if not peak.line:
         return "peak where the step returns" if peak is row.moments[-1] else f"peak in {peak.phase}"

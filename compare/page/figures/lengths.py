@@ -1,4 +1,4 @@
-"""The strategies for inputs of varying length: what an example costs under each, beside plain dynamic."""
+"""The figure of strategies for inputs of varying length: time per example under each, ÷ plain dynamic."""
 
 from collections.abc import Sequence
 
@@ -28,7 +28,7 @@ _COLOURS = {"dynamic": "#d55e00", "static": "#0072b2"}
 
 
 def draw(summary: Summary) -> Drawing:
-    """A panel for each model and distribution of lengths."""
+    """Draw a panel for each model and distribution of lengths."""
     tables = [cell for cell in summary.strategies if cell.of(DYNAMIC)]
     if not tables:
         return Drawing("strategies", _TITLE, "This run did not measure the strategies; a run of the whole suite does.")

@@ -1,4 +1,4 @@
-"""The lines of a step as a table: what each costs in each engine, the dearest first."""
+"""The figure and table of a step's source lines: the cost of each line in each engine, the dearest first."""
 
 from collections.abc import Iterator
 
@@ -22,11 +22,11 @@ CAPTION = (
 HEADERS = ("line", "source", "engine", "time", "share", "kernels", "made", "saved")
 ELSEWHERE = "elsewhere"
 MOST = 12
-"""Lines that are drawn; the table has all."""
+"""The largest number of lines that are drawn; the table has all."""
 
 
 def draw(summary: Summary) -> Drawing:
-    """The table of every cell whose lines were read."""
+    """Draw the lines of the first cell, with the table of the lines of every cell."""
     costs = [row for record in records_of(summary.records, SourceLines) for row in rows(record)]
     if not costs:
         return Drawing("lines", _TITLE, "This run did not read its steps line by line.")
@@ -36,7 +36,7 @@ def draw(summary: Summary) -> Drawing:
 
 
 def _bars(record: SourceLines) -> Figure | None:
-    """A group of bars for each of the dearest lines, a bar for each arm; None where no arm has a line."""
+    """Draw a group of bars for each of the dearest lines, a bar for each arm; None if no arm has a line."""
     arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
     names = rank_lines(list(arms.values()))[:MOST]
     if not names:
@@ -66,7 +66,7 @@ def _alt(record: SourceLines) -> str:
 
 
 def rows(record: SourceLines) -> Iterator[tuple[str, ...]]:
-    """A row for each line and arm, under HEADERS; lines by their longest time in any arm, arms side by side."""
+    """Yield a row for each line and arm, under HEADERS, ordered by the longest time of a line in any arm."""
     arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
     for line in rank_lines(list(arms.values())):
         for arm, row in arms.items():

@@ -1,4 +1,4 @@
-"""Bytes of one steady training step, by class."""
+"""The figure of memory: the bytes of one warm training step by class, for each arm."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,11 +28,11 @@ _COUNTED = {
     "allocator": "Counted are the bytes that the GPU's allocator gave: the peak is how far they rise in a step from "
     "what was in use before it.",
 }
-"""What a record counts, by its word for it."""
+"""A sentence on the counted bytes, by `Memory.counted`."""
 
 
 def draw(summary: Summary) -> Drawing:
-    """One panel a workload, one bar an arm."""
+    """Draw a panel for each workload, with a bar for each arm."""
     shown = {place: held for place, held in summary.memory.items() if sum(held.classes.values())}
     cells = largest(cell for cell, _ in shown)
     table = _table(summary.memory)
@@ -47,11 +47,11 @@ def draw(summary: Summary) -> Drawing:
 
 
 Bars = Mapping[str, MemoryArm]
-"""What each arm of a cell holds."""
+"""The memory row of each arm of a cell."""
 
 
 def _figure(bars: Mapping[Cell, Bars]) -> Figure:
-    """Panels whose heights follow their number of bars, so that all bars are equally thick."""
+    """Draw panels with heights by their number of bars, so that all bars are equally thick."""
     heights = [len(by_arm) + 0.6 for by_arm in bars.values()]
     classes = style.ordered_classes(
         name for by_arm in bars.values() for held in by_arm.values() for name in held.classes

@@ -1,7 +1,7 @@
-"""The textbook branch as each engine sees it: the tape of a run beside the traced graph, in layers from top to bottom.
+"""The figure of parity: the graph of one branch in each engine, recorded on the tape and traced, drawn in layers.
 
-Layers are longest paths from the sources, sources sink to just above their first reader, edges that skip a
-layer get a waypoint in it, and the order inside a layer is by barycentre (Sugiyama, Tagawa and Toda 1981).
+The layer of a node is its longest path from the sources; sources sink to just above their first reader. Edges that skip
+a layer get a waypoint in it. The order inside a layer is by barycentre (Sugiyama, Tagawa and Toda 1981).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SWEEPS = 8
 
 @dataclass(frozen=True)
 class LayeredLayout:
-    """Where nodes are and through which points edges run; neighbours are 1 apart, y grows downwards."""
+    """The places of nodes, and the points through which edges run; neighbours are 1 apart, y grows downwards."""
 
     nodes: dict[Hashable, Point]
     edges: dict[tuple[Hashable, Hashable], list[Point]]
@@ -39,7 +39,7 @@ class LayeredLayout:
 
 
 def layer_graph(graph: Any) -> LayeredLayout:
-    """The layout of `graph` (a networkx DiGraph without cycles)."""
+    """Return the layout of `graph`, a networkx DiGraph without cycles."""
     layer = _layers(graph)
     routed, paths = _with_waypoints(graph, layer)
     rows = _order_layers(routed, layer)
@@ -57,7 +57,10 @@ def _layers(graph: Any) -> dict[Hashable, int]:
 
 
 def _with_waypoints(graph: Any, layer: dict[Hashable, int]) -> tuple[Any, dict[tuple[Hashable, Hashable], list[Any]]]:
-    """`graph` with long edges cut into edges from layer to layer; `layer` learns where the new nodes are."""
+    """Cut long edges into edges from layer to layer; returns the new graph and each edge's path of nodes.
+
+    The layers of the new waypoint nodes are added to `layer`.
+    """
     routed, paths = nx.DiGraph(), {}
     routed.add_nodes_from(graph)
     for head in graph:
@@ -82,7 +85,7 @@ def _order_layers(routed: Any, layer: dict[Hashable, int]) -> list[list[Hashable
 
 
 def _by_barycentre(routed: Any, row: list[Hashable], near: list[Hashable], down: bool) -> None:
-    """Sort `row` by the mean place of its nodes' neighbours in the row `near`; nodes without any stay put."""
+    """Sort `row` by the mean place of its nodes' neighbours in the row `near`; nodes without neighbours stay."""
     at = {node: place - (len(near) - 1) / 2 for place, node in enumerate(near)}
     own = {node: place - (len(row) - 1) / 2 for place, node in enumerate(row)}
 
@@ -114,7 +117,7 @@ _HALF_WIDTH, _HALF_HEIGHT, _SPREAD = 0.43, 0.27, 0.2  # of a box, and between th
 
 
 def draw(summary: Summary) -> Drawing | None:
-    """The figure for this installation's engines, whatever was measured; None where that was in no engine of ours."""
+    """Draw the graphs of this installation's engines; None for a run of a user's function or of real models."""
     if any(run.is_own or run.is_of_models for run in records_of(summary.records, Run)):
         return None
     try:
@@ -124,7 +127,7 @@ def draw(summary: Summary) -> Drawing | None:
 
 
 def engine_graphs() -> dict[str, Any]:
-    """The branch on a sum as networkx graphs, one an engine."""
+    """Return the graphs of a branch on a sum, one networkx graph for each engine, by title."""
     import dynamic
     import graphs
     import static
@@ -142,7 +145,7 @@ def engine_graphs() -> dict[str, Any]:
 
 
 def _name_constants(graph: Any) -> Any:
-    """`graph` in networkx's form, a constant of one element with its value in its name."""
+    """Convert a graph to networkx; a constant of one element has its value in its name."""
     named = graph.to_networkx()
     for number, node in enumerate(graph.nodes):
         value = node.attrs.get("value")
@@ -152,7 +155,7 @@ def _name_constants(graph: Any) -> Any:
 
 
 def drawing(graphs: Mapping[str, Any]) -> Drawing:
-    """`graphs` side by side: titles with DiGraphs; `op`, `spec`, `label` on nodes, `positions` on edges."""
+    """Draw networkx DiGraphs side by side, by title, with `op`, `spec`, `label` on nodes and `positions` on edges."""
     layouts = {title: layer_graph(graph) for title, graph in graphs.items()}
     depth = max(layout.depth for layout in layouts.values())
     grid = style.grid(list(graphs), len(graphs), 0.5 + 0.95 * depth, head=0)
@@ -163,7 +166,7 @@ def drawing(graphs: Mapping[str, Any]) -> Drawing:
 
 
 def _isomorphic(graphs: list[Any]) -> bool:
-    """Whether all graphs equal the first in ops, specs, attributes and operand positions."""
+    """Whether all graphs are isomorphic to the first, with equal ops, specs, attributes and operand positions."""
     same_node = categorical_node_match(["op", "spec", "label"], ["", "", ""])
     same_edge = categorical_edge_match("positions", ())
     first, *others = graphs
@@ -182,7 +185,7 @@ def _panel(axes: Axes, title: str, graph: Any, layout: LayeredLayout, depth: int
 
 
 def _node(axes: Axes, graph: Any, node: Hashable, at: Point) -> None:
-    """A box with op and spec: tinted where data come in, heavy where they go out."""
+    """Draw a node as a box with op and spec, tinted for a source and with a heavy edge for a sink."""
     source, sink = graph.in_degree(node) == 0, graph.out_degree(node) == 0
     fill, weight = _TINT if source else "white", 2.2 if sink else 0.9
     corner = (at[0] - _HALF_WIDTH, at[1] - _HALF_HEIGHT)
@@ -194,7 +197,7 @@ def _node(axes: Axes, graph: Any, node: Hashable, at: Point) -> None:
 
 
 def _edge(axes: Axes, points: list[Point], positions: tuple[int, ...], operands: int) -> None:
-    """An arrow from box to box, vertical at each waypoint; operands enter their reader from left to right."""
+    """Draw an arrow from box to box, vertical at each waypoint; operands enter their reader from left to right."""
     (x0, y0), *between, (x1, y1) = points
     shift = _SPREAD * (min(positions, default=0) - (operands - 1) / 2) if operands > 1 else 0.0
     stops = [(x0, y0 + _HALF_HEIGHT), *between, (x1 + shift, y1 - _HALF_HEIGHT)]

@@ -1,4 +1,4 @@
-"""Time part by part: the shares of a step in both engines, stacked."""
+"""The figure of parts: the shares of a step's time by part in both engines, stacked."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from compare.stats import Interval, geometric_mean, sum_interval
 from compare.words import text
 
 LARGEST_UNEXPLAINED = 0.05
-"""Parts that leave more of a step than this unexplained do not add up."""
+"""The largest unexplained share of a step with which its parts still count as adding up."""
 _FINE = f"sums to the step within {LARGEST_UNEXPLAINED:.0%}"
 
 
 class StepParts(NamedTuple):
-    """The step of one engine in one cell: its seconds, and each part as a share of them."""
+    """The step of one engine in one cell: its seconds, and the share of each part with its interval."""
 
     cell: Cell
     engine: str
@@ -35,12 +35,12 @@ class StepParts(NamedTuple):
 
     @property
     def adds_up(self) -> bool:
-        """Whether the parts sum to the wall time within 5%."""
+        """Whether the parts sum to the time of the step within 5%."""
         return abs(self.shares[UNEXPLAINED].estimate) <= LARGEST_UNEXPLAINED
 
     @property
     def note(self) -> str | None:
-        """A sentence where they do not; None where all is well."""
+        """A sentence on the unexplained share if the parts do not add up; None if they do."""
         if self.adds_up:
             return None
         share = self.shares[UNEXPLAINED]
@@ -51,12 +51,12 @@ class StepParts(NamedTuple):
 
 
 def spread(share: Interval) -> str:
-    """`[1.2%, 3.4%]`, if there is an interval."""
+    """Return the interval of a share, as `[1.2%, 3.4%]` or `(no interval)`."""
     return f"[{share.low:.1%}, {share.high:.1%}]" if share.bounded else "(no interval)"
 
 
 def step_parts(records: Records) -> list[StepParts]:
-    """Both engines of each cell among the `parts` records, in their order; none of a version with other programs."""
+    """Return the parts of both engines for each cell, in order; records with other programs are left out."""
     groups = group_by(
         (record for record in records_of(records, Parts) if _has_programs(record)), lambda record: record.cell
     )
@@ -64,7 +64,7 @@ def step_parts(records: Records) -> list[StepParts]:
 
 
 def stages(records: Records, cell: Cell) -> dict[str, float]:
-    """The median seconds of the stages of compilation in a cell, and what they leave of the whole."""
+    """Return the median seconds of each stage of compilation in a cell, and the unexplained rest."""
     once = [stages for r in records_of(records, Parts) if r.cell == cell for stages in r.once]
     seconds = {name: median(o[name] for o in once) for name in ("tracing", "passes", "planning")}
     return {**seconds, UNEXPLAINED: median(o["whole"] for o in once) - sum(seconds.values())}
@@ -111,7 +111,7 @@ _LOOKS = {
 
 
 def draw(summary: Summary) -> Drawing:
-    """One bar for each engine and cell."""
+    """Draw a stacked bar for each engine and cell."""
     steps = step_parts(summary.records)
     if not steps:
         return Drawing("parts", _TITLE, "No step of this run was taken apart.")
@@ -141,7 +141,7 @@ def _bar(axes: Axes, row: int, step: StepParts) -> None:
 
 
 def positive_shares(step: StepParts) -> dict[str, float]:
-    """The parts above zero as shares of their sum: that of a step whose parts are all above zero is 1 already."""
+    """Return the parts above zero as shares of their sum."""
     above = {part: share.estimate for part, share in step.shares.items() if share.estimate > 0}
     return {part: share / sum(above.values()) for part, share in above.items()}
 

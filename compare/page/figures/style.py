@@ -1,6 +1,6 @@
-"""One look for all figures: Okabe-Ito colours with a second cue, marker or hatch; reproducible files.
+"""The common look of all figures: Okabe-Ito colours with a second cue (marker or hatch), and reproducible files.
 
-An SVG of matplotlib's in a third of its bytes, so that a report can be kept: what nobody sees is left out.
+`render` writes a figure; `compact` reduces an SVG of matplotlib to a third of its bytes by leaving out invisible parts.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _modes() -> dict[str, int]:
 
 @cache
 def _modes_of(names: tuple[str, ...]) -> dict[str, int]:
-    """The place of each mode among those of its engine, by its name alone and by that of its arm."""
+    """Return the place of each mode in its engine's list of modes, by mode name and by arm name."""
     adapters = [engines.find_engine(name) for name in names]
     named = [pair for engine in adapters for names in ([mode.name for mode in engine.modes], engine.arms)
              for pair in enumerate(names)]  # fmt: skip
@@ -116,32 +116,32 @@ def _look(arm: str) -> tuple[str, str]:
 
 
 def colour(arm: str) -> str:
-    """The colour of an arm, the same in every figure."""
+    """Return the colour of an arm, the same in every figure."""
     return _look(arm)[0]
 
 
 def marker(arm: str) -> str:
-    """The marker of an arm, the same in every figure."""
+    """Return the marker of an arm, the same in every figure."""
     return _look(arm)[1]
 
 
 def add_tooltip(artist: Artist, words: str) -> None:
-    """Let a mark of a figure say its value when a reader points at it, in the page and in the file."""
+    """Give a mark of a figure a tooltip with these words, in the page and in the file."""
     artist.set_gid(f"{_SAID}{clean(words, 200)}")
 
 
 def ends(interval: Interval) -> list[float]:
-    """Where the whiskers of an estimate end: at the estimate, if it has no interval."""
+    """Return the ends of an estimate's whiskers; both are the estimate if it has no interval."""
     return interval.bounds() or [interval.estimate] * 2
 
 
 def ordered_arms(arms: Iterable[str]) -> list[str]:
-    """The mode that compiles nothing first, then the others as their engine lists them, then other arms by name."""
+    """Sort arms: the mode that compiles nothing, then other modes in their engine's order, then other arms by name."""
     return _order_names(arms, sorted(_modes(), key=_modes().__getitem__))
 
 
 def ordered_classes(names: Iterable[str]) -> list[str]:
-    """The classes of memory in the order of every stack: what both engines hold, then what each adds."""
+    """Sort the classes of memory in the order of every stack: classes of both engines first."""
     return _order_names(names, _CLASSES)
 
 
@@ -151,20 +151,20 @@ def _order_names(names: Iterable[str], order: Iterable[str]) -> list[str]:
 
 
 def class_patch(name: str) -> dict[str, Any]:
-    """The fill of one class of memory."""
+    """Return the matplotlib fill of one class of memory."""
     fill, hatch = _CLASSES.get(name, _OTHER_CLASS)
     return {"facecolor": fill, "hatch": hatch, "edgecolor": "white", "linewidth": 0.6}
 
 
 def class_legend(figure: Figure, names: Iterable[str]) -> None:
-    """The key of the memory classes, above the panels."""
+    """Add the legend of memory classes above the panels."""
     patches = [Patch(label=clean(name), **class_patch(name)) for name in names]
     figure.legend(handles=patches, loc="outside upper center", ncols=key_columns(len(patches)), handlelength=1.6)
 
 
 @contextmanager
 def narrow() -> Iterator[None]:
-    """Inside, figures are as narrow as a phone: one panel beside another becomes one below another."""
+    """Make figures as narrow as a phone inside the block: panels side by side go below each other."""
     before = _width.set(NARROW)
     try:
         yield
@@ -173,22 +173,22 @@ def narrow() -> Iterator[None]:
 
 
 def width() -> float:
-    """The width of a figure in inches."""
+    """Return the width of a figure in inches."""
     return _width.get()
 
 
 def columns(most: int) -> int:
-    """How many panels or entries of a key stand side by side: `most`, or one where there is little room."""
+    """Return how many panels or legend entries stand side by side: `most`, or 1 in a narrow figure."""
     return most if width() == WIDTH else 1
 
 
 def key_columns(entries: int) -> int:
-    """How many entries of a key with short names stand side by side."""
+    """Return how many legend entries with short names stand side by side."""
     return max(1, entries if width() == WIDTH else min(entries, 3))
 
 
 def figure(height: float, wide: float = WIDTH) -> Figure:
-    """An empty figure, with inches as its units; no state is shared with other figures."""
+    """Make an empty figure, in inches, which shares no state with other figures."""
     return Figure(figsize=(min(wide, width()), height), layout="constrained")
 
 
@@ -199,12 +199,12 @@ def seconds_axis(axes: Axes) -> None:
 
 
 def ratio_axis(axes: Axes, low: float, high: float, label: float = 0.09) -> None:
-    """Make the x axis one of ratios, as `log_axis`."""
+    """Make the x axis a log scale of ratios; the arguments are as for `log_axis`."""
     log_axis(axes, low, high, label, lambda value: f"{value:g}×")
 
 
 def log_axis(axes: Axes, low: float, high: float, label: float, written: Callable[[float], str]) -> None:
-    """Make the x axis one on a log scale; a label, with room around it, takes that share of it."""
+    """Make the x axis a log scale; `label` is the share of the axis that one label takes, with room around it."""
     axes.set_xscale("log")
     axes.set_xlim(low, high)
     axes.set_xticks(_ticks(low, high, label if width() == WIDTH else 2.5 * label))
@@ -213,7 +213,7 @@ def log_axis(axes: Axes, low: float, high: float, label: float, written: Callabl
 
 
 def _ticks(low: float, high: float, label: float) -> list[float]:
-    """Round numbers between the limits: the finest set whose labels do not touch."""
+    """Return round numbers between the limits, the finest set whose labels do not touch."""
     for steps in _STEPS:
         rounded = [step * 10.0**power / 10 for power in _POWERS for step in steps]
         fitting = [tick for tick in rounded if low <= tick <= high]
@@ -224,15 +224,15 @@ def _ticks(low: float, high: float, label: float) -> list[float]:
 
 
 def clean(label: str, limit: int = 40) -> str:
-    """A name from the results as a short single line of characters that every font has."""
+    """Return a name from the results as one short line of ASCII characters, which every font has."""
     line = "".join(letter if letter.isprintable() and letter.isascii() else "?" for letter in label)
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
 def _lay_out(drawing: Figure) -> None:
-    """Place the parts of a figure by the sizes that its words have as SVG, for every format alike.
+    """Lay a figure out by the text sizes of SVG, once and for every format alike.
 
-    As `savefig` would for each format, which also draws all of it twice while the figure has an engine for its layout.
+    Otherwise `savefig` would do it for each format, and draw the figure twice while it has a layout engine.
     """
     if (engine := drawing.get_layout_engine()) is not None:
         FigureCanvasSVG(drawing)
@@ -241,9 +241,9 @@ def _lay_out(drawing: Figure) -> None:
 
 
 def render(drawing: Figure, kind: str) -> bytes:
-    """The bytes of a figure as `png` or `svg`: equal for equal data, with no date and no random id.
+    """Return the bytes of a figure as `png` or `svg`, equal for equal data: without a date or random ids.
 
-    Small enough to be kept: nobody sees the 257th colour, nor what `compact` leaves out.
+    A PNG is reduced to 256 colours, and an SVG by `compact`, to make the files small.
     """
     _lay_out(drawing)
     buffer = io.BytesIO()
@@ -256,7 +256,7 @@ def render(drawing: Figure, kind: str) -> bytes:
     return small.getvalue()
 
 
-_TAG = re.compile(r"<[^>]+>")  # what stands in a text is never one: matplotlib escapes it
+_TAG = re.compile(r"<[^>]+>")  # text never matches: matplotlib escapes it
 _PATH = re.compile(r' d="([^"]*)"')
 _PLACE = re.compile(r' (x|y)="(-?\d+\.\d+)"')
 _NUMBER = re.compile(r"-?\d+\.\d+")
@@ -270,9 +270,9 @@ _STYLE = re.compile(r' style="([^"]*)"')
 
 
 def compact(svg: str) -> str:
-    """The same picture: no line breaks, no name that nothing refers to, and lengths to a tenth of a point.
+    """Return the same picture without line breaks and unused ids, and with lengths to a tenth of a point.
 
-    Curves keep a hundredth: they are the small shapes of markers.
+    Curves keep a hundredth of a point: they are the small shapes of markers.
     """
     used = set(_USED.findall(svg))
 
@@ -295,7 +295,7 @@ def _round_text(number: str, digits: int) -> str:
 
 
 def with_classes(svg: str, prefix: str) -> str:
-    """The styles that stand in the tags of an SVG more than once as classes, whose names begin with the prefix."""
+    """Replace repeated style attributes of an SVG by CSS classes, whose names begin with the prefix."""
     head, opening, body = svg.partition(">")
     counts = Counter(style for tag in _TAG.findall(body) for style in _STYLE.findall(tag))
     repeated = [style for style, times in counts.items() if times > 1]
@@ -313,7 +313,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True)
 class Panels(Generic[Key]):
-    """A figure and the axes of each of its panels."""
+    """A figure and the axes of each of its panels, by key."""
 
     figure: Figure
     axes: dict[Key, Axes]
@@ -324,13 +324,13 @@ class Panels(Generic[Key]):
         self.figure.supylabel(y, fontsize=9.5)
 
     def arm_legend(self, arms: Iterable[str]) -> None:
-        """The key of the arms, above the panels."""
+        """Add the legend of the arms above the panels."""
         lines = [Line2D([], [], color=colour(a), lw=2.5, label=clean(a)) for a in ordered_arms(arms)]
         self.figure.legend(handles=lines, loc="outside upper center", ncols=key_columns(len(lines)))
 
 
 def grid(keys: Sequence[Key], across: int, height: float, head: float = 0.8, least: float = 5.0) -> Panels[Key]:
-    """Panels row by row, each `height` inches high, below a `head` of so many; none is alone in less than `least`."""
+    """Make panels in rows, each `height` inches high, below `head` inches; the figure is at least `least` inches wide."""
     abreast = min(columns(across), len(keys))
     rows = math.ceil(len(keys) / abreast)
     whole = figure(head + height * rows, wide=max(least, WIDTH * abreast / across))
@@ -338,7 +338,7 @@ def grid(keys: Sequence[Key], across: int, height: float, head: float = 0.8, lea
 
 
 def rows(axes: Axes, labels: Sequence[str], **look: Any) -> None:
-    """A row for each label, the first on top."""
+    """Set the y axis to a row for each label, the first on top."""
     room = {} if columns(2) > 1 else {"fontsize": 7.5}
     axes.set_yticks(range(len(labels)), [clean(label, 38 if room else 60) for label in labels], **(look | room))
     axes.set_ylim(len(labels) - 0.45, -0.55)
@@ -347,17 +347,17 @@ def rows(axes: Axes, labels: Sequence[str], **look: Any) -> None:
 
 
 def beside(axes: Axes, row: int, words: str, offset: float, size: float) -> None:
-    """Words on the right of the axes beside a row, so many points away."""
+    """Write words right of the axes beside a row, `offset` points away, in the font size `size`."""
     look: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center"}
     axes.annotate(words, (1, row), (offset, 0), fontsize=size, annotation_clip=False, **look)
 
 
 def tie_zone(axes: Axes) -> None:
-    """A line at 1 on an axis of ratios, and a strip as wide as what counts as a tie."""
+    """Draw a line at 1 on an axis of ratios, and a strip over the ratios that count as a tie."""
     axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=FAINT, alpha=0.3, linewidth=0)
     axes.axvline(1, color=INK, linewidth=1.2)
 
 
 def ratio_cells(ratio: Interval | None) -> tuple[str, str]:
-    """A ratio and its interval, as two cells of a table."""
+    """Return a ratio and its interval as two cells of a table; both empty without a ratio."""
     return (text.ratio(ratio.estimate), text.interval(ratio.low, ratio.high)) if ratio else ("", "")

@@ -1,4 +1,4 @@
-"""Steady-state time: of every static arm as a ratio to dynamic; of a function of the user's every sample."""
+"""The figure of steady-state time: static arms as ratios to dynamic; for a user's function, every sample."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ _COLUMNS = (8, 54, 146)  # where ratio, interval and words start, in points righ
 
 
 def draw(summary: Summary) -> Drawing:
-    """Dot and whisker, one row an arm, workloads sorted by their best static arm; of a user's function every sample.
+    """Draw the ratio of each static arm as dot and whisker, workloads sorted by their best static arm.
 
-    The first table of its page has these ratios. A run of the suite has too many cells for samples.
+    For a user's function, draw every sample instead: the first table of its page has the ratios. A run of the suite has
+    too many cells for samples.
     """
     if any(run.is_own for run in records_of(summary.records, Run)):
         return _draw_samples(summary)
@@ -134,7 +135,7 @@ _SAMPLES_CAPTION = (
     "interval counts processes: blocks of one process resemble each other more than two processes do."
 )
 _THICK = 0.34
-"""Half the height of a line, of a row that is 1 high."""
+"""Half the height of a sample's line; a row has height 1."""
 
 
 class _Samples(NamedTuple):
@@ -150,7 +151,7 @@ class _Samples(NamedTuple):
 
 
 def _draw_samples(summary: Summary) -> Drawing:
-    """A row for each process and mode."""
+    """Draw a row of samples for each process and mode."""
     rows = [row for cell in cells(summary.records, Time) for row in _samples_of(cell)]
     if not rows:
         return Drawing("samples", _SAMPLES, "No mode was timed once warm.")
@@ -174,7 +175,7 @@ def _samples_of(cell: Evidence) -> Iterator[_Samples]:
 
 
 def _ticks(axes: Axes, place: int, row: _Samples) -> None:
-    """The blocks as one path, a line each, so that many cost little; over them the mean."""
+    """Draw the blocks as lines in one path, which is cheap for many of them, and the mean over them."""
     across = [at for seconds in row.blocks for at in (seconds, seconds, float("nan"))]
     up = [at for _ in row.blocks for at in (place - _THICK, place + _THICK, float("nan"))]
     axes.plot(across, up, color=style.colour(row.mode), linewidth=0.7, alpha=0.6)
