@@ -1,4 +1,4 @@
-"""Time and memory of both engines in every cell of the grid: a training step of a chain of ops."""
+"""The crossover map: time and memory of both engines for a training step of a chain of ops, over size and depth."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Array = Any
 Make = Callable[[int, int], Case]
 
 WIDTH = 16
-"""Columns of a matrix product, so that its work, too, is in proportion to the size of the tensor."""
+"""The columns of a matrix product, constant so that its work is proportional to the size of the tensor."""
 
 ARMS = engines.ours()
 
 
 class Grid(NamedTuple):
-    """The floats in a tensor and the ops in a row that are measured, each with each."""
+    """The grid of cells: numbers of floats in a tensor, and numbers of ops in a chain, all combined."""
 
     sizes: tuple[int, ...]
     depths: tuple[int, ...]
@@ -46,7 +46,7 @@ GRIDS: Mapping[str, Grid] = {
 
 
 def measure(job: Job) -> Crossover:
-    """The time record of one process: every cell, in random order, each gated by equal outputs and gradients."""
+    """Return the time record of one process: every cell, in random order, each checked for equal results first."""
     rng = job.random()
     cells = list(_cells(job))
     gc.freeze()  # what is loaded now is not walked by each collection below
@@ -55,7 +55,7 @@ def measure(job: Job) -> Crossover:
 
 
 def measure_memory(job: Job) -> CrossoverMemory:
-    """The memory record: what each engine holds and reaches in every cell. Counts do not depend on what ran before."""
+    """Return the memory record of every cell: the bytes that each engine holds and reaches."""
     return CrossoverMemory(**job.head, cells=[memory_cell(*cell) for cell in _cells(job)])
 
 
@@ -65,7 +65,7 @@ def _cells(job: Job) -> Iterator[tuple[str, int, int]]:
 
 
 def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) -> GridTimes:
-    """Build, first call and steady blocks of each engine in a cell; no times where they disagree."""
+    """Return build, first call and steady blocks in seconds of each engine in a cell; no times where results differ."""
     case = CHAINS[ops](elements, depth)
     steps, first, results = {}, {}, {}
     for arm in rng.sample(ARMS, len(ARMS)):
@@ -83,7 +83,7 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
 
 
 def memory_cell(ops: str, depth: int, elements: int) -> GridMemory:
-    """The classes of bytes of each engine in a cell, as `compare.instruments.memory` has them."""
+    """Return the bytes by class of each engine in a cell, as `compare.instruments.memory` defines them."""
     case = CHAINS[ops](elements, depth)
     rows = {arm: memory.measure_arm(arm, case) for arm in ARMS}
     return GridMemory(ops, depth, elements, "ok", None, rows)
@@ -93,7 +93,7 @@ def memory_cell(ops: str, depth: int, elements: int) -> GridMemory:
 
 
 def elementwise(size: int, depth: int) -> Case:
-    """`depth` products of f[size] with numbers near 1; the gradient is in the first factor, so another `depth`."""
+    """Return a case of `depth` products of f[size] with numbers near 1; the gradient, in x, takes `depth` more."""
 
     def loss(params: dict[str, Array], gain: Array) -> Array:
         x = params["x"]
@@ -106,7 +106,7 @@ def elementwise(size: int, depth: int) -> Case:
 
 
 def matmul(size: int, depth: int) -> Case:
-    """`depth` products of f[size / 16, 16] with one rotation, f[16, 16]; the gradient is in the first factor."""
+    """Return a case of `depth` products of f[size / 16, 16] with one rotation f[16, 16]; the gradient is in x."""
 
     def loss(params: dict[str, Array], rotation: Array) -> Array:
         x = params["x"]

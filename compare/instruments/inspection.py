@@ -1,6 +1,6 @@
-"""What is read of a function without a clock: shape policies over its calls, rewrites that would help, its graphs.
+"""Findings about a function without a clock: shape policies over its calls, helpful rewrites, and its graphs.
 
-Hints are read off a trace of the function over one call, and off the calls themselves; one stands for what was found.
+Hints come from a trace of the function over one call, and from the calls themselves; each stands for one finding.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from static.trace.tracing import is_traced
 
 DEFAULT = "auto"
 EXACT = "exact"
-"""`auto` is exact for as many shapes as it keeps, and no more are looked at: its row is that of both."""
+"""The policy whose row is that of `auto` too: `auto` is exact up to its limit, and no more shapes are tried."""
 
 
 def shape_policies(what: Job, case: Case) -> ShapePolicies | None:
-    """The record of the policies, each over the calls that are of a new kind; None where all calls are alike."""
+    """Return the record of the shape policies, over one call of each kind; None where all calls are of one kind."""
     first: dict[Any, int] = {}
     for index, example in enumerate(case.examples):
         first.setdefault(signature(example), index)
@@ -59,9 +59,9 @@ def shape_policies(what: Job, case: Case) -> ShapePolicies | None:
 
 
 def _policy_options(case: Case) -> Iterator[dict[str, Any]]:
-    """The options of `static.jit` for each policy; those that pad need the names of the axes that vary.
+    """Yield the options of `static.jit` for each policy; padding policies need the names of the axes that vary.
 
-    Where one axis varies, its largest size is what `pad` pads to.
+    Where one axis varies, `pad` pads to its largest size.
     """
     yield {"shapes": DEFAULT}
     if case.dims is None:
@@ -75,7 +75,7 @@ def _policy_options(case: Case) -> Iterator[dict[str, Any]]:
 
 
 def policy_count(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -> PolicyCount:
-    """What these options compile over the calls. Where Python decides on values, its control flow is converted."""
+    """Return what a policy compiles over the calls; control flow is converted where Python branches on values."""
     if not case.branches:
         plain = _run(case, calls, options)
         if not (plain.reason or "").startswith(ControlFlowError.__name__):
@@ -99,9 +99,9 @@ def _run(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -> Policy
 
 
 def _options_text(case: Case, options: Mapping[str, Any]) -> str:
-    """The options as the user writes them: `dims` without an entry for the parameters that the function has not.
+    """Return the options as the user writes them: `dims` lacks the entry of parameters where there are none.
 
-    A function made of a module has other arguments than the user's, so its `dims` are left out.
+    A function made from a module has other arguments than the user's, so its `dims` are left out.
     """
     shown = dict(options)
     if "dims" in shown:
@@ -116,18 +116,18 @@ def _options_text(case: Case, options: Mapping[str, Any]) -> str:
 
 
 ROWS = 4
-"""As many parts of one array, each read by itself in one line, are a loop over it."""
+"""The number of parts of one array, each read in the same line, that show a loop over it."""
 ROUNDS = 8
-"""As many nodes of one op and one spec in one line are a loop, even if it reads no array part by part."""
+"""The number of nodes of one op and spec in one line that show a loop, even without reads of parts."""
 SCAN = "write the loop as graphs.scan: one node, whatever the number of rounds"
 _LINE = re.compile(r"\(([^():\s]+\.py:\d+)\)")
 
 
 def rewrite_hints(what: Job, case: Case, *, scans: bool = True) -> RewriteHints | None:
-    """The record of the hints for a function; None where nothing was found.
+    """Return the record of the hints for a function; None where there are none.
 
-    `scans` tells that it can be written with functions of graphs, as a file of PyTorch's cannot: there a line whose
-    nodes are alike may as well be layers, or an optimizer's parameters.
+    `scans` tells that the function can use `graphs`. A file of PyTorch's cannot: there a line with many equal nodes
+    may as well be layers, or an optimizer's parameters.
     """
     alone = cases.alone(case)
     graph, error = _try_trace(alone.loss, alone)
@@ -144,7 +144,7 @@ def rewrite_hints(what: Job, case: Case, *, scans: bool = True) -> RewriteHints 
 
 
 def _try_trace(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Exception | None]:
-    """The graph of the function alone, or what the trace raises."""
+    """Return the graph of the function without gradients, or the error of its trace."""
     try:
         return static.trace(transform_step(static, f, None), case.params, *case.examples[0]), None
     except Exception as error:  # noqa: BLE001  (one that is not of control flow is said by the gate)
@@ -152,7 +152,7 @@ def _try_trace(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Excepti
 
 
 def loop_hints(graph: Graph) -> Iterator[RewriteHint]:
-    """A hint for each file whose lines were unrolled: the nodes of each such line."""
+    """Yield one hint for all lines whose loops were unrolled, with the number of nodes of each line."""
     nodes = [node for node in graph.nodes if node.source and not node.is_source]
     rounds = _most(Counter((node.source, node.op.name, _spec(node)) for node in nodes))
     rows = _most(Counter((node.source, node.inputs[0]) for node in nodes if node.op is getitem))
@@ -172,7 +172,7 @@ def _spec(node: Node) -> Any:
 
 
 def _most(counted: Counter[Any]) -> dict[str, int]:
-    """For each line, which is the first part of a key, the largest count."""
+    """Return the largest count for each line, which is the first part of a key."""
     largest: dict[str, int] = {}
     for (line, *_), count in counted.items():
         largest[line] = max(largest.get(line, 0), count)
@@ -180,7 +180,7 @@ def _most(counted: Counter[Any]) -> dict[str, int]:
 
 
 def branch_hint(refusal: ControlFlowError, converted: Graph | None, still: Exception | None) -> RewriteHint:
-    """The lines at which Python decides on a value, of the converted graph, or why there is none."""
+    """Return a hint with the lines where Python branches on a value, by the converted graph, or why it has none."""
     lines = dict.fromkeys(_LINE.findall(str(refusal))[:1], 1)
     if converted is None:
         why = str(still) if isinstance(still, GraphError) else f"{type(still).__name__}: {still}"
@@ -194,7 +194,7 @@ def branch_hint(refusal: ControlFlowError, converted: Graph | None, still: Excep
 
 
 def static_values(case: Case) -> Iterator[RewriteHint]:
-    """A hint for each argument that holds a value other than an array which changes from call to call."""
+    """Yield a hint for each argument with a value that is no array and changes from call to call."""
     for place, name in enumerate(_arguments(case)):
         values = {_values(example[place]) for example in case.examples}
         if len(values) > 1:
@@ -204,7 +204,7 @@ def static_values(case: Case) -> Iterator[RewriteHint]:
 
 
 def _arguments(case: Case) -> Sequence[str]:
-    """The names of the arguments that change from call to call."""
+    """Return the names of the arguments that change from call to call."""
     count = len(case.examples[0])
     try:
         names = list(inspect.signature(case.loss).parameters)[1 : count + 1]
@@ -218,7 +218,7 @@ def _values(argument: Any) -> tuple[Any, ...]:
 
 
 def _definition(case: Case) -> Iterator[str]:
-    """The line of the function itself, if it has one."""
+    """Yield the line where the function is defined, if it has one."""
     code = getattr(inspect.unwrap(case.loss), "__code__", None)
     if code is not None:
         yield f"{Path(code.co_filename).name}:{code.co_firstlineno}"
@@ -228,12 +228,12 @@ def _definition(case: Case) -> Iterator[str]:
 
 
 MOST = 60
-"""Items of one graph that are kept; more are folded to groups."""
+"""The most items of a graph that are kept; others are folded into groups."""
 TITLES = {"dynamic": "the tape of one run", "static": "the optimised graph"}
 
 
 def engine_graphs(what: Job, case: Case) -> EngineGraphs | None:
-    """The record of the graphs, where static traces the step; its control flow is converted if need be."""
+    """Return the record of both engines' graphs, control flow converted; None where the step cannot be traced."""
     median = cases.alone(case)
     arguments = (median.params, *median.examples[0])
     try:

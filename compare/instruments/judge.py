@@ -1,19 +1,19 @@
-"""Whether what a mode gives is right: beside what the plain mode gives, and in wider numbers, where there is that.
+"""The judgement of a mode's results, against the plain mode's results and, where they exist, wider ones.
 
-An array is right where it is no further from the wider numbers than the plain mode is, times FACTOR. That factor is for
-errors that are samples of one thing: those of another order of the same sums. Below one part of the table it is right
-in any case, as a part of its own size. Without wider numbers the table alone says how far it may be from what the plain
-mode gives. Where the plain mode gives NaN or infinity and wider numbers do not, anything may stand.
+An array is right where it is no further from the wider numbers than FACTOR times the plain mode is. That factor is for
+errors that are samples of one thing: those of another order of the same sums. Below the tolerance of its dtype, as a
+part of its own size, it is right in any case. Without wider numbers the tolerance alone says how far it may be from the
+plain mode's array. Where the plain mode gives NaN or infinity and wider numbers do not, any value is right.
 
-An array that the plain mode is further from than the table says is ill-conditioned. Wider numbers decide there too, of
-the array as a whole: in its norm a mode may be FACTOR times as far off as the plain mode is, in an element MULTIPLE
-times, and by a factor on all of it FACTOR times what the plain mode is off by in such a factor.
+An array that the plain mode computes with an error above the tolerance is ill-conditioned. Wider numbers decide there
+too, of the array as a whole: in its norm a mode may be FACTOR times as far off as the plain mode is, in an element
+MULTIPLE times, and by a factor on all of it FACTOR times the plain mode's own such factor.
 
-Only what is off by more, or has no wider numbers, is looked at further. A mode may then be as far off as rounding alone
-puts the plain mode, which is measured (`compare.instruments.rounding`), in directions in which rounding moves it.
-Integers are those of the plain mode, or those that it gives in wider numbers, or from nudged ones.
+Only an array that is off by more, or has no wider numbers, is examined further. A mode may then be as far off as
+rounding alone puts the plain mode, which is measured (`compare.instruments.rounding`), in directions in which rounding
+moves it. Integers must be those of the plain mode, in its own, in wider, or in nudged numbers.
 
-A mode that is off from these numbers and from none nearby is right: there the function jumps, as where a ReLU turns
+A mode that is off from these numbers but right from most nearby ones is right: there the function jumps, as a ReLU does
 whose input is 0 but for rounding, and each mode stands on its own side.
 """
 
@@ -44,52 +44,55 @@ from compare.instruments.rounding import (
 )
 
 TOLERANCES: Mapping[str, float] = {"bfloat16": 4e-2, "float16": 5e-3, "float32": 1e-4, "float64": 1e-9}
-"""How far off what is computed in a dtype may be where nothing else says it, by the lowest one of a step."""
+"""The tolerance of each dtype as a part of an array's size; the lowest dtype of a step counts."""
 UNITS: Mapping[str, float] = {"bfloat16": 2**-7, "float16": 2**-10}
 """The unit in the last place of the dtypes of which rounding is no small part of a result."""
 FACTOR = 3.0
-"""How many times as far from wider numbers as the plain mode another may be: what PyTorch allows its own backends."""
+"""The factor by which a mode may be further from wider numbers than the plain mode; PyTorch's own tests use it."""
 MULTIPLE = 10.0
-"""The same where nudges of the plain mode are all that tells of rounding; what PyTorch allows of small arrays. In the
-dtypes of UNITS a nudge is as much as rounding is: there it is 1."""
+"""The factor on the moves of nudges, where only they tell of rounding; PyTorch allows it for small arrays. For dtypes
+of UNITS a nudge is as large as rounding, and the factor is 1.
+"""
 NUDGES, MOST = 8, 64
-"""How many are made, and how many before a mode is refused that is no further off than they: one may have put so many
-ReLUs on their other sides that eight nudges do not tell them apart."""
+"""The number of nudges, and the number before a mode is refused that is no further off than nudges move: it may have
+put so many ReLUs on their other sides that eight nudges do not tell them apart.
+"""
 NEARBY, AWAY = 4, 8
-"""From how many other numbers a mode is tried that is off, of which half must show it right, and how many times as far
-away they are as a nudge: what turns by rounding here seldom turns there."""
+"""The number of nearby inputs on which a mode that is off is tried, half of which must show it right, and their
+distance in nudges: a ReLU that turns by rounding here seldom turns there.
+"""
 DIGIT = 0.1
-"""The part of its own size by which the plain mode is off in an array of which it has no digit right."""
+"""The error of the plain mode, as a part of an array's size, from which on the array has no correct digit."""
 SEEN = 0.02
-"""The factor on all of an array that is seen where wider numbers alone decide."""
+"""The factor on a whole array that must be noticed where wider numbers alone decide."""
 ANOTHER = "has another structure"
 _PARTS = ("the output", "the gradient", "the state")
 
 Result = tuple[Any, ...]
-"""The value of a call, the gradients, and the state after it where there is any, a dict by what messages call it."""
+"""The value of a call, its gradients, and, where there is any, the state after it: a dict by the names of messages."""
 
 
 def lowest(dtypes: Iterable[Any], default: str = "float32") -> str:
-    """The least precise of some dtypes as the table calls it; complex numbers are as precise as their parts."""
+    """Return the least precise of some dtypes, as a key of TOLERANCES; complex dtypes count as their parts."""
     parts = {"complex32": "float16", "complex64": "float32", "complex128": "float64"}
     names = {parts.get(name, name) for name in (getattr(dtype, "name", str(dtype)) for dtype in dtypes)}
     return max(names & TOLERANCES.keys(), key=TOLERANCES.__getitem__, default=default)
 
 
 def unit_of(dtype: str) -> float:
-    """The unit in the last place of 1."""
+    """Return the unit in the last place of 1."""
     return UNITS.get(dtype) or float(np.finfo(dtype).eps)
 
 
 class ResultLeaf(NamedTuple):
-    """One array of a result: the part that it is of, its path there, and itself."""
+    """One array of a result, with the number of its part (value, gradients, state) and its path there."""
 
     part: int
     path: tuple[Any, ...]
     array: Any
 
     def named(self, call: int) -> str:
-        """What messages call it: `the gradient of `fc.weight` in call 2`."""
+        """Return the array's name for messages: ``the gradient of `fc.weight` in call 2``."""
         if self.part == 2:
             return f"{self.path[0] if self.path else _PARTS[2]} after call {call + 1}"
         place = "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in self.path).removeprefix(".")
@@ -97,12 +100,12 @@ class ResultLeaf(NamedTuple):
 
     @property
     def kind(self) -> tuple[int, str]:
-        """What it is compared in size with: in the state all parameters, or all sums of squares of an optimizer's."""
+        """Return the key of arrays that share a scale: their part, and in the state the sum's name."""
         return self.part, self.path[0].rpartition(" `")[0] if self.part == 2 else ""
 
 
 def leaves_of(result: Result) -> list[ResultLeaf]:
-    """The arrays of a result."""
+    """Return the arrays of a result."""
     return [
         ResultLeaf(part, path, leaf)
         for part, tree in enumerate(result)
@@ -112,11 +115,12 @@ def leaves_of(result: Result) -> list[ResultLeaf]:
 
 @dataclass(frozen=True)
 class Standard:
-    """What a call must give: what the `plain` mode gives, and the same in wider numbers, `exact`, where there is that.
+    """The expected result of a call: `plain` of the plain mode, and `exact` in wider numbers where it exists.
 
-    `dtype` is the lowest in which the call computes. A plain mode that is `judged` itself is not trusted: what it is
-    off by says nothing of rounding, and all are compared with both. Of a `blind` one shapes count, and NaN for numbers.
-    Where the two are `apart` by more than rounding, wider numbers may be of something else: one of both must be met.
+    `dtype` is the lowest in which the call computes. A plain mode that is `judged` itself is not trusted: its error
+    says nothing about rounding, and modes are compared with both results. If `blind`, only shapes count, and NaN in
+    the place of numbers. If the two are `apart` by more than rounding, `exact` may be of another function: a mode must
+    meet one.
     """
 
     plain: Result
@@ -128,17 +132,17 @@ class Standard:
 
     @property
     def tolerance(self) -> float:
-        """How far off an array may be where nothing else says it."""
+        """Return the tolerance of the call's dtype."""
         return TOLERANCES[self.dtype]
 
     @cached_property
     def leaves(self) -> list[ResultLeaf]:
-        """What the plain mode gives."""
+        """Return the arrays of the plain mode."""
         return leaves_of(self.plain)
 
     @cached_property
     def own(self) -> list[float]:
-        """How far the plain mode is from wider numbers."""
+        """Return the error of each array of the plain mode against wider numbers; empty if there are none to trust."""
         return [] if self.apart else self._distances
 
     @cached_property
@@ -148,9 +152,9 @@ class Standard:
 
     @cached_property
     def shares(self) -> list[float]:
-        """The size of each array, as a part of what it is scaled by; 1 of one that may be zero but for rounding.
+        """Return the size of each array as a part of its scale; 1 for an array that is zero but for rounding.
 
-        In such an array the plain mode has no digit right. Of numbers that are wide themselves nothing tells it.
+        In such an array the plain mode has no correct digit. For results in float64 nothing tells, so they have 1 too.
         """
         alone = self._other is None and self.dtype != "float64"
         zero, shares = self.zero(), []
@@ -160,7 +164,7 @@ class Standard:
         return shares
 
     def zero(self, moved: Sequence[float] = ()) -> set[int]:
-        """The arrays that are zero but for rounding: beside wider numbers, or nudges, no digit is right.
+        """Return the indices of arrays that are zero but for rounding, with no correct digit.
 
         `moved` is how far nudges move each array.
         """
@@ -175,7 +179,7 @@ class Standard:
 
     @cached_property
     def limits(self) -> list[float]:
-        """How far a mode may be off without a question."""
+        """Return the error of each array up to which a mode is right without further examination."""
         most = self.tolerance
         if not self.own or self.judged:
             return [most * share for share in self.shares]
@@ -184,7 +188,7 @@ class Standard:
 
     @cached_property
     def far(self) -> dict[int, Distance]:
-        """How far the plain mode is from wider numbers in each array that is ill-conditioned, as a whole."""
+        """Return the distance of the plain mode from wider numbers, for each ill-conditioned array as a whole."""
         if not self.own or self.judged or self.wider is None:
             return {}
         ill = [k for k, (own, limit) in enumerate(zip(self.own, self.limits, strict=True)) if FACTOR * own > limit]
@@ -197,7 +201,7 @@ class Standard:
         return FACTOR * max((far.factor for far in self.far.values() if far.norm <= DIGIT), default=0.0)
 
     def as_near(self, errors: Sequence[float], actual: Sequence[Any]) -> dict[int, float]:
-        """The ill-conditioned arrays as near to wider numbers as those of the plain mode, and what they may be off.
+        """Return the ill-conditioned arrays as near to wider numbers as the plain mode's, with their allowed errors.
 
         None are where that would let a factor of SEEN pass: then the directions in which rounding moves tell more.
         """
@@ -216,39 +220,39 @@ class Standard:
 
     @property
     def is_ill(self) -> bool:
-        """Whether the plain mode itself is further from wider numbers than the dtype says."""
+        """Return whether the plain mode itself is further from wider numbers than the tolerance."""
         return any(own > self.tolerance for own in self.own)
 
     @cached_property
     def lost(self) -> list[tuple[ResultLeaf, int]]:
-        """The arrays in which the plain mode gives NaN or infinity, and in how many elements."""
+        """Return the arrays in which the plain mode gives NaN or infinity, with the number of such elements."""
         floats = [leaf for leaf in self.leaves if not is_exact(leaf.array)]
         counts = [(leaf, int(np.sum(~np.isfinite(wide(leaf.array))))) for leaf in floats]
         return [(leaf, count) for leaf, count in counts if count]
 
     def less(self, result: Result) -> list[Difference]:
-        """A result less what it must be: less both where the plain mode is judged itself."""
+        """Return a result minus the expected one; minus both where the plain mode is judged itself."""
         if self.apart and self._other:
             return [_nearer(*(self._less(result, exact, always=True) for exact in (self._other, None)))]
         from_plain = [self._less(result, None)] if self.exact and self.judged else []
         return [self._less(result, self.wider), *from_plain]
 
     def less_plain(self, result: Result) -> Difference:
-        """A result less what the plain mode gives, with its arrays."""
+        """Return a result minus the plain mode's, with its arrays."""
         return self._less(result, None, always=True)
 
     def less_exact(self, result: Result, exact: Result) -> Difference:
-        """A result less another one in wider numbers, with its arrays, scaled as this call is."""
+        """Return a result minus another one in wider numbers, with its arrays, by the scales of this call."""
         return self._less(result, leaves_of(exact), always=True)
 
     @property
     def best(self) -> Result:
-        """What is nearest to what is right."""
+        """Return the most trustworthy result: in wider numbers where they are trusted, else the plain one."""
         return self.plain if self.apart or self.exact is None else self.exact
 
     @property
     def wider(self) -> list[ResultLeaf] | None:
-        """The arrays in wider numbers, where they say what is right."""
+        """Return the arrays in wider numbers where they are trusted; else None."""
         return None if self.apart else self._other
 
     @cached_property
@@ -260,7 +264,7 @@ class Standard:
 
     @cached_property
     def _scales(self) -> list[float]:
-        """What differences are divided by: the size of each array, or a part of the largest of its kind."""
+        """Return the divisor of each array's differences: its size, or a part of the largest array of its kind."""
         kinds: dict[tuple[int, str], list[Any]] = {}
         for leaf, array in zip(self.leaves, self._right, strict=True):
             kinds.setdefault(leaf.kind, []).append(array)
@@ -269,7 +273,7 @@ class Standard:
 
     @cached_property
     def _right(self) -> list[Any]:
-        """What the plain mode must give, where it is finite: what it overflows on has no part in a size."""
+        """Return the expected arrays; NaN where the plain mode overflows, so that it does not count in a size."""
         plain = self._arrays(self.leaves)
         exact = self._arrays(self.wider) if self.wider else [None] * len(plain)
         return [
@@ -287,7 +291,7 @@ class Standard:
         return [error_of(*each) for each in zip(actual, expected, scales, strict=True)]
 
     def _less(self, result: Result, exact: list[ResultLeaf] | None, *, always: bool = False) -> Difference:
-        """Leaf by leaf; with arrays where some leaf is off, or `always`."""
+        """Return the difference leaf by leaf; with arrays where a leaf is over its limit, or `always`."""
         if self.blind:
             return self._visible_difference(result)
         leaves, plain = leaves_of(result), self._arrays(self.leaves)
@@ -306,7 +310,7 @@ class Standard:
         return Difference(errors, arrays, faults, whole, near)
 
     def _other_structure(self, result: Result) -> Difference:
-        """Infinite in the parts whose structure is another, or in all where none is there to say it."""
+        """Return infinite errors in the parts with another structure, or everywhere if no part shows it."""
         parts = {k for k, pair in enumerate(zip_longest(_shape(result), _shape(self.plain))) if pair[0] != pair[1]}
         wrong = [k for k, leaf in enumerate(self.leaves) if leaf.part in parts] or range(len(self.leaves))
         errors = [math.inf if k in wrong else 0.0 for k in range(max(len(self.leaves), 1))]
@@ -314,7 +318,7 @@ class Standard:
         return Difference(errors, [np.empty(0, np.float32)] * len(self.leaves), dict.fromkeys(wrong, ANOTHER))
 
     def _visible_difference(self, result: Result) -> Difference:
-        """What can be seen of a result that is no other's: structure, shapes, and NaN or infinity for numbers."""
+        """Return the visible faults of an incomparable result: structure, shapes, and NaN or infinity for numbers."""
         leaves = leaves_of(result)
         if _shape(result) != _shape(self.plain):
             return self._other_structure(result)
@@ -327,7 +331,7 @@ class Standard:
 
 
 def _nearer(from_exact: Difference, from_plain: Difference) -> Difference:
-    """Of each array the smaller of two differences."""
+    """Return the smaller of two differences for each array."""
     pairs = zip(from_exact.errors, from_plain.errors, strict=True)
     nearest = [from_exact if wider <= plain else from_plain for wider, plain in pairs]
     return Difference(
@@ -343,9 +347,9 @@ def _shape(result: Result) -> list[Any]:
 
 
 def _expected_array(actual: Any, plain: Any, exact: Any) -> Any:
-    """What an array must be, element by element: as exact as there is, and as the plain mode where that is not finite.
+    """Return the expected array by element: the exact one, or the plain one where that is not finite.
 
-    There anything may stand where the exact one is finite, and for an integer the exact one may.
+    Where only the exact element is finite, any value is expected; an integer may equal either one.
     """
     if exact is None or not np.shape(actual) == np.shape(plain) == np.shape(exact):
         return plain
@@ -357,7 +361,7 @@ def _expected_array(actual: Any, plain: Any, exact: Any) -> Any:
 
 
 def _words(actual: Any, plain: Any) -> str:
-    """What is said of an array whose error has no size."""
+    """Return the description of an array whose error is infinite."""
     actual, plain = np.asarray(actual), np.asarray(plain)
     if actual.shape != plain.shape:
         return f"is of shape {actual.shape} instead of {plain.shape}"
@@ -375,10 +379,10 @@ def _words(actual: Any, plain: Any) -> str:
 
 
 class CallJudgement(NamedTuple):
-    """How far results are off at most, how far they may be, and what to say of it: a `fault`, or else a `warning`.
+    """The judgement of a call: largest errors of value, gradients and state, the limit, and a `fault` or a `warning`.
 
-    An error is null where there is nothing that could be compared. Below `unseen` none is seen at all; up to what is
-    `allowed` none is in directions in which rounding moves a result.
+    An error is None where nothing could be compared. No error below `unseen` is noticed; an error up to `allowed` is
+    accepted in the directions in which rounding moves a result.
     """
 
     errors: tuple[float | None, float | None, float | None] = (None, None, None)
@@ -389,9 +393,9 @@ class CallJudgement(NamedTuple):
 
 
 Measure = Callable[[int, int], Moves]
-"""What so many nudges do to a call."""
+"""A function of a call's index and a number of nudges; it returns the moves of the result."""
 Again = Callable[[int], bool]
-"""Whether a call that is off is right from numbers nearby."""
+"""A function of a call's index: whether the call, though off, is right from inputs nearby."""
 
 
 def judge_calls(
@@ -400,10 +404,10 @@ def judge_calls(
     moves: Measure = lambda *_: Moves(),
     nearby: Again = lambda _: False,
 ) -> CallJudgement:
-    """Calls by what they are off by. Where one is off, `moves` is asked what so many nudges do to it.
+    """Judge calls by their differences; `moves` is asked about rounding where a call is off.
 
-    An array that rounding moves by more than its own size has no more than the tolerance. Where nudges do not explain
-    it, `nearby` is asked.
+    An array that rounding moves by more than its own size gets only the tolerance. `nearby` is asked where nudges do
+    not explain an error.
     """
     rows = [
         _call(index, call, references[index], partial(moves, index), partial(nearby, index))
@@ -481,9 +485,9 @@ def _call(
 
 
 def right_nearby(is_right: Callable[[int], bool]) -> bool:
-    """Whether a mode that is off from its own numbers, of seed 0, is right from half of those nearby, by their seeds.
+    """Return whether a mode that is off from its own inputs (seed 0) is right from half of the inputs nearby.
 
-    One that is right when it is called again has an error that no numbers tell of, and is not excused.
+    A mode that is right when called again has an error that inputs do not explain, and is not excused.
     """
     return not is_right(0) and 2 * sum(map(is_right, range(1, NEARBY + 1))) >= NEARBY
 
@@ -491,10 +495,10 @@ def right_nearby(is_right: Callable[[int], bool]) -> bool:
 def _report_errors(
     errors: Sequence[float], limits: Sequence[float], reference: Standard, moved: Sequence[float] = ()
 ) -> tuple[tuple[float | None, float | None, float | None], float]:
-    """The largest error of each part of a result, and the largest limit, as parts of each array's own size.
+    """Return the largest error of each part of a result, and the largest limit, as parts of each array's size.
 
-    Null is the error of a part of which no element is finite. An array that is zero but for rounding has no size of its
-    own: neither its error nor its limit says anything of others.
+    The error of a part without finite elements is None. An array that is zero but for rounding has no size of its own,
+    so its error and its limit are left out.
     """
     zero, sizes = _zero(reference, moved), {id(leaf): np.size(leaf.array) for leaf in reference.leaves}
     blank = {id(leaf) for leaf, count in reference.lost if count == sizes[id(leaf)]}
@@ -507,12 +511,12 @@ def _report_errors(
 
 
 def _zero(reference: Standard, moved: Sequence[float]) -> set[int]:
-    """The arrays that are zero but for rounding, as far as the plain mode is trusted to tell what rounding does."""
+    """Return the arrays that are zero but for rounding; none where the plain mode is not trusted to tell."""
     return set() if reference.judged else reference.zero(moved)
 
 
 def _unseen_sentence(reference: Standard, moved: Sequence[float], call: int) -> str | None:
-    """What is said of arrays that are zero but for rounding, which may be as far off as rounding puts them."""
+    """Return a sentence about arrays that are zero but for rounding, whose errors go unnoticed; None if none are."""
     zero = sorted(_zero(reference, moved))
     if not zero:
         return None
@@ -521,7 +525,7 @@ def _unseen_sentence(reference: Standard, moved: Sequence[float], call: int) -> 
 
 
 def _excuse_rounding(place: int, error: float, call: Sequence[Difference], reference: Standard, moves: Moves) -> float:
-    """The error; 0 of integers that rounding alone gives."""
+    """Return an array's error; 0 for integers that rounding alone gives."""
     actual = [difference.whole[place] for difference in call if place in difference.whole]
     plain = np.asarray(reference.leaves[place].array)
     return 0.0 if actual and all(moves.gives(place, whole, plain) for whole in actual) else error
@@ -537,7 +541,7 @@ def _join_sentences(*said: str | None) -> str | None:
 
 
 def _near(near: Mapping[int, float], reference: Standard) -> str | None:
-    """What is said of arrays that are as near to wider numbers as the plain mode's."""
+    """Return a sentence about ill-conditioned arrays that are as near to wider numbers as the plain mode's."""
     if not near:
         return None
     own, most = max(reference.own[k] for k in near), max(reference.factor, reference.tolerance)
@@ -549,7 +553,7 @@ def _near(near: Mapping[int, float], reference: Standard) -> str | None:
 
 
 def _nothing(lost: Sequence[tuple[ResultLeaf, int]], call: int) -> str | None:
-    """What is said of NaN and infinity that the plain mode gives itself."""
+    """Return a sentence about NaN and infinity in the plain mode's own result."""
     if not lost:
         return None
     leaf, count = lost[0]
@@ -561,7 +565,7 @@ def _nothing(lost: Sequence[tuple[ResultLeaf, int]], call: int) -> str | None:
 
 
 def _warning(sizes: Sequence[float], beside: float, tolerance: float, multiple: float) -> str | None:
-    """What is said of a step that rounding moves; nothing where it moves but arrays that are zero but for it."""
+    """Return a sentence about a step that rounding moves by more than the tolerance; None if it moves less."""
     many = sum(size > tolerance for size in sizes)
     if not many:
         return None

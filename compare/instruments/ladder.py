@@ -1,11 +1,11 @@
-"""The ladder: both engines rung by rung, each adding one thing, so that every difference has a cause.
+"""The ladder from the dynamic to the static engine: each rung adds one thing, so that every difference has a cause.
 
 From `tape`, the dynamic engine as it is, one rung leads to `pool`, and one to `replay`: the same kernels in a fixed
-graph, without recording. From there each rung adds passes or the arena. A waterfall (`compare.page.figures.ladder`) is
-what the rungs of a cell say together.
+graph, without recording. From there each rung adds passes or the arena. A waterfall (`compare.page.figures.ladder`)
+shows all rungs of a cell together.
 
-The clock is that of the thread, for what other processes take of the core belongs to no rung. The last rung, `threads`,
-is a job of its own, with all cores and the clock on the wall: native code on several cores beside native code on one.
+The clock is that of the thread, since time that other processes take of the core belongs to no rung. The last rung,
+`threads`, is a job of its own, with all cores and wall time: native code on several cores beside native code on one.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ from static.passes import pipeline
 
 TAPE, REPLAY, NATIVE, THREADS = "tape", "replay", "native", "threads"
 CACHES = 0.8
-"""What each of several cores may take of its share of the seconds of one, as its own cache holds more of the data."""
+"""The least that each of several cores may take of its share of one core's seconds: more cache speeds them up."""
 _RESTRUCTURED = pipeline.SIMPLIFY + pipeline.RESTRUCTURE + pipeline.SIMPLIFY
 
 
 class RungDefinition(NamedTuple):
-    """A rung: the one it is compared with, what it adds to that, and how a case is made a step of it.
+    """A rung: the rung that it is compared with, the feature that it adds, and the builder of its step from a case.
 
-    A block of calls runs `within` a context, which is entered before the clock starts.
+    A block of calls runs in the context `within`, which is entered before the clock starts.
     """
 
     base: str | None
@@ -97,22 +97,22 @@ ON_CORES: Mapping[str, RungDefinition] = {
     THREADS: RungDefinition(NATIVE, "long kernels shared by all cores, by the clock on the wall", steps.threaded_step),
 }
 LADDER: Mapping[str, RungDefinition] = {**RUNGS, **ON_CORES}
-"""All rungs, from the tape to the last, in whichever job they are timed."""
+"""All rungs, from the tape to the last, of both jobs."""
 SAME_KERNELS = ("pool", REPLAY)
 """The rungs that call exactly the kernels that the tape calls."""
 
 
 WARM_CALLS = 2
-"""Calls before each block: a pool knows what a step needs after one, and has it after two."""
+"""The calls before each block: a pool learns a step's need in the first, and meets it after the second."""
 
 
 def measure(job: Job) -> schema.Ladder:
-    """The ladder record of one process, over the example of the median length."""
+    """Return the ladder record of one process, over the example of median length."""
     return measure_rungs(job, _case(job))
 
 
 def measure_threads(job: Job) -> schema.Threads:
-    """The record of the last rung, of one process, over the same example."""
+    """Return the record of the last rung of one process, over the example of median length."""
     return measure_on_cores(job, _case(job))
 
 
@@ -123,7 +123,7 @@ def _case(job: Job) -> Case:
 
 
 def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RUNGS) -> schema.Ladder:
-    """Every rung that the case can be built on and that gives what the tape gives, timed side by side."""
+    """Time, side by side, every rung that the case can be built on and whose result equals the tape's."""
     rows, climbed = _climb_all(rungs, case)
     within = {name: partial(_inside, rungs[name], step) for name, step in climbed.items()}
     calls = {name: steady_call(step) for name, step in climbed.items()}
@@ -142,7 +142,7 @@ def measure_rungs(job: Job, case: Case, rungs: Mapping[str, RungDefinition] = RU
 
 
 def measure_on_cores(job: Job, case: Case) -> schema.Threads:
-    """Native code on one core and on all of them, where both can be, timed side by side."""
+    """Time native code on one core and on all cores side by side, where both can be built."""
     rows, climbed = _climb_all(ON_CORES, case)
     if len(climbed) == len(rows):
         calls = {name: steady_call(step) for name, step in climbed.items()}
@@ -157,13 +157,13 @@ def measure_on_cores(job: Job, case: Case) -> schema.Threads:
 
 
 def is_possible(shared: Sequence[float], alone: Sequence[float], cores: int) -> bool:
-    """Whether so many cores can have taken these seconds where one took those; a cache more gives them a little."""
+    """Return whether so many cores can be that fast, given the seconds of one; more cache may help them a little."""
     ratio = geometric_mean([top / bottom for top, bottom in zip(shared, alone, strict=True)])
     return ratio * cores > CACHES
 
 
 def _climb_all(rungs: Mapping[str, RungDefinition], case: Case) -> tuple[dict[str, schema.Rung], dict[str, GraphStep]]:
-    """The rows of all rungs but for their times, and the steps of those that give what the first gives."""
+    """Return the rows of all rungs without times, and the steps whose results agree with the first rung's."""
     rows: dict[str, schema.Rung] = {}
     climbed: dict[str, GraphStep] = {}
     expected: Any = None
@@ -179,13 +179,13 @@ def _climb_all(rungs: Mapping[str, RungDefinition], case: Case) -> tuple[dict[st
 
 @contextmanager
 def _inside(rung: RungDefinition, step: GraphStep) -> Iterator[None]:
-    """Where a block of a rung runs."""
+    """A context for a block of a rung."""
     with rung.within(), step.within():
         yield
 
 
 def _climb(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep | None, Any]:
-    """The row of a rung but for its times, its step, and what that gives."""
+    """Return the row of a rung without times, its step and its result; after an error no step."""
     try:
         with numpy_memory(), rung.within():
             step = rung.build(case)
@@ -200,22 +200,22 @@ def _climb(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep | N
 
 
 def _kernels(step: GraphStep, case: Case) -> dict[str, int]:
-    """How often each kernel is called in a step: by the graph that it runs, or by a run that is recorded."""
+    """Return how often each kernel is called in a step, by its graph or by a recorded run."""
     graphs = [executable.graph for executable in step.executables()]
     graph = graphs[0] if graphs else dynamic.record(step.function, case.params, *case.examples[0])
     return dict(sorted(graph.op_counts().items()))
 
 
 def _arena_bytes(step: GraphStep) -> tuple[int, int]:
-    """The bytes of the arena, and the most that are live in it at once; of a rung without one, none."""
+    """Return the bytes of the arena, and the most bytes that are live in it at once; zeros without an arena."""
     plans = [executable.plan for executable in step.executables()]
     return (plans[0].peak, plans[0].lower_bound) if plans and plans[0].peak else (0, 0)
 
 
 def difference(result: Any, expected: Any, example: ExpectedResult | None = None) -> str | None:
-    """In words, how far a rung that gave `result` is off where the tape gave `expected`; None if it agrees.
+    """Return a message on how far a rung's result is off from the tape's; None if they agree.
 
-    What rounding alone moves in the `example` may be further off.
+    With an `example`, arrays that rounding alone moves may be further off.
     """
     if example:
         result, expected = (parity.split_state(example.case, each) for each in (result, expected))
@@ -227,9 +227,9 @@ def difference(result: Any, expected: Any, example: ExpectedResult | None = None
 
 
 def unequal(rows: Mapping[str, schema.Rung], same_graph: bool | None) -> dict[str, dict[str, int]]:
-    """Where a rung that must call the kernels of the tape does not: how many calls of each more, or fewer.
+    """Return the kernels of which a rung that must call the tape's kernels calls more or fewer, with the difference.
 
-    A graph that holds branches or loops (`same_graph` is None) need not, for a tape has but the path that was taken.
+    A graph with branches or loops (`same_graph` is None) is exempt, as a tape has only the path that was taken.
     """
     differing = {}
     for name in SAME_KERNELS:
@@ -239,7 +239,7 @@ def unequal(rows: Mapping[str, schema.Rung], same_graph: bool | None) -> dict[st
 
 
 def differences(expected: Mapping[str, int], actual: Mapping[str, int]) -> dict[str, int]:
-    """The calls that there are more (or, negative, fewer) of each kernel than expected."""
+    """Return how many more calls (negative: fewer) of each kernel there are than expected."""
     more = Counter(actual)
     more.subtract(expected)
     return {name: count for name, count in sorted(more.items()) if count}

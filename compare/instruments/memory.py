@@ -4,8 +4,8 @@ peak             bytes of NumPy data a steady step reaches above `held` (tracema
                  stream, its largest step
 held             bytes of NumPy data the arm keeps between steps: arena, constants, every cached shape
 resident_growth  how far the process's resident peak rises from before the build to after steady steps
-kept             bytes of Python and NumPy data that each further epoch leaves behind: what leaks. It is the median
-                 over epochs, so that a cache that grows once is not in it
+kept             bytes of Python and NumPy data that each further epoch leaves behind (a leak); the median over
+                 epochs, so that a cache that grows once does not count
 
 The classes add up: `gradients + saved + workspace = peak`; `plan + caches` is `held` and the Python objects
 of cached shapes. `structure` is the Python objects of one graph or tape; `parameters` are the same arrays for
@@ -13,8 +13,8 @@ every arm. Buffers that a static graph saves for its backward pass lie in its ar
 gradients whose memory it keeps, to write it again, are in `caches`.
 
 tracemalloc keeps one peak for all domains, so Python objects would be in it. NumPy reports its buffers to
-tracemalloc itself, without allocator hooks. So the hooks that `tracemalloc.start` puts around Python's own
-allocators are taken off again, and what is left to count is NumPy's (`numpy_memory`).
+tracemalloc itself, without allocator hooks. So `numpy_memory` removes the hooks that `tracemalloc.start` puts around
+Python's own allocators, and only NumPy's bytes are counted.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Build = Callable[[str, Case], Step]
 
 
 def measure(job: Job) -> Memory:
-    """The memory record of the arms of a job; give one arm per process, or resident growth means little."""
+    """Return the memory record of a job's arms; give one arm per process, or resident growth means little."""
     if job.thin:
         return measure_together(job)
     case = workloads.load(job.source).case(str(job.size))
@@ -56,7 +56,7 @@ def measure(job: Job) -> Memory:
 
 
 def measure_together(job: Job) -> Memory:
-    """All arms in this process, each compiled once, checked as at the gate and then counted over the whole stream."""
+    """Return the memory record of all arms in this process, each compiled once, checked and then counted."""
     workload = workloads.load(job.source)
     case = workload.case(str(job.size))
     expected = parity.expectations(case)
@@ -75,7 +75,7 @@ def measure_together(job: Job) -> Memory:
 
 
 class WrongError(Exception):
-    """An arm gives another result than it must."""
+    """An arm gives a wrong result."""
 
 
 def _row(arm: str, case: Case, build: Build) -> MemoryArm:
@@ -90,7 +90,7 @@ def _row(arm: str, case: Case, build: Build) -> MemoryArm:
 
 
 def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
-    """What one arm of a case holds and reaches; `build` makes its step, `engines.step` if not given."""
+    """Return the memory that one arm of a case holds and reaches; `build` makes its step (`engines.step`)."""
     with numpy_memory():
         step, growth = _warm_step(arm, case, build or engines.step)
         gc.collect()
@@ -107,9 +107,9 @@ def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
 
 
 def warm_peak(step: Step) -> tuple[Any, int]:
-    """What a warm call on the first example gives, and the most bytes that there are in it, those held included.
+    """Return the result of a warm call on the first example, and its peak in bytes, with bytes held before it.
 
-    What earlier calls have left in cycles is not this call's. Called inside `numpy_memory`.
+    Garbage in cycles of earlier calls is collected first. To be called inside `numpy_memory`.
     """
     for _ in range(WARM_EPOCHS):
         step(*step.examples[0])
@@ -120,7 +120,7 @@ def warm_peak(step: Step) -> tuple[Any, int]:
 
 
 def bytes_left_by_epoch(step: Step) -> int:
-    """The median of the bytes, Python's and NumPy's, that an epoch leaves behind."""
+    """Return the median of the bytes, of Python and NumPy, that an epoch leaves behind."""
     readings = []
     tracemalloc.start()
     try:
@@ -134,14 +134,14 @@ def bytes_left_by_epoch(step: Step) -> int:
 
 
 def resident_growth(arm: str, case: Case) -> int:
-    """How far building an arm and running steady steps raises the process's resident peak, in bytes."""
+    """Return how far building an arm and running steady steps raise the process's resident peak, in bytes."""
     step, growth = _warm_step(arm, case, engines.step)
     step.close()
     return growth
 
 
 def _warm_step(arm: str, case: Case, build: Build) -> tuple[Step, int]:
-    """The step of an arm in steady state, and how far that raised the process's resident peak."""
+    """Return the steady step of an arm, and how far it raised the process's resident peak, in bytes."""
     gc.collect()
     before = restart_resident_peak()
     step = build(arm, case)
@@ -151,7 +151,7 @@ def _warm_step(arm: str, case: Case, build: Build) -> tuple[Step, int]:
 
 
 def restart_resident_peak() -> int:
-    """Forget the peak so far where the system allows it (Linux). Returns the resident bytes now."""
+    """Reset the resident peak where the system allows it (Linux). Return the resident bytes now."""
     import psutil
 
     with suppress(OSError):  # the peak then counts from the start of the process
@@ -160,7 +160,7 @@ def restart_resident_peak() -> int:
 
 
 def resident_peak() -> int:
-    """The resident peak in bytes, or the resident bytes now where the system keeps no peak."""
+    """Return the resident peak in bytes, or the resident bytes now where the system keeps no peak."""
     import psutil
 
     try:
@@ -193,7 +193,7 @@ def _classes(step: Step, case: Case, index: int, peak: int, held: int, gradients
 
 
 def _compiled_sizes(executables: list[Any], held: int) -> tuple[int, int, int, int]:
-    """Nodes, structure and plan bytes of the largest executable; structure bytes of all the others."""
+    """Return nodes, structure and plan bytes of the largest executable, and structure bytes of all others."""
     reports = sorted((e.report() for e in executables), key=lambda r: int(r.structure_bytes))
     largest = reports[-1]
     arena = largest.plan.peak if largest.plan else 0  # of the sizes run last; those of other sizes are cached
@@ -203,7 +203,7 @@ def _compiled_sizes(executables: list[Any], held: int) -> tuple[int, int, int, i
 
 
 def tape_stats(case: Case, index: int) -> tuple[int, int, int]:
-    """Nodes, structure bytes and saved bytes of the tape of one forward run; zeros where none is recorded."""
+    """Return nodes, structure bytes and saved bytes of the tape of one forward run; zeros without a tape."""
     if case.argnum is None:
         return 0, 0, 0
     arguments: Any = (case.params, *case.examples[index])
@@ -214,7 +214,7 @@ def tape_stats(case: Case, index: int) -> tuple[int, int, int]:
 
 
 def nbytes_of(container: Any) -> int:
-    """The bytes of all arrays in a container."""
+    """Return the bytes of all arrays in a container."""
     return sum(leaf.nbytes for leaf in tree.leaves(container) if isinstance(leaf, (np.ndarray, np.generic)))
 
 
@@ -222,14 +222,14 @@ _DOMAINS = (0, 1, 2)  # PYMEM_DOMAIN_RAW, PYMEM_DOMAIN_MEM, PYMEM_DOMAIN_OBJ
 
 
 class _Allocator(ctypes.Structure):
-    """PyMemAllocatorEx: a context and four functions."""
+    """The C struct PyMemAllocatorEx: a context and four functions."""
 
     _fields_ = [(name, ctypes.c_void_p) for name in ("context", "malloc", "calloc", "realloc", "free")]
 
 
 @contextmanager
 def numpy_memory() -> Iterator[None]:
-    """Inside, `tracemalloc.get_traced_memory` counts the bytes of NumPy buffers allocated inside, no others.
+    """A context in which `tracemalloc.get_traced_memory` counts only NumPy buffers that are allocated inside.
 
     Raises RuntimeError when tracemalloc is running already.
     """

@@ -1,9 +1,9 @@
 """The parity gate: no arm is timed until its outputs and gradients are right.
 
 Every arm is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on
-parameters and float inputs cast to float64. It agrees where the error of no array (`compare.instruments.rounding`) is
-above TOLERANCES of the lowest dtype, or above what rounding alone does to that array of the dynamic engine's, several
-times (`compare.instruments.judge`).
+parameters and float inputs cast to float64. It agrees where no array's error (`compare.instruments.rounding`) is above
+the tolerance of the lowest dtype, or above several times the move that rounding alone causes in the dynamic engine
+(`compare.instruments.judge`).
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ MOST_EXAMPLES = 8
 
 @dataclass(frozen=True)
 class ExpectedResult:
-    """What an example of a case must give: `exact` is what the reference gives, `dynamic` what the dynamic engine.
+    """The expected result of an example: `exact` of the float64 reference, and `dynamic` of the dynamic engine.
 
-    A reference that is `foreign` was computed by another engine, elsewhere.
+    A `foreign` reference was computed by another engine, elsewhere.
     """
 
     case: Case
@@ -66,7 +66,7 @@ class ExpectedResult:
 
     @cached_property
     def reference(self) -> Standard:
-        """Both; the dynamic engine is judged as well."""
+        """Return the standard of both results; the dynamic engine is judged as well."""
         return self._standard(self.dynamic, self.exact)
 
     def _standard(self, dynamic: Result, exact: Result) -> Standard:
@@ -75,9 +75,9 @@ class ExpectedResult:
         )
 
     def moves(self, nudges: int) -> Moves:
-        """What rounding alone does to what the dynamic engine gives, by so many nudges.
+        """Return the moves that rounding alone causes in the dynamic engine's result, by so many nudges.
 
-        That in float64 is no part of it: a fault of the dynamic engine would excuse itself.
+        The float64 result has no part in them: a fault of the dynamic engine would excuse itself.
         """
         if nudges not in self._moves:
             self._moves[nudges] = Moves([self.reference.less_plain(self._nudged(k + 1)) for k in range(nudges)])
@@ -92,11 +92,11 @@ class ExpectedResult:
         return params, example
 
     def is_right_nearby(self, arm: str) -> bool:
-        """Whether an arm that is off here is off here again, and right from numbers nearby (`judge.NEARBY`)."""
+        """Return whether an arm that is off is off again from its own inputs, and right from inputs nearby."""
         return not self.foreign and right_nearby(partial(self._is_right, arm))
 
     def _is_right(self, arm: str, seed: int) -> bool:
-        """From its own numbers, of seed 0, or others."""
+        """Return whether an arm is right from its own inputs (seed 0) or from nudged ones."""
         unit = AWAY * unit_of(lowest_of(self.case))
         numbers = self._arguments(seed, unit) if seed else (self.case.params, self.case.examples[self.example])
         wide, own = exact(self.case, self.example, *numbers), _arm_result(DYNAMIC, self.case, self.example, *numbers)
@@ -106,7 +106,7 @@ class ExpectedResult:
 
 
 def measure(job: Job) -> Parity:
-    """The parity record of one workload at one size."""
+    """Return the parity record of one workload at one size."""
     workload = workloads.load(job.source)
     return check(job, sample.case_of(job, workload), sample.arms_of(job, workload))
 
@@ -119,7 +119,7 @@ def check(
     limit: float | None = None,
     references: Sequence[ExpectedResult] | None = None,
 ) -> Parity:
-    """How each arm compares on `most` examples, whether all that ran agree, and whether tape and graph are the same.
+    """Compare each arm on `most` examples; record whether all agree, and whether tape and graph are the same.
 
     An arm that takes longer than `limit` seconds is refused. `references` come from another engine.
     """
@@ -131,7 +131,7 @@ def check(
 
 
 def check_arm(arm: str, case: Case, expected: Sequence[ExpectedResult], limit: float | None = None) -> ParityArm:
-    """One arm against both references, over the examples expected. A refusal is a result, with its reason."""
+    """Return the row of one arm over the expected examples. A refusal is a result, with its reason."""
     try:
         with limit_seconds(limit) if limit else nullcontext():
             step = engines.step(arm, case)
@@ -143,12 +143,12 @@ def check_arm(arm: str, case: Case, expected: Sequence[ExpectedResult], limit: f
 
 
 def status_of(arm: str, error: Exception) -> Status:
-    """What an error says of an arm: that it does not do this, or that it is broken."""
+    """Return "unsupported" for an error that is the engine's refusal, and "failed" for a fault."""
     return "unsupported" if engines.refuses(arm, error) else "failed"
 
 
 def check_step(step: Step, expected: Sequence[ExpectedResult], nearby: Again = lambda _: False) -> ParityArm:
-    """A step against both references, over the examples expected."""
+    """Return the row of a step over the expected examples."""
     references = {place: each.reference for place, each in enumerate(expected)}
     results = {k: split_state(each.case, step(*step.examples[each.example])) for k, each in enumerate(expected)}
     calls = {k: each.less(results.pop(k)) for k, each in references.items()}
@@ -156,21 +156,21 @@ def check_step(step: Step, expected: Sequence[ExpectedResult], nearby: Again = l
 
 
 def parity_arm(row: CallJudgement) -> ParityArm:
-    """The row of what was judged; JSON has no infinity, and an error without a size is null."""
+    """Return the row of a judgement; errors that are infinite become None, as JSON has no infinity."""
     output, gradient, state = (error if error is not None and isfinite(error) else None for error in row.errors)
     status: Status = "disagree" if row.fault else "ok"
     return ParityArm(status, row.fault or row.warning, output, gradient, row.allowed, state, row.unseen)
 
 
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[ExpectedResult]:
-    """The float64 reference and the dynamic result, for examples from the shortest to the longest."""
+    """Return the float64 and the dynamic result for examples from the shortest to the longest."""
     eager = engines.step(DYNAMIC, case)
     chosen = sample.sample(case.lengths, most)
     return [ExpectedResult(case, index, exact(case, index), eager(*case.examples[index])) for index in chosen]
 
 
 def exact(case: Case, index: int = 0, params: Any = None, example: Any = None) -> Result:
-    """The loss and the gradients of an example in float64, by the dynamic engine; also from other numbers."""
+    """Return loss and gradients of an example in float64, by the dynamic engine; `params` and `example` replace it."""
     own = engines.find_engine(engines.OWN)
     numbers = (case.params, case.examples[index]) if example is None else (params, example)
     with own.numbers.meanwhile((), DOUBLE):
@@ -178,22 +178,22 @@ def exact(case: Case, index: int = 0, params: Any = None, example: Any = None) -
 
 
 def _arm_result(arm: str, case: Case, index: int, params: Any, example: Any) -> Result:
-    """What an arm gives for an example of a case in other numbers."""
+    """Return an arm's result for an example of a case, with other parameters and inputs."""
     other = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
     return engines.step(arm, other)(*example)
 
 
 def split_state(case: Case, result: Result) -> Result:
-    """A result with the state as a part of its own, by what messages call it, where a training step gives it."""
+    """Return a result with the state as a third part, by the names of messages, where it is of a training step."""
     parts = getattr(case.loss, functions.PARTS, None)
     return parts(result) if parts else result
 
 
 def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
-    """Whether the tape of a run and the unoptimised static graph are isomorphic, and the kernels of each.
+    """Return whether a run's tape and the unoptimised static graph are isomorphic, and the kernel calls of each.
 
-    None where the function cannot be traced, where it gives what no graph holds, such as text, and where its graph
-    holds branches or loops: a tape has but the path that was taken. Then there is nothing to compare.
+    The first is None where they cannot be compared: the function cannot be traced, its result cannot be in a graph,
+    such as text, or its graph has branches or loops, as a tape has only the path that was taken.
     """
     rewritten, example = case.static_loss or case.loss, case.examples[0]
     try:
@@ -218,6 +218,6 @@ def _counts(graph: Any) -> dict[str, int]:
 
 
 def lowest_of(case: Case) -> str:
-    """The least precise dtype of floats that goes in."""
+    """Return the least precise float dtype of the parameters and inputs."""
     arguments: Any = (case.params, case.examples)
     return lowest(leaf.dtype for leaf in optree.tree_leaves(arguments) if hasattr(leaf, "dtype"))

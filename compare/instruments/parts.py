@@ -61,7 +61,7 @@ from static.passes import pipeline
 from static.trace.tracing import trace_function
 
 Weights = Mapping[str, Mapping[str, int]]
-"""Each part as a sum of programs, so many of each."""
+"""Each part as a sum of programs: the factor of each program."""
 UNEXPLAINED = "unexplained"
 
 DYNAMIC: Weights = {
@@ -74,12 +74,12 @@ DYNAMIC: Weights = {
     "in place": {"anew": 1, "made": -1, "passes": -1},
     UNEXPLAINED: {"step": 1, "anew": -1, "wrapped": -1, "bare": 1},
 }
-"""Each part as a sum of programs.
+"""Each part of a dynamic step as a sum of programs.
 
-`backward` is what walking the tape costs beside the kernels it runs, and what keeping arrays for it costs is
-`allocation`. `containers` is what the functional form costs: nested arguments made tensors, and gradients laid out.
-`in place` is what the loss and its backward pass cost more on leaves that were just made, as in a step, than in a loop
-of their own, where they find code and memory in the caches, still warm.
+`backward` is the cost of walking the tape beside the kernels that it runs; keeping arrays for it is part of
+`allocation`. `containers` is the cost of the functional form: nested arguments become tensors, and gradients are laid
+out. `in place` is how much more the loss and its backward pass cost on leaves that were just made, as in a step, than
+in a loop of their own, where code and memory are still warm in the caches.
 """
 STATIC: Weights = {
     "kernel": {"run": 1, "calls": -1, "fresh": -1, "filled": 1},
@@ -89,12 +89,15 @@ STATIC: Weights = {
     "cache lookup": {"step": 1, "call": -1},
     UNEXPLAINED: {"call": 1, "guard": -1, "run": -1},
 }
-"""The same. Its backward pass is part of the graph, so that it has no part of its own."""
+"""Each part of a static step as a sum of programs.
+
+Its backward pass belongs to the graph, and is no part of its own.
+"""
 ENGINES: Mapping[str, Weights] = {"dynamic": DYNAMIC, "static": STATIC}
 
 
 def dynamic_programs(case: Case) -> dict[str, TimedCall]:
-    """The programs of the dynamic engine, over the first example of a case whose steps take gradients."""
+    """Return the programs of the dynamic engine, over the first example of a case with gradients."""
     arguments = (case.params, *case.examples[0])
     plain = [tree.tree_map(tensor_of, argument) for argument in arguments]
 
@@ -127,7 +130,7 @@ def dynamic_programs(case: Case) -> dict[str, TimedCall]:
 
 
 def _passes(loss: Any, tensors: Sequence[Any], wanted: int) -> TimedCall:
-    """A loss on tensors, and backward from it."""
+    """Return a program: a loss on tensors, and backward from it."""
     leaves = tree.leaves(tensors[wanted])
 
     def passes() -> None:
@@ -139,12 +142,12 @@ def _passes(loss: Any, tensors: Sequence[Any], wanted: int) -> TimedCall:
 
 
 def _sum_of_one(wanted: int, *arguments: Any) -> Any:
-    """The sum of the smallest leaf of an argument: as little as can be differentiated."""
+    """Return the sum of the smallest leaf of an argument, the least that can be differentiated."""
     return graphs.sum(min(tree.leaves(arguments[wanted]), key=lambda leaf: leaf.size))
 
 
 def _up_to(graph: Graph, calls: int) -> Graph:
-    """The first so many kernel calls of a run; outputs are what is computed there and read later, and the last."""
+    """Return the first `calls` kernel calls of a run as a graph; its outputs are read later, and the last result."""
     numbers = itertools.accumulate(not node.is_source for node in graph.nodes)
     early = [node for node, number in zip(graph.nodes, numbers, strict=True) if number <= calls]
     owner = views(graph.nodes).owner
@@ -155,7 +158,7 @@ def _up_to(graph: Graph, calls: int) -> Graph:
 
 
 def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> TimedCall:
-    """The kernels of a recorded run on the same arrays, in the same order, as straight code with nothing around."""
+    """Return the kernels of a recorded run on the same arrays, in the same order, as straight generated code."""
     seen = views(graph.nodes)
     placed = places(graph.nodes, seen, in_arena(graph.nodes, graph.outputs, seen.owner))
     run = bind(lower(graph, Schedule.of(graph.nodes, seen, placed), arena), {}).run
@@ -163,7 +166,7 @@ def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> TimedCall:
 
 
 def static_programs(case: Case) -> dict[str, TimedCall]:
-    """The programs of the static engine, over the first example of a case. Raises what compilation raises."""
+    """Return the programs of the static engine, over the first example. Raises the errors of compilation."""
     arguments = (case.params, *case.examples[0])
     jitted = static.jit(transform_step(static, traceable_loss(case), case.argnum))
     jitted(*arguments)
@@ -185,7 +188,7 @@ def static_programs(case: Case) -> dict[str, TimedCall]:
 
 
 def _without_kernels(run: Any) -> FunctionType:
-    """Generated code in which all that is called does nothing."""
+    """Return generated code in which every called object does nothing."""
     nothing = "".format  # takes any arguments, in C
     names = {name: nothing if callable(value) else value for name, value in run.__globals__.items()}
     defaults = tuple([nothing if callable(value) else value for value in run.__defaults__ or ()])
@@ -198,7 +201,7 @@ def _fill(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
 
 
 def _allocated_arrays(executable: Executable) -> list[tuple[Any, Any]]:
-    """Shape and dtype of the arrays that each call allocates: what is handed out, or has no place in the arena."""
+    """Return shape and dtype of each array that a call allocates: results, and arrays outside the arena."""
     order = executable.program.schedule
     nodes = [node for node in order.order if order.owner[node] is node and node not in order.place]
     computed = [node for node in nodes if not node.is_source and not isinstance(node.spec, TupleSpec)]
@@ -212,7 +215,7 @@ def _gradient_argument(case: Case) -> int:
 
 
 def _needing(array: Any) -> Any:
-    """A tensor that requires a gradient, over the memory of an array."""
+    """Return a tensor that requires a gradient, over the memory of an array."""
     return dynamic.from_numpy(array).requires_grad_()
 
 
@@ -221,7 +224,7 @@ _PROGRAMS = {"dynamic": dynamic_programs, "static": static_programs}
 
 
 def measure(job: Job) -> Parts:
-    """The parts record of one process, over the example of the median length.
+    """Return the parts record of one process, over the example of median length.
 
     Raises UnsupportedError for a case without gradients.
     """
@@ -230,7 +233,7 @@ def measure(job: Job) -> Parts:
 
 
 def measure_parts(job: Job, case: Case) -> Parts:
-    """The blocks of every program of both engines, in seconds a call; and the stages of compilation."""
+    """Return the blocks of every program of both engines, in seconds per call, and the stages of compilation."""
     programs = {f"{engine} {name}": program for engine, of in _PROGRAMS.items() for name, program in of(case).items()}
     for program in programs.values():
         program()
@@ -246,7 +249,7 @@ def measure_parts(job: Job, case: Case) -> Parts:
 
 
 def compile_stage_seconds(case: Case) -> dict[str, float]:
-    """The seconds that each stage of compiling a step takes, and those of a compilation as a whole."""
+    """Return the seconds of each stage of compiling a step, and of a whole compilation."""
     step = functions.transform_step(static, cases.traceable_loss(case), case.argnum)
     arguments = (case.params, *case.examples[0])
     stages: dict[str, float] = {}

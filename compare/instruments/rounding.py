@@ -1,15 +1,15 @@
-"""How far arrays are off, and what rounding alone does to them.
+"""The errors of arrays, and the moves that rounding alone causes in them.
 
 The error of an array is its largest difference, scaled:
 
     error = max|a - b| / scale
 
 where `b` is the expected array. The scale is max|b|, or a part of the largest array that is expected with it (of all
-gradients): one that is zero but for rounding must not be compared with that rounding. Complex numbers differ by the
+gradients): an array that is zero but for rounding must not be divided by that rounding. Complex numbers differ by the
 absolute value of their difference. Integers, bools and text are equal, or infinitely wrong.
 
-What rounding alone can do to a step is measured: the plain mode runs from inputs and parameters that are nudged by some
-units in the last place (`compare.engines.nudge`). What it is then off by are `Moves`.
+The effect of rounding alone on a step is measured: the plain mode runs from inputs and parameters that are nudged by
+some units in the last place (`compare.engines.nudge`). The differences that this causes are `Moves`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import optree
 
 SMALL = 1e-2
 PLACES = 1024
-"""The elements of an array, drawn once, at which directions are compared; of a smaller one all are."""
+"""The number of elements, drawn once, at which directions of arrays are compared; smaller arrays are compared whole."""
 
 
 def tree_error(actual: Any, expected: Any) -> float:
-    """The largest scaled error over two containers of arrays; infinity where structure or shapes differ."""
+    """Return the largest scaled error over two containers of arrays; infinity where structure or shapes differ."""
     actual_leaves, actual_tree = optree.tree_flatten(actual)
     leaves, tree = optree.tree_flatten(expected)
     if actual_tree != tree:
@@ -39,20 +39,20 @@ def tree_error(actual: Any, expected: Any) -> float:
 
 
 def scales_of(leaves: Sequence[Any]) -> list[float]:
-    """What the difference from each array is divided by; whole numbers do not count."""
+    """Return the divisor of each array's differences; arrays of whole numbers have no size in it."""
     sizes = [0.0 if is_exact(leaf) else largest(leaf) for leaf in leaves]
     floor = SMALL * max(sizes, default=0.0)
     return [max(size, floor) for size in sizes]
 
 
 def scaled_error(actual: Any, expected: Any, floor: float = 0.0) -> float:
-    """`max|a - b| / max(max|b|, floor)`; infinity where shapes or the places of NaN and infinity differ."""
+    """Return `max|a - b| / max(max|b|, floor)`; infinity where shapes or the places of NaN and infinity differ."""
     scale = 0.0 if is_exact(expected) else max(largest(expected), floor)
     return error_of(actual, expected, scale)
 
 
 def error_of(actual: Any, expected: Any, scale: float) -> float:
-    """`max|a - b| / scale`, as `scaled_error`."""
+    """Return `max|a - b| / scale`; infinity where shapes or the places of NaN and infinity differ."""
     if is_exact(actual) and is_exact(expected):
         return 0.0 if np.array_equal(actual, expected) else math.inf
     a, b = wide(actual), wide(expected)
@@ -66,14 +66,14 @@ def error_of(actual: Any, expected: Any, scale: float) -> float:
 
 
 class Distance(NamedTuple):
-    """How far an array is from another as a whole: by norm, and by a factor on all of it, as parts of its norm."""
+    """The distance of an array from another as a whole: in norm, and by a common factor, as parts of its norm."""
 
     norm: float
     factor: float
 
 
 def distance(actual: Any, expected: Any) -> Distance:
-    """The distance of two arrays of one shape, where both are finite."""
+    """Return the distance of two arrays of one shape, over the elements where both are finite."""
     a, b = np.ravel(wide(actual)), np.ravel(wide(expected))
     finite = np.isfinite(a) & np.isfinite(b)
     a, b = a[finite], b[finite]
@@ -84,34 +84,34 @@ def distance(actual: Any, expected: Any) -> Distance:
 
 
 def is_exact(array: Any) -> bool:
-    """Whether it holds what rounding does not touch: integers, bools, and what is no number."""
+    """Return whether an array holds values without rounding: integers, bools, or no numbers."""
     dtype = np.asarray(array).dtype
     return dtype.kind not in "fc" and not _is_narrow(dtype)
 
 
 def _is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Whether NumPy does not know that it is a float: bfloat16, and those of eight bits."""
+    """Return whether a dtype is a float that NumPy does not know as one: bfloat16, or an eight-bit float."""
     return "float" in dtype.name and dtype.kind == "V"
 
 
 def wide(array: Any) -> np.ndarray:
-    """In float64, or complex128."""
+    """Return an array in float64 or complex128."""
     array = np.asarray(array)
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64, copy=False)
 
 
 def largest(array: Any) -> float:
-    """The largest absolute value among those that are finite."""
+    """Return the largest absolute value among the finite elements."""
     sizes = np.abs(wide(array))
     return float(np.max(sizes, where=np.isfinite(sizes), initial=0.0))
 
 
 class Difference(NamedTuple):
-    """What a call gives less what was expected, leaf by leaf.
+    """A call's result minus the expected one, leaf by leaf.
 
-    Where some leaf is off, `arrays` are the scaled differences at some elements of each, `faults` what is said of those
-    whose error has no size, and `whole` the integers that are others. `allowed` is how far off a leaf may be that is as
-    near as the plain mode as a whole.
+    If some leaf is off, `arrays` has the scaled differences at some elements of each, `faults` the descriptions of
+    leaves with an infinite error, and `whole` the integer arrays that differ. `allowed` is the limit of a leaf that,
+    as a whole, is as near to wider numbers as the plain mode's.
     """
 
     errors: Sequence[float]
@@ -122,7 +122,7 @@ class Difference(NamedTuple):
 
 
 def apart(actual: Any, expected: Any, scale: float) -> np.ndarray:
-    """The scaled difference at some elements; none of what is no float, or has another shape."""
+    """Return the scaled difference at some elements; empty for arrays without floats or of another shape."""
     if is_exact(expected) or np.shape(actual) != np.shape(expected):
         return np.empty(0, np.float32)
     a, b = np.ravel(actual), np.ravel(expected)
@@ -138,19 +138,19 @@ def apart(actual: Any, expected: Any, scale: float) -> np.ndarray:
 
 
 def worst(rows: Iterable[Sequence[float]]) -> list[float]:
-    """The largest error of each leaf."""
+    """Return the largest error of each leaf."""
     return list(map(max, zip_longest(*rows, fillvalue=0.0)))
 
 
 class Moves:
-    """What rounding alone does to a call: the scaled differences of several runs of it, `whole` the integers they gave.
+    """The moves that rounding causes in a call: scaled differences of several runs, and in `whole` their integers.
 
     All arrays move together: a ReLU whose input falls on the other side changes the gradients of all layers before it,
-    by the same amounts whenever it falls. So what rounding puts a result off by is a sum of moves, each times a
-    coefficient that is one for all arrays. What is left without the nearest such sum is `beside` the moves.
+    by the same amounts whenever it falls. So an error from rounding is a sum of moves, each times a coefficient that is
+    one for all arrays. The rest of an error, without the nearest such sum, is `beside` the moves.
 
-    `sizes` says how far each array moves at most. An array that moves by more than its own size tells nothing, and has
-    no part in that.
+    `sizes` is how far each array moves at most. An array that moves by more than its own size tells nothing, and is
+    left out.
     """
 
     def __init__(self, moves: Sequence[Difference] = ()) -> None:
@@ -160,12 +160,12 @@ class Moves:
         self._moves = list(map(self._arrays, moves))
 
     def beside(self, difference: Difference, tolerance: float) -> list[float]:
-        """How far each array is off beside the moves."""
+        """Return the error of each array beside the moves."""
         left = self._largest(_without(self._moves, self._arrays(difference), tolerance))
         return [min(pair) for pair in zip(left, difference.errors, strict=True)]
 
     def noise(self, tolerance: float) -> list[float]:
-        """How far each array of a move is off beside the other moves, in the median."""
+        """Return the error of each array of a move beside the other moves, as the median over moves."""
         each = [
             self._largest(_without([*self._moves[:k], *self._moves[k + 1 :]], move, tolerance))
             for k, move in enumerate(self._moves)
@@ -174,16 +174,16 @@ class Moves:
         return noise
 
     def gives(self, place: int, whole: np.ndarray, expected: np.ndarray) -> bool:
-        """Whether each integer is one that is expected, or that a run gave at that place."""
+        """Return whether each integer is the expected one, or one that a run gave at that place."""
         seen = [expected, *(integers[place] for integers in self.whole if place in integers)]
         return bool(np.all([np.any([whole == each for each in seen if each.shape == whole.shape], axis=0)]))
 
     def _arrays(self, difference: Difference) -> list[np.ndarray]:
-        """Those that have a part."""
+        """Return the difference's arrays that are not left out."""
         return [difference.arrays[place] for place in self._part]
 
     def _largest(self, arrays: Sequence[np.ndarray]) -> list[float]:
-        """The largest element of each; 0 of an array that has no part."""
+        """Return the largest element of each array; 0 for an array that is left out."""
         sizes = [0.0] * len(self.sizes)
         for place, array in zip(self._part, arrays, strict=True):
             sizes[place] = largest(array)
@@ -191,10 +191,10 @@ class Moves:
 
 
 def _without(moves: Sequence[Sequence[np.ndarray]], arrays: Sequence[np.ndarray], tolerance: float) -> list[np.ndarray]:
-    """Arrays less the nearest sum of moves, each times a coefficient that is one for all arrays.
+    """Return arrays minus the nearest sum of moves, each times a coefficient that is one for all arrays.
 
-    Sums of moves in which no element moves by the tolerance have no part: that would explain anything, if it is
-    multiplied by enough.
+    Sums of moves in which no element moves by the tolerance are left out: with a large coefficient they would explain
+    any error.
     """
     if not moves or not arrays:
         return list(arrays)

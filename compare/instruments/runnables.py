@@ -1,4 +1,4 @@
-"""What a process runs in an engine, a workload or a function of the user's, and what each call must give."""
+"""The things that a process runs in an engine, a workload or a user's function, with each call's expected result."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ from compare.workloads.base import Case
 
 SEEDS = (1, 2)
 Build = Callable[[str, Case], Step]
-"""Makes the step of an arm over a case."""
+"""A function that makes the step of an arm for a case."""
 EMPTY: Mapping[int, Any] = MappingProxyType({})
 NOTHING: Result = (None, None)
 UNLIKE = "eager gives another result when it is called again from the same state"
 
 
 class Runnable(ABC):
-    """What is run in every arm.
+    """Something that runs in every arm.
 
-    engine     what runs it
+    engine     the engine that runs it
     lengths    the useful size of each call
     varies     whether the calls are a stream, rather than one that never changes
-    cut        how an arm counts whose first epoch was ended at its limit: what it took by then is a lower bound
+    cut        the status of an arm whose first epoch was ended at its limit; its time by then is a lower bound
     times_wrong  whether an arm that disagrees is timed all the same
-    glances  whether the arms are timed a little before they are compared, for who waits for a figure
+    glances  whether the arms are timed a little before they are compared, for a user who waits for a figure
     """
 
     engine: Engine
@@ -57,93 +57,93 @@ class Runnable(ABC):
 
     @property
     def notes(self) -> dict[str, Any]:
-        """What records of compilations say of the references."""
+        """Return the fields of records of compilations that are about the references."""
         return {}
 
     @property
     def written(self) -> Callable[..., Any] | None:
-        """The function whose lines a user reads; None where nobody does."""
+        """Return the function whose lines a user reads; None where there is none."""
         return None
 
     @property
     @abstractmethod
     def expected(self) -> Mapping[int, Standard]:
-        """For calls by their number, what each must give."""
+        """Return the expected result of each call, by index."""
 
     def moves(self, index: int, nudges: int) -> Moves:
-        """What rounding alone does to what a call gives, by so many nudges; none where that is not measured."""
+        """Return the moves that rounding alone causes in a call's result; empty where that is not measured."""
         return Moves()
 
     def is_right_nearby(self, step: Step, arm: str, index: int) -> bool:
-        """Whether a mode that is off in a call is off there again, and right from numbers nearby (`judge.NEARBY`)."""
+        """Return whether a mode that is off in a call is off there again, and right from inputs nearby."""
         return False
 
     def compares(self, index: int) -> bool:
-        """Whether something is expected of a call."""
+        """Return whether a call has an expected result."""
         return index in self.expected
 
     def keep(self, arm: str, results: Mapping[int, Result]) -> None:  # noqa: B027  (there may be no use for it)
-        """Take what the first calls of an arm gave."""
+        """Receive the results of the first calls of an arm."""
 
     def results_of(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
-        """What is judged of an arm whose first calls gave these results, which are dropped one by one."""
+        """Yield the results of an arm to judge, from those of its first calls, which are dropped one by one."""
         for index in tuple(results):
             yield index, results.pop(index)
 
     @abstractmethod
     def step(self, arm: str) -> Step:
-        """The step of an arm, built and not yet called."""
+        """Build the step of an arm; it has not been called yet."""
 
     @abstractmethod
     def form(self, index: int) -> Any:
-        """What an engine specialises on in a call."""
+        """Return the key on which an engine specialises in a call."""
 
     def checked(self, arm: str) -> AbstractContextManager[None]:
-        """Where an arm is built and first called, so that what it gives can be compared."""
+        """Return the context in which an arm is built and first called, so that its results can be compared."""
         return nullcontext()
 
     def repeats(self, arm: str) -> bool:
-        """Whether an arm draws there what eager draws, which is other code than its user has."""
+        """Return whether an arm repeats eager's random draws there, which is other code than its user's."""
         return False
 
     def prepare(self) -> None:  # noqa: B027  (there may be nothing)
-        """Find out what must be known before anything is timed."""
+        """Find out the facts that must be known before anything is timed."""
 
     def called(self, index: int) -> AbstractContextManager[None]:
-        """Where a first call is made, so that it gives what is expected of it."""
+        """Return the context of a first call, in which it gives the expected result."""
         return nullcontext()
 
     def begin(self) -> None:  # noqa: B027  (what has no state has nothing to bring back)
-        """Bring back the state of the start."""
+        """Restore the state of the start."""
 
     def fresh(self) -> AbstractContextManager[None]:
-        """A look that begins with the state of the start, and leaves it."""
+        """Return a context that begins and ends with the state of the start."""
         return nullcontext()
 
     def turns(self, steps: Mapping[str, Step]) -> Turns:
-        """What the rounds of some arms begin with."""
+        """Return the turns for the rounds of some arms."""
         return Turns.of([step.turns() for step in steps.values()])
 
     def after(self) -> tuple[Any, ...]:
-        """The state that a call has left, as a part of what it gives, where there is any."""
+        """Return the state after a call as a tuple of one part; empty where there is no state."""
         return ()
 
     def taken(self, result: tuple[Any, Any]) -> Result:
-        """What a call has just given, and its state, as arrays that nothing changes any more."""
+        """Return a call's result with its state, as arrays that nothing changes any more."""
         arrays: Any = self.engine.numpy((*result, *self.after()))
         return tuple(optree.tree_map(_copy_leaf, arrays))
 
     def reason(self, error: Exception) -> str:
-        """What an error of an arm says."""
+        """Return the message for an arm's error."""
         return describe_error(error)
 
     def blames(self, arm: str) -> bool:
-        """Whether an error in this arm is of what is run, and not of the arm."""
+        """Return whether an error in this arm is the fault of the runnable rather than of the arm."""
         return False
 
 
 class WorkloadRunnable(Runnable):
-    """A case of a workload, whose steps `build` makes; `expected` are results of our engines in float64, if any."""
+    """A case of a workload, whose steps `build` makes; `expected` are float64 results of our engines, if any."""
 
     def __init__(self, engine: Engine, case: Case, build: Build, expected: Mapping[int, Standard] = EMPTY) -> None:
         self.engine, self.case, self.build = engine, case, build
@@ -152,41 +152,41 @@ class WorkloadRunnable(Runnable):
 
     @property
     def expected(self) -> Mapping[int, Standard]:
-        """See the base."""
+        """Return the expected result of each call, by index."""
         return self._expected
 
     def step(self, arm: str) -> Step:
-        """See the base."""
+        """Build the step of an arm."""
         return self.build(arm, self.case)
 
     def form(self, index: int) -> Any:
-        """Structure, shapes and dtypes."""
+        """Return the structure, shapes and dtypes of a call."""
         return signature(self.case.examples[index])
 
     def reason(self, error: Exception) -> str:
-        """As the engine says it, in a line."""
+        """Return the engine's message for an error, in a line."""
         return self.engine.errors.reason(error)
 
     def blames(self, arm: str) -> bool:
-        """Where the gate has admitted all arms, an error is no result."""
+        """Return True for a reference engine: its gate has admitted all arms, so that an error is no result."""
         return self.engine.is_reference
 
 
 class FunctionRunnable(Runnable):
-    """A function of the user's over calls of arrays of the framework; the references are eager, and eager in float64.
+    """A user's function over calls with the framework's arrays; its references are eager, and eager in float64.
 
-    A whole training step goes through the calls as through batches: what it gives is its value and the state after it,
-    and each epoch begins with the state that there was at first.
+    A whole training step goes through the calls as through batches: its result is its value and the state after it,
+    and each epoch begins with the state of the start.
 
-    Where eager is moved by rounding the step is ill-conditioned, and a mode may be further off
+    Where rounding moves eager's result, the step is ill-conditioned, and a mode may be further off
     (`compare.instruments.judge`). Where eager is further from float64 than rounding puts it, float64 computes something
-    else, and says nothing.
+    else, and tells nothing.
 
-    A function that gives another result for another seed is random. In float64 it is given the numbers that eager
-    draws, where the engine can; else it is compared with eager alone, by the same seed. One that gives another result
-    for the same seed and state is compared in nothing but shapes, and so is a random one where a compiled one cannot
-    repeat what eager draws: `uncompared` says so. Gradients are those in the argument `argnum`, if there are any or
-    they are `needed`. Without `checks` nothing is expected.
+    A function whose result depends on the seed is random. In float64 it gets eager's random numbers, where the engine
+    can give them; else it is compared with eager alone, by the same seed. Only shapes are compared of a function whose
+    result differs for the same seed and state, and of a random one if compiled code cannot repeat eager's draws;
+    `uncompared` says so. Gradients are in the argument `argnum`, if there are any or they are `needed`. Without
+    `checks` no result is expected.
     """
 
     cut: Status = "unsupported"
@@ -209,12 +209,12 @@ class FunctionRunnable(Runnable):
 
     @cached_property
     def training(self) -> TrainingFunction | None:
-        """The function as a whole training step, where a call shows that it is one."""
+        """Return the function as a whole training step, where a call shows that it is one; else None."""
         return self._training_and_state[0]
 
     @cached_property
     def _training_and_state(self) -> tuple[TrainingFunction | None, StateReader]:
-        """The step where it trains, and what reads its state."""
+        """Return the training step, or None, and the reader of its state; makes a first call in eager."""
         engine, function, calls = self.engine, self.function, self.calls
         now(f"made call 1 in {self.eager}")
         with self.fresh():
@@ -226,19 +226,19 @@ class FunctionRunnable(Runnable):
 
     @property
     def state(self) -> StateReader:
-        """What reads the state after a call."""
+        """Return the reader of the state after a call."""
         return self._training_and_state[1]
 
     def after(self) -> tuple[Any, ...]:
-        """See the base."""
+        """Return the state after a call as a tuple of one part; empty where there is no state."""
         state = dict(self.state.read())
         return (state,) if state else ()
 
     @cached_property
     def argnum(self) -> int | None:
-        """The argument whose gradients a step takes; None for the value alone, also where there are none to be had.
+        """Return the argument whose gradients a step takes; None for the value alone, also without a loss.
 
-        `undifferentiated` says why there are none.
+        `undifferentiated` says why there are no gradients.
         """
         if self._argnum is None or self._needed or self.training:
             return self._argnum
@@ -251,7 +251,7 @@ class FunctionRunnable(Runnable):
         return self._argnum
 
     def prepare(self) -> None:
-        """See the base; what the function raises, a mode will."""
+        """Find out whether the function trains, and in what it has gradients; errors will come again in a mode."""
         try:
             _ = self.training, self.argnum
         except EffectsError:
@@ -267,7 +267,7 @@ class FunctionRunnable(Runnable):
 
     @property
     def _conditioning(self) -> float:
-        """How far rounding alone puts eager off: from float64, and from itself where a mode is off."""
+        """Return how far rounding alone puts eager off: from float64, and from itself where a mode is off."""
         if not self.checks:
             return 0.0
         own = [off for reference in self.expected.values() for off in reference.own]
@@ -282,21 +282,21 @@ class FunctionRunnable(Runnable):
 
     @property
     def written(self) -> Callable[..., Any]:
-        """What the user has written."""
+        """Return the user's function."""
         written: Callable[..., Any] = self.function
         return written
 
     def compares(self, index: int) -> bool:
-        """See the base; what is expected takes further calls."""
+        """Return whether results are compared; finding the expected ones takes further calls."""
         return self.checks
 
     def keep(self, arm: str, results: Mapping[int, Result]) -> None:
-        """What eager gave is what all are compared with."""
+        """Keep eager's results, with which all others are compared."""
         if arm == self.eager:
             self._first = results
 
     def results_of(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
-        """See the base; of eager what it gives when it is called again."""
+        """Yield the results of an arm to judge; for eager the results of calling it again."""
         if arm != self.eager:
             yield from super().results_of(arm, results)
             return
@@ -305,16 +305,16 @@ class FunctionRunnable(Runnable):
                 yield index, self._result(index, SEEDS[0])
 
     def moves(self, index: int, nudges: int) -> Moves:
-        """What eager is off by from its own numbers and from nudged ones.
+        """Return the moves of eager's result by its own error and by nudged inputs.
 
-        Off it is from float64, where there is that. What nudges alone do to its result has no part in it then.
+        The moves are errors against float64, where that is there; the effect of nudges alone then has no part in them.
         """
         if nudges not in self._moves:
             self._moves[nudges] = self._move_references(list(self.expected.values()), nudges)
         return self._moves[nudges][index]
 
     def is_right_nearby(self, step: Step, arm: str, index: int) -> bool:
-        """See the base."""
+        """Return whether a mode that is off in a call is off there again, and right from inputs nearby."""
         rights: dict[int, list[bool]] = self._nearby.setdefault(arm, {})
 
         def is_right(seed: int) -> bool:
@@ -326,7 +326,7 @@ class FunctionRunnable(Runnable):
         return judge.right_nearby(is_right)
 
     def _rights(self, built: Callable[..., Any], seed: int) -> list[bool]:
-        """In which calls a mode is right from its own numbers, of seed 0, or from others."""
+        """Return for each call whether a mode is right from its own inputs (seed 0), or from nudged ones."""
         unit = judge.AWAY * judge.unit_of(self._dtype) if seed else None
         try:
             results, plain = self._results_from(seed, unit, built), self._results_from(seed, unit)
@@ -348,7 +348,7 @@ class FunctionRunnable(Runnable):
         return list(map(Moves, off))
 
     def step(self, arm: str) -> Step:
-        """See the base."""
+        """Build the step of an arm over the calls."""
         return Step(self.engine, self._built(arm), self.calls)
 
     def _built(self, arm: str) -> Callable[..., Any]:
@@ -357,21 +357,21 @@ class FunctionRunnable(Runnable):
         return self.engine.compiler.owning(self.engine.build(arm, self.function, self.argnum))
 
     def checked(self, arm: str) -> AbstractContextManager[None]:
-        """See `repeats`."""
+        """Return the context in which a mode repeats eager's random numbers, where it has to."""
         return self.engine.numbers.repeatable() if self.repeats(arm) else nullcontext()
 
     def repeats(self, arm: str) -> bool:
-        """Of a random function each mode that compiles. Whether it is random is found after eager has run."""
+        """Return whether a mode compiles a random function. Whether it is random is found after eager has run."""
         return self.checks and arm != self.eager and self.random
 
     def form(self, index: int) -> Any:
-        """Structure, shapes and dtypes."""
+        """Return the structure, shapes and dtypes of a call; other leaves count by identity."""
         leaves, structure = optree.tree_flatten(self.calls[index], none_is_leaf=True)
         return structure, tuple((tuple(x.shape), str(x.dtype)) if _is_array(x) else id(x) for x in leaves)
 
     @contextmanager
     def called(self, index: int, seed: int = SEEDS[0]) -> Iterator[None]:
-        """From the same seed and the same state, which is brought back; a training goes on in its own."""
+        """A context with the seed and the start's state, restored at the end; a training goes on in its own state."""
         if not self.training:
             with self.fresh(seed):
                 yield
@@ -382,13 +382,13 @@ class FunctionRunnable(Runnable):
         yield
 
     def begin(self) -> None:
-        """See the base."""
+        """Restore the state of the start, and the seed."""
         self._begin.restore()
         self._reset(SEEDS[0])
 
     @contextmanager
     def fresh(self, seed: int = SEEDS[0]) -> Iterator[None]:
-        """See the base."""
+        """A context that begins and ends with the state of the start. Raises EffectsError if it cannot be restored."""
         self._begin.restore()
         self._reset(seed)
         try:
@@ -403,9 +403,10 @@ class FunctionRunnable(Runnable):
             )
 
     def turns(self, steps: Mapping[str, Step]) -> Turns:
-        """With the state that an epoch leaves, as training goes on; what does not last for another one begins anew.
+        """Return turns with the state that an epoch leaves, as training goes on; schedules that end begin anew.
 
-        An optimizer has no sums at the start. What is compiled for these would be compiled again in each block.
+        An optimizer has no sums at the start, and code that is compiled for these would be compiled again in each
+        block.
         """
         epochs = [step.epoch for step in steps.values()]
         try:
@@ -417,7 +418,7 @@ class FunctionRunnable(Runnable):
 
     @contextmanager
     def _under_way(self) -> Iterator[None]:
-        """Inside, other epochs may run; the one that is under way goes on where it was."""
+        """A context in which other epochs may run; at its end the present epoch goes on from its state."""
         before = self.engine.state.snapshot(self.function, self.calls)
         try:
             yield
@@ -426,7 +427,7 @@ class FunctionRunnable(Runnable):
 
     @contextmanager
     def _aside(self) -> Iterator[None]:
-        """Inside, looks begin with the numbers of now."""
+        """A context in which the start's state is the present one."""
         begin, self._begin = self._begin, self.engine.state.snapshot(self.function, self.calls)
         try:
             yield
@@ -435,24 +436,24 @@ class FunctionRunnable(Runnable):
             self._begin = begin
 
     def reason(self, error: Exception) -> str:
-        """With the line of the user's file."""
+        """Return the message for an error, with the line of the user's file."""
         if said := self.engine.errors.said(error):
             return said
         place = place_of(error, self.name)
         return self.engine.errors.summary(error) + (f" ({place})" if place else "")
 
     def blames(self, arm: str) -> bool:
-        """What eager cannot run is the user's to mend."""
+        """Return whether the arm is eager: an error in eager is the user's to mend."""
         return arm == self.eager
 
     @cached_property
     def random(self) -> bool:
-        """Whether another seed gives another result."""
+        """Return whether another seed gives another result."""
         return any(_differs(self._result(call, SEEDS[1]), ours) for call, ours in enumerate(self._eager))
 
     @property
     def draws(self) -> list[list[np.ndarray]]:
-        """The random numbers that each call draws in eager from the seed of the references; none of other functions."""
+        """Return the random numbers that each call draws in eager by the references' seed; [] for other functions."""
         if not self.random:
             return []
         drawn = []
@@ -463,7 +464,7 @@ class FunctionRunnable(Runnable):
 
     @cached_property
     def expected(self) -> Mapping[int, Standard]:
-        """Those of every call: eager, and in float64 where the function runs in it; none without `checks`.
+        """Return the standard of every call: eager, and float64 where the function runs in it; none without `checks`.
 
         An epoch of a training that is under way goes on where it was.
         """
@@ -485,9 +486,10 @@ class FunctionRunnable(Runnable):
         return references
 
     def _unlike(self, references: Sequence[Standard]) -> str | None:
-        """Why eager is nothing to compare with: a mode cannot draw what it draws, or its results are no function of it.
+        """Return why eager cannot be compared with; None where it can.
 
-        What another seed changes may be something else than the seed: so it is called again by its own.
+        Either a mode cannot repeat its draws, or its results differ for the same seed, which a second call shows: what
+        another seed changes may have another cause.
         """
         if not self.random:
             return None
@@ -498,7 +500,7 @@ class FunctionRunnable(Runnable):
         return self.engine.draws_otherwise
 
     def _rounds(self, alone: Sequence[Standard], references: Sequence[Standard]) -> bool:
-        """Whether rounding puts eager as far from float64 as it is: then nudges of its numbers move it about as far."""
+        """Return whether rounding explains eager's distance from float64: nudges then move it about as far."""
         for nudges in (1, judge.NUDGES, judge.MOST):
             moved = self._move_references(alone, nudges)
             if all(
@@ -520,7 +522,7 @@ class FunctionRunnable(Runnable):
         return lowest([*seen, *(np.asarray(leaf.array).dtype for leaf in leaves_of(result))])
 
     def _exact(self) -> list[Result | None]:
-        """What eager gives in float64, call by call; nothing where it does not run in that, or in nothing else."""
+        """Return eager's float64 results, call by call; None each where it cannot run in float64, or already does."""
         nothing: list[Result | None] = [None] * len(self.calls)
         if self._dtype == "float64":
             return nothing
@@ -559,7 +561,7 @@ class FunctionRunnable(Runnable):
         return [partial(self.engine.numbers.giving, each) for each in drawn]
 
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
-        """What eager gives from nudged numbers, call by call; nothing comparable where it raises."""
+        """Return eager's results from nudged inputs, call by call; incomparable ones where it raises."""
         try:
             return self._results_from(seed, judge.UNITS.get(self._dtype, 0.0), exact=exact)
         except Exception:  # noqa: BLE001  (from its own numbers eager has run, so that the function is fine)
@@ -568,7 +570,7 @@ class FunctionRunnable(Runnable):
     def _results_from(
         self, seed: int, unit: float | None, built: Callable[..., Any] | None = None, *, exact: bool = False
     ) -> list[Result]:
-        """What eager or another mode gives from numbers nudged by a unit, None for its own; in float64 if `exact`."""
+        """Return a mode's results from inputs nudged by a unit, or its own for None; in float64 if `exact`."""
         engine, held = self.engine, self._held_objects
         changes = [*([] if unit is None else [FloatChange(seed, unit)]), *([DOUBLE] if exact else [])]
 
@@ -580,7 +582,7 @@ class FunctionRunnable(Runnable):
 
     @contextmanager
     def _otherwise(self, *changes: AbstractContextManager[None]) -> Iterator[None]:
-        """Inside, what there was at first has other numbers, and looks begin with these."""
+        """A context in which the state of the start has changed numbers, and looks begin with these."""
         with self._under_way() if self.training else nullcontext(), ExitStack() as stack:
             if self.training:
                 self._begin.restore()
@@ -590,7 +592,7 @@ class FunctionRunnable(Runnable):
 
     @property
     def _held_objects(self) -> list[Any]:
-        """All that function and calls hold."""
+        """Return all objects that function and calls hold."""
         return [piece.of for piece in self._begin.pieces if piece.of is not None]
 
     @cached_property
@@ -607,7 +609,7 @@ class FunctionRunnable(Runnable):
         built: Callable[..., Any] | None = None,
         within: Sequence[Context] = (),
     ) -> list[Result]:
-        """What the calls give in their order, each made `within` a context of its own where there are any."""
+        """Return the results of the calls in order, each call in its own context of `within`."""
         contexts = within or [nullcontext] * len(self.calls)
         return [self._result(index, SEEDS[0], made, built, contexts[index]) for index in range(len(self.calls))]
 
@@ -625,7 +627,7 @@ class FunctionRunnable(Runnable):
             return self.taken(run(*made(self.calls[index])))
 
     def _reset(self, seed: int) -> None:
-        """Whatever a function may draw from."""
+        """Reset every generator that a function may draw from."""
         self.engine.process.reset(seed)
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002  (the generator that a user's function may use)
@@ -636,13 +638,13 @@ def _copy_leaf(leaf: Any) -> Any:
 
 
 def _is_wide(result: Result) -> bool:
-    """Whether any float is in float64; or none is there."""
+    """Return whether any float is in float64, or there is no float."""
     floats = [leaf.array for leaf in leaves_of(result) if not is_exact(leaf.array)]
     return not floats or any(np.asarray(array).dtype in (np.float64, np.complex128) for array in floats)
 
 
 def _differs(result: Result, other: Result) -> bool:
-    """Whether any bit of two results differs."""
+    """Return whether any bit of two results differs."""
     return any(not _same(*pair) for pair in zip_longest(leaves_of(result), leaves_of(other)))
 
 
@@ -654,22 +656,22 @@ def _same(left: ResultLeaf | None, right: ResultLeaf | None) -> bool:
 
 
 class ModelRunnable(FunctionRunnable):
-    """A real model of the suite; one whose first epoch was ended at its limit tells what it took by then."""
+    """A real model of the suite; if its first epoch was ended at its limit, its time by then is reported."""
 
     cut: Status = "ok"
     times_wrong = glances = False
 
     def blames(self, arm: str) -> bool:
-        """What a model raises is its own result: it loses no other."""
+        """Return False: an error of a model is its own result, and loses no other."""
         return False
 
 
 def _size(call: Any) -> int:
-    """The elements of the arrays of a call; an axis that is ragged has no size."""
+    """Return the number of elements in the arrays of a call; a ragged axis counts as 1."""
     leaves = optree.tree_leaves(call, none_is_leaf=True)
     return sum(prod(size or 1 for size in leaf.shape) for leaf in leaves if _is_array(leaf))
 
 
 def _is_array(leaf: Any) -> bool:
-    """Whether it has a shape and a dtype; a module of transformers' has a dtype alone."""
+    """Return whether a leaf has a shape and a dtype; modules of transformers have a dtype only."""
     return hasattr(leaf, "dtype") and hasattr(leaf, "shape")

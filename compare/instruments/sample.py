@@ -1,7 +1,7 @@
-"""A thin look at a cell: a few examples of its stream, and of the arms those that hold few graphs.
+"""A thin look at a cell: a few examples of its stream, and those arms that hold few graphs.
 
-A quick run times and counts sizes beyond its own so. Which arm is fastest, or holds least, is hardly ever one that
-keeps a graph for each length, and these take most of the time to compile.
+A quick run uses it for times and counts of sizes beyond its own. The fastest arm, or the one that holds least, hardly
+ever keeps a graph for each length, and such arms take most of the time to compile.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from compare.workloads.base import Case, Workload
 
 
 def case_of(job: Job, workload: Workload) -> Case:
-    """The case of a job, its stream cut to `job.thin` examples, from the shortest to the longest, where that is set."""
+    """Return the case of a job; with `job.thin`, its stream is cut to so many examples, short to long."""
     case = workload.case(str(job.size))
     if not job.thin:
         return case
@@ -26,13 +26,13 @@ def case_of(job: Job, workload: Workload) -> Case:
 
 
 def arms_of(job: Job, workload: Workload) -> tuple[str, ...]:
-    """The arms that a job names, or those of its workload; of a thin job without those that hold a graph each."""
+    """Return the arms of a job, or of its workload; a thin job leaves out arms with a graph per shape."""
     few = tuple(arm for arm in workload.arms if not engines.of_arm(arm).mode(arm).keeps_each)
     return job.arms or (few if job.thin and len(few) > 1 else workload.arms)
 
 
 def sample(lengths: Sequence[int], most: int) -> list[int]:
-    """At most `most` indices, in stream order, spread from the shortest example to the longest."""
+    """Return at most `most` indices, in stream order, spread from the shortest example to the longest."""
     ranked = sorted(range(len(lengths)), key=lengths.__getitem__)
     places = np.linspace(0, len(ranked) - 1, min(most, len(ranked)))
     return sorted({ranked[round(place)] for place in places})

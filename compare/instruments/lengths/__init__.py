@@ -1,7 +1,7 @@
-"""Inputs of varying length under every strategy: padding, batching and compilation as factors of their own.
+"""Inputs of varying length under every strategy: padding, batching and compilation as separate factors.
 
-The names stand here, where they load no model and no data: those of
-`compare.workloads.lengths`. `measure` is for a run and for `graphduel shapes`.
+This file has the names of models and distributions, which are defined in `compare.workloads.lengths`, so that reading
+them loads neither models nor data. `measure` is the instrument of a run and of `graphduel shapes`.
 """
 
 MODELS = ("rnn_text", "encoder_text")

@@ -1,7 +1,7 @@
-"""What each strategy costs over a stream of inputs of varying length, in one worker process.
+"""The cost of each strategy over a stream of inputs of varying length, in one worker process.
 
-A strategy's first epoch comes first, from nothing, and what it gives is compared with a float64 reference; one that
-differs is not timed any further, and none of its times are kept. Then all that are right take turns in rounds.
+A strategy's first epoch starts from nothing, and its results are compared with a float64 reference; a strategy that
+differs is not timed further, and none of its times are kept. Then all that are right take turns in rounds.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from graphs import tree
 
 Results = list[tuple[Any, Any]]
 CHECKED = 8
-"""Groups of a strategy that are compared with the reference, from the shortest to the longest."""
+"""The number of groups of a strategy that are compared with the reference, from the shortest to the longest."""
 LATENCY_EPOCHS = 3
-"""Steady epochs of which each call is timed alone; its latency is their median."""
+"""The number of steady epochs in which each call is timed alone; a latency is their median."""
 
 
 class Size(NamedTuple):
-    """How much is measured: examples, the longest of them (of a user's file: whatever it holds), width, batch."""
+    """The extent of a measurement: number of examples, longest length (not of a user's file), width, batch size."""
 
     examples: int
     longest: int
@@ -52,7 +52,7 @@ SIZES: Mapping[str, Size] = {
 
 
 def measure(job: Job) -> Lengths:
-    """The record of one process: a model, a distribution of lengths, every strategy."""
+    """Return the record of one process: one model, one distribution of lengths, every strategy."""
     size = SIZES[str(job.size)]
     lengths = job.examples or draw_lengths(str(job.lengths), size.examples, job.seed, size.longest)
     inputs = stream(str(job.workload), lengths, size.width, size.batch, job.seed)
@@ -61,7 +61,7 @@ def measure(job: Job) -> Lengths:
 
 
 class StrategyRunnable(Runnable):
-    """A stream under a strategy, in which the groups of examples are the calls; `exact` are results of each example."""
+    """A stream under a strategy; each group of examples is a call. `exact` has the float64 results of each example."""
 
     varies = True
 
@@ -73,7 +73,7 @@ class StrategyRunnable(Runnable):
 
     @cached_property
     def expected(self) -> Mapping[int, Standard]:
-        """The means over the groups that are compared, from the shortest to the longest."""
+        """Return the expected mean results of the groups that are compared."""
         return {index: Standard(self._mean(self.laid.groups[index])) for index in sample.sample(self.lengths, CHECKED)}
 
     def _mean(self, group: Group) -> Result:
@@ -81,16 +81,16 @@ class StrategyRunnable(Runnable):
         return tuple(tree.tree_map(lambda *each: np.mean(each, axis=0), *part) for part in columns)
 
     def step(self, arm: str) -> ReadyStrategy:
-        """See the base."""
+        """Return the strategy's step over the stream."""
         return self.strategy.build(self.inputs)
 
     def form(self, index: int) -> int:
-        """What is computed for the group."""
+        """Return the number of elements computed for the group."""
         return self.laid.sizes[index]
 
 
 def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
-    """What each strategy took, or why it did not."""
+    """Return the row of each strategy: its times, or why it has none."""
     rng, exact = job.random(), reference(inputs)
     names = job.arms or tuple(STRATEGIES)
     ready, rows = dict[str, ReadyStrategy](), dict[str, StrategyArm]()
@@ -111,14 +111,14 @@ def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
 
 
 def reference(inputs: Stream) -> Results:
-    """The loss and the gradients of each example in float64, by the dynamic engine, unpadded and alone."""
+    """Return the loss and gradients of each example in float64, by the dynamic engine, unpadded and alone."""
     params = engines.find_engine(engines.OWN).numbers.changed(inputs.params, DOUBLE)
     step = dynamic.value_and_grad(inputs.model.loss)
     return [step(params, *example) for example in inputs.examples]
 
 
 def first_run(strategy: Strategy, inputs: Stream, exact: Results) -> tuple[ReadyStrategy | None, StrategyArm]:
-    """The first epoch of a strategy from nothing, every call timed, and its step if what it gave is right."""
+    """Time each call of a strategy's first epoch; return its step if the results are right, and its row."""
     runnable = StrategyRunnable(strategy, inputs, exact)
     epoch = first_epoch(runnable, strategy.arm, no_limit)
     off = max((error for error in epoch.judged.errors if error is not None), default=0.0)
@@ -132,7 +132,7 @@ def first_run(strategy: Strategy, inputs: Stream, exact: Results) -> tuple[Ready
 
 
 def steady_calls(ready: Mapping[str, ReadyStrategy], rng: Random) -> dict[str, list[float]]:
-    """The seconds of each call in steady state, strategies in turn: what an example waits for its group."""
+    """Return the steady seconds of each call, by strategies in turn: how long an example waits for its group."""
     seconds: dict[str, list[list[float]]] = {name: [] for name in ready}
     for order, _ in zip(orders(tuple(ready), rng), range(LATENCY_EPOCHS), strict=False):
         with without_collection():

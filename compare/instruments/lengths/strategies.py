@@ -1,4 +1,4 @@
-"""The strategies for inputs of varying length: padding, batching and compilation, each a factor of its own."""
+"""The strategies for inputs of varying length, as combinations of padding, batching and compilation."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from static.call.policies import Boundaries, power_of_two
 Group = tuple[int, ...]
 Lengths = Sequence[int]
 MOST_SIZES = 3000
-"""Different lengths whose optimal buckets are looked for: that takes memory in the square of their number."""
+"""The most different lengths for which optimal buckets are searched: that takes memory quadratic in their number."""
 Arguments = Callable[[Sequence[Example]], tuple[Any, ...]]
-"""What a call is given, made of the examples of its group."""
+"""A function from the examples of a group to the arguments of its call."""
 KEPT = inspect.signature(static.jit).parameters["limit"].default or 0
-"""The graphs that `static.jit` keeps where nothing is said; 0 for all."""
+"""The default number of graphs that `static.jit` keeps; 0 for all."""
 
 
 class CallLayout(NamedTuple):
-    """The examples of each call, the elements that it computes, and the size that its graph is compiled for.
+    """For each call its examples, the number of elements that it computes, and the size its graph is compiled for.
 
-    A graph of symbolic sizes is compiled for 0; without graphs there are no `shapes`. Where several axes vary, `sizes`
-    count the elements of an array that has them all, and shapes are tuples.
+    A graph of symbolic sizes has size 0; without graphs `shapes` is empty. Where several axes vary, `sizes` count the
+    elements of an array that has all of them, and shapes are tuples.
     """
 
     groups: tuple[Group, ...]
@@ -48,11 +48,11 @@ class CallLayout(NamedTuple):
 
     @property
     def compiles(self) -> int:
-        """The graphs that are compiled where all are kept."""
+        """Return how many graphs are compiled if all are kept."""
         return len(set(self.shapes))
 
     def compiles_of(self, kept: int) -> int:
-        """The graphs that are compiled where so many are kept, those used last; 0 keeps all."""
+        """Return how many graphs are compiled if the `kept` last used ones are kept; 0 keeps all."""
         graph = functools.lru_cache(kept or None)(lambda shape: shape)
         for shape in self.shapes:
             graph(shape)
@@ -60,12 +60,12 @@ class CallLayout(NamedTuple):
 
     @property
     def hits(self) -> float:
-        """The share of the calls that find their graph, where all are kept."""
+        """Return the share of calls that find their graph, if all are kept."""
         return 1 - self.compiles / len(self.groups)
 
 
 def combine_layouts(parts: Sequence[CallLayout], columns: Sequence[Lengths], pads: bool) -> CallLayout:
-    """The layout of a stream of which several axes vary, from that of each axis."""
+    """Return the layout of a stream in which several axes vary, from the layouts of each axis."""
     groups = parts[0].groups
     if pads:
         counts = [len(group) for group in groups]
@@ -78,12 +78,12 @@ def combine_layouts(parts: Sequence[CallLayout], columns: Sequence[Lengths], pad
 
 
 def buckets(lengths: Lengths) -> tuple[int, ...]:
-    """As many optimal buckets as powers of two take, so that their places alone differ."""
+    """Return as many optimal buckets as powers of two would need, so that only their places differ."""
     return static.buckets.optimal(lengths, len({power_of_two("T", length) for length in lengths}))
 
 
 def in_batches(count: int, batch: int) -> tuple[Group, ...]:
-    """The examples of each batch, in the order of the stream."""
+    """Return the indices of the examples of each batch, in stream order."""
     return tuple(tuple(range(start, min(start + batch, count))) for start in range(0, count, batch))
 
 
@@ -93,10 +93,10 @@ Batching = Literal["one by one", "padded", "on the fly"]
 
 
 class ReadyStrategy(Step):
-    """A strategy ready to run over a stream: `built(params, *what the call is given)` for each group of examples.
+    """A strategy ready to run over a stream: `built(params, *arguments)` for each group of examples.
 
-    It is called with the number of a group. The loss of a call is the mean over the examples of the group, and its
-    gradients are those of that mean; padding and stacking belong to the call.
+    A call takes the index of a group. Its loss is the mean over the examples of the group, and its gradients are those
+    of the mean; padding and stacking belong to the call.
     """
 
     def __init__(self, stream: Stream, laid: CallLayout, built: Function, arguments: Arguments) -> None:
@@ -104,7 +104,7 @@ class ReadyStrategy(Step):
         self.stream, self.laid, self.arguments = stream, laid, arguments
 
     def ready(self, index: int) -> BoundCall:
-        """The call of a group, which gives the mean loss and its gradients."""
+        """Bind the call of a group, which returns the mean loss and its gradients."""
         return BoundCall(partial(self._of_group, index))
 
     def _of_group(self, index: int) -> tuple[Any, Any]:
@@ -113,12 +113,12 @@ class ReadyStrategy(Step):
         return result
 
     def computed(self, lengths: Sequence[int]) -> int:
-        """As the strategy lays them out."""
+        """Return the number of elements that the strategy's layout computes."""
         return sum(self.laid.sizes)
 
     @property
     def plans(self) -> dict[int, int]:
-        """The bytes of each graph in the cache, by the size it is for: structure, constants, arenas and results.
+        """Return the bytes held for each cached graph, by its size: structure, constants, arenas and results.
 
         A graph of symbolic sizes has size 0, and arenas of all its sizes.
         """
@@ -132,7 +132,7 @@ class ReadyStrategy(Step):
 
 @dataclass(frozen=True)
 class Strategy:
-    """A combination of the factors; `loss` is the function of a model that is run so."""
+    """A combination of the factors; `loss` picks the function of a model that it runs."""
 
     name: str
     compilation: Compilation
@@ -142,21 +142,21 @@ class Strategy:
 
     @property
     def engine(self) -> str:
-        """dynamic or static."""
+        """Return "dynamic" or "static"."""
         return "dynamic" if self.compilation == "never" else "static"
 
     @property
     def arm(self) -> str:
-        """The arm of the engine that refuses what this does not take."""
+        """Return the arm whose engine says which errors are refusals."""
         return SYMBOLIC.name if self.symbolic else self.engine
 
     @property
     def symbolic(self) -> bool:
-        """Whether one graph serves all sizes as they are."""
+        """Return whether one graph serves all sizes without padding."""
         return self.compilation == "once" and self.padding != "the maximum"
 
     def build(self, stream: Stream) -> ReadyStrategy:
-        """The arm over a stream. Raises UnsupportedError for a model without such a loss."""
+        """Return the strategy's step over a stream. Raises UnsupportedError for a model without the loss it needs."""
         loss, laid = self.loss(stream.model), self.layout(stream.lengths, stream.batch)
         if self.engine == "dynamic":
             step: Function = dynamic.value_and_grad(loss)
@@ -167,7 +167,7 @@ class Strategy:
         return ReadyStrategy(stream, laid, step, arguments[self.batching])
 
     def layout(self, lengths: Lengths, batch: int) -> CallLayout:
-        """What the strategy makes of a stream, in batches of a size."""
+        """Return the layout of a stream in batches of a size."""
         groups = in_batches(len(lengths), 1 if self.batching == "one by one" else batch)
         if self.padding == "none":
             sizes = tuple(sum(lengths[i] for i in group) for group in groups)
@@ -182,13 +182,13 @@ class Strategy:
         return CallLayout(groups, sizes, () if self.engine == "dynamic" else shapes)
 
     def _buckets(self, lengths: Lengths) -> tuple[int, ...] | None:
-        """The lengths that are padded to; None for powers of two."""
+        """Return the lengths to pad to; None for powers of two."""
         if self.padding == "the maximum":
             return (max(lengths),)
         return buckets(lengths) if self.padding == "optimal buckets" else None
 
     def _policy(self, stream: Stream) -> dict[str, Any]:
-        """The options of `static.jit`."""
+        """Return the options of `static.jit`."""
         axes = ("B", "T") if self.batching == "padded" else ("T",)
         dims = (None, *[axes] * (len(stream.examples[0]) + (self.padding != "none")))  # the mask is one more
         if self.symbolic:
@@ -203,7 +203,7 @@ def _with_mask(examples: Sequence[Example]) -> Example:
 
 
 def collate(examples: Sequence[Example]) -> tuple[Any, ...]:
-    """A batch padded with zeros to its longest example, and the mask of what is no padding: [B, T] each."""
+    """Return a batch padded with zeros to its longest example, and the mask of real elements; each is [B, T]."""
     lengths = np.array([len(example[0]) for example in examples])
     mask = np.arange(lengths.max()) < lengths[:, None]
     columns = []
@@ -256,4 +256,4 @@ STRATEGIES: Mapping[str, Strategy] = MappingProxyType(
         )
     }
 )
-"""The nine ways people take inputs of varying length, and static graphs on padded batches, which completes factors."""
+"""The nine usual ways to take inputs of varying length, and static graphs on padded batches to complete the factors."""

@@ -1,6 +1,6 @@
-"""A trace of lengths: read from a CSV file, and a sample of it that keeps its spread, small enough to be timed.
+"""A trace of lengths from a CSV file, and a sample of it that keeps its spread and is small enough to be timed.
 
-For that one length after another is compiled and run once, the shortest first.
+To size the sample, one length after another is compiled and run once, the shortest first.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ Row = tuple[int, list[str]]
 
 @dataclass(frozen=True)
 class LengthTrace:
-    """The sizes of each call in the order of the file, a tuple of them for each of the axes."""
+    """The sizes of each call in file order, as one tuple for each axis."""
 
     axes: tuple[str, ...]
     columns: tuple[tuple[int, ...], ...]
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The sizes of the first axis."""
+        """Return the sizes of the first axis."""
         return self.columns[0]
 
 
 def read(path: Path, columns: Sequence[str] = ()) -> LengthTrace:
-    """The lengths in columns of a CSV file, each by its name or its number, from 1.
+    """Read the lengths in columns of a CSV file; a column is named, or numbered from 1.
 
-    Without `columns` it is the one called `length`, or the only one there is. The cells are divided by what divides the
-    first line: a comma, a semicolon, a tab or a bar. A first line without a number in these columns is a heading. Blank
-    lines are left out.
+    Without `columns` the column `length` is read, or the only one. The delimiter is the one that is most frequent in
+    the first line: comma, semicolon, tab or bar. A first line without a number in these columns is a heading. Blank
+    lines are skipped.
 
-    Raises CompareError naming the file, the line and the remedy for one that cannot be read, for a column that is not
-    there or not said, for a cell that is no whole number from 1 on, and for fewer than two rows.
+    Raises CompareError, with file, line and remedy, for a file that cannot be read, for a column that is missing or
+    must be chosen, for a cell that is no whole number from 1 on, and for fewer than two rows.
     """
     rows = list(_rows(path))
     head = [cell.strip() for cell in rows[0][1]] if rows else []
@@ -69,7 +69,7 @@ def read(path: Path, columns: Sequence[str] = ()) -> LengthTrace:
 
 
 def _rows(path: Path) -> Iterator[Row]:
-    """The cells of each line that is not blank, with the number of the line."""
+    """Yield the line number and the cells of each line that is not blank."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -84,7 +84,7 @@ def _rows(path: Path) -> Iterator[Row]:
 
 
 def _places(path: Path, head: list[str], columns: Sequence[str]) -> list[int]:
-    """The places of the columns in a line, from 0."""
+    """Return the indices of the columns in a line, from 0."""
     names = [name.lower() if _number(name) is None else "" for name in head]  # a number names no column
     if columns:
         return [_place(path, head, names, column.strip()) for column in columns]
@@ -121,7 +121,7 @@ def _length(path: Path, number: int, row: list[str], place: int) -> int:
 
 
 def _number(text: str) -> float | None:
-    """The number that a cell holds, be it an infinity or NaN; None for other text."""
+    """Return the number in a cell, which may be infinite or NaN; None for other text."""
     try:
         return float(text)
     except ValueError:
@@ -129,7 +129,7 @@ def _number(text: str) -> float | None:
 
 
 LEAST_SIZES = 6
-"""Different lengths of a sample, where the trace has as many."""
+"""The least number of different lengths in a sample, where the trace has as many."""
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,11 @@ class TraceSample:
 
 
 def draw_sample(lengths: Sequence[int], count: int, sizes: int, seed: int, cap: int | None = None) -> TraceSample:
-    """At most `count` lengths of a trace, of at most `sizes` different values.
+    """Draw at most `count` lengths from a trace, of at most `sizes` different values.
 
-    Lengths come again as often as in the trace, as far as LEAST_SIZES values allow. The trace is cut into equal parts
-    by its quantiles, and each gives the length next to its mean, as often as the others: the sample has about the mean
-    of the trace. With `cap` no length is above it. Equal arguments give equal samples.
+    Lengths recur as often as in the trace, as far as LEAST_SIZES values allow. The trace is cut into equal parts by its
+    quantiles, and each part gives the length nearest to its mean, equally often: the sample has about the mean of the
+    trace. With `cap` no length is above it. Equal arguments give equal samples.
     """
     kept = sorted(length for length in lengths if cap is None or length <= cap)
     new = len(set(kept)) / len(kept)
@@ -169,7 +169,7 @@ def draw_sample(lengths: Sequence[int], count: int, sizes: int, seed: int, cap: 
 
 
 def quantiles(ranked: Sequence[int], count: int, values: int) -> list[int]:
-    """`count` of ranked lengths: of parts of equal number in turn the length next to the mean of the part."""
+    """Return `count` lengths from ranked ones: of equal parts in turn, the length nearest to the part's mean."""
     ends = [round(part * len(ranked) / values) for part in range(values + 1)]
     parts = [ranked[start:end] for start, end in pairwise(ends) if start < end]
     middles = [_nearest(part, fmean(part)) for part in parts]
@@ -181,12 +181,12 @@ def _nearest(lengths: Sequence[int], wanted: float) -> int:
 
 
 KEPT = (1, 0.99, 0.95, 0.9, 0.75, 0.5)
-"""Shares of a trace, its shortest lengths, of which the largest is taken that fits."""
+"""The shares of a trace, its shortest lengths, of which the largest that fits is taken."""
 REPEATS = 4
-"""A sample has so many lengths for each different one, or more where lengths of the trace come again more often."""
+"""The number of sampled lengths per different one; more where lengths of the trace recur more often."""
 STEPS = 3
 EPOCHS = 10
-"""That a strategy runs beside its rounds: once from nothing, steady calls, calibration, and the reference."""
+"""The epochs of a strategy beside its rounds: one from nothing, steady calls, calibration, and the reference."""
 
 
 @dataclass(frozen=True)
@@ -198,15 +198,15 @@ class Paces:
     step: tuple[float, ...]
 
     def compiling(self, length: int) -> float:
-        """The seconds to compile for a length."""
+        """Return the seconds to compile for a length."""
         return _interpolate_seconds(self.lengths, self.compile, length)
 
     def stepping(self, length: int) -> float:
-        """The seconds of a step."""
+        """Return the seconds of a step for a length."""
         return _interpolate_seconds(self.lengths, self.step, length)
 
     def seconds(self, lengths: Sequence[int], rounds: int) -> float:
-        """What all strategies take for these lengths with so many rounds, about: compilations and steps."""
+        """Return about how many seconds all strategies take for these lengths and rounds, compiling and stepping."""
         layouts = [STRATEGIES[name].layout(lengths, 1) for name in STRATEGIES]
         compiled = sum(
             self.compiling(int(str(size)) or min(lengths)) for layout in layouts for size in set(layout.shapes)
@@ -216,7 +216,7 @@ class Paces:
 
 
 def measure(job: Job) -> LengthsProbe:
-    """The record of the worker: of each of the job's lengths as long as time lasts."""
+    """Return the record of the worker: the paces of the job's lengths, the shortest first, while time lasts."""
     from compare.instruments.lengths.measure import SIZES
 
     started, size = time.perf_counter(), SIZES[str(job.size)]
@@ -238,7 +238,7 @@ def _paces(model: str, length: int, width: int, seed: int) -> tuple[float, float
 
 
 def paces(record: Record) -> Paces:
-    """What a probe's record says. Raises NothingMeasuredError where it measured no length."""
+    """Return the paces in a probe's record. Raises NothingMeasuredError where it measured no length."""
     if not isinstance(record, LengthsProbe) or not record.points:
         error = record.error if isinstance(record, Failure) else "no time"
         raise NothingMeasuredError(f"no length could be probed: {error}; see `graphduel doctor`")
@@ -246,10 +246,10 @@ def paces(record: Record) -> Paces:
 
 
 def fit_sample(lengths: Sequence[int], paces: Paces, rounds: int, limit: float, count: int, seed: int) -> TraceSample:
-    """The largest sample of a trace that all strategies are through with in `limit` seconds.
+    """Return the largest sample of a trace for which all strategies take at most `limit` seconds.
 
-    First it has fewer lengths, at last a quarter of `count`; then the longest lengths are left out. Where nothing fits
-    it is the smallest of these.
+    First the number of lengths shrinks, to a quarter of `count` at last; then the longest lengths are left out. If
+    nothing fits, the smallest of these samples is returned.
     """
     ranked, fitting = sorted(lengths), None
     for share in KEPT:
@@ -265,7 +265,7 @@ def fit_sample(lengths: Sequence[int], paces: Paces, rounds: int, limit: float, 
 
 
 def _interpolate_seconds(lengths: Sequence[int], seconds: Sequence[float], length: int) -> float:
-    """The seconds of a length: a power law between those measured, and beyond the longest at least the square."""
+    """Return the seconds of a length: a power law between measured ones, at least quadratic beyond the longest."""
     if length >= lengths[-1]:
         return seconds[-1] * max(1.0, (length / lengths[-1]) ** 2)
     return exp(np.interp(log(length), np.log(lengths), np.log(np.maximum(seconds, 1e-9))))

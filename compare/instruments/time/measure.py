@@ -1,11 +1,11 @@
 """The times of a cell in one process: build, every first call, warm-up and steady state, each apart.
 
-The first calls of an arm, from nothing, are each timed, and what they give is compared with what they must give. A
-first epoch may take so many seconds and then ends where it is: what was reached by then is the result. What its calls
-gave is judged later: what it must give takes many calls, and who waits for a compiler waits for that alone.
+The first calls of an arm, from nothing, are each timed, and their results are compared with the expected ones. A first
+epoch has a limit in seconds and ends there; its calls by then are the result. Results are judged later: finding the
+expected ones takes many calls, and a user who waits for a compiler should wait for that alone.
 
-Of an engine whose compilations cost much, the same process is the gate too, and counts bytes: nothing is compiled
-twice. What it finds beside the times are records of their own. Of another engine the gate and the bytes have jobs.
+For an engine whose compilations cost much, the same process is the gate too, and counts bytes, so that nothing is
+compiled twice; these findings are records of their own. For other engines the gate and the bytes have their own jobs.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ from compare.workloads import models
 from compare.workloads.base import Case
 
 Limited = Callable[[str], AbstractContextManager[None]]
-"""The limit of an arm's first epoch."""
+"""A function from an arm to the context that limits its first epoch."""
 
 
 def no_limit(_arm: str) -> AbstractContextManager[None]:
-    """No limit."""
+    """Return a context without a limit."""
     return nullcontext()
 
 
@@ -110,7 +110,7 @@ class FirstEpoch:
         return self.step if self.status == "ok" and self.whole else None
 
     def timed(self, runnable: Runnable) -> Step | None:
-        """The step, if it is to be timed: also one that is wrong, where that is asked for."""
+        """Return the step, if it is to be timed; some runnables time wrong ones too."""
         wrong = runnable.times_wrong and self.status == "disagree" and self.whole
         return self.step if wrong else self.right
 
@@ -122,7 +122,7 @@ class FirstEpoch:
         self.processor += processor_seconds() - before
 
     def judge(self, runnable: Runnable, arm: str) -> None:
-        """Note whether the errors are within what is allowed, and how far off the arm is at most."""
+        """Note whether the errors are within the limits, and how far off the arm is at most."""
         if not self.results or self.status != "ok" or self.step is None:
             return  # it was ended before there was anything to compare
         expected = runnable.expected
@@ -136,16 +136,16 @@ class FirstEpoch:
             self.reason = f"{self.reason}; {row.warning}" if self.reason else row.warning
 
     def count_held(self) -> None:
-        """Note the bytes that are there since its step was built, before another arm adds to them."""
+        """Note the bytes that exist since the step was built, before another arm adds to them."""
         if step := self.right:
             results: Any = tuple(self.results.values())
             kept = sum(int(np.asarray(leaf).nbytes) for leaf in optree.tree_leaves(results))
             self.held = max(0, step.engine.devices.counter.live() - step.live - kept)
 
     def count(self, runnable: Runnable, arm: str) -> None:
-        """Note what the largest step takes, and how many ops of the longest run outside of compiled code.
+        """Note the peak of the largest step, and how many ops of the longest run outside of compiled code.
 
-        An arm that drew what eager draws is compiled as its user has it, which also puts that code on the disk.
+        An arm that repeated eager's draws is compiled anew as its user has it, which also puts that code on the disk.
         """
         if (step := self.right) is None:
             return
@@ -158,11 +158,11 @@ class FirstEpoch:
             self.outside = runnable.engine.ops.outside(step.bind(longest))
 
     def ended(self, runnable: Runnable) -> Status:
-        """What rows say of it: how one that was ended at its limit counts, the runnable says."""
+        """Return the status for rows; the runnable decides how an epoch counts that was ended at its limit."""
         return self.status if self.whole else runnable.cut
 
     def times(self, runnable: Runnable, clock: ClockName = NAME) -> TimeArm:
-        """Its times; of steady state, which that clock is to read, there are none yet."""
+        """Return the row of times, without steady state, which `clock` is to read later."""
         made = self.observed.compilations
         return TimeArm(
             self.ended(runnable),
@@ -179,40 +179,40 @@ class FirstEpoch:
         )
 
     def parity(self, runnable: Runnable) -> ParityArm:
-        """How far it is from what it must give."""
+        """Return the row of the errors against the expected results."""
         row = parity_arm(self.judged)
         row.status, row.reason = self.ended(runnable), self.reason
         return row
 
     def compiled(self, runnable: Runnable, ops: int | None) -> CompiledArm:
-        """What the engine tells of its compilations; an eager call has so many `ops`."""
+        """Return the row of the engine's compilations; `ops` is the number of ops of an eager call."""
         observed = self.observed
         made = [CompilationRow(compilation.reason, compilation.seconds) for compilation in observed.compilations]
         share = max(0.0, 1 - self.outside / ops) if ops and self.outside is not None else None
         return CompiledArm(self.ended(runnable), self.reason, made, dict(observed.breaks), list(observed.limits), share)
 
     def memory(self, runnable: Runnable) -> MemoryArm:
-        """What it takes and holds."""
+        """Return the row of the bytes that it takes and holds."""
         return MemoryArm(self.ended(runnable), self.reason, peak=self.peak or 0, held=self.held or 0)
 
 
 def _peak(step: Step, call: BoundCall) -> int | None:
-    """What a call takes; where it was compiled once more, as for random numbers of its own, what the next one does."""
+    """Return the peak of a call in bytes; of the next call where this one compiled again."""
     before, peak = step.compiles, step.engine.devices.counter.peak(call)
     return peak if step.compiles == before else step.engine.devices.counter.peak(call)
 
 
 def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
-    """The first epoch of an arm, judged at once. Raises as `first_calls`."""
+    """Return the first epoch of an arm, judged at once. Raises what `first_calls` raises."""
     epoch = first_calls(runnable, arm, limited)
     epoch.judge(runnable, arm)
     return epoch
 
 
 def first_calls(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
-    """The first epoch of an arm, which nobody has judged yet.
+    """Return the first epoch of an arm, not judged yet.
 
-    Raises what the step raises where that is of what is run, and not of the arm.
+    Raises the step's error where that is the fault of the runnable and not of the arm.
     """
     epoch, started = FirstEpoch(), time.perf_counter()
     try:
@@ -239,7 +239,7 @@ def first_calls(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
 
 
 def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str) -> None:
-    """Make every first call, in order, noted as it ends.
+    """Make every first call in order, and note each as it ends.
 
     `new` marks a shape or structure that is new to the arm, `compiled` a call that compiled.
     """
@@ -260,19 +260,19 @@ def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str) -> No
 
 
 COLD = 0
-"""The process that finds no compiled code, where code is kept on the disk."""
+"""The number of the process that finds no compiled code, where code is kept on the disk."""
 WARM = 1
-"""The first that finds it, and reads the lines of the base."""
+"""The number of the first process that finds code; it also reads the lines of the base."""
 BASE = 4
-"""Times the limit is what the base may take: without it there is no ratio."""
+"""The factor of the base's time limit: without the base there is no ratio."""
 GLANCE, WAIT = 0.03, 1.0
-"""The seconds of a block of a glance at the times, and of one that is too long to be read once more."""
+"""The seconds of a block in a glance, and the length from which on a block is not read once more."""
 
 T = TypeVar("T")
 
 
 def measure(job: Job) -> Time:
-    """What one process finds of a workload: every arm built, called first, and timed in steady state."""
+    """Return the findings of one process on a workload: every arm built, called first, and timed in steady state."""
     engine = start_engine(job)
     if models.is_model(job.workload):
         return answer(job, model_of(job, engine), _limits(job))
@@ -289,7 +289,7 @@ def measure(job: Job) -> Time:
 
 
 def start_engine(job: Job) -> Engine:
-    """The engine of a job in this process. Raises InputsError where its device is not there."""
+    """Start the engine of a job in this process. Raises InputsError where its device is missing."""
     engine = engines.of_arm(job.arms[0])
     doubles = None if models.is_model(job.workload) else False
     engine.start(job.seed, doubles=doubles, device=job.asked.get("device", "cpu"))
@@ -297,7 +297,7 @@ def start_engine(job: Job) -> Engine:
 
 
 def model_of(job: Job, engine: Engine) -> ModelRunnable:
-    """The function and the calls of a real model; the process that finds no compiled code compares, too."""
+    """Return the runnable of a real model; only the process that finds no compiled code compares results."""
     now(f"imported {job.workload}")
     (holder, function), checks = models.holder_of(job.source), job.process == COLD
     count_as_users(function)
@@ -310,13 +310,13 @@ def model_of(job: Job, engine: Engine) -> ModelRunnable:
 
 
 def _limits(job: Job) -> Limited:
-    """The seconds that a compiled arm may take for its first epoch, and more for the base: without it is no ratio."""
+    """Return the limits in seconds of an arm's first epoch; the base has more, as without it there is no ratio."""
     limit = float(job.asked["limit"])
     return lambda arm: limit_seconds(limit if arm in job.arms[1:] else limit * BASE)
 
 
 def measure_arms(job: Job, case: Case, build: Build = engines.step, *, steady: bool = True) -> dict[str, TimeArm]:
-    """The times of the arms of a job over a case that is at hand; `build` makes the step of an arm."""
+    """Return the times of a job's arms over a given case; `build` makes the step of an arm."""
     runnable = WorkloadRunnable(engines.find_engine(engines.OWN), case, build)
     epochs = first_epochs(job, runnable, no_limit)
     rows = {arm: epochs[arm].times(runnable) for arm in job.arms}
@@ -326,10 +326,10 @@ def measure_arms(job: Job, case: Case, build: Build = engines.step, *, steady: b
 
 
 def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, str] | None = None) -> Time:
-    """What a process finds that is the gate as well: the times, and beside them the other records.
+    """Return the times of a process that is the gate as well, with the other records beside them.
 
-    The process that finds no compiled code counts bytes, and times no steady state; one without a number does both.
-    `names` are what records call the arms. First calls come before all that judges them.
+    The process that finds no compiled code counts bytes, and times no steady state; a process without a number does
+    both. `names` maps arms to their names in records. First calls come before all code that judges them.
     """
     engine = runnable.engine
     is_cold, times_steady = job.process in (COLD, None), job.process != COLD
@@ -373,9 +373,9 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
 
 
 def glance(epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock) -> dict[str, list[float]]:
-    """The seconds of a call of each arm in a block, which are told; nothing of an arm alone.
+    """Return the seconds of a call of each arm by one block, and report them; empty for an arm alone.
 
-    Nothing is compared yet, and a call begins with the state that the one before has left: who waits has a figure.
+    Nothing is compared yet, and a call begins with the state that the last one left: the user gets an early figure.
     """
     steps = {arm: step for arm, epoch in epochs.items() if (step := epoch.right)}
     if runnable.engine.arms[0] not in steps or len(steps) < 2:
@@ -391,7 +391,7 @@ def glance(epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock) -
 
 
 def _block(step: Step, checked: AbstractContextManager[None], clock: Clock) -> float:
-    """The seconds of an epoch in a block that is long enough; in a second one where that compiled, or is short."""
+    """Return the seconds of an epoch in a long enough block; in a second block where the first compiled or is short."""
     with checked, step.within():
         call, compiles = steady_call(step), step.compiles
         (*_, (_, seconds)) = calibrate(call, GLANCE, clock)
@@ -433,7 +433,7 @@ def _beside(
 
 
 def first_epochs(job: Job, runnable: Runnable, limited: Limited) -> dict[str, FirstEpoch]:
-    """The first epoch of each arm, in an order that turns with the process."""
+    """Return the first epoch of each arm; the order rotates with the process."""
     return {arm: first_epoch(runnable, arm, limited) for arm in rotate_arms(job.arms, job.process or 0)}
 
 
@@ -459,14 +459,14 @@ def time_steady(
 def steady_rounds(
     steps: Mapping[str, Step], budget: Budget, rng: Random, clock: Clock = CLOCK, turns: Turns = ALIKE
 ) -> Rounds:
-    """Rounds of steps in steady state."""
+    """Return rounds of steps in steady state."""
     calls = {arm: steady_call(step) for arm, step in steps.items()}
     within = {arm: step.within for arm, step in steps.items()}
     return paired_rounds(calls, budget, rng, clock, within=within, turns=turns)
 
 
 def steady_call(step: Step) -> TimedCall:
-    """What one steady call is, inside `step.within`: a step on its one example, or an epoch over the whole stream."""
+    """Return a steady call, for use inside `step.within`: the step on its one example, or an epoch of the stream."""
     runs = [step.bind(index).run for index in range(len(step.examples))]
     if len(runs) == 1:
         return runs[0]
@@ -479,7 +479,7 @@ def steady_call(step: Step) -> TimedCall:
 
 
 def time_call(call: Callable[[], Any]) -> tuple[float, Any]:
-    """The seconds one call takes, and what it returns."""
+    """Return the seconds that a call takes on the wall, and its result."""
     start = time.perf_counter_ns()
     result = call()
     return (time.perf_counter_ns() - start) / 1e9, result

@@ -1,16 +1,16 @@
 """Rounds: one calibrated block of calls of each arm, next to each other in time, in balanced random order.
 
 A slow moment of the machine meets all arms of a round, and ratios are taken within rounds. The garbage collector runs
-between rounds and never inside a block. What is steady is detected for each arm (`steady_from`),
-where a change that all arms share is the machine's and not theirs; rounds before all arms are steady count as warm-up.
+between rounds and never inside a block. Steady state is detected for each arm (`steady_from`), where a change that all
+arms share is the machine's and not theirs; rounds before all arms are steady count as warm-up.
 
-The clock of steady state counts the seconds in which this process had a core, and not those in which others had it:
+The clock of steady state counts the seconds in which this process had a core, not those in which others had it:
 beside other work a wall clock measures the neighbours. On two cores under a load of 6, blocks of one step in both
 engines gave ratios whose logarithms vary by 1.3 to 1.6 on the wall, and by 0.2 to 0.3 by this clock. First calls are
-read on the wall, since a user waits for them, and by this clock as well, compilers in other processes included: when
-compiling has paid for itself, one clock must say (`spent`).
+read on the wall, since a user waits for them, and by this clock as well, compilers in other processes included: to say
+when compiling has paid for itself, one clock must have read both.
 
-Steady state, detected: from which block on a series stays at one level, if it ever does.
+Steady state: the index of the block from which on a series stays at one level, if it ever does.
 
 The series is cut into segments of constant level by the exact optimum of a penalised least-squares cost (optimal
 partitioning: Jackson et al., IEEE Signal Processing Letters 12, 2005), as Barrett et al. (Virtual machine warmup blows
@@ -46,16 +46,16 @@ from graphs import blocks as collector
 Clock = Callable[[], int]
 ClockName = Literal["cpu", "wall", "events"]
 FINE = 1e-6
-"""The coarsest resolution, in seconds, that blocks of a few milliseconds can be read by."""
+"""The coarsest resolution in seconds of a clock that can read blocks of a few milliseconds."""
 
 IS_FINE = time.get_clock_info("process_time").resolution <= FINE
 CLOCK: Clock = time.process_time_ns if IS_FINE else time.perf_counter_ns
 NAME: ClockName = "cpu" if IS_FINE else "wall"
-"""What records call it; Windows counts processor time in steps of 16 ms, so that the wall has to do there."""
+"""The clock's name in records; Windows counts processor time in steps of 16 ms, so that wall time is used there."""
 
 
 def clock_name(device: Device, *, has_events: bool) -> ClockName:
-    """The clock of steady state: on a GPU, which computes while the process waits, its events or the wall."""
+    """Return the clock of steady state; a GPU computes while the process waits, so its events or the wall serve."""
     if device == "cpu":
         return NAME
     return "events" if has_events else "wall"
@@ -84,35 +84,35 @@ class Rounds:
 
     @property
     def done(self) -> int:
-        """The rounds there are."""
+        """Return the number of rounds."""
         return len(next(iter(self.blocks.values())))
 
     def starts(self) -> dict[str, int | None]:
-        """The round from which each arm is steady, by its own seconds or by those over the others'; None if never."""
+        """Return the first steady round of each arm, by its seconds or its ratio to the others; None if never."""
         return {arm: self._start_of(arm) for arm in self.blocks}
 
     def steady(self) -> dict[str, list[float]]:
-        """The rounds from which on every arm is steady that ever is: the same rounds for each, so they stay paired."""
+        """Return the rounds in which every arm is steady that ever is: the same for each, so that they stay paired."""
         start = self._start()
         return {arm: seconds[start:] for arm, seconds in self.blocks.items()}
 
     def settled(self) -> dict[str, tuple[bool, list[float]]]:
-        """For each arm whether it became steady, and its seconds in the rounds that `steady` has."""
+        """Return for each arm whether it became steady, and its seconds in the rounds of `steady`."""
         starts, steady = self.starts(), self.steady()
         return {arm: (starts[arm] is not None, seconds) for arm, seconds in steady.items()}
 
     def on_the_wall(self, arm: str) -> tuple[float, float]:
-        """The seconds of a call on the wall, and those by the clock with those of others: medians of steady blocks."""
+        """Return a call's wall seconds, and its clock seconds plus those of others: medians of steady blocks."""
         start = self._start()
         pairs = zip(self.blocks[arm], self.others[arm], strict=True)
         return median(self.walls[arm][start:]), median([own + others for own, others in pairs][start:])
 
     def warmup(self, arm: str) -> list[float]:
-        """What an arm took before."""
+        """Return an arm's seconds per call before steady state, calibration included."""
         return [*self.calibration[arm], *self.blocks[arm][: self._start()]]
 
     def enough(self, budget: Budget) -> bool:
-        """Whether there are as many steady rounds as wanted, and all ratios to the first arm are known to the width."""
+        """Return whether there are enough steady rounds, and all ratios to the first arm are as narrow as wanted."""
         if self.done < budget.rounds or (self.done - budget.rounds) % budget.least:  # the search costs time itself
             return False
         base, *others = self.steady().values()
@@ -130,13 +130,13 @@ class Rounds:
 
 
 def processor_seconds() -> float:
-    """Seconds of processor that this process has taken, and what it has started and waited for."""
+    """Return the processor seconds of this process, and of the processes that it started and waited for."""
     times = os.times()
     return time.process_time() + times.children_user + times.children_system
 
 
 def half_width(tops: Sequence[float], bottoms: Sequence[float]) -> float:
-    """Half the 95% interval of the mean logarithm of paired ratios, blocks taken as independent."""
+    """Return half the 95% interval of the mean logarithm of paired ratios; blocks are taken as independent."""
     logs = [log(top / bottom) for top, bottom in zip(tops, bottoms, strict=True)]
     return _NORMAL * stdev(logs) / sqrt(len(logs)) if len(logs) > 1 else 0.0
 
@@ -151,10 +151,10 @@ def paired_rounds(
     warm: int = 0,
     turns: Turns = ALIKE,
 ) -> Rounds:
-    """Rounds of one block of each arm, until they are enough or the budget is spent.
+    """Time rounds of one block of each arm, until they are enough or the budget is spent.
 
-    `within` are contexts that the blocks of some arms run in. In it, before the clock starts, each arm makes `warm`
-    calls: of a context that starts cold, all arms then pay alike for being warm. `turns` says what blocks begin with.
+    `within` are contexts for the blocks of some arms. In them, before the clock starts, each arm makes `warm` calls, so
+    that all arms pay alike for a context that starts cold. `turns` restores the state that blocks begin with.
     """
 
     def block(arm: str) -> BlockSeconds:
@@ -186,9 +186,9 @@ def paired_rounds(
 def own_rounds(
     calls: Mapping[str, TimedCall], budget: Budget, rng: Random, *, within: Mapping[str, Context] = {}, warm: int = 0
 ) -> tuple[Rounds, float]:
-    """Rounds by the clock of this thread, and the share of the wall time in which others had the core.
+    """Return rounds by the clock of this thread, and the share of wall time in which others had the core.
 
-    What other processes take belongs to no arm, and small differences drown in it on a machine that is shared.
+    The time of other processes belongs to no arm, and would hide small differences on a machine that is shared.
     """
     wall, own = time.perf_counter(), time.thread_time()
     rounds = paired_rounds(calls, budget, rng, time.thread_time_ns, within=within, warm=warm)
@@ -197,9 +197,9 @@ def own_rounds(
 
 
 def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turns = ALIKE) -> list[tuple[int, float]]:
-    """Blocks of more and more calls, with the seconds per call of each, until one lasts at least `seconds`.
+    """Time blocks of rising size, until one lasts at least `seconds`; return the count and seconds per call of each.
 
-    They end sooner where the state that they begin with does not last for more.
+    It ends sooner where the state that blocks begin with does not last for more calls.
     """
     count, trials = 1, list[tuple[int, float]]()
     while True:
@@ -220,7 +220,7 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turn
 
 
 class BlockSeconds(NamedTuple):
-    """The seconds of a call by the clock, those on the wall, and those among them in which others had the core."""
+    """The seconds per call by the clock, by the wall, and of the wall those in which others had the core."""
 
     clock: float
     wall: float
@@ -228,12 +228,12 @@ class BlockSeconds(NamedTuple):
 
 
 def time_block(call: TimedCall, count: int, clock: Clock = CLOCK, turns: Turns = ALIKE) -> float:
-    """Seconds per call over `count` calls in a row, or, where each begins anew, over as many by themselves."""
+    """Return the seconds per call of `count` calls in a row, or of single calls where each begins anew."""
     return read_block(call, count, clock, turns).clock
 
 
 def read_block(call: TimedCall, count: int, clock: Clock = CLOCK, turns: Turns = ALIKE) -> BlockSeconds:
-    """`time_block`, with the wall beside the clock."""
+    """Return the seconds per call as `time_block`, by the clock and by the wall."""
     if turns.block:
         turns.block()
     delayed = _delay_nanoseconds()
@@ -257,12 +257,12 @@ def _read(call: TimedCall, count: int, clock: Clock, begin: Callable[[], None] |
 
 
 def _delay_nanoseconds() -> int:
-    """The nanoseconds in which threads of this process have waited for a core; 0 where the system does not tell."""
+    """Return the ns that threads of this process have waited for a core; 0 where the system does not tell."""
     return sum(waited for _, waited in shares(os.getpid()).values())
 
 
 def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
-    """The order of the arms in each round: random, and balanced over each group of `len(names)` rounds.
+    """Yield the order of the arms in each round: random, and balanced over each group of `len(names)` rounds.
 
     A group is the rows, shuffled, of a Latin square over a random order: each arm takes each place once.
     """
@@ -273,33 +273,33 @@ def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
 
 
 def rotate_arms(names: Sequence[str], process: int) -> tuple[str, ...]:
-    """The arms in another order in each process, so that each is once the first."""
+    """Return the arms rotated by the number of the process, so that each comes first in some process."""
     start = process % len(names)
     return (*names[start:], *names[:start])
 
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """Collect garbage now, and none inside the block: a collection belongs to no arm."""
+    """A context without garbage collection, which is done before it: a collection belongs to no arm."""
     gc.collect()
     with collector.without_collection():
         yield
 
 
 TOLERANCE = 0.05
-"""Levels nearer than this are one level: the smallest effect of interest of the claims."""
+"""The relative difference below which two levels are one: the smallest effect of interest of the claims."""
 PENALTY = 15.0
-"""Times log n: what another change must explain, in squared standard deviations of a block."""
+"""The factor of log n in the penalty: the gain that another change needs, in variances of a block."""
 LATEST = 0.75
 """The share of the series after which a change means that no steady state was reached."""
 QUIETEST = 1e-3
-"""The least noise to assume; a series that repeats itself exactly has no standard deviation to divide by."""
+"""The least noise to assume, as a series that repeats itself exactly has no standard deviation."""
 
 Floats = npt.NDArray[np.floating[Any]]
 
 
 def steady_from(seconds: Sequence[float]) -> int | None:
-    """The index of the first steady block; None where no steady state was reached. Raises ValueError for no blocks."""
+    """Return the index of the first steady block; None where no steady state was reached. Raises ValueError."""
     if not len(seconds):
         raise ValueError("a series of no blocks has no state")
     raw = np.log(np.asarray(seconds, np.float64))
@@ -315,7 +315,7 @@ def steady_from(seconds: Sequence[float]) -> int | None:
 
 
 def segments(values: Floats, variance: float) -> list[int]:
-    """Where the segments of constant level that cost least begin: 0, and every change. `variance` is a block's."""
+    """Return where the segments of constant level begin that cost least; `variance` is a block's."""
     count = len(values)
     penalty = PENALTY * log(count) * variance
     sums = np.concatenate([[0.0], np.cumsum(values)])
@@ -334,7 +334,7 @@ def segments(values: Floats, variance: float) -> list[int]:
 
 
 def _variance(values: Floats) -> float:
-    """The noise of a block, from what neighbours differ by: a change of level hardly moves its median."""
+    """Return the variance of a block's noise from differences of neighbours; a change of level hardly moves it."""
     if len(values) < 2:
         return QUIETEST**2
     deviation = float(np.median(np.abs(np.diff(values)))) * 1.4826 / sqrt(2)
@@ -342,7 +342,7 @@ def _variance(values: Floats) -> float:
 
 
 def _without_spikes(logs: Floats) -> Floats:
-    """Each block as the median of it and its neighbours. A slow first one stays: it is warm-up, a slow last is not."""
+    """Return each block as the median of itself and its neighbours; the first stays, the last is smoothed."""
     if len(logs) < 3:
         return logs
     windows = np.lib.stride_tricks.sliding_window_view(logs, 3)

@@ -1,4 +1,4 @@
-"""A static step: what lives in the arena and beside it, and what each line of source takes.
+"""A watched static step: the arrays in the arena and beside it, and the cost of each line of source.
 
 Every line of generated code belongs to a node, and a node to a line of source.
 """
@@ -33,7 +33,7 @@ from static.trace.tracing import trace_function
 
 
 def timeline(case: Case) -> Timeline:
-    """The timeline of building the static step of a case, then of a call over the first example."""
+    """Return the timeline of building the static step of a case, then of a call over the first example."""
     arguments = (case.params, *case.examples[0])
     with numpy_memory():
         traced = trace_function(functions.transform_step(static, cases.traceable_loss(case), case.argnum), arguments)
@@ -52,7 +52,7 @@ def timeline(case: Case) -> Timeline:
 
 
 def _memory_by_line(executable: Executable, arguments: tuple[Any, ...]) -> tuple[list[int], list[Reading]]:
-    """The lines of generated code in the order they ran, and what tracemalloc read after each."""
+    """Return the lines of generated code in the order they ran, and tracemalloc's reading after each."""
     lines: list[int] = []
     readings: list[Reading] = []
     code = executable.program.code
@@ -74,7 +74,7 @@ def _memory_by_line(executable: Executable, arguments: tuple[Any, ...]) -> tuple
 
 @contextmanager
 def follow_frames(follow: Callable[[FrameType, str, Any], Any]) -> Iterator[None]:
-    """Inside, Python calls `follow` as code is entered, and what that returns at each line of it."""
+    """A context in which Python calls `follow` when code is entered, and its result at each line of that code."""
     before = sys.gettrace()
     sys.settrace(follow)
     try:
@@ -86,7 +86,7 @@ def follow_frames(follow: Callable[[FrameType, str, Any], Any]) -> Iterator[None
 def _moments(
     executable: Executable, case: Case, lines: list[int], readings: list[Reading], held: Mapping[str, int]
 ) -> Iterator[Moment]:
-    """A moment for each line, on top of what is `held` between calls; the line of a node is a step of the plan."""
+    """Yield a moment for each line, on top of the bytes `held` between calls; a node is a step of the plan."""
     program = executable.program
     forward = forward_of(executable, case)
     step = {node: i for i, node in enumerate(program.schedule.order)}
@@ -108,7 +108,7 @@ Living = tuple[Counter[str], Counter[str]]
 
 
 def _living(executable: Executable, forward: set[Node], case: Case) -> list[Living]:
-    """At each step of the plan, the bytes by class in the arena, and beside it."""
+    """Return, for each step of the plan, the bytes by class in the arena, and those beside it."""
     program, binding = executable.program, executable.binding
     plan, steps = program.schedule, len(program.schedule.order)
     handed_out = {plan.owner[node] for node in program.graph.outputs}
@@ -126,14 +126,14 @@ def _living(executable: Executable, forward: set[Node], case: Case) -> list[Livi
 
 
 def owners(executable: Executable) -> list[Node]:
-    """The nodes that own memory which a kernel writes."""
+    """Return the nodes that own memory which a kernel writes."""
     plan = executable.program.schedule
     nodes = [node for node in plan.order if plan.owner[node] is node and not node.is_source]
     return [node for node in nodes if not isinstance(node.spec, TupleSpec)]
 
 
 def _spans(executable: Executable, sizes: Mapping[Node, int]) -> dict[Node, tuple[int, int]]:
-    """From which step to which each node's bytes are its own: until nobody reads it, or another is written there."""
+    """Return the steps between which each node's bytes are its own: to its last reader, or until overwritten."""
     plan = executable.program.schedule
     step = {node: i for i, node in enumerate(plan.order)}
     last = sharing.last_use(plan.order, plan.owner)
@@ -157,7 +157,7 @@ def _class(node: Node, forward: set[Node], saved: set[Node]) -> str:
 
 
 def saved_nodes(executable: Executable, case: Case) -> set[Node]:
-    """The nodes of the forward pass whose memory the backward pass reads; none where a step takes no gradients."""
+    """Return the forward nodes whose memory the backward pass reads; none where a step takes no gradients."""
     if case.argnum is None:
         return set()
     forward, owner = forward_of(executable, case), executable.program.schedule.owner
@@ -166,7 +166,7 @@ def saved_nodes(executable: Executable, case: Case) -> set[Node]:
 
 
 def forward_of(executable: Executable, case: Case) -> set[Node]:
-    """The nodes that the value of the loss is computed from; every node where a step takes no gradients."""
+    """Return the nodes from which the loss is computed; every node where a step takes no gradients."""
     if case.argnum is None:
         return set(executable.nodes())
     forward: set[Node] = set()
@@ -180,7 +180,7 @@ def forward_of(executable: Executable, case: Case) -> set[Node]:
 
 
 def line_of(node: Node) -> str:
-    """The line that a node came from: of a group that of its last result, of one of its results that of its own."""
+    """Return the source line of a node: for a group that of its last result, for a result of a group its own."""
     if is_result(node):
         return line_of(node.inputs[0].subgraphs[0].outputs[node.attrs["number"]])
     if not node.source and node.subgraphs:
@@ -189,14 +189,14 @@ def line_of(node: Node) -> str:
 
 
 def _plan_bytes(executable: Executable) -> int:
-    """The Python objects of a plan: offsets and lifetimes."""
+    """Return the bytes of a plan's Python objects: offsets and lifetimes."""
     binding = executable.binding
     parts: list[Any] = [binding.plan.offsets, *binding.plan.offsets, binding.lives, *binding.lives]
     return sum(map(sys.getsizeof, parts))
 
 
 def lines(executable: Executable, case: Case) -> SourceLinesArm:
-    """The row of the step that an executable is, over the first example of a case."""
+    """Return the row of lines for an executable's step, over the first example of a case."""
     arguments = (case.params, *case.examples[0])
     executable(*arguments)
     counted = counts(executable, case)
@@ -204,10 +204,10 @@ def lines(executable: Executable, case: Case) -> SourceLinesArm:
 
 
 def counts(executable: Executable, case: Case) -> Counted:
-    """Kernels, bytes and what is saved of each line.
+    """Count kernels, bytes and saved arrays of each line.
 
-    A fused group counts as the kernels inside it. Its bytes are those of its results: what lives in a block alone is
-    written to no memory of the step.
+    A fused group counts as the kernels inside it. Its bytes are those of its results: arrays that live only in a block
+    are written to no memory of the step.
     """
     counted = Counted(LineCost)
     for program in executable.program.nested():
@@ -226,7 +226,7 @@ def counts(executable: Executable, case: Case) -> Counted:
 
 
 class _Follower:
-    """Follows the generated code, its loops and groups included, and reads the clock at each line of it."""
+    """Follows the generated code, with its loops and groups, and reads the clock at each line of it."""
 
     def __init__(self, executable: Executable) -> None:
         self.programs = {id(program.code): program for program in executable.program.nested()}
@@ -235,7 +235,7 @@ class _Follower:
         self.last = perf_counter()
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        """Called by Python; the clock stands still meanwhile."""
+        """Note the seconds of the last line; Python calls this, and its own time is not counted."""
         now = perf_counter()
         program = self.programs.get(id(frame.f_code))
         if program is None:

@@ -1,9 +1,8 @@
-"""The ledger of one arm of a cell, in a process of its own, held against what others count.
+"""The ledger of one arm of a cell, in a process of its own, checked against other counters.
 
-Why the engines differ in bytes: from the dynamic engine's peak to the static one's, switching one thing at a time.
-
-All steps but the first and the last are counts, the same on every machine: the most bytes that are live at once in a
-graph, in an order, with or without sharing.
+It explains the difference of the engines in bytes from the dynamic engine's peak to the static one's, by switching one
+thing at a time. All steps but the first and the last are counts, the same on every machine: the most bytes that are
+live at once in a graph, in an order, with or without sharing.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ from static.passes import pipeline
 
 COUNTED_WITHIN, RESIDENT_WITHIN = 0.01, 0.10
 RESIDENT_FROM = 64 << 20
-"""Below this many bytes the pages that Python and its libraries take for themselves are too much of the growth."""
+"""The peak in bytes below which the pages of Python and its libraries are too much of the process's growth."""
 
 
 def measure(job: Job) -> Ledger:
-    """The ledger record of the arms of a job, over the example of the median length; give one arm per process."""
+    """Return the ledger record of a job's arms, over the example of median length; give one arm per process."""
     case = cases.alone(workloads.load(job.source).case(str(job.size)))
     return Ledger(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms if arm in ARMS})
 
 
 def measure_arm(arm: str, case: Case) -> LedgerArm:
-    """The timeline of an arm, its peak beside those of tracemalloc and the system, and the counts of the static one."""
+    """Return an arm's timeline, its peak beside those of tracemalloc and the system, and counts of a static one."""
     try:
         growth = resident_growth(arm, case)
         counted, is_compiled = counted_peak(arm, case)
@@ -69,14 +68,14 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
 
 
 def counted_peak(arm: str, case: Case) -> tuple[int, bool]:
-    """The most bytes of NumPy data in a warm step that nobody watches, with what is held between steps; if compiled."""
+    """Return the peak in bytes of NumPy data of a warm step that is not watched, and whether it is compiled."""
     with numpy_memory():
         step = engines.step(arm, case)
         return warm_peak(step)[1], bool(step.executables())
 
 
 def disagreements(timeline: Timeline, counted: int, growth: int) -> list[str]:
-    """Where the ledger's peak is not that of tracemalloc, or of the process; nothing where all agree."""
+    """Return notes where the ledger's peak differs from tracemalloc's or the process's; empty if all agree."""
     peak, notes = timeline.peak.total, []
     if abs(peak - counted) > COUNTED_WITHIN * counted:
         notes.append(f"the ledger's peak is {peak:,} bytes, tracemalloc's {counted:,}: {_off(peak, counted)}")
@@ -90,7 +89,7 @@ def _off(actual: int, expected: int) -> str:
 
 
 def counts(case: Case) -> list[LedgerCount]:
-    """From the kernels of a tape, freed by liveness, to the arena with its results beside it."""
+    """Return the counts from the kernels of a tape, freed by liveness, to the arena with its results beside it."""
     arguments = (case.params, *case.examples[0])
     tape = dynamic.record(functions.transform_step(dynamic, case.loss, case.argnum), *arguments)
     traced = static.trace(functions.transform_step(static, cases.traceable_loss(case), case.argnum), *arguments)
@@ -116,16 +115,16 @@ def counts(case: Case) -> list[LedgerCount]:
 
 
 def attribute_causes(dynamic_peak: int, counted: Sequence[LedgerCount], static_peak: int) -> list[tuple[str, int]]:
-    """What each cause adds (or, negative, saves) on the way from one engine's peak to the other's: they sum to it."""
+    """Return the bytes that each cause adds (negative: saves) from one engine's peak to the other's."""
     steps = [*counted, LedgerCount("constants, own memory of kernels and of control flow", static_peak)]
     before = [dynamic_peak, *(count.bytes for count in counted)]
     return [(count.cause, count.bytes - earlier) for count, earlier in zip(steps, before, strict=True)]
 
 
 def most_live(graph: Graph, plan: Schedule | None = None) -> int:
-    """The most bytes that are live at once; in the order of the graph, each result in memory of its own, by default.
+    """Return the most bytes live at once; by default in graph order, each result in memory of its own.
 
-    Results that are handed out live from where they are computed to the end.
+    Results of the step live from where they are computed to the end.
     """
     plan = plan or Schedule.of(graph.nodes, sharing.views(graph.nodes), _alone(graph))
     layout: ArenaLayout = lay_out(lower(graph, plan), {})
@@ -133,13 +132,13 @@ def most_live(graph: Graph, plan: Schedule | None = None) -> int:
 
 
 def _alone(graph: Graph) -> dict[Node, BufferPlace]:
-    """Places in which nobody shares any memory."""
+    """Return a plan's places in which no nodes share memory."""
     owner = sharing.views(graph.nodes).owner
     return {node: BufferPlace(node) for node in sharing.in_arena(graph.nodes, graph.outputs, owner)}
 
 
 def _results(graph: Graph, plan: Schedule) -> list[memory.Buffer]:
-    """What is handed out, which has no place in the arena; what is no kernel's is copied at the end."""
+    """Return lifetimes and bytes of the step's results, outside the arena; sources are copied at the end."""
     end = len(plan.order)
     step = {node: i for i, node in enumerate(plan.order)}
     owners = dict.fromkeys(plan.owner[node] for node in graph.outputs)

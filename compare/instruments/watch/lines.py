@@ -1,4 +1,4 @@
-"""The lines of a cell, each arm in turn in one process."""
+"""The lines of a cell: the cost of each line of source, each arm in turn in one process."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from graphs.errors import is_internal
 
 
 def measure(job: Job) -> SourceLines:
-    """The record of the arms of a job, over the example of the median length."""
+    """Return the record of a job's arms, over the example of median length."""
     return measure_lines(job, workloads.load(job.source).case(str(job.size)))
 
 
 def measure_lines(job: Job, case: Case) -> SourceLines:
-    """The same of a case that is there."""
+    """Return the record of a job's arms over a given case."""
     case = cases.alone(case)
     rows = {arm: _row(arm, case) for arm in job.arms if engines.of_arm(arm).mode(arm).readable}
     lines = dict.fromkeys(line for row in rows.values() for line in row.lines)
@@ -37,9 +37,9 @@ def measure_lines(job: Job, case: Case) -> SourceLines:
 
 
 def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[SourceLines]:
-    """The record of what a user has written, whose step runs op by op, over the call of the median length.
+    """Yield the record of a user's function whose step runs op by op, over the call of median length.
 
-    None where nobody reads its lines, or the engine cannot tell them. `arm` is what the record calls it.
+    Nothing is yielded where nobody reads its lines, or the engine cannot tell them. `arm` is its name in the record.
     """
     engine = runnable.engine
     if runnable.written is None or not engine.tells_lines:
@@ -64,7 +64,7 @@ def _row(arm: str, case: Case) -> SourceLinesArm:
 
 
 def texts(f: Callable[..., Any], lines: Iterable[str]) -> dict[str, str]:
-    """The text of those lines, `model.py:12`, that stand in the file of `f` or of a loaded module of that name."""
+    """Return the text of lines such as `model.py:12` in the file of `f`, or of a loaded module with that name."""
     places = {line: line.rpartition(":") for line in lines}
     files = _files(f, {name for name, _, _ in places.values()})
     code = {
@@ -76,7 +76,7 @@ def texts(f: Callable[..., Any], lines: Iterable[str]) -> dict[str, str]:
 
 
 def _files(f: Callable[..., Any], names: Collection[str]) -> dict[str, str]:
-    """The path of each file: that of `f`, else of the one loaded module that has the name and is not ours."""
+    """Return the path of each file: that of `f`, or of the one loaded module with the name that is not ours."""
     paths: dict[str, set[str]] = {}
     for module in list(sys.modules.values()):
         path = getattr(module, "__file__", None)

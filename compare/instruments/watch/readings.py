@@ -1,6 +1,6 @@
-"""What is read of a step: the bytes of NumPy data by class after each kernel, and seconds and bytes by line.
+"""Readings of a step: bytes of NumPy data by class after each kernel, and seconds and bytes by line.
 
-The clock stands still while a watcher writes down what it has seen.
+The time in which a watcher records is not counted.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from compare.records.cells import LineCost, Moment, Phase, SourceLinesArm
 
 PHASES = ("trace", "compile", "forward", "backward")
 MOMENTS = 240
-"""More moments than this are thinned out where they are recorded."""
+"""The most moments that are recorded; more are thinned out."""
 
 
 class Timeline(NamedTuple):
-    """The moments of one step in order, and the bytes of Python objects that are there beside them."""
+    """The moments of one step in order, the bytes of Python objects beside them, and the number of nodes."""
 
     moments: Sequence[Moment]
     objects: Mapping[str, int]
@@ -29,23 +29,23 @@ class Timeline(NamedTuple):
 
     @property
     def peak(self) -> Moment:
-        """The moment of the most bytes."""
+        """Return the moment with the most bytes."""
         return max(self.moments, key=lambda moment: moment.total)
 
 
 class Reading(NamedTuple):
-    """What tracemalloc counts after a kernel, and the most it counted since the reading before."""
+    """The bytes that tracemalloc counts after a kernel, and the most since the last reading."""
 
     current: int
     peak: int
 
     def beyond(self, before: int) -> int:
-        """The bytes that the kernel needed for itself: above what was there before it, and what is after it."""
+        """Return the bytes that the kernel needed while it ran, above those before and after it."""
         return max(0, self.peak - max(before, self.current))
 
 
 def moment(phase: Phase, told: Mapping[str, int], reading: Reading, before: int, line: str = "") -> Moment:
-    """A moment of known bytes by class, with what the kernel needed for itself, and what nobody knows about."""
+    """Return a moment of known bytes by class, with the kernel's own need, and `untold` for unknown bytes."""
     classes = dict(told)
     classes["workspace"] = classes.get("workspace", 0) + reading.beyond(before)
     untold = reading.current - sum(told.values())
@@ -53,7 +53,7 @@ def moment(phase: Phase, told: Mapping[str, int], reading: Reading, before: int,
 
 
 def thin_moments(moments: Sequence[Moment], most: int = MOMENTS) -> list[Moment]:
-    """At most so many moments: of each stretch of one phase the one of the most bytes, so that no peak is lost."""
+    """Return at most `most` moments: for each stretch of one phase the one with the most bytes, so no peak is lost."""
     stretch = -(-len(moments) // max(1, most - len(PHASES)))
     kept = []
     for phase in dict.fromkeys(m.phase for m in moments):
@@ -65,18 +65,18 @@ def thin_moments(moments: Sequence[Moment], most: int = MOMENTS) -> list[Moment]
 PASSES = 15
 WARM_PASSES = 2
 SECONDS = 1.0
-"""A step is watched so often, and less often where that takes longer, but once."""
+"""The most passes in which a step is watched, the warm-up passes, and the seconds after which passes end."""
 
 Spans = list[tuple[str, float]]
-"""Stretches of a step, each with the line that it is of; "" where it is of none."""
+"""Stretches of a step in seconds, each with its line; "" for no line."""
 
 
 Counted = defaultdict[str, LineCost]
-"""The lines of a step without their times, in the order they run."""
+"""The costs of a step's lines without times, in the order they run."""
 
 
 def count_lines(ops: Iterable[LineOp]) -> Counted:
-    """The costs of the lines that some ops are of."""
+    """Return the costs of the lines of some ops."""
     lines = Counted(LineCost)
     for op in ops:
         cost = lines[op.line]
@@ -90,9 +90,9 @@ def count_lines(ops: Iterable[LineOp]) -> Counted:
 def read(
     ops: Callable[[], Sequence[LineOp]], step: Callable[[], object], clock: Clock, begin: Callable[[], None]
 ) -> SourceLinesArm:
-    """The row of an arm whose engine tells the line of each op: `ops` runs a step that it watches.
+    """Return the row of an arm whose engine tells the line of each op; `ops` runs and watches a step.
 
-    `begin` comes before each step, off the clock.
+    `begin` is called before each step, outside the clock.
     """
 
     def watch() -> Sequence[LineOp]:
@@ -109,10 +109,10 @@ def time_lines(
     clock: Clock = CLOCK,
     begin: Callable[[], None] = lambda: None,
 ) -> SourceLinesArm:
-    """The row of an arm: each line has the median of its seconds over watched steps.
+    """Return the row of an arm: each line has the median of its seconds over watched steps.
 
-    What the watched steps take more than `step` does, which nobody watches, is taken from all lines alike; so is what
-    other programs took meanwhile, as the clock of `step` is that of every time.
+    The seconds that watched steps take beyond `step`, which is not watched, are taken off all lines in proportion. So
+    are those of other programs, since the clock of `step` sets the scale.
     """
     for _ in range(WARM_PASSES):
         begin()

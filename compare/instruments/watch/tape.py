@@ -1,4 +1,4 @@
-"""A dynamic step: every array that a kernel makes, from its birth to its death, and which kernel is of which line."""
+"""A watched dynamic step: every array that a kernel makes, from birth to death, and the line of each kernel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WARM_STEPS = 2
 
 
 class _Array:
-    """An array that a kernel made: its bytes, and the numbers of the kernels that it was born and died with."""
+    """An array made by a kernel: its bytes, and the numbers of the kernels at which it was born and died."""
 
     def __init__(self, owner: Any, born: int, ended: Callable[[], int]) -> None:
         self.nbytes, self.born, self.died = owner.nbytes, born, -1
@@ -40,12 +40,12 @@ class _Array:
         self.died = now
 
     def lives_at(self, kernel: int) -> bool:
-        """Whether it is there once a kernel has run."""
+        """Return whether the array exists after a kernel has run."""
         return self.born <= kernel and (self.died < 0 or self.died > kernel)
 
 
 class _Watch:
-    """Hears of the arrays that kernels make, and holds none; `mark` is the first kernel of the backward pass."""
+    """Notes the arrays that kernels make and holds none; `mark` is the number of the first backward kernel."""
 
     def __init__(self, arrays: Sequence[Any]) -> None:
         self.arrays: list[_Array] = []
@@ -63,7 +63,7 @@ class _Watch:
         self.made.append((out.shape, out.dtype))
 
     def finish(self, arrays: Sequence[Any]) -> None:
-        """Add what the step has handed out: gradients of what it did not use are made by no kernel."""
+        """Add the step's results, since gradients of unused arguments are made by no kernel."""
         for array in arrays:
             self._know(array)
         self._read()
@@ -81,7 +81,7 @@ class _Watch:
         tracemalloc.reset_peak()
 
     def forward(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which marks where it has returned."""
+        """Return the function; when it returns, it notes where the backward pass begins and which arrays are saved."""
 
         def wrapper(*args: Any) -> Any:
             output = f(*args)
@@ -94,7 +94,7 @@ class _Watch:
         return wrapper
 
     def moments(self, handed_out: set[int]) -> Iterator[Moment]:
-        """The moments, once the step is over; `handed_out` are the identities of the arrays that it gave."""
+        """Yield the moments after the step; `handed_out` has the ids of the arrays that it returned."""
         before = self.held
         for kernel, reading in enumerate(self.readings):
             classes = {"caches": self.held} if self.held else {}
@@ -132,9 +132,9 @@ def watch_kernels(hear: Callable[[Any], None]) -> Iterator[None]:
 
 
 def timeline(case: Case) -> Timeline:
-    """The timeline of a warm step of the dynamic engine over the first example of a case.
+    """Return the timeline of a warm step of the dynamic engine over the first example of a case.
 
-    The lines are of a second run, that looks where each kernel is called from.
+    The lines come from a second run, which looks up where each kernel is called from.
     """
     arguments = (case.params, *case.examples[0])
     with numpy_memory():
@@ -156,21 +156,21 @@ def timeline(case: Case) -> Timeline:
 
 
 def owner(array: Any) -> Any:
-    """The array whose memory it is a view of, which may be itself."""
+    """Return the array that owns an array's memory, which may be itself."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 class LineKernel(NamedTuple):
-    """A kernel of a step, whose seconds are read apart, and the shape and dtype of its result."""
+    """A kernel of a step, without its seconds, and the shape and dtype of its result."""
 
     op: LineOp
     result: tuple[Any, ...]
 
 
 def lines(case: Case) -> SourceLinesArm:
-    """The row of the dynamic engine, over the first example of a case."""
+    """Return the row of the dynamic engine, over the first example of a case."""
     arguments = (case.params, *case.examples[0])
     kernels = record_kernels(case, arguments)
     costs = count_lines(kernel.op for kernel in kernels)
@@ -179,10 +179,10 @@ def lines(case: Case) -> SourceLinesArm:
 
 
 def record_kernels(case: Case, arguments: Sequence[Any]) -> list[LineKernel]:
-    """The kernels of a step in the order they run.
+    """Return the kernels of a step in the order they run.
 
-    A kernel that only adds cotangents up is of the line whose gradient came last. A result that is a view of what is
-    there already makes no bytes.
+    A kernel that only adds cotangents up belongs to the line whose gradient came last. A result that is a view of an
+    existing array makes no bytes.
     """
     log = _LineLog({id(owner(leaf)) for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)})
     step = transform_step(dynamic, log.marking(case.loss), case.argnum)
@@ -199,7 +199,7 @@ class _LineLog:
     forward: bool = True
 
     def note(self, out: Any, places: Any) -> None:
-        """Write down a kernel and what it has made."""
+        """Note a kernel, its line and the bytes that it has made."""
         gradient_of, line = places.place(sys._getframe(_CALLER))
         if not self.forward and not gradient_of and self.kernels:
             line = self.kernels[-1].op.line
@@ -211,7 +211,7 @@ class _LineLog:
             self.alive.append((op, weakref.ref(made)))
 
     def marking(self, f: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, which marks where it has returned, and what is kept then beside its own result."""
+        """Return the function; when it returns, arrays that are alive beside its result count as saved."""
 
         def wrapper(*args: Any) -> Any:
             output = f(*args)
@@ -234,7 +234,7 @@ def _array(leaf: Any) -> Any:
 
 
 def _watch_step(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKernel]) -> Spans:
-    """The stretches of one step: from kernel to kernel; the first from where the function is entered."""
+    """Return the stretches of one step from kernel to kernel; the first begins where the function is entered."""
     made: list[tuple[Any, ...]] = []
     seconds: list[float] = []
     last = perf_counter()
@@ -257,7 +257,7 @@ def _watch_step(case: Case, arguments: Sequence[Any], kernels: Sequence[LineKern
 
 
 def align_lines(kernels: Sequence[LineKernel], made: Sequence[tuple[Any, ...]]) -> list[str]:
-    """The line of each array that the tape reports, by the kernels that were recorded; "" where they do not agree."""
+    """Return the line of each array that the tape reports, by the recorded kernels; "" where they do not agree."""
     results = [kernel.result for kernel in kernels]
     if results == list(made):
         return [kernel.op.line for kernel in kernels]
