@@ -1,7 +1,7 @@
-"""How jobs are run, whatever they measure.
+"""The running of jobs, whatever they measure.
 
 Read `runner` (each job in turn, each record appended), then `executors` (where: here, in processes, on a cluster) and
 `processes` (one job, one fresh interpreter, which is ended when it makes no progress). `start` and `worker` are the
-other end of the pipe. `layout` draws where memory lies, `environment` says on what machine a number was measured,
-`product` which files measured it, `progress` how far a run is.
+other end of the pipe. `environment` describes the machine of a measurement and draws the layout of memory, `product`
+names the files that measured, `progress` shows how far a run is, and `signals` ends a command.
 """

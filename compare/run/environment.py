@@ -1,14 +1,14 @@
-"""The environment of a measurement: what it takes to judge a number, and never a path or a host's name.
+"""The environment of a measurement: the facts needed to judge a number, and never a path or a host's name.
 
-Where memory happens to lie, drawn anew for each worker, so that intervals cover it.
+It also draws the layout of memory, anew for each worker, so that intervals cover its effect.
 
-How many bytes the environment takes moves the stack, and what lies at the start of the heap moves every array and arena
-after it: either can make the same code some percent slower or faster, in every run of a program that starts alike
-(Mytkowicz et al., Producing wrong data without doing anything obviously wrong, ASPLOS 2009). Curtsinger and Berger
-(Stabilizer, ASPLOS 2013) therefore draw the layout at random, again and again. Here each worker has one of its own, by
-the seed of its job: an environment of another size, two blocks of heap that it keeps, one taken before anything is
-imported and one after, and an offset of the static engine's arenas within a page, but where bytes are counted. Large
-arrays have pages of their own and begin where these do, as in any program; and code stays where the loader puts it.
+The size of the environment moves the stack, and the start of the heap moves every array and arena after it: either can
+make the same code some percent slower or faster, in every run of a program that starts alike (Mytkowicz et al.,
+Producing wrong data without doing anything obviously wrong, ASPLOS 2009). Curtsinger and Berger (Stabilizer, ASPLOS
+2013) therefore draw the layout at random, again and again. Here each worker has a layout by the seed of its job: an
+environment of another size, two blocks of heap that it keeps, one taken before anything is imported and one after, and
+an offset of the static engine's arenas within a page, except where bytes are counted. Large arrays have pages of their
+own and begin where these do, as in any program; and code stays where the loader puts it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
 def cache_folder() -> Path:
-    """Where this user's files are kept that can be made again. Raises OSError where the user has no home."""
+    """Return the folder for this user's files that can be made again. Raises OSError where the user has no home."""
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "graphduel").expanduser()
     except RuntimeError as error:
@@ -60,7 +60,7 @@ def cache_folder() -> Path:
 
 
 def measure(job: Job) -> Bare:
-    """The record of a job that asks for the environment alone, which every record has.
+    """Return the record of a job that asks for the environment alone, which every record has.
 
     Raises InputsError where the job names an arm whose engine does not see the device.
     """
@@ -72,7 +72,7 @@ def measure(job: Job) -> Bare:
 
 
 def environment() -> Environment:
-    """The environment of this process."""
+    """Return the environment of this process."""
     import psutil
 
     from dynamic import tapes
@@ -103,9 +103,9 @@ def environment() -> Environment:
 
 
 def pin(lane: int = 0, threads: int = 1, *, all_cores: bool = False) -> None:
-    """Keep this process on so many cores where the system can, the last for lane 0, and BLAS on as many threads.
+    """Pin this process to `threads` cores where the system can, lane 0 to the last ones, and BLAS to as many threads.
 
-    With `all_cores` it keeps those that it has.
+    With `all_cores` it keeps its cores.
     """
     from threadpoolctl import threadpool_limits
 
@@ -116,9 +116,9 @@ def pin(lane: int = 0, threads: int = 1, *, all_cores: bool = False) -> None:
 
 
 def end_with(parent: int) -> None:
-    """End this process when the one that started it does, where the system can (Linux): killed runs leave none.
+    """End this process when its parent ends, where the system can (Linux), so that killed runs leave no process.
 
-    Raises SystemExit when it has ended already.
+    Raises SystemExit when the parent has ended already.
     """
     with suppress(AttributeError, OSError, TypeError):  # no such call, or no such library
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -127,7 +127,7 @@ def end_with(parent: int) -> None:
 
 
 def limit_memory(most: int) -> None:
-    """Let this process take no more than `most` bytes beyond what it has, where the system can; 0 sets no limit."""
+    """Limit this process to `most` bytes beyond its present memory, where the system can; 0 sets no limit."""
     import psutil
 
     if most and importlib.util.find_spec("resource"):
@@ -138,12 +138,12 @@ def limit_memory(most: int) -> None:
 
 
 def load() -> float | None:
-    """The processes that ran or waited, a mean over the last minute; None where the system does not tell."""
+    """Return the mean number of processes that ran or waited in the last minute; None where it is not told."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 def power() -> str | None:
-    """What feeds the machine, "mains" or "battery"; None where it has no battery, or does not tell."""
+    """Return the machine's power source, "mains" or "battery"; None without a battery, or where it is not told."""
     import psutil
 
     try:
@@ -156,12 +156,12 @@ def power() -> str | None:
 
 
 def affinity() -> list[int] | None:
-    """The cores this process may run on; None where the system does not tell."""
+    """Return the cores that this process may run on; None where the system does not tell."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
 def cpu_model() -> str:
-    """The name of the processor."""
+    """Return the name of the processor."""
     try:
         lines = _CPUINFO.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -171,7 +171,7 @@ def cpu_model() -> str:
 
 
 def blas() -> Blas:
-    """The linear algebra library NumPy was built with, and those loaded, with the threads each may use."""
+    """Return NumPy's linear algebra library, and the loaded ones with the number of threads of each."""
     from threadpoolctl import threadpool_info
 
     config: Any = np.show_config(mode="dicts")
@@ -182,7 +182,7 @@ def blas() -> Blas:
 
 
 def versions() -> dict[str, str]:
-    """The versions of graphduel and of what it measures with; what is not installed is left out."""
+    """Return the versions of graphduel and of the packages that it measures with, as far as they are installed."""
     return {name: version for name in PACKAGES if (version := _version(name))}
 
 
@@ -195,7 +195,7 @@ def _version(name: str) -> str | None:
 
 
 def commit() -> str | None:
-    """The git commit of this code, with "+" after it when files were changed; None outside a checkout."""
+    """Return the git commit of this code, with "+" after it when files were changed; None outside a checkout."""
     command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]  # no tag: always the commit
     try:
         done = subprocess.run(
@@ -219,20 +219,20 @@ def _first_line(path: Path) -> str | None:
 
 
 PAGE = 4096
-"""Bytes by which the environment may grow, and arenas may move: after a page all is where it was."""
+"""The bytes by which the environment may grow and arenas may move: after a page the layout repeats."""
 MOST_HEAP = 1 << 16
-"""Bytes of each block: less than what malloc takes from the system by itself."""
+"""The most bytes of each block, less than malloc takes directly from the system."""
 _kept: list[object] = []
 
 
 def layout_variable(job: Job) -> dict[str, str]:
-    """The variable that a worker for this job starts with: the bytes of the first block, and a filler."""
+    """Return the variable that a worker for this job starts with: the bytes of the first block, and a filler."""
     random = _job_random(job)
     return {LAYOUT: f"{random.randrange(MOST_HEAP)}:" + "x" * random.randrange(PAGE)}
 
 
 def shift_memory(job: Job) -> None:
-    """From now on keep a block and begin arenas at an offset, both drawn for the job; those before it are let go."""
+    """Keep another block from now on, and begin arenas at an offset, both drawn for the job; earlier ones are freed."""
     random = _job_random(job, "after")
     _kept[:] = [np.empty(random.randrange(MOST_HEAP), np.uint8)]
     offset = random.randrange(0, PAGE, memory.ALIGNMENT)

@@ -1,11 +1,11 @@
-"""Where jobs run: here one by one, in threads or processes of this machine, or on the hosts of a dask cluster.
+"""The places where jobs run: here one by one, in threads or processes of this machine, or on a dask cluster's hosts.
 
 Any `concurrent.futures.Executor` will do, as each job starts a fresh worker process wherever it is run. All arms of a
-job are measured on one host, also where each has a process of its own.
+job are measured on one host, even if each has a process of its own.
 
 On a cluster (`Cluster`) a host has one job at a time, whatever its cores. The job of a worker that is lost is run again
-elsewhere. Ratios are only pooled over machines that are alike (`compare.records.machines.fingerprint`): hosts that
-differ are refused when a run starts, and one that joins later is left alone.
+elsewhere. Ratios are only pooled over machines that are alike (`compare.records.machines.fingerprint`): a run refuses
+hosts that differ when it starts, and does not use one that joins later.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Execute = Callable[[Job, float], Record]
 Kind = Literal["local", "thread", "process", "dask"]
 
 LOSSES = 3
-"""As many workers may be lost under one job; then it is taken for the cause."""
+"""The number of workers lost under one job from which on the job is taken for the cause."""
 PATIENCE = 60.0
-"""Seconds to wait for a worker where none is left."""
+"""The seconds to wait for a worker where none is left."""
 _POLL = 0.2
 _NANNY = "MALLOC_TRIM_THRESHOLD_"  # set by dask for its workers, and inherited by ours: fresh arrays would cost more
 
@@ -55,13 +55,13 @@ class Pool:
     lanes: bool = False
 
     def submit(self, job: Job, timeout: float, lane: int = 0) -> Future[Record]:
-        """The record of the job, later."""
+        """Submit a job; return the future of its record."""
         placed = replace(job, lane=lane) if self.lanes else job
         return self.executor.submit(measure_job, self.execute, placed, timeout)
 
 
 def measure_job(execute: Execute, job: Job, timeout: float) -> Record:
-    """The record of a job, with the host it was measured on: runs there."""
+    """Return the record of a job with its host; it runs on that host."""
     by_arm = KINDS[job.kind].by_arm and not job.thin
     record = _of_groups(execute, job, timeout) if by_arm else execute(job, timeout)
     record.host = record.host or machines.label()
@@ -69,11 +69,11 @@ def measure_job(execute: Execute, job: Job, timeout: float) -> Record:
 
 
 def groups(kind: str, arms: Sequence[str], *, alone: bool = False) -> list[tuple[str, ...]]:
-    """Which arms share a process in a job of that kind?
+    """Return the groups of arms that share a process in a job of that kind.
 
-    None where memory that one arm freed would hide what the next one takes. Else all, or where what one compiles costs
-    another, each with the first, which is eager; so it is with `alone`, too: where an arm that reaches its limit ends
-    its process.
+    No arms share one where memory that one arm freed would hide what the next one takes. Otherwise all do. Each arm
+    but the first is alone with the first, which is eager, where compiling one arm costs another, or with `alone`,
+    where an arm that reaches its limit ends its process.
     """
     if KINDS[kind].by_arm:
         return [(arm,) for arm in arms]
@@ -83,7 +83,7 @@ def groups(kind: str, arms: Sequence[str], *, alone: bool = False) -> list[tuple
 
 
 def _of_groups(execute: Execute, job: Job, timeout: float) -> Record:
-    """One record of the arms of a job whose groups have a process each."""
+    """Return one record of a job's arms, whose groups have a process each."""
     records: list[OfArms] = []
     for arms in groups(job.kind, job.arms):
         record = execute(replace(job, arms=arms), timeout)
@@ -95,13 +95,13 @@ def _of_groups(execute: Execute, job: Job, timeout: float) -> Record:
 
 
 class Serial(Executor):
-    """Runs each call where and when it is submitted, and lets Ctrl-C through, or with `raises` any error."""
+    """Runs each call where and when it is submitted; raises Ctrl-C at once, and with `raises` any error."""
 
     def __init__(self, *, raises: bool = False) -> None:
         self.raises = raises
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """The call, done."""
+        """Run the call; return its finished future."""
         future: Future[Any] = Future()
         try:
             future.set_result(fn(*args, **kwargs))
@@ -116,9 +116,9 @@ class Serial(Executor):
 def open_executor(
     kind: Kind, at_once: int, scheduler: str | None, notice: Callable[[str], None] = print
 ) -> Iterator[tuple[Executor, int]]:
-    """An executor by its name, and how many jobs to give it at once; it is shut down when the block ends.
+    """A context with an executor by its name, and the number of jobs to give it at once.
 
-    Workers that still run are ended where that is by an error or Ctrl-C.
+    The executor is shut down at the end. After an error or Ctrl-C, workers that still run are ended.
     Raises CompareError for a cluster that cannot be used.
     """
     executor, at_once = _make_executor(kind, at_once, scheduler, notice)
@@ -157,9 +157,9 @@ def end_workers() -> None:
 
 
 class Cluster(Executor):
-    """The hosts behind a dask scheduler, one call at a time on each.
+    """The hosts behind a dask scheduler, with one call at a time on each.
 
-    A call waits for a free host and is bound to one worker there. When that worker is gone the call is made again on
+    A call waits for a free host and is bound to one worker there. When that worker is lost the call is made again on
     another. Raises CompareError where dask is missing, the scheduler does not answer, it has no workers, or the hosts
     are not alike.
     """
@@ -181,11 +181,11 @@ class Cluster(Executor):
         self._threads = ThreadPoolExecutor(self.at_once, "graphduel-host")
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """The result of a call on some host, later; the host is noted in a result that is a record."""
+        """Submit a call to some host; return the future of its result, with the host noted if it is a record."""
         return self._threads.submit(self._somewhere, partial(fn, *args, **kwargs))
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """End what runs here; scheduler and workers stay as they were."""
+        """End the calls that run here; scheduler and workers stay as they were."""
         self._closed = not wait
         self._threads.shutdown(wait=wait, cancel_futures=cancel_futures)
         self.client.close()
@@ -202,7 +202,10 @@ class Cluster(Executor):
         raise CompareError(f"{LOSSES} workers were lost while they ran it; it may take more memory than they have")
 
     def _on(self, address: str, call: Callable[[], Any], patience: float = math.inf) -> Any:
-        """The result of a call on one worker. Raises _LostError when that worker is gone first, or takes longer."""
+        """Return the result of a call on one worker.
+
+        Raises _LostError when that worker is lost first, or takes longer.
+        """
         deadline = time.monotonic() + patience
         future = self.client.submit(_there, call, workers=[address], allow_other_workers=False, pure=False)
         while not future.done() and not self._closed:
@@ -221,7 +224,7 @@ class Cluster(Executor):
         return result
 
     def _take(self) -> str:
-        """A worker on a free host, which is then busy. Raises BrokenExecutor when no worker is left for long."""
+        """Reserve a worker on a free host and return its address. Raises BrokenExecutor when none is left for long."""
         deadline = time.monotonic() + PATIENCE
         with self._changed:
             while True:
@@ -242,7 +245,7 @@ class Cluster(Executor):
             self._changed.notify_all()
 
     def _addresses(self) -> list[str]:
-        """The workers that there are now."""
+        """Return the addresses of the present workers."""
         return sorted(self.client.nthreads())
 
     def _admit_first(self) -> None:
@@ -264,7 +267,7 @@ class Cluster(Executor):
             raise CompareError("the workers of the scheduler were lost, or did not answer, before the run began")
 
     def _may_use(self, address: str) -> bool:
-        """Whether a worker is on a host like the first; one that has joined meanwhile is asked once."""
+        """Return whether a worker is on a host like the first; a worker that has joined later is asked once."""
         if address not in self._known:
             try:
                 unlike = self._unlike(address)
@@ -277,24 +280,24 @@ class Cluster(Executor):
         return self._known[address]
 
     def _unlike(self, address: str) -> list[str]:
-        """In what a worker's graphduel differs from this one, and its machine from the first. Raises _LostError."""
+        """Return the differences of a worker's graphduel from this one, and of its machine. Raises _LostError."""
         code, there = self._on(address, _environment, PATIENCE)
         self._reference = self._reference or machines.fingerprint(there)
         return [*_of_another(code, there), *machines.differences(self._reference, machines.fingerprint(there))]
 
 
 class _LostError(Exception):
-    """The worker of a call is gone."""
+    """The worker of a call is lost."""
 
 
 def _there(call: Callable[[], Any]) -> Any:
-    """A call as a dask worker makes it."""
+    """Run a call inside a dask worker, without dask's setting of malloc."""
     os.environ.pop(_NANNY, None)
     return call()
 
 
 def _environment() -> tuple[str, Environment]:
-    """A digest of the code that runs here, and the environment."""
+    """Return a digest of the code that runs here, and the environment."""
     from compare.run import product
     from compare.run.environment import environment
 
@@ -302,7 +305,7 @@ def _environment() -> tuple[str, Environment]:
 
 
 def _of_another(code: str, there: Environment) -> list[str]:
-    """In what a worker's graphduel, of this code and environment, differs from that of the command."""
+    """Return the differences of a worker's code and tape from those of this command."""
     own, here = _environment()
     pairs = (("code", own, code), ("tape", here.tape, there.tape))
     return [
@@ -324,7 +327,7 @@ def _client(scheduler: str) -> Any:
 
 
 def _is_loss(error: BaseException | None) -> bool:
-    """Whether dask gave up a call since its worker died."""
+    """Return whether dask gave up a call because its worker died."""
     return type(error).__name__ in ("KilledWorker", "CommClosedError", "FutureCancelledError")
 
 

@@ -1,12 +1,12 @@
 """Worker processes: one job, one fresh interpreter; a crash or an overrun becomes a failure record.
 
-A worker runs code that may end it, hang, or leave threads behind. So nothing is taken from how it ends: an answer is a
-whole line on its pipe, whatever comes after it. That there is none is an error, which says what the worker did last.
+A worker runs code that may end it, hang, or leave threads behind. So the way it ends means nothing: an answer is a
+whole line on its pipe, whatever comes after it. A missing answer is an error, which names the worker's last step.
 
-A worker may take so long without progress, and so long for a part of its work that it names itself (`steps.bounded`):
-limits that a slow or busy machine does not reach by itself. Seconds in which it waited for a core count for nothing,
-where the system tells them (`Spent` in `compare.engines.limit`); what a machine takes longer than the one on which
-limits were set is a factor on them (`Pace.slowness` in `compare.run.progress`).
+A worker has a limit of seconds without progress, and one for a part of its work that it names itself
+(`steps.bounded`); a slow or busy machine alone does not reach them. Seconds in which it waited for a core do not count,
+where the system tells them (`SpentSeconds` in `compare.engines.limit`). The slowness of the machine, against the one on
+which limits were set, is a factor on them (`Pace.slowness` in `compare.run.progress`).
 """
 
 from __future__ import annotations
@@ -45,33 +45,33 @@ class Allowance:
         self._spent = SpentSeconds(pid)
 
     def renew(self) -> None:
-        """The process has made progress."""
+        """Start the allowance anew, since the process has made progress."""
         self._spent.seconds = 0.0
 
     def look(self) -> bool:
-        """Whether nothing was left at the last look: what is told now may wait for a core of this process."""
+        """Return whether nothing was left at the last look; a message sent since may still wait for a core."""
         is_over = self._spent.seconds >= 0.99 * self.seconds  # looks come a moment early
         self._spent.look()
         return is_over
 
 
 WORKER = str(start.__file__)
-"""The file that a worker is started by: tells one from other processes."""
+"""The file that a worker is started by, which distinguishes it from other processes."""
 STARTING = 10
-"""How many times its limit a worker may take until it begins with its job: until then nothing of the user's runs."""
+"""The factor on a worker's limit until it begins its job, as none of the user's code runs until then."""
 PATIENCE = 1.0, 10.0
-"""The least and the most seconds that a worker may take to end which has answered: PyTorch's takes a second or two."""
+"""The least and the most seconds that a worker may take to end after its answer; PyTorch takes a second or two."""
 _SAID = 200
-"""Lines of a worker's stderr that are kept: the last."""
+"""The number of last lines of a worker's stderr that are kept."""
 _CRASHED = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+) in ')
-"""A line of what `faulthandler` writes, the innermost call first."""
+"""Matches a line of a traceback by `faulthandler`, where the innermost call comes first."""
 
 Heard = Callable[[steps.Told | Record], None]
-"""Takes what a worker tells, and its answer as soon as that is there."""
+"""A function that gets each message of a worker, and its answer as soon as that is there."""
 
 
 def run_job(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
-    """The record of a job from a fresh process, as `ask`; a failure record if it crashes or overruns its limit."""
+    """Return the record of a job from a fresh process; a failure record if it crashes or overruns its limit."""
     try:
         return ask(job, limit, heard)
     except WorkerError as error:
@@ -79,11 +79,11 @@ def run_job(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
 
 
 def ask(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
-    """What a fresh worker answers. `heard` is told what it tells.
+    """Return the answer of a fresh worker; `heard` gets its messages.
 
     Raises WorkerError when it cannot be started or ends without an answer, and OverrunError when it makes no progress
-    in `limit` seconds.
-    The worker and what it has started have ended when this returns; where it had to be ended the record says why.
+    in `limit` seconds. The worker and the processes that it has started have ended when this returns; the record says
+    if it had to be ended.
     """
     worker = _Worker(job)
     try:
@@ -96,7 +96,7 @@ def ask(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
 
 
 def worker_environment(job: Job) -> dict[str, str]:
-    """This process's variables, with one thread for BLAS, a fixed hash seed and a layout, and those of the job."""
+    """Return this process's variables, with one thread for BLAS, a fixed hash seed, a layout, and the job's own."""
     return {
         **os.environ,
         **dict.fromkeys(THREAD_VARIABLES, "1"),
@@ -107,7 +107,7 @@ def worker_environment(job: Job) -> dict[str, str]:
 
 
 class _Worker:
-    """A worker that has its job, with threads that read what it tells."""
+    """A worker that has its job, with threads that read its messages."""
 
     def __init__(self, job: Job) -> None:
         self.step, self.began, self.started = "", time.monotonic(), 0.0
@@ -140,7 +140,7 @@ class _Worker:
             raise _not_started(str(error)) from error
 
     def answer(self, limit: float, heard: Heard) -> Record:
-        """The record that it answers with."""
+        """Return the record that the worker answers with. Raises WorkerError and OverrunError."""
         self.allowances = {"progress": Allowance(self.process.pid, STARTING * limit)}
         look, has_ended = time.monotonic(), False
         while True:
@@ -158,7 +158,7 @@ class _Worker:
             self._hear(told, limit, heard)
 
     def _check_allowances(self) -> float:
-        """Look at what is left of its allowances; the seconds until the next look. Raises OverrunError."""
+        """Check the worker's allowances; return the seconds until the next look. Raises OverrunError."""
         for allowance in self.allowances.values():
             if allowance.look():
                 words = f"the worker ran longer than {allowance.seconds:g} s{self._while} and was ended"
@@ -166,7 +166,7 @@ class _Worker:
         return min(allowance.every for allowance in self.allowances.values())
 
     def _hear(self, told: steps.Told, limit: float, heard: Heard) -> None:
-        """It has made progress, or names what a part of its work may take."""
+        """Note a message: progress, or the worker's limit for a part of its work."""
         if isinstance(told, steps.SecondsBound):
             self.allowances.pop("part", None)
             if told.seconds:
@@ -181,14 +181,14 @@ class _Worker:
         heard(told)
 
     def left(self) -> str | None:
-        """Wait for its end as long as its start took; what it still did then, None where it has ended by itself."""
+        """Wait for the worker's end as long as its start took; return what it still did, or None if it ended."""
         if self._ends():
             return None
         self._hear_out()
         return f"the worker had answered, and still {self.step}: it was ended"
 
     def end(self) -> None:
-        """End the worker and what it has started, where that still runs."""
+        """End the worker and the processes that it has started, where they still run."""
         if hasattr(os, "killpg"):
             with suppress(ProcessLookupError, PermissionError):  # none of them is left
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -199,7 +199,7 @@ class _Worker:
             reader.join(1.0)  # a process that has left the group may hold a pipe
 
     def _ends(self) -> bool:
-        """Whether it ends by itself, in as long as it has worked: what it has loaded, it also unloads."""
+        """Return whether the worker ends by itself in as long as it worked: it unloads what it has loaded."""
         least, most = PATIENCE
         allowance = Allowance(self.process.pid, min(max(least, time.monotonic() - self.began), most))
         while not allowance.look():
@@ -213,7 +213,7 @@ class _Worker:
         return "" if self.step in ("", steps.BEGAN) else f" while it {self.step},"
 
     def _parse_answer(self, line: bytes) -> Record:
-        """The record in what may be an answer; b"" where the pipe was closed."""
+        """Return the record in a line that may be an answer; b"" means a closed pipe. Raises WorkerError for others."""
         with suppress(ResultsError):
             if line.endswith(b"\n") and (record := parse_line(line)) is not None:
                 return record
@@ -225,7 +225,7 @@ class _Worker:
         raise WorkerError(f"the worker {_ending(code)}{self._while.rstrip(',')}{self._reason()}", self.step)
 
     def _reason(self) -> str:
-        """`: mine.py:7` of a crash, or the last line on stderr."""
+        """Return `: mine.py:7` for a crash, or else the last line on stderr."""
         said = list(self.said)
         crash = next((i for i, line in enumerate(said) if line.startswith("Fatal Python error")), None)
         if crash is None:
@@ -237,7 +237,7 @@ class _Worker:
         return f": {users or said[crash].strip()}"
 
     def _hear_out(self) -> None:
-        """Take the steps that were told after the answer."""
+        """Note the steps that were told after the answer."""
         with suppress(queue.Empty):
             while line := self.lines.get_nowait():
                 told = steps.parse_step(line)
@@ -273,7 +273,7 @@ def _not_started(why: str) -> WorkerError:
 
 
 def _ending(code: int) -> str:
-    """How a worker came to its end without an answer."""
+    """Return words on how a worker ended without an answer."""
     if code < 0:
         try:
             name = signal.Signals(-code).name

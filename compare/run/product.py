@@ -1,4 +1,7 @@
-"""Which graphduel runs: the files of its packages, its tape, and a digest of its code, equal on every host."""
+"""The identity of the running graphduel: the files of its packages, its tape, and a digest of its code.
+
+The digest is equal on every host with the same code.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,26 @@ from pathlib import Path
 from compare.run.start import PACKAGES
 
 TAPE = "dynamic._native"
-"""The compiled part of the dynamic engine, where there is one."""
+"""The compiled part of the dynamic engine, which may be missing."""
 NO_TAPE = "none: the loops of the tape run in Python"
 
 
 def files() -> dict[str, str]:
-    """The file that each package is imported from in this process, and that of the compiled tape."""
+    """Return the file from which this process imports each package, and the file of the compiled tape."""
     imported = {name: str(Path(_origin(name)).resolve()) for name in PACKAGES}
     built = find_spec(TAPE)
     return {**imported, TAPE: str(Path(built.origin).resolve()) if built and built.origin else NO_TAPE}
 
 
 def differences(expected: Mapping[str, str]) -> list[str]:
-    """What this process imports from elsewhere than another one, whose `files` are given."""
+    """Return the packages that this process imports from other files than another process, given its `files`."""
     own = files()
     return [f"{name} is {own[name]} here and {there} there" for name, there in expected.items() if own[name] != there]
 
 
 @cache
 def code() -> str:
-    """A digest of the Python files of the packages: equal where the same graphduel is installed, wherever that is."""
+    """Return a digest of the packages' Python files, equal wherever the same graphduel is installed."""
     digest = hashlib.sha256()
     for name in PACKAGES:
         folder = Path(_origin(name)).parent

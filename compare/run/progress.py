@@ -1,6 +1,6 @@
 """Progress on stderr: a live bar with an estimate of the time left on a terminal, plain lines elsewhere.
 
-The estimate is by what jobs of each kind took here, and typically take.
+The estimate combines the seconds of jobs of each kind in this run with typical ones.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 Group = tuple[str, str]
-"""A kind and a size, of another engine than ours ELSEWHERE or FIRST; both empty where nothing is known of a job."""
+"""A kind of job and a size, or ELSEWHERE or FIRST for another engine; both are empty for an unknown job."""
 
 OTHER = {"": 2.0}
-"""What is typical of jobs of which nothing is known."""
+"""The typical seconds of an unknown job."""
 GOES_ON = {
     "began": "starting",
     "called": "calling",
@@ -40,16 +40,16 @@ GOES_ON = {
     "trained": "training",
     "waited": "waiting",
 }
-"""Verbs of steps, which are told when they begin, as a live bar says them."""
+"""The verbs of steps, told in the past tense when they begin, in the form that a live bar shows."""
 TRUST = 6
-"""So many jobs of a kind must have run here until they weigh as much as what was typical elsewhere."""
+"""The number of jobs of a kind in this run that weighs as much as the typical seconds from elsewhere."""
 
 
 class Pace:
-    """The jobs of a run that are done, those to come, and the seconds of both.
+    """The finished jobs of a run, those to come, and the seconds of both.
 
-    `total` may be set to a number of jobs of which nothing is known; `expect` says more of them. Where jobs of a group
-    are `alike`, as those of one function are, the first that has run tells of all.
+    `total` may be set to a number of unknown jobs; `expect` tells more of them. If jobs of a group are `alike`, as
+    those of one function are, the first that has run predicts all.
     """
 
     def __init__(self) -> None:
@@ -61,36 +61,36 @@ class Pace:
         self._started = 0.0
 
     def expect(self, jobs: Iterable[Job]) -> None:
-        """These jobs are to come, too."""
+        """Expect these jobs too."""
         expected = Counter(map(_group, jobs))
         self._ahead += expected
         self.total += expected.total()
 
     def start(self) -> None:
-        """A job begins now."""
+        """Note that a job begins now."""
         self._started = time.monotonic()
 
     def finish(self, job: Job | None = None) -> float:
-        """The job has ended. Returns its seconds, or those since the last start of one where several run at once."""
+        """Note that a job has ended; return its seconds, or those since the last start where several run at once."""
         now = time.monotonic()
         seconds, self._started = now - self._started, now
         self.took(seconds, job)
         return seconds
 
     def took(self, seconds: float, job: Job | None = None) -> None:
-        """A job has taken these seconds of the run."""
+        """Note that a job has taken these seconds of the run."""
         self.skip(job)
         self._ran[_group(job)] += 1
         self._took[_group(job)] += seconds
 
     def skip(self, job: Job | None = None) -> None:
-        """A job is done without having run."""
+        """Note that a job is done without having run."""
         self.done += 1
         self._ahead -= Counter([_group(job)])
 
     @property
     def seconds_left(self) -> float | None:
-        """An estimate; None before anything was timed."""
+        """Return an estimate of the seconds left; None before any job was timed."""
         if not self._ran:
             return None
         rest, expected = max(0, self.total - self.done), self._ahead.total()
@@ -101,16 +101,16 @@ class Pace:
 
     @property
     def slowness(self) -> float:
-        """How many times as long as is typical jobs take here; 1 where they take less, and before any has run."""
+        """Return the ratio of jobs' seconds here to typical ones; at least 1, and 1 before any job has run."""
         return max(1.0, self._speed) if self._ran else 1.0
 
     @property
     def left(self) -> str:
-        """`about 80 s left`; empty before anything was timed."""
+        """Return `about 80 s left`; empty before any job was timed."""
         return "" if (seconds := self.seconds_left) is None else f"about {_round_seconds(seconds)} left"
 
     def _mean(self, group: Group) -> float:
-        """The seconds of a job of this kind: what was typical, at the speed of this machine, until enough have run."""
+        """Return the seconds of a job of a group: typical ones at this machine's speed, until enough have run."""
         trust = 0 if self.alike and self._ran[group] else TRUST
         return (trust * _typical(group) * self._speed + self._took[group]) / (trust + self._ran[group])
 
@@ -132,12 +132,12 @@ def _typical(group: Group) -> float:
 
 
 def _round_seconds(seconds: float) -> str:
-    """`80 s`, `6 min`: as precisely as an estimate can be."""
+    """Return `80 s` or `6 min`, as precise as an estimate can be."""
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
 class Reporter:
-    """Hears of each job and says nothing; others say it. `pace` is told the jobs, or their number, before the first."""
+    """A reporter that hears of each job and says nothing. Tell `pace` the jobs, or their number, before the first."""
 
     def __init__(self) -> None:
         self.pace = Pace()
@@ -151,28 +151,28 @@ class Reporter:
         pass
 
     def start(self, label: str) -> None:
-        """A job begins."""
+        """Note that a job begins."""
         self.label = label
         self.pace.start()
         self.refresh()
 
     def finish(self, error: str | None = None, job: Job | None = None) -> None:
-        """The job has ended, well or with an error."""
+        """Note that a job has ended, with or without an error."""
         self.ended(self.pace.finish(job), error)
         self.refresh()
 
     def skip(self, job: Job | None = None) -> None:
-        """A job need not run."""
+        """Note that a job need not run."""
         self.pace.skip(job)
         self.refresh()
 
     def hear(self, told: Told | Record) -> None:
-        """The worker of the job tells something, or has answered."""
+        """Note a message of the job's worker, or its answer."""
         if isinstance(told, str):
             self.step(told)
 
     def step(self, what: str) -> None:
-        """The worker of the job does that now."""
+        """Show the worker's present step."""
 
     def cause(self, ended: str | None) -> None:
         """Say why workers had to be ended after they had answered, each reason once."""
@@ -191,26 +191,26 @@ class Reporter:
 
 
 class LineReporter(Reporter):
-    """One plain line per job that ran, for logs."""
+    """A reporter for logs, with one plain line per job that ran."""
 
     def __init__(self, stream: IO[str]) -> None:
         super().__init__()
         self.stream = stream
 
     def ended(self, seconds: float, error: str | None) -> None:
-        """`[ 3/42] time rnn_text/small, process 1: 2.1 s, about 80 s left`."""
+        """Write `[ 3/42] time rnn_text/small, process 1: 2.1 s, about 80 s left`."""
         ending = f"FAILED, {error}" if error else f"{seconds:.1f} s"
         place = f"{self.pace.done:{len(str(self.pace.total))}}/{self.pace.total}"
         self.notice(f"[{place}] {self.label}: {ending}, {self.pace.left}")
 
     def notice(self, text: str) -> None:
-        """The text on a line of its own."""
+        """Write the text on a line of its own."""
         self.stream.write(plain(text) + "\n")
         self.stream.flush()
 
 
 class Bar(Reporter):
-    """A live bar: how far, how long it will take, and what is running."""
+    """A live bar: how far the run is, how long it will take, and the step that is running."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
@@ -233,22 +233,22 @@ class Bar(Reporter):
         )
 
     def step(self, what: str) -> None:
-        """It stands beside the bar, as what goes on: `making call 1 in torch-compile`."""
+        """Show the step beside the bar in its present form: `making call 1 in torch-compile`."""
         verb, *rest = plain(what).split(" ", 1)
         self.progress.update(self.task, description=" ".join([GOES_ON.get(verb, verb), *rest]))
 
     def ended(self, seconds: float, error: str | None) -> None:
-        """A failure leaves a line above the bar."""
+        """Leave a line above the bar for a failure."""
         if error:
             self.notice(f"{self.label} failed after {seconds:.1f} s: {error}")
 
     def notice(self, text: str) -> None:
-        """The text above the bar."""
+        """Show the text above the bar."""
         self.console.print(plain(text), markup=False, highlight=False)
 
 
 def reporter() -> Reporter:
-    """The one that suits stderr: a bar on a terminal, lines elsewhere. NO_COLOR is respected."""
+    """Return the reporter that suits stderr: a bar on a terminal, lines elsewhere. NO_COLOR is respected."""
     from rich.console import Console
 
     console = Console(stderr=True)

@@ -1,7 +1,7 @@
-"""Running jobs: as many at once as the pool takes, each record appended when its job is done.
+"""The runner of jobs: it runs as many at once as the pool takes, and appends each record when its job is done.
 
-A run that was stopped goes on where it stopped: jobs that left a record are not run again, failed ones are. A job that
-was ended at its limit is tried once more when the others of its stage are done: the machine may have been busy.
+A run that was stopped goes on where it stopped: jobs with a record are not run again, failed ones are. A job that was
+ended at its limit is tried once more when the others of its stage are done, as the machine may have been busy.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from compare.run.executors import Execute, Pool, Serial, open_executor
 from compare.run.progress import Reporter
 
 Wanted = tuple[Job, Mapping[str, Arm]]
-"""A job, with a row for each arm that was refused at the gate, for its record."""
+"""A job, with a row for its record for each arm that the gate refused."""
 
 
 @dataclass(frozen=True)
 class JobStage:
-    """Jobs of which none waits for another, so many at once where there are as many cores; None is one that cannot."""
+    """Independent jobs, and how many may run at once if there are as many cores; None stands for an impossible job."""
 
     jobs: Iterable[Wanted | None]
     at_once: int = 1
 
 
 ENVIRONMENT = ("cpu", "python", "numpy", "commit")
-"""A run that goes on names those of these that have changed since its earlier start."""
+"""The fields of the environment whose changes a resumed run reports."""
 
 
 AGAIN = 2.0
-"""How many times its limit a job may take that is tried once more."""
+"""The factor on the limit of a job that is tried once more."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,17 @@ class Runner:
 
     @classmethod
     def of_workers(cls, reporter: Reporter, limit: float, execute: Execute | None = None) -> Runner:
-        """One whose records stay in memory: fresh workers of this machine, one after another, with a strict limit."""
+        """Return a runner that keeps records in memory: fresh workers here, one after another, with a strict limit."""
         return cls(Journal(), reporter, Pool(Serial(), execute or processes.run_job), limit, strict=True)
 
     def run(self, stages: Iterable[JobStage]) -> None:
-        """Run stage by stage: the next one is asked for when all jobs of the one before have ended."""
+        """Run stage by stage: the next one is asked for when all jobs of the last have ended."""
         for stage in stages:
             with self.side_by_side(stage.at_once) as several:
                 several.jobs(stage.jobs)
 
     def jobs(self, wanted: Iterable[Wanted | None]) -> None:
-        """Run jobs unless their record is there, as many at once as the pool takes; None stands for one that cannot."""
+        """Run jobs that have no record yet, as many at once as the pool takes; None stands for an impossible job."""
         late: list[Wanted] = []
         self._run(wanted, 1.0, None if self.strict else late)
         for job, _ in late:
@@ -77,7 +77,7 @@ class Runner:
         self._run(late, AGAIN)
 
     def _run(self, wanted: Iterable[Wanted | None], more: float, late: list[Wanted] | None = None) -> None:
-        """Run jobs with `more` times the limit; those that overrun it are `late`, where others are tried again."""
+        """Run jobs with `more` times the limit; those that overrun it are appended to `late`, if given."""
         flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]] = {}
         for asked in wanted:
             job, refused = asked or (None, {})
@@ -126,14 +126,14 @@ class Runner:
                 self.reporter.cause(record.ended)
 
     def asked(self, job: Job) -> Record:
-        """What a job answers that leaves no record. Raises InputsError where it fails."""
+        """Return the answer of a job that leaves no record. Raises InputsError where the job fails."""
         answer = _record(job, self.pool.submit(job, self.limit))
         if isinstance(answer, Failure):
             raise InputsError(answer.error)
         return answer
 
     def header(self, settings: Mapping[str, Setting]) -> None:
-        """The run's own line, with the environment as a worker sees it; a resumed run gets one for each start.
+        """Append the run's own line, with the environment that a worker sees; a resumed run gets one for each start.
 
         Raises CompareError where no worker starts.
         """
@@ -150,13 +150,13 @@ class Runner:
 
 
 def start_record(settings: Mapping[str, Setting], answer: Record) -> Run:
-    """The line of a start now, with the environment and the host of a worker's answer."""
+    """Return the line of a start now, with the environment and the host of a worker's answer."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     return Run(uuid4().hex[:12], at, dict(settings), environment=answer.environment, host=answer.host)
 
 
 def _record(job: Job, future: Future[Record]) -> Record:
-    """What a job has left, a failure record if the executor could not run it. Raises CompareError if it is broken."""
+    """Return the record of a job; a failure record if it could not run. Raises CompareError for a broken executor."""
     try:
         return future.result()
     except BrokenExecutor as error:

@@ -1,4 +1,4 @@
-"""How a command is ended from outside: by Ctrl-C, or by SIGTERM, which ends it in the same way.
+"""The end of a command from outside: Ctrl-C, or SIGTERM, which ends it in the same way.
 
 Where SIGINT is ignored from the start, as in a background job of a shell, it stays ignored: the Ctrl-C of a terminal is
 not meant for such a job. SIGTERM ends it.
@@ -14,19 +14,19 @@ from types import FrameType
 import click
 
 INTERRUPTED, TERMINATED = 130, 143
-"""The exit codes, 128 and the number of the signal, as a shell has them."""
+"""The exit codes of an interrupted and of a terminated command: 128 and the number of the signal, as in a shell."""
 
 
 class TerminationSignal(KeyboardInterrupt):
-    """SIGTERM has come."""
+    """The process has received SIGTERM."""
 
 
 @contextmanager
 def by_signals() -> Iterator[None]:
-    """Inside, SIGTERM raises Terminated, which is a KeyboardInterrupt, as SIGINT does.
+    """A context in which SIGTERM raises TerminationSignal, a KeyboardInterrupt, as SIGINT raises one.
 
-    What other code makes of either is raised as what it was: a module of C that is being imported makes an ImportError
-    of it, for which nobody's file is to blame.
+    If other code turns either into its own error, the signal's exception is raised instead: a C module that is being
+    imported turns it into an ImportError, for which nobody's file is to blame.
     """
     came: list[KeyboardInterrupt] = []
 
@@ -50,5 +50,5 @@ def by_signals() -> Iterator[None]:
 
 
 def exit_code(stop: KeyboardInterrupt) -> int:
-    """What the command ends with; one that was raised in another's place ends as that does."""
+    """Return the exit code of a stopped command, also where another exception hides the SIGTERM as its cause."""
     return TERMINATED if any(isinstance(each, TerminationSignal) for each in (stop, stop.__cause__)) else INTERRUPTED

@@ -1,6 +1,6 @@
-"""How a worker starts, by `python -P .../compare/run/start.py`: nothing in the current folder is imported.
+"""The start of a worker by `python -P .../compare/run/start.py`, which imports nothing from the current folder.
 
-Before anything else it takes a block of memory, so that what follows lies where it lies by chance
+Before anything else it takes a block of memory of random size, so that later blocks lie at random places
 (`compare.run.environment`).
 
 `-P` keeps the current folder, and the folder of this file, off the path. The four packages are then looked for beside
@@ -26,18 +26,18 @@ class PackageFinder:
 
     @staticmethod
     def find_spec(name: str, _: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """The package of that name, if it is one of ours."""
+        """Return the spec of a package of ours by name; None for other names."""
         return PathFinder.find_spec(name, [HOME], target) if name in PACKAGES else None
 
 
 def keep_to_home() -> None:
-    """From now on this process imports the packages of graphduel from one place alone."""
+    """Make this process import graphduel's packages from this one place only."""
     if PackageFinder not in sys.meta_path:
         sys.meta_path.insert(0, PackageFinder)
 
 
 def layout() -> tuple[int, int] | None:
-    """The bytes of a worker's first block, and of the filler of its environment; None where it has no layout."""
+    """Return the bytes of a worker's first block and of its environment's filler; None where it has no layout."""
     heap, colon, filler = os.environ.get(LAYOUT, "").partition(":")
     return (int(heap), len(filler)) if colon else None
 

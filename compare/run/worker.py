@@ -1,11 +1,11 @@
-"""The worker, which `compare/run/start.py` starts: reads a job on stdin, writes its record on stdout, in JSON.
+"""The worker, which `compare/run/start.py` starts: it reads a job on stdin and writes its record on stdout, in JSON.
 
-It measures nothing unless it has imported the files that the process which asks has imported. Where that process finds
-modules, such as workloads of a user's own, the worker looks last.
+It measures nothing unless it has imported the same files as the process that asks. The folders on that process's path,
+such as one with a user's workloads, are appended to the worker's own path.
 
-It pins itself to one core first, unless its kind of job takes all. What a workload prints goes to stderr, so that
-stdout holds only the steps and the record (`compare.steps`). Every record tells the seed, the environment it was
-measured in, and what starting the worker took. A copy of the worker, which the user's code has made by a fork,
+It first pins itself to one core, unless its kind of job takes all. Whatever a workload prints goes to stderr, so that
+stdout holds only the steps and the record (`compare.steps`). Every record has the seed, the environment of the
+measurement, and the seconds that the worker took to start. A copy of the worker, made by a fork in the user's code,
 answers nothing.
 """
 
@@ -33,7 +33,10 @@ from compare.run import environment, product
 
 
 def main() -> None:
-    """Measure the job on stdin. Raises SystemExit where this is another graphduel than the one that asks."""
+    """Measure the job on stdin.
+
+    Raises SystemExit where this is another graphduel than that of the process that asks.
+    """
     steps.open_pipe()
     own, end = os.getpid(), os._exit
     faulthandler.enable(2)
@@ -52,7 +55,7 @@ def main() -> None:
 
 
 def _rest() -> str:
-    """What is left to do for this process, which may take for ever: the user's code has a part in it."""
+    """Return the remaining work of this process, which may take for ever, as the user's code has a part in it."""
     others = [
         thread.name for thread in threading.enumerate() if thread is not threading.main_thread() and not thread.daemon
     ]
@@ -60,9 +63,9 @@ def _rest() -> str:
 
 
 def perform(job: Job, spawned: float | None = None) -> Record:
-    """The record of a job, or a failure record when it ends in an error: one failed cell never ends a run.
+    """Return the record of a job, or a failure record for an error: one failed cell never ends a run.
 
-    `spawned` is when the worker was asked for, in seconds since the epoch.
+    `spawned` is the time at which the worker was asked for, in seconds since the epoch.
     """
     started, there = None, environment.environment()
     try:
@@ -82,7 +85,7 @@ def perform(job: Job, spawned: float | None = None) -> Record:
 
 
 def handler(job: Job) -> Callable[[], Record]:
-    """What makes the record of a job, with all it needs imported."""
+    """Return the function that makes the record of a job; all that it needs is imported."""
     kind = KINDS.get(job.kind) if job.source else KINDS[job.kind]
     if kind is None:  # the check of a claim that this process has not imported
         return partial(_load_function(job.source), job)
@@ -90,7 +93,7 @@ def handler(job: Job) -> Callable[[], Record]:
 
 
 def failure(job: Job, error: str, *, overran: bool = False) -> Failure:
-    """The record of a job that gave no result."""
+    """Return the record of a job that gave no result."""
     return Failure(job.name, error, overran=overran)
 
 
