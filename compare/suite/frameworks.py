@@ -1,4 +1,4 @@
-"""The stage of a run in which frameworks are measured, after our own engines: its jobs, and the order they run in."""
+"""The stage of a run in which frameworks are measured, after our own engines: its jobs and their order."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from compare.suite.settings import Settings
 from compare.workloads.models import FRAMEWORK, is_model
 
 FOLDER = "compiled"
-"""Where in the folder of a run frameworks keep compiled code until it has ended."""
+"""The folder in a run's folder where frameworks keep compiled code until the run has ended."""
 Jobs = tuple[list[Job], list[Job], list[Job]]
-"""Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another."""
+"""Three lists of jobs: cold ones and checks; the first processes that find compiled code; the other processes."""
 AT_ONCE = 2
-"""Jobs that time no steady state, where there are as many cores: more would wait for the memory bus."""
+"""The number of jobs without steady times that run at once, if there are as many cores: memory bandwidth limits it."""
 
 
 def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
-    """Run the jobs about frameworks; one that is not installed is left out, with how to install it.
+    """Run the jobs about frameworks; one that is not installed is left out, with a notice on how to install it.
 
     Jobs that time no steady state run two at once where there are two cores: compilers take most of their time. Real
-    models are measured a few at a time, and what is known of each is told then. Raises InputsError where the device is
-    not there.
+    models are measured a few at a time, with notices on each after its batch. Raises InputsError where the device is
+    missing.
     """
     directory = runner.journal.path.parent
     for name in settings.frameworks:
@@ -57,13 +57,16 @@ def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
 
 
 def _batches(settings: Settings, chosen: Sequence[Cell]) -> list[tuple[Cell, ...]]:
-    """The cells that are measured in turn: all together, and of models as few as start at once."""
+    """Return the cells in the batches in which they are measured: one of all, or small ones of real models."""
     size = AT_ONCE if settings.limits.models else max(len(chosen), 1)
     return [tuple(chosen[start : start + size]) for start in range(0, len(chosen), size)]
 
 
 def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> Iterator[JobStage]:
-    """The jobs in their order. An arm that came through no first epoch is asked `again` in other processes, or not."""
+    """Yield the jobs in their order.
+
+    An arm that completed no first epoch is tried in other processes only with `again`.
+    """
     cold, first, others = planned
 
     def wanted_jobs(asked: Iterable[Job]) -> Iterator[Wanted | None]:
@@ -81,7 +84,7 @@ def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> I
 
 
 def model_lines(records: Sequence[Record], cell: Cell) -> Iterator[str]:
-    """A line for each arm of a model: what it takes once warm and at first, or why that is not known."""
+    """Yield a line for each arm of a model: its seconds when warm and at first, or why they are not known."""
     from compare.claims.frameworks import model_costs
     from compare.page import models as shown
 
@@ -90,7 +93,7 @@ def model_lines(records: Sequence[Record], cell: Cell) -> Iterator[str]:
 
 
 def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
-    """The cells that are measured in frameworks: those of the run, but for what the preset leaves out and adds."""
+    """Return the cells to measure in frameworks: those of the run, without and with some by the preset."""
     if not is_read(settings, kind_of(Parity)):
         return []
     if settings.only is not None:
@@ -102,7 +105,7 @@ def cells(settings: Settings, chosen: Sequence[Cell]) -> list[Cell]:
 
 
 def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: Path) -> Jobs:
-    """Jobs that find no compiled code, and checks; the first processes that find some; the others, one after another.
+    """Return the jobs: cold ones and checks; the first processes that find compiled code; the other processes.
 
     `counter` is a folder for the library that counts bytes.
     """
@@ -129,15 +132,15 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
 
 
 def installed_engines(names: Sequence[str]) -> list[Engine]:
-    """Those of these frameworks that are installed."""
+    """Return the installed ones of these frameworks."""
     return [framework for framework in map(find_engine, names) if not framework.missing]
 
 
 def arms_of(framework: Engine, cell: Cell, *, usual: bool, modes: Sequence[str] = ()) -> tuple[str, ...]:
-    """The arms in which a cell is measured, the eager one first.
+    """Return the arms in which a cell is measured, the eager one first.
 
-    Of the modes of the suite, with `usual` only those that are. The first arm that compiles also meets padded examples,
-    where the workload can be padded. Of a model the arms of `modes`, or the first that compiles.
+    They are the modes of the suite, with `usual` only its usual ones. The first arm that compiles also gets padded
+    examples, where the workload can be padded. For a model they are the arms of `modes`, or the first that compiles.
     """
     eager, *others = framework.arms
     if is_model(cell.workload):
@@ -162,7 +165,7 @@ def cell_job(
     directory: Path,
     counting: Mapping[str, str] = MappingProxyType({}),
 ) -> Job:
-    """One process of arms on a workload, with variables for counting bytes."""
+    """Return the job of one process with arms on a workload; `counting` are variables for counting bytes."""
     limits = settings.limits.frameworks
     job = settings.job("time", cell, process, limits.budget)
     limit = limits.limit if process == COLD else limits.limit / 2  # what is compiled already is there
@@ -172,26 +175,26 @@ def cell_job(
 
 
 def _device_job(settings: Settings, framework: Engine, directory: Path) -> Job:
-    """What asks a framework whether the device of the run is there."""
+    """Return the job that asks a framework whether the run's device is there."""
     variables = framework.environment(directory.absolute() / FOLDER, settings.device)
     asked = {"device": settings.device}
     return Job("environment", arms=framework.arms[:1], asked=asked, variables=variables)
 
 
 def _check_jobs(settings: Settings, framework: Engine, directory: Path) -> Iterator[Job]:
-    """The checks of claims, by the first arm of a framework that compiles."""
+    """Yield the checks of claims, for the first arm of a framework that compiles."""
     for arm in framework.arms[1:2]:
         for job in check_jobs(settings, arm):
             yield replace(job, variables=framework.environment(folder(directory, arm, job.claim)))
 
 
 def folder(directory: Path, arm: str, what: object) -> Path:
-    """Where the processes of an arm keep the compiled code of one cell or check."""
+    """Return the folder where the processes of an arm keep the compiled code of one cell or check."""
     return directory.absolute() / FOLDER / arm / str(what).replace("/", "-")
 
 
 def _wanted_job(runner: Runner, job: Job, directory: Path) -> Wanted | None:
-    """A job, unless it is done or the cold process has shown that its arm cannot be timed."""
+    """Return a job to run; None if it is done, or the cold process has shown that its arm cannot be timed."""
     if runner.journal.has(job):
         return None
     if job.claim is None and job.process != COLD and not worthwhile(runner.journal.records, job):
@@ -202,29 +205,29 @@ def _wanted_job(runner: Runner, job: Job, directory: Path) -> Wanted | None:
 
 
 def without_code(directory: Path, job: Job) -> Job:
-    """A job that starts cold with an empty cache, also where an earlier start was stopped in it."""
+    """Return a job; for a cold one the cache is emptied, as an earlier start may have been stopped in it."""
     if job.process == COLD and job.workload:
         shutil.rmtree(folder(directory, str(job.arm), job.cell), ignore_errors=True)
     return job
 
 
 def worthwhile(records: Iterable[Record], job: Job) -> bool:
-    """Whether the earlier processes showed an arm of a job right, beside the eager one if there are others."""
+    """Return whether earlier processes admit one of a job's arms, besides the eager one if there are others."""
     return not _compiled_arms(job).isdisjoint(_admission(records, job).arms)
 
 
 def has_no_epoch(records: Iterable[Record], job: Job) -> bool:
-    """Whether a process that met compiled code came through no first epoch: the next will not either."""
+    """Return whether a process that found compiled code completed no first epoch: the next will not either."""
     return _compiled_arms(job) <= _admission(records, job).ended
 
 
 def _compiled_arms(job: Job) -> frozenset[str]:
-    """The arms of a job but for the eager one if there are others."""
+    """Return the arms of a job, without the eager one if there are others."""
     return frozenset(job.arms[1:] or job.arms)
 
 
 def _admission(records: Iterable[Record], job: Job) -> Admission:
-    """What the processes of a job's arms say of them."""
+    """Return the admission of a job's arms by the times of earlier processes."""
     return admit_arms(
         [record for record in records_of(records, Time) if (record.cell, record.arm) == (job.cell, job.arm)]
     )

@@ -1,4 +1,4 @@
-"""The jobs of a run: the cells that the settings select, and what is measured of each and beside them."""
+"""The jobs of a run: the cells that the settings select, the measurements of each, and those beside them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from compare.words import text
 from compare.workloads import models
 
 INSTALL = "pip install 'graphduel[models]'"
-"""What brings the packages of real models."""
+"""The command that installs the packages of real models."""
 GATED: frozenset[type[Record]] = frozenset((Time, Memory, Ladder, Threads, Parts, Ledger))
-"""What is measured of a cell only behind its gate."""
+"""The kinds of record that are measured only of cells that pass the gate."""
 
 
 def is_read(settings: Settings, kind: str) -> bool:
-    """Whether a run measures this kind of record: where it is about one claim, only what the claim reads."""
+    """Return whether a run measures this kind of record; a run about one claim measures only the kinds it reads."""
     if settings.claim is None:
         return True
     reads = CLAIMS[settings.claim].reads
@@ -37,7 +37,7 @@ def is_read(settings: Settings, kind: str) -> bool:
 
 
 def cells(settings: Settings) -> list[Cell]:
-    """The cells the settings select. Raises UnknownNameError when there is none."""
+    """Return the cells that the settings select. Raises UnknownNameError when there is none."""
     named = installed_models() if settings.limits.models else workloads.names()
     every = [Cell(name, size) for name in named for size in settings.limits.sizes]
     selected = [cell for cell in every if _is_selected(cell, settings)]
@@ -53,21 +53,21 @@ def cells(settings: Settings) -> list[Cell]:
 
 
 def installed_models() -> tuple[str, ...]:
-    """The real models that are here: those of a package where it is installed."""
+    """Return the real models whose packages are installed."""
     return tuple(name for name in models.MODELS if not models.missing(name))
 
 
 def missing_packages() -> str:
-    """A line about the models whose package is not installed; "" where there are none."""
+    """Return a line about the models whose package is missing; "" where there are none."""
     lacking = Counter(package for name in models.MODELS if (package := models.missing(name)))
     many = text.count_noun(sum(lacking.values()), "model")
     return f"left out: {many} of {text.join_words(list(lacking))}; {INSTALL}" if lacking else ""
 
 
 def check_jobs(settings: Settings, arm: str | None = None) -> list[Job]:
-    """The checks of claims in our engines, or in an arm of a framework's.
+    """Return the checks of claims, in our engines or in an arm of a framework's.
 
-    When only some cells are asked for, those alone that an asked claim reads.
+    If only some cells are asked for, only the checks for a requested claim are returned.
     """
     if settings.limits.models or (settings.only is not None and settings.claim is None):
         return []
@@ -80,27 +80,27 @@ def check_jobs(settings: Settings, arm: str | None = None) -> list[Job]:
 
 
 def time_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
-    """Every cell, process after process: a slow hour meets all cells, an early end leaves some of each."""
+    """Return the time jobs of all cells, process by process: a slow hour meets all, an early end leaves some."""
     pairs = product(range(settings.processes), chosen)
     return [time_job(cell, settings, process, len(chosen)) for process, cell in pairs]
 
 
 def time_job(cell: Cell, settings: Settings, process: int, cells: int) -> Job:
-    """One process of a cell, which takes its share of the seconds there are for so many cells."""
+    """Return one process of a cell, with its share of the seconds for so many cells."""
     limits = settings.limits
     share = min(limits.budget.seconds, limits.seconds / (cells * settings.processes))
     return settings.job("time", cell, process, replace(limits.budget, seconds=share))
 
 
 def table_jobs(settings: Settings) -> list[Job]:
-    """What instruments measure beside the cells, process after process; nothing when only some cells are asked for."""
+    """Return the jobs of measurements beside the cells, process by process; [] when only some cells are asked for."""
     if settings.only is not None:
         return []
     return _by_process([*crossover_jobs(settings), *lengths_jobs(settings)])
 
 
 def crossover_jobs(settings: Settings) -> Iterator[Job]:
-    """The crossover map of times in each process, and that of bytes once."""
+    """Yield the jobs of the crossover map: its times in each process, and its bytes once."""
     tables, seed = settings.limits.tables, settings.seed
     for process in range(tables.processes):
         yield Job("crossover", size=tables.grid, process=process, seed=seed, budget=tables.grid_budget)
@@ -108,7 +108,7 @@ def crossover_jobs(settings: Settings) -> Iterator[Job]:
 
 
 def lengths_jobs(settings: Settings) -> Iterator[Job]:
-    """Each model with the lengths that it meets, in so many processes."""
+    """Yield the jobs of each model with its lengths, in each process."""
     tables = settings.limits.tables
     for process in range(tables.processes):
         for model, lengths in tables.lengths or product(MODELS, DISTRIBUTIONS):
@@ -123,7 +123,7 @@ def lengths_job(
     examples: tuple[int, ...] = (),
     budget: Budget | None = None,
 ) -> Job:
-    """One process of a model under every strategy, for a distribution of lengths or given ones of that name."""
+    """Return one process of a model under every strategy, for a distribution of lengths or given `examples`."""
     limits = settings.limits
     return Job(
         "lengths",
@@ -139,7 +139,7 @@ def lengths_job(
 
 
 def closer_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
-    """What takes cells apart, process after process, once time and memory are known: ladders, parts and ledgers."""
+    """Return the jobs that analyse cells after time and memory, process by process: ladders, parts and ledgers."""
     closer = settings.limits.closer
     climbs = list(product(range(closer.processes), closer.of(closer.ladder, chosen)))
     apart = closer.of(closer.apart, chosen)
@@ -155,20 +155,20 @@ def closer_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
 
 
 def beyond_parity(settings: Settings) -> list[Job]:
-    """The gate of the cells of further sizes that are timed."""
+    """Return the gate jobs of timed cells of further sizes."""
     beyond = _beyond(settings)
     return [replace(settings.job("parity", cell), thin=beyond.examples) for cell in beyond.timed]
 
 
 def beyond_times(settings: Settings) -> list[Job]:
-    """The cells of further sizes that are timed, process after process."""
+    """Return the time jobs of cells of further sizes, process by process."""
     beyond = _beyond(settings)
     timed = product(range(settings.processes), beyond.timed)
     return [replace(settings.job("time", cell, at, beyond.budget), thin=beyond.examples) for at, cell in timed]
 
 
 def beyond_counts(settings: Settings) -> list[Job]:
-    """The memory of further sizes, each cell checked and counted in one process."""
+    """Return the memory jobs of further sizes, each cell checked and counted in one process."""
     beyond = _beyond(settings)
     left = {*settings.limits.leaves_out, *beyond.leaves_out}
     named = [name for name in workloads.WORKLOADS if name in workloads.names() and name not in left]
@@ -177,7 +177,7 @@ def beyond_counts(settings: Settings) -> list[Job]:
 
 
 def _beyond(settings: Settings) -> Beyond:
-    """What is measured beyond the sizes of the run, and nothing where only some cells are asked for."""
+    """Return the settings for further sizes; empty where only some cells are asked for."""
     beyond = settings.limits.beyond
     if beyond is None or settings.only is not None:
         return Beyond()
@@ -192,5 +192,5 @@ def _is_selected(cell: Cell, settings: Settings) -> bool:
 
 
 def _by_process(jobs: list[Job]) -> list[Job]:
-    """Process after process, and last what is done once."""
+    """Return the jobs process by process, and last those that are done once."""
     return sorted(jobs, key=lambda job: inf if job.process is None else job.process)

@@ -1,4 +1,4 @@
-"""What a run is asked for: a preset, which says how much it measures, a seed, and the cells."""
+"""The settings of a run: a preset, which says how much it measures, a seed, and the cells."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Closer:
     leaves_out: tuple[str, ...] = ("big_matmul",)  # a step takes so long that eight rungs of it would take hours
 
     def of(self, names: tuple[str, ...], chosen: Iterable[Cell]) -> list[Cell]:
-        """The cells among these that are looked at: those of these names, or where there are none all but some."""
+        """Return the chosen cells of this size: those named, or without names all except `leaves_out`."""
         of_size = [cell for cell in chosen if cell.size == self.size]
         return [cell for cell in of_size if (cell.workload in names if names else cell.workload not in self.leaves_out)]
 
@@ -72,11 +72,11 @@ class Beyond:
 
 @dataclass(frozen=True)
 class FrameworkSettings:
-    """What is measured of frameworks: the cells of the run but some, and workloads added to them, in so many processes.
+    """The measurements of frameworks: the run's cells without some, and added workloads, in so many processes.
 
-    Arms are those of the `usual` modes, or all of a framework's suite.
-    The first process of a cell finds no compiled code of an earlier one. `limit` is how many seconds an arm may take
-    for its first epoch, and `timeout` is as in a preset, also of a worker that makes the check of a claim.
+    The arms are those of the `usual` modes, or of all modes of the suite. The first process of a cell finds no
+    compiled code of an earlier one. `limit` is the seconds that an arm may take for its first epoch; `timeout` is that
+    of a preset, and also holds for a worker with the check of a claim.
     """
 
     adds: tuple[str, ...]
@@ -172,7 +172,7 @@ REAL = replace(
         budget=Budget(rounds=8, least=4, seconds=3, block_seconds=0.02), limit=180, timeout=600,
     ),
 )  # fmt: skip
-"""What is measured of real models: in a cold process and three more, the fewest that an interval comes of."""
+"""The preset for real models: a cold process and three more, the fewest that give an interval."""
 
 
 @dataclass(frozen=True)
@@ -203,11 +203,11 @@ class Settings:
         return REAL if self.preset == MODELS else PRESETS[self.preset]
 
     def to_dict(self) -> dict[str, Any]:
-        """As a run's first line records them."""
+        """Return the settings as a run's first line records them."""
         return {**asdict(self), "frameworks": list(self.frameworks), "modes": list(self.modes)}
 
     def job(self, kind: str, cell: Cell, process: int | None = None, budget: Budget | None = None) -> Job:
-        """A job of that kind for a cell, with the budget of the preset unless another is given."""
+        """Return a job of that kind for a cell, with the budget of the preset unless another is given."""
         from compare import workloads  # which load NumPy
 
         return Job(

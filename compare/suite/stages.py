@@ -1,7 +1,7 @@
-"""A run: the jobs behind the parity gate, stage by stage, then verdicts and a report.
+"""The stages of a run: the jobs behind the parity gate, stage by stage, then verdicts and a report.
 
 Jobs go to a pool (`compare.run.executors`), which by default does one at a time in a fresh worker on this machine.
-Between the stages of a run all jobs are waited for: nothing is timed before the gate has spoken.
+A stage begins when all jobs of the last have ended: nothing is timed before the gate has judged it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from compare.claims import Verdict
 
 MOST_AT_ONCE = 4
-"""As many jobs run side by side where no clock is read: gates, some checks, and what is counted."""
+"""The number of jobs that run at once where no clock is read: gates, some checks, and counts."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ def run(
     executor: Executor | None = None,
     at_once: int = 1,
 ) -> Outcome:
-    """Measure what the settings select, and write results, verdicts and the report into the directory.
+    """Measure the cells that the settings select, and write results, verdicts and the report into the directory.
 
     `executor` runs the jobs, by default one after another on this machine; it gets `at_once` of them at a time.
-    With `overwrite` a run that the directory holds is begun anew.
+    With `overwrite`, a run that the directory holds is begun anew.
     Raises UnknownNameError when nothing is selected, ResultsError when the directory holds another run,
     and CompareError when it cannot be written. On KeyboardInterrupt every finished job has its record.
     """
@@ -91,7 +91,7 @@ def run(
 
 
 def check(settings: Settings, reporter: Reporter, execute: Execute | None = None) -> list[Record]:
-    """The parity records of what the settings select, nothing timed and nothing written."""
+    """Return the parity records of the selected cells; nothing is timed or written."""
     chosen = jobs.cells(settings)
     reporter.pace.total = len(chosen)
     runner = Runner.of_workers(reporter, settings.limits.timeout, execute or run_job)
@@ -101,10 +101,10 @@ def check(settings: Settings, reporter: Reporter, execute: Execute | None = None
 
 
 def finish(directory: Path, records: list[Record], *, python_tape: bool = False) -> list[Verdict]:
-    """Judge the claims by the records, and write the verdicts and the report. Returns the verdicts.
+    """Judge the claims by the records, and write the verdicts and the report. Return the verdicts.
 
     Records of one function of the user's are judged by the claims about one function. With `python_tape`, or where the
-    run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk takes them not.
+    run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk refuses a file.
     """
     if any(run.is_own for run in records_of(records, Run)):
         from compare.page import function as own
@@ -126,7 +126,7 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
 
 
 def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict]:
-    """The verdicts on real models in the framework that they are written for, and the page of these."""
+    """Publish the page on real models in their framework; return its verdicts."""
     from compare import engines, page
     from compare.claims import frameworks
     from compare.claims.evidence import of_framework
@@ -144,7 +144,7 @@ def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict
 
 
 def _stages(runner: Runner, settings: Settings, chosen: list[Cell]) -> Iterator[JobStage]:
-    """What is measured of our own engines."""
+    """Yield the stages of our own engines' measurements."""
 
     def read(planned: Iterable[Job]) -> list[Job]:
         return [job for job in planned if jobs.is_read(settings, job.kind)]
@@ -175,9 +175,9 @@ def _stages(runner: Runner, settings: Settings, chosen: list[Cell]) -> Iterator[
 
 
 def gate_job(records: Iterable[Record], job: Job) -> Wanted | None:
-    """A job with the arms that the gate of its cell lets through, of those it asks for, if it lets any.
+    """Return a job with the arms that its cell's gate admits, of those it asks for; None if there is none.
 
-    Frameworks have gates of the same cell, with arms of their own: in a run that goes on they stand behind ours.
+    Frameworks have gates of the same cell, with arms of their own; in a resumed run their records are there too.
     """
     gate = admit_arms(
         [record for record in records_of(records, Parity) if record.cell == job.cell and not record.eager], DYNAMIC
@@ -190,9 +190,9 @@ def gate_job(records: Iterable[Record], job: Job) -> Wanted | None:
 def _sharpening(
     runner: Runner, settings: Settings, chosen: list[Cell], process: int, deadline: float
 ) -> Iterator[Wanted | None]:
-    """One more process for each cell with a wide interval, while there is time.
+    """Yield one more process for each cell with a wide interval, while there is time.
 
-    Width alone decides, and never what an interval says: to go on until a difference shows would find one in the end.
+    Only the width decides, never the interval's value: to go on until a difference shows would find one in the end.
     """
     if time.monotonic() > deadline:
         return
@@ -205,9 +205,9 @@ def _sharpening(
 
 
 def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
-    """The cells with an interval of static ÷ dynamic in steady state wider than the smallest effect of interest.
+    """Return the cells whose interval of static ÷ dynamic, when steady, is wider than the smallest effect of interest.
 
-    A cell that has no interval yet, for too few processes measured it, is one of them.
+    A cell without an interval, because too few processes measured it, is included.
     """
     from compare.claims.base import SMALLEST_EFFECT
     from compare.claims.evidence import cells, steady
@@ -237,7 +237,7 @@ def _outcome(kept: Journal, verdicts: list[Verdict]) -> Outcome:
 
 
 def _rows_with(status: str, parity: Iterable[Parity]) -> list[str]:
-    """One line for each arm with that status in some parity records."""
+    """Return one line for each arm with that status in some parity records."""
     return [
         f"{record.cell}, {arm}: {row.reason}"
         for record in parity
@@ -251,7 +251,7 @@ def _failure_text(failure: Failure) -> str:
 
 
 def _is_needed(failure: Failure, records: list[Record], verdicts: list[Verdict]) -> bool:
-    """Whether a claim is open for want of such a record as this job would have left: there is no other one."""
+    """Return whether a claim is open because this job's record is missing and no other of its kind exists."""
     from compare.claims.base import OPEN
 
     kind = failure.job.kind
