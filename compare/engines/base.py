@@ -57,7 +57,7 @@ class Mode:
     readable     whether each kernel of a step can be watched: it runs from a tape, or from the one graph among
                  its `executables`
     uncounted    whether another runtime allocates the arrays, where none of our counters sees them
-    derivatives  the module that `graphs.testing.check_grads` differentiates with, to any order; None where there is only
+    derivatives  the module that `graphs.testing.check_grads` differentiates with, to any order; None where it has only
                  `build`
     """
 
@@ -97,7 +97,7 @@ class Engine(ABC):
     takes_apart    whether a step is shown as a graph, with shape policies and rewrites
     tells_lines    whether the seconds and bytes of a step are told by line of source
     is_reference   whether other engines are compared with it, so that its own results are checked in other ways: of a
-       framework one process is gate, clock and scales at once
+                   framework one process is gate, clock and scales at once
     has_events     whether the devices' `clock` reads events of the GPU
     internals  packages whose objects hold code and no state, such as those of a compiler
     builders   packages whose objects make parts of themselves when they are first called

@@ -1,8 +1,8 @@
-"""A function of the user's own in both engines, behind the same gate and by the same measurements as the workloads.
+"""The comparison of a user's function in both engines, behind the same gate and measured as workloads are.
 
-Read `question` (what is asked), `plan` (the jobs, and what drops out), `measure` (a function that is open in a process)
-and `run` (from question to result; `comparison` where several engines are asked). `origin` finds a function, `case`
-makes a case of it, `effects` and `traffic` see what it does besides its result, and `exchange` hands it to others.
+Read `question` (what is asked), `plan` (the jobs, and which arms drop out), `measure` (a function in this process)
+and `run` (from question to result; `comparison` for several engines). `origin` finds a function, `case` makes a case of
+it, `effects` and `traffic` find its side effects, `exchange` hands it to other processes, and `result` shows it.
 """
 
 from compare.own.result import Result

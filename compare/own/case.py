@@ -1,10 +1,10 @@
-"""From a function and its calls to a case: what is differentiated, which axes vary, what a call is.
+"""The case of a user's function and its calls: the differentiated argument, the axes that vary, the form of a call.
 
-Containers of a class of its own among the arguments of a function: to our engines they are dicts of their parts. The
-function is given its own class again, with what the engine has put in the parts.
+Containers of the user's classes among the arguments become dicts for our engines. The function gets its own classes
+again, with the engine's values in their parts.
 
-A loss that is given a module, or that closes over some, is measured as any other: its gradients are those in the
-parameters that require them. Buffers stay tensors that the function reads.
+A loss that takes modules, or closes over some, is measured like any other: its gradients are those in the parameters
+that require them. Buffers stay tensors that the function reads.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from graphs.errors import ControlFlowError
 from graphs.spec import TensorSpec
 
 INPUTS = ("inputs", "batches")
-"""The names looked for beside a function where no other place is named for its calls."""
+"""The names that are searched beside a function for its calls, where no other place is given."""
 
 STREAM = 500
-"""The most calls that are taken from what does not say how many it has."""
+"""The most calls that are taken from an iterable without a length."""
 
 Examples = tuple[Example, ...]
 Function = Callable[..., Any]
@@ -43,15 +43,15 @@ OutputOf = Callable[[Callable[..., Any], Example], Any]
 
 
 class OwnCase(Case):
-    """A case whose function is padded as it is: a mask, if it needs one, is among its own arguments."""
+    """A case whose function is padded as it is: if it needs a mask, the mask is among its own arguments."""
 
     def masked_example(self, index: int) -> Example:
-        """The example: there is no mask to add."""
+        """Return the example: there is no mask to add."""
         return self.examples[index]
 
 
 def _run(f: Callable[..., Any], example: Example) -> Any:
-    """What `f` returns in the dynamic engine."""
+    """Return the result of `f` in the dynamic engine."""
     return engines.find_engine(engines.OWN).ops.called(f, example)
 
 
@@ -62,9 +62,9 @@ def case_of(
     dims: Sequence[Any] | None,
     output_of: OutputOf = _run,
 ) -> Case:
-    """The case of `f` over these calls. An argument 0 that is the same in every call is the case's parameters.
+    """Return the case of `f` over these calls. An argument 0 that is the same in every call becomes its parameters.
 
-    Where f is given a module, or closes over some, their parameters are argument 0.
+    Where `f` takes modules, or closes over some, their parameters are argument 0.
 
     `output_of` is as for `differentiates`.
     """
@@ -83,9 +83,9 @@ def case_of(
 
 
 def converting(case: Case) -> Case:
-    """The case with its control flow converted for the static engine, where that is what a trace of it needs.
+    """Return the case with its control flow converted for the static engine, if a trace needs that.
 
-    `branches` is set where Python decides on a value of the first example, and the function converts.
+    `branches` is set where Python branches on a value of the first example, and the function can be converted.
     """
     arguments = (case.params, *case.examples[0])
     try:
@@ -102,10 +102,10 @@ def converting(case: Case) -> Case:
 
 
 def differentiates(f: Callable[..., Any], example: Example, gradient: bool | None, output_of: OutputOf = _run) -> bool:
-    """Whether a step takes gradients: if f returns one float and argument 0 holds float arrays, or as asked.
+    """Return whether a step takes gradients: if f returns one float and argument 0 has only float arrays, or as asked.
 
-    `output_of(f, example)` gives what f returns, or the spec of that; by default f is run.
-    Raises InputsError where they are asked for and cannot be had, and what `f` raises.
+    `output_of(f, example)` returns the result of f, or its spec; by default f is run.
+    Raises InputsError where gradients are asked for and impossible, and the errors of `f`.
     """
     kinds = {leaf.dtype.kind if isinstance(leaf, np.ndarray) else "" for leaf in tree.leaves(example[0])}
     output = output_of(f, example)  # even where nothing is asked: f must work
@@ -120,7 +120,7 @@ def differentiates(f: Callable[..., Any], example: Example, gradient: bool | Non
 
 
 def varying_axes(examples: Examples) -> Dims | None:
-    """A name for each axis whose size changes, the same where sizes change together; an entry per argument.
+    """Return a name for each axis whose size changes, the same where sizes change together; an entry per argument.
 
     None where nothing varies, or where names cannot say it: arguments nested differently, or containers whose
     arrays vary in different ways.
@@ -137,7 +137,7 @@ def varying_axes(examples: Examples) -> Dims | None:
 
 
 def lengths(examples: Examples, dims: Dims | None) -> tuple[int, ...]:
-    """The useful size of each example: that of the one axis that varies, or else the elements of its arrays."""
+    """Return the useful size of each example: of the one axis that varies, or else the elements of its arrays."""
     sizes = [_named_sizes(example, dims) for example in examples]
     if all(len(named) == 1 for named in sizes):
         return tuple(next(iter(named.values())) for named in sizes)
@@ -145,7 +145,7 @@ def lengths(examples: Examples, dims: Dims | None) -> tuple[int, ...]:
 
 
 def check_inputs(inputs: Any, function: Any = None) -> Examples:
-    """The inputs of a function as tuples of containers of arrays. Raises InputsError saying what an input is."""
+    """Return the calls as tuples of containers of arrays. Raises InputsError for a call that is none."""
     calls = calls_in(inputs, function)
     for i, example in enumerate(calls):
         if len(example) != len(calls[0]):
@@ -174,7 +174,7 @@ def _as_array(leaf: Any) -> Any:
 
 
 def _is_shared(arguments: Sequence[Any]) -> bool:
-    """Whether every call gets the same arrays, and so one argument."""
+    """Return whether every call gets the same array objects for an argument."""
     first, structure = tree.flatten(arguments[0])
     return all(
         now == structure and all(a is b for a, b in zip(leaves, first, strict=True))
@@ -183,7 +183,7 @@ def _is_shared(arguments: Sequence[Any]) -> bool:
 
 
 def _after_params(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` after the parameters of a case, which it does not have."""
+    """Return `f` with an ignored first argument for the parameters of a case."""
 
     @functools.wraps(f)
     def loss(_: Any, *args: Any) -> Any:
@@ -203,7 +203,7 @@ def _arrays(value: Any) -> list[Any]:
 
 
 def _sizes_over_calls(argument: Sequence[Any]) -> Iterator[tuple[tuple[int, ...], ...] | None]:
-    """For each array of an argument, the sizes of each axis over the calls; None where calls are nested apart."""
+    """Yield the sizes of each axis over the calls, for each array of an argument; None where structures differ."""
     calls = [_arrays(value) for value in argument]
     if len({tree.flatten(value)[1] for value in argument}) > 1 or len(set(map(len, calls))) > 1:
         yield None
@@ -234,7 +234,7 @@ def _named_sizes(example: Example, dims: Dims | None) -> dict[str, int]:
 
 
 def over_dicts(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[Any]]:
-    """The function over dicts and its calls; as they are where no argument holds such a container."""
+    """Return the function over dicts, and its calls; both unchanged where no argument has a user's container."""
     calls = list(inputs)
     if not any(map(is_container, tree.leaves(calls))):
         return f, calls
@@ -255,7 +255,7 @@ def over_dicts(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[A
 
 
 class Inputs(list[Any]):
-    """Calls, and what their user calls them: messages say `batches[0]` of what stands under that name."""
+    """A list of calls with the name that messages use for it, as in `batches[0]`."""
 
     def __init__(self, calls: Iterable[Any], name: str = INPUTS[0]) -> None:
         super().__init__(calls)
@@ -263,12 +263,12 @@ class Inputs(list[Any]):
 
     @classmethod
     def like(cls, other: Any, calls: Iterable[Any]) -> Inputs:
-        """Other calls under the same name."""
+        """Return other calls under the same name."""
         return cls(calls, other.name) if isinstance(other, Inputs) else cls(calls)
 
 
 def batches_of(inputs: Iterable[Any], name: str) -> list[Any]:
-    """All that inputs give. A stream that does not end, as loops over steps write it, is refused."""
+    """Return all batches of an iterable. Raises InputsError for one that may not end."""
     try:
         len(inputs)  # type: ignore[arg-type]
     except TypeError:
@@ -281,7 +281,7 @@ def batches_of(inputs: Iterable[Any], name: str) -> list[Any]:
 
 
 def takes_nothing(function: Any) -> bool:
-    """Whether a function has no parameters at all, so that its one call is ()."""
+    """Return whether a function has no parameters at all, so that its one call is ()."""
     try:
         return not inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -289,7 +289,7 @@ def takes_nothing(function: Any) -> bool:
 
 
 def takes_one(function: Any) -> bool | None:
-    """Whether a function is called with one argument, as what has no default says; None where Python cannot tell."""
+    """Return whether a function takes one argument, by parameters without a default; None where Python cannot tell."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -302,11 +302,11 @@ def takes_one(function: Any) -> bool | None:
 
 
 def calls_in(inputs: Any, function: Any = None) -> Inputs:
-    """The inputs as a list of calls of the function: a list, or what gives batches, such as a DataLoader.
+    """Return the inputs as a list of calls; they are a list, or an iterable of batches, such as a DataLoader.
 
-    A tuple or a list of these is the arguments of a call. A function of one argument takes it whole, but for one that
-    has a single part, and for tuples where some fit the function's parameters. What is no sequence is the one argument
-    of such a function. Raises InputsError of what is none of these.
+    A batch that is a tuple or a list has the arguments of a call. A function of one argument takes it whole, except a
+    batch of one part, and tuples where some fit the function's parameters. A batch that is no sequence is the one
+    argument of such a function. Raises InputsError for any other batch.
     """
     name = Inputs.like(inputs, ()).name
     rule = f"{name} is a list of calls, each the tuple of its arguments: write {name} = [{_call_of(function)}]"
@@ -321,7 +321,7 @@ def calls_in(inputs: Any, function: Any = None) -> Inputs:
 
 
 def _arguments(batch: Any, label: str, function: Any, rule: str, unpacks: bool) -> tuple[Any, ...]:
-    """The arguments of the call of a batch; a function of one takes tuples apart if it `unpacks` them."""
+    """Return the arguments of a batch's call; a function of one argument gets a tuple's parts if it `unpacks`."""
     is_one = takes_one(function)
     if isinstance(batch, (tuple, list)) and (not is_one or len(batch) == 1 or (unpacks and type(batch) is tuple)):
         if batch or _binds(function, ()):
@@ -334,7 +334,7 @@ def _arguments(batch: Any, label: str, function: Any, rule: str, unpacks: bool) 
 
 
 def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
-    """Whether a function can be called with these; with none it is said that they are missing."""
+    """Return whether a function accepts these arguments; True for none, as another message reports them missing."""
     return _binds(function, arguments) or not arguments
 
 
@@ -351,7 +351,7 @@ def _kind(value: Any) -> str:
 
 
 def _call_of(function: Any) -> str:
-    """`(w, x)`: a call as a user writes it, by the names of the parameters."""
+    """Return a call as a user writes it, by the names of the parameters: `(w, x)`."""
     try:
         names = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
@@ -363,10 +363,10 @@ def _call_of(function: Any) -> str:
 
 
 def functional(f: Function, inputs: Sequence[Any]) -> tuple[Function, Sequence[Any]]:
-    """The function with a dict of parameters as its first argument, and its calls; as arguments where there are none.
+    """Return the function with a dict of parameters as first argument, and its calls; unchanged without parameters.
 
-    Parameters are those of the modules among the arguments, which are the same in each call, and what `f` reaches by
-    itself: modules, and tensors that require a gradient.
+    Parameters are those of the modules among the arguments, which are the same in each call, and of the modules and
+    tensors with gradients that `f` reaches by itself.
     """
     loaded, calls = sys.modules.get("dynamic.nn.module"), list(inputs)
     if loaded is None or not calls or not all(isinstance(call, tuple) for call in calls):
@@ -392,7 +392,7 @@ def _is_parameter(value: Any) -> bool:
 
 
 def _parameters_by_name(modules: Sequence[Any], tensors: Sequence[Any]) -> dict[str, Any]:
-    """Parameters by their names, those of several modules after a number, in the order of modules and then tensors."""
+    """Return parameters by name, with a number before the names of several holders; modules come before tensors."""
     several, width = len(modules) + len(tensors) > 1, len(str(len(modules) + len(tensors)))
     named = {
         f"{i:0{width}}.{name}" if several else name: param
@@ -404,9 +404,9 @@ def _parameters_by_name(modules: Sequence[Any], tensors: Sequence[Any]) -> dict[
 
 
 class _Functional:
-    """A function of parameters by name, which are put where the function finds them while it runs.
+    """A function of parameters by name, which are put where the user's function finds them while it runs.
 
-    Float buffers are in the dtype of the parameters meanwhile: the gate runs a module in float64 as well.
+    Float buffers then have the dtype of the parameters: the gate runs a module in float64 as well.
     """
 
     def __init__(
@@ -423,7 +423,7 @@ class _Functional:
         self.buffers = [place for place in attributes if id(place[2]) in buffers]
 
     def __call__(self, params: Any, *args: Any) -> Any:
-        """What the function returns."""
+        """Return the result of the user's function."""
         dtype = next(iter(params.values())).dtype
         values = [(space, key, params[name]) for space, key, name in self.places]
         if dtype.kind == "f":
@@ -444,7 +444,7 @@ class _Functional:
         ]
 
     def made(self) -> Function:
-        """As a plain function of the same name."""
+        """Return the object as a plain function of the same name."""
 
         def call(params: Any, *args: Any) -> Any:
             return self(params, *args)

@@ -1,4 +1,4 @@
-"""One file in several engines: a question to each, one after the other, and their records as one result."""
+"""The comparison of one file in several engines: a question to each in turn, and their records as one result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OURS = ("dynamic", "static", "static-converted", "static-native")
 def questions(
     engines: Sequence[str], function: str, inputs: str, modes: Sequence[str] | None, **options: Any
 ) -> list[Question]:
-    """A question to each engine, the one whose program the file is first: the others start from its numbers.
+    """Return a question to each engine, first the one whose program the file is: the others start from its numbers.
 
     Raises InputsError for modes that none has, and where an engine cannot run a file of that framework.
     """
@@ -64,7 +64,7 @@ def _check(engines: Sequence[str], imported: str | None, function: str) -> None:
 
 
 def _modes(name: str, modes: Sequence[str] | None) -> list[str] | None:
-    """Those of these modes that an engine has, by whichever of their names."""
+    """Return the modes that an engine has, by any of their names; None for None."""
     if modes is None:
         return None
     names = arms_by_name(find_engine(name))
@@ -76,10 +76,11 @@ def compare_questions(
     reporter: Callable[[], Reporter],
     folder: Path,
 ) -> Result:
-    """The result of all questions: the first engine's, with the records of the others beside its own.
+    """Return the result of all questions: the first engine's, with the records of the others added.
 
-    What has ended in its folder is not asked again, as `journal.opened` says. An engine that cannot run the file at
-    all has its modes refused, with the reason. Raises CompareError where the first engine cannot, and Stopped.
+    Processes whose answers are in the folder do not run again, as `journal.open_folder` says. If an engine cannot run
+    the file at all, its modes are refused with the reason. Raises CompareError where the first engine cannot, and
+    ComparisonStopped.
     """
     first, *others = asked
     if not others:
@@ -125,6 +126,6 @@ def _beside(question: Question, reporter: Reporter, folder: Path) -> list[Record
 
 
 def refusal_record(question: Question, reason: str) -> Parity:
-    """The record of an engine none of whose modes can run the file."""
+    """Return the record of an engine of which no mode can run the file."""
     rows = {mode: ParityArm("unsupported", reason, None, None, TOLERANCES["float32"]) for mode in question.modes}
     return Parity(workload=question.name, size=SIZE, agree=True, arms=rows, same_graph=None, kernel_calls={})

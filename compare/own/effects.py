@@ -1,14 +1,14 @@
-"""What a function does besides its result: it prints, draws random numbers, changes globals, its arguments or files.
+"""The side effects of a function: it prints, draws random numbers, changes globals, its arguments or files.
 
-What it asks besides its arguments is an effect as well: a file that it reads, a clock, the environment.
+Questions to the outside are effects as well: a function may read a file, a clock, the environment.
 
-What compiles nothing runs the function's Python on every call, a compiled mode mostly when it traces alone. What Python
-does besides the result is then done by one mode alone, and a comparison of their times says nothing. So the function is
-run once, and what its code can reach is looked at before and after; where something has changed, it is run again, line
-by line, for the line that did it. What the first call alone does outside is no effect: every mode loads what it needs
-once. `graphs.print` and `graphs.breakpoint` are ops, which both engines run on each call.
+An eager mode runs the function's Python on every call, a compiled mode mostly when it traces alone. Side effects of
+Python then happen in one mode alone, and a comparison of their times says nothing. So the function is run once, and all
+that its code can reach is compared before and after; where something has changed, it is run again, line by line, for
+the line that changed it. Outside effects of the first call alone do not count: every mode loads what it needs once.
+`graphs.print` and `graphs.breakpoint` are ops, which both engines run on each call.
 
-Not found: what is written to a descriptor by its number (`os.write(1, ...)`), and changes inside objects of libraries.
+Not found: writes to a descriptor by its number (`os.write(1, ...)`), and changes inside objects of libraries.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from graphs import tree
 from graphs.errors import is_internal
 
 LOOKING = 2.0
-"""Seconds after which the search for the line that did it ends."""
+"""The seconds after which the search for the line of an effect ends."""
 NO_RESULT = "returns None"
 INPUT = "reads stdin"
 ARGUMENT = "its argument"
@@ -59,7 +59,7 @@ class SideEffect:
 
 
 def refuse(name: str, effects: Sequence[SideEffect]) -> None:
-    """Raises EffectsError that tells them, if there are any."""
+    """Raise EffectsError with these effects, if there are any."""
     allow = "measure all the same with --allow-effects (allow_effects=True)"
     if [effect.what for effect in effects] == [NO_RESULT]:
         raise EffectsError(
@@ -81,7 +81,7 @@ def refuse(name: str, effects: Sequence[SideEffect]) -> None:
 
 
 def not_deterministic(name: str) -> EffectsError:
-    """What to raise where two calls on the same arguments give different results."""
+    """Return the error for a function whose results differ between two calls on the same arguments."""
     return EffectsError(
         f"{name} is not deterministic: two calls on the same arguments give different results, so that no mode can be "
         "compared with another. Seed what it draws, as in np.random.default_rng(0), or pass the numbers as an argument"
@@ -91,9 +91,10 @@ def not_deterministic(name: str) -> EffectsError:
 def effects_of(
     f: Callable[..., Any], example: Sequence[Any], engine: Engine, *, trains: bool = False
 ) -> list[SideEffect]:
-    """The effects of one call. Python's and NumPy's random states are left as they were. Raises what f raises.
+    """Return the effects of one call. Raises what f raises.
 
-    A training step may return nothing. Tensors, modules and optimizers of a framework are not looked into.
+    Python's and NumPy's random states stay as they were. A training step may return nothing. Tensors, modules and
+    optimizers of a framework are not examined.
     """
     look = _Look(f, engine, example)
     with _random_states_kept():
@@ -117,7 +118,7 @@ class _Look:
     example: Sequence[Any]
 
     def run(self) -> tuple[list[SideEffect], list[str], Any]:
-        """What one call wrote, the names of what it changed, and its output."""
+        """Return the outside effects of one call, the names of the objects it changed, and its output."""
         places, changed = list[Changeable](), list[str]()
 
         def wrapper(*args: Any) -> Any:
@@ -138,7 +139,7 @@ class _Look:
         return list(dict.fromkeys(heard)), list(dict.fromkeys(changed)), output
 
     def again(self, effects: Sequence[SideEffect]) -> list[SideEffect]:
-        """Those of these that a later call has too; all where it cannot be called twice."""
+        """Return the effects that a later call has too; all where it cannot be called twice."""
         heard = list[SideEffect]()
         with _listening(heard, self.engine):
             try:
@@ -149,7 +150,7 @@ class _Look:
         return [effect for effect in effects if effect.what in later]
 
     def lines(self, changed: Sequence[str]) -> dict[str, str]:
-        """The line of the user's that first changed each of these, as another call shows it."""
+        """Return the line of the user's that first changed each of these, by another call."""
         lines, copies = dict[str, str](), _copy_example(self.example)
 
         def wrapper(*args: Any) -> Any:
@@ -164,7 +165,7 @@ class _Look:
 
 @contextmanager
 def _stepping(places: Sequence[Changeable], lines: dict[str, str]) -> Iterator[None]:
-    """Inside, each line of the user's is followed by a look at the places; a change is put down to the line before."""
+    """A context that checks the places after each line of the user's; a change belongs to the line before."""
     seen = {place.name: place.read() for place in places}
     last, until = [""], time.monotonic() + LOOKING
 
@@ -187,17 +188,17 @@ def _stepping(places: Sequence[Changeable], lines: dict[str, str]) -> Iterator[N
 
 
 class _Ear(io.TextIOBase):
-    """A stream that notes which line of the user's writes to it, and shows nothing but what ops write."""
+    """A stream that notes which line of the user's writes to it; it shows only what ops write."""
 
     def __init__(self, name: str, stream: Any, heard: list[SideEffect], callbacks: tuple[str, ...]) -> None:
         self.stream_name, self.stream, self.heard, self.callbacks = name, stream, heard, callbacks
 
     def writable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def write(self, text: str) -> int:
-        """Note which function writes."""
+        """Note which line of the user's writes; pass on what an op writes."""
         frame = _writer(sys._getframe(1), self.callbacks)
         if frame is None:
             self.stream.write(text)
@@ -207,17 +208,17 @@ class _Ear(io.TextIOBase):
 
 
 class _Nobody(io.TextIOBase):
-    """A stdin that notes which line of the user's reads it, and has nothing."""
+    """An empty stdin that notes which line of the user's reads it."""
 
     def __init__(self, heard: list[SideEffect]) -> None:
         self.heard = heard
 
     def readline(self, *_: Any) -> str:  # type: ignore[override]
-        """Note it."""
+        """Note the line that reads."""
         return self.read()
 
     def read(self, *_: Any) -> str:
-        """Note it."""
+        """Note the line that reads."""
         frame = _writer(sys._getframe(1))
         if frame is not None:
             self.heard.append(SideEffect(INPUT, traffic.line(frame)))
@@ -246,7 +247,7 @@ def _listening(heard: list[SideEffect], engine: Engine) -> Iterator[None]:
 
 
 def _writer(frame: FrameType | None, callbacks: tuple[str, ...] = ()) -> FrameType | None:
-    """The frame of the user's that writes; None where an op does, on every call, or a warning, which comes once."""
+    """Return the user's frame that writes; None where an op writes, on every call, or a warning, which comes once."""
     users = None
     while frame is not None:
         name = frame.f_code.co_filename
@@ -271,7 +272,7 @@ def _random_states_kept() -> Iterator[None]:
 
 
 def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) -> list[Changeable]:
-    """All that is looked at: random states, arguments as they came and as f gets them, and what f's code can reach."""
+    """Return all places to examine: random states, arguments before and inside the call, and what f's code reaches."""
     names = tree.argument_names(f, len(args))
     pairs = zip(names, zip(example, args, strict=True), strict=True)
     arguments = [Changeable(f"{ARGUMENT} `{name}`", partial(fingerprint, pair)) for name, pair in pairs]
@@ -285,7 +286,7 @@ def _places(f: Callable[..., Any], example: Sequence[Any], args: Sequence[Any]) 
 
 
 def _generator_state() -> str:
-    """The state of the dynamic engine's generator, where it is loaded."""
+    """Return the state of the dynamic engine's generator, where it is loaded."""
     random = sys.modules.get("dynamic.random")
     return "" if random is None else str(random.get_rng_state())
 
@@ -303,7 +304,7 @@ def _definition_line(f: Callable[..., Any]) -> str:
 
 
 MOST = 10_000
-"""Items of one container that are looked at; of a longer one, its length."""
+"""The most items of one container that are examined; of a longer one only its length."""
 DEEPEST = 8
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, range, slice, itertools.count)
@@ -318,7 +319,7 @@ class Changeable:
 
 
 def places(f: Any) -> list[Changeable]:
-    """All that the code of `f`, and of the user's functions that it names, can reach by name."""
+    """Return all that the code of `f`, and of the user's functions that it names, can reach by name."""
     own = Changeable("the object that it is a method of", lambda: fingerprint(getattr(f, "__self__", f)))
     reached = ReachedCode(f)
     return [
@@ -333,7 +334,7 @@ def _of_function(f: FunctionType) -> Iterator[Changeable]:
 
 
 def _state(read: Callable[[], Any]) -> Any:
-    """The fingerprint of what is in a place; of a class, of what it holds itself."""
+    """Return the fingerprint of a place's value; for a class that of its attributes."""
     value = read()
     if isinstance(value, type):
         held = {name: item for name, item in vars(value).items() if not name.startswith("__")}
@@ -345,9 +346,10 @@ def _state(read: Callable[[], Any]) -> Any:
 
 
 def fingerprint(value: Any, depth: int = 0) -> Any:
-    """Arrays by their bytes, containers and objects by their items, generators by their state, the rest by identity.
+    """Return a value that changes with an object's contents.
 
-    Tensors are as their arrays, modules as their tensors and their mode.
+    It has arrays by their bytes, containers and objects by their items, generators by their state, tensors by their
+    arrays, modules by their tensors and their mode, and all others by identity.
     """
     if isinstance(value, _PLAIN):
         return type(value), repr(value)
@@ -389,7 +391,7 @@ def _items(value: Any, depth: int) -> Any:
 
 
 def _bytes(array: np.ndarray) -> Any:
-    """A checksum of an array's bytes; of one that holds objects, which these are."""
+    """Return a checksum of an array's bytes; for an object array the identities of its objects."""
     if array.dtype.hasobject:
         return tuple(map(id, array.ravel()[:MOST]))
     return zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data) if array.size else 0

@@ -1,9 +1,9 @@
-"""What one process leaves in a folder for another: numbers, a function with its calls. There is no pickle.
+"""Data that one process leaves in a folder for another: numbers, or a function with its calls. There is no pickle.
 
 A program of PyTorch's that draws its parameters and data draws other ones in another engine. So all engines start from
-the numbers of the first, and the gate compares what they give with what it gave.
+the numbers of the first, and the gate compares their results with its results.
 
-A job names the folder of a bundle as its source, `compare.own.exchange:FOLDER`, and the worker looks that up as it does
+A job names the folder of a bundle as its source, `compare.own.exchange:FOLDER`, and the worker loads that as it does
 any workload: `__getattr__` below reads it. The folder is temporary and this program's own.
 """
 
@@ -50,9 +50,9 @@ _HELD, _EXPECTED = "held.npz", "expected.npz"
 
 
 class Reference(NamedTuple):
-    """What a call gives in the first engine: its leaves, and the gradients in the order of what holds parameters.
+    """The result of a call in the first engine: its leaves, and the gradients in the order of the parameters.
 
-    Of a whole training step it is the value of the first call, and the state `after` it, by the names of tensors.
+    For a whole training step it is the value of the first call, and the state `after` it, by the names of tensors.
     """
 
     value: list[np.ndarray]
@@ -64,7 +64,7 @@ class Reference(NamedTuple):
 
 
 def leave_numbers(folder: str, engine: Engine, function: Any, calls: Sequence[tuple[Any, ...]]) -> None:
-    """Write what function and calls hold, before anything has run."""
+    """Write the tensors that function and calls hold, before anything has run."""
     kinds = engine.state.kinds()
     if not folder or kinds is None:
         return
@@ -75,7 +75,7 @@ def leave_numbers(folder: str, engine: Engine, function: Any, calls: Sequence[tu
 
 
 def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
-    """Write what each call gives: in float64 where there is that, for it is nearest to what is right."""
+    """Write the result of each call: in float64 where that exists, as it is the most accurate."""
     if not folder:
         return
     arrays: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
 
 
 def _by_name(runnable: FunctionRunnable, after: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """The state after a call, by the names that all engines have for its tensors."""
+    """Return the state after a call, by the names that all engines have for its tensors."""
     kinds = runnable.engine.state.kinds()
     assert kinds is not None  # noqa: S101  (asked before)
     names = {id(tensor): name for name, tensor in kinds.held(runnable.function, runnable.calls).items()}
@@ -111,9 +111,9 @@ def _number_arrays(before: str, tree: Any) -> dict[str, np.ndarray]:
 
 
 def take_numbers(folder: str, kinds: Kinds, function: Any, calls: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Give what function and calls hold the numbers of the first engine; the calls, with arrays for tensors.
+    """Copy the first engine's numbers into the tensors of function and calls; return the calls with arrays for tensors.
 
-    Without a folder the numbers stay. Raises InputsError where the two do not hold the same.
+    Without a folder the numbers stay. Raises InputsError where the two engines hold different tensors.
     """
     tensors = kinds.held(function, calls)
     stored = _read(folder, _HELD)
@@ -142,7 +142,7 @@ def _check(what: str, ours: Mapping[Any, Any], theirs: Mapping[str, np.ndarray])
 
 
 def stored_references(folder: str) -> dict[int, Reference]:
-    """For calls by their number what they must give."""
+    """Return the expected results of the first engine, by the index of the call."""
     stored = _read(folder, _EXPECTED)
     values, gradients = _by_call(stored, "value:"), _by_call(stored, "gradient:")
     after = _select_named(stored, "after:") if "trains" in stored else None
@@ -151,15 +151,15 @@ def stored_references(folder: str) -> dict[int, Reference]:
 
 
 def has_gradients(folder: str) -> bool:
-    """Whether the first engine has taken any; True where there is none."""
+    """Return whether the first engine has taken gradients; True where there is no first engine."""
     stored = _read(folder, _EXPECTED)
     return not stored or any(name.startswith("gradient:") for name in stored)
 
 
 def has_training(folder: str, function: Any, calls: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether the function is a whole training step: as the first engine has seen, or as a call of it shows here.
+    """Return whether the function is a whole training step, by the first engine's finding or by a call here.
 
-    It leaves gradients, or changes what is trained.
+    A call shows it if it leaves gradients, or changes trained tensors.
     """
     if stored := _read(folder, _EXPECTED):
         return "trains" in stored
@@ -174,7 +174,7 @@ def has_training(folder: str, function: Any, calls: Sequence[tuple[Any, ...]]) -
 
 
 def stored_draws(folder: str) -> list[list[np.ndarray]]:
-    """What each call draws in the first engine; nothing of a function that draws nothing."""
+    """Return the random numbers of each call in the first engine; [] for a function that draws none."""
     return list(_by_call(_read(folder, _EXPECTED), "drawn:").values())
 
 
@@ -201,9 +201,9 @@ def _read(folder: str, name: str) -> dict[str, np.ndarray]:
 
 
 def program_of(question: Question) -> tuple[Function, Calls]:
-    """The function of what it trains, of whose results the loss counts, and its calls, with arrays for tensors.
+    """Return the function of the state that it trains, or of the parameters of a loss, and its calls with arrays.
 
-    Raises InputsError, and whatever the file raises.
+    Raises InputsError, and the errors of the file.
     """
     standin.stand_in()
     function, inputs = origin.load_function(question.function, question.inputs)
@@ -222,9 +222,9 @@ def program_of(question: Question) -> tuple[Function, Calls]:
 
 
 def references(case: Case, question: Question) -> list[ExpectedResult]:
-    """What calls must give, from the shortest to the longest: what PyTorch gave.
+    """Return the expected results of calls from the shortest to the longest, by PyTorch.
 
-    Without its numbers it is what our dynamic engine gives. Raises InputsError where gradients are not of the same
+    Without PyTorch's numbers they are of our dynamic engine. Raises InputsError where gradients are not of the same
     parameters.
     """
     eager = engines.step(DYNAMIC, case)
@@ -238,9 +238,9 @@ def references(case: Case, question: Question) -> list[ExpectedResult]:
 
 
 def _like(ours: Any, theirs: Reference, name: str) -> Any:
-    """What PyTorch gave, in the containers of what our engine gives.
+    """Return PyTorch's result in the containers of our engine's result.
 
-    Of a training step that is the value and the tensors after it, of which PyTorch may have had some alone; sums of
+    For a training step it has the value and the tensors after it, some of which only PyTorch may have; sums of
     optimizers are ours.
     """
     if theirs.after is not None:
@@ -269,7 +269,7 @@ _TREE, _ARRAYS = "function.json", "arrays.npz"
 
 
 def __getattr__(folder: str) -> Workload:
-    """The workload in a folder."""
+    """Return the workload in a folder; it is the attribute of this module with the folder's name."""
     path = Path(folder, _TREE)
     if not path.is_file():
         raise AttributeError(f"no bundle {folder}")
@@ -291,12 +291,12 @@ def __getattr__(folder: str) -> Workload:
 
 
 def workload_of(name: str, case: Callable[[], Case]) -> Workload:
-    """A function of the user's as a workload of one size."""
+    """Return a user's function as a workload of one size."""
     return Workload(name, name, "A function of your own.", "open", "own", {SIZE: {}}, case)
 
 
 def write_bundle(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case, dims: Any) -> str:
-    """Write the bundle, of which the case was made; the source that names it.
+    """Write the bundle from which the case was made; return the source that names it.
 
     Raises InputsError for an input that is no plain container.
     """
@@ -317,7 +317,7 @@ def write_bundle(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case
 
 
 def write_question(folder: Path, question: Question, case: Case, dims: Any) -> str:
-    """As `write_bundle`, where each worker reads the file of PyTorch's again, with the numbers that lie in a folder."""
+    """Write a bundle whose workers read the user's PyTorch file again, with a folder's numbers; return its source."""
     document = {
         "question": question.to_dict(),
         "dims": _encode(dims, []),
@@ -335,7 +335,7 @@ def _write_bundle(folder: Path, document: Mapping[str, Any], arrays: Sequence[np
 
 
 def _encode(value: Any, arrays: list[np.ndarray], names: Mapping[int, str] = EMPTY) -> Any:
-    """JSON that says which container it was; the same array twice is one array, and a known object is its name."""
+    """Return JSON that tells containers apart; an array occurs once, and a known object is written as its name."""
     if id(value) in names:
         return {"global": names[id(value)]}
     if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":

@@ -1,4 +1,4 @@
-"""The graph of a user's function, and where its values lie in memory, as a worker finds them."""
+"""The graph of a user's function, and its values in memory, as a worker finds them."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from static.passes import pipeline
 
 
 def measure(job: Job) -> FunctionGraph | FunctionFault:
-    """What a worker answers: `asked` are the arguments of `graph_of`."""
+    """Return a worker's answer with the graph; `asked` are the arguments of `graph_of`."""
     return answer_or_fault(str(job.size), lambda: graph_of(**job.asked))
 
 
 def measure_memory(job: Job) -> FunctionMemory | FunctionFault:
-    """What a worker answers: `asked` are the arguments of `memory_of`."""
+    """Return a worker's answer with the memory; `asked` are the arguments of `memory_of`."""
     return answer_or_fault(str(job.size), lambda: memory_of(**job.asked))
 
 
 def memory_of(function: str, *, inputs: str | None, gradient: bool | None) -> FunctionMemory:
-    """The memory plan of the step over the first call, compiled."""
+    """Return the memory plan of the compiled step over the first call."""
     case = _case(function, inputs, gradient)
     step = transform_step(static, case.loss, case.argnum)
     executable = static.compile(step, case.params, *case.examples[0], convert=True)
@@ -66,9 +66,9 @@ def graph_of(
     passes: bool,
     unfold: bool,
 ) -> FunctionGraph:
-    """The graph of the first call, as text and as it is drawn: after each pass with `passes`.
+    """Return the graph of the first call, as text and as a drawing; with `passes` after each pass.
 
-    The engine "both" is the tape of dynamic beside the graph that static optimises, with what differs marked.
+    The engine "both" gives the tape of dynamic beside the graph that static optimises, with differences marked.
     """
     case = _case(function, inputs, gradient)
     args = (case.params, *case.examples[0])
@@ -97,7 +97,7 @@ def _optimise_graph(case: Case, args: tuple[Any, ...]) -> Graph:
 
 
 def _after_passes(graph: Graph, unfold: bool) -> FunctionGraph:
-    """The graph as it was traced, and after each pass that changed it; a node keeps its number."""
+    """Return the traced graph, and the graph after each pass that changed it; a node keeps its number."""
     before, fresh = of_graph(graph), count(len(graph))
     stages = [Stage("traced", text.count_noun(len(graph), "node"), before)]
     idle = []
@@ -120,7 +120,7 @@ def _after_passes(graph: Graph, unfold: bool) -> FunctionGraph:
 
 
 def _beside(tape: Graph, optimised: Graph, unfold: bool) -> FunctionGraph:
-    """The tape beside the optimised graph: removed is what the passes left out, added what they made."""
+    """Return the tape beside the optimised graph: nodes that passes left out are "removed", new ones "added"."""
     before, after = of_graph(tape), of_graph(optimised)
     changed = difference(before, after)
     left, right = mark_changes(before, after)

@@ -1,8 +1,8 @@
-"""What the finished processes of a comparison have answered, kept so that one which was stopped can be gone on with.
+"""The journal of a comparison: the answers of finished processes, kept so that a stopped one can be resumed.
 
-A comparison has a folder in the user's cache, named by all that its answers depend on: the file, what is asked, and
-versions. There is a journal for each engine, beside the code that its processes have compiled. The folder goes away
-with the comparison's end; one that was left, nobody has asked for in `DAYS`, too.
+A comparison has a folder in the user's cache, named by all that its answers depend on: the file, the question, and
+versions. There is a journal for each engine, beside the code that its processes have compiled. The folder is removed
+when the comparison ends, or when nobody has resumed it for `DAYS` days.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from compare.run.environment import cache_folder
 DAYS = 14
 JOURNALS = f"*/{results.RESULTS}"
 FREE = ("processes", "limit", "command", "title", "folder", "numbers", "checks")
-"""What a comparison may be gone on with another one of."""
+"""The fields of a question in which a resumed comparison may differ."""
 
 Notice = Callable[[str], None]
 
@@ -47,12 +47,12 @@ def unkept(_: str) -> None:
 
 @contextmanager
 def open_folder(questions: Sequence[Question], notice: Notice = unkept, *, resume: bool = False) -> Iterator[Path]:
-    """The folder of a comparison, which is gone when the block ends well; what has ended is kept from any other end.
+    """A context with the folder of a comparison: removed if the block succeeds, kept with its answers if it does not.
 
     So results are saved inside the block. `notice` says that something is kept.
-    Without `resume` it is empty, and so it is where the user's files are not what they were; `notice` says that.
-    Where another process makes the same comparison, or nothing can be written there, it is a folder that nobody will
-    find again. Raises CompareError where that other process would be gone on with.
+    Without `resume` the folder starts empty, and also if the user's files have changed; `notice` says that.
+    If another process makes the same comparison, or nothing can be written, the folder is a temporary one. Raises
+    CompareError if a comparison is to be resumed that another process is making.
     """
     with ExitStack() as stack:
         try:
@@ -86,10 +86,10 @@ def open_folder(questions: Sequence[Question], notice: Notice = unkept, *, resum
 
 @dataclass
 class Answers(Journal):
-    """What the processes of a comparison have answered, those of an `earlier` start once their job comes up.
+    """The answers of a comparison's processes; those of an `earlier` start count once their job comes up.
 
-    An answer is one line, so that all of it is kept, or nothing. A file that does not take it costs no answer, and
-    without a folder there is none. A job that has failed is asked again, so that failures have no line.
+    An answer is one line, so that all of it is kept, or nothing. If the file cannot be written the answer is still
+    used, and without a folder there is no file. Failures have no line, so that a failed job is asked again.
     """
 
     earlier: list[Record] = field(default_factory=list)
@@ -97,7 +97,7 @@ class Answers(Journal):
 
     @classmethod
     def of(cls, folder: Path, notice: Notice) -> Answers:
-        """Those in a folder, without a last line that was not written to its end."""
+        """Return the answers in a folder, without a last line that was not written to its end."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / results.RESULTS
         results.create(path)
@@ -105,7 +105,7 @@ class Answers(Journal):
         return cls(path, [], results.read(path), notice)
 
     def keep(self, record: Record) -> None:
-        """Append it to the file, and all that it holds to those at hand."""
+        """Append a record to the file, and all that it holds to the present records."""
         if self.path.name and not isinstance(record, Failure):
             try:
                 results.append(self.path, record)
@@ -114,18 +114,18 @@ class Answers(Journal):
         self.records += unfold(record)
 
     def has(self, job: Job) -> bool:
-        """Whether an earlier start had an answer to a job, which is then among those at hand."""
+        """Return whether an earlier start has the answer to a job; if so, it joins the present records."""
         kept = [record for record in self.earlier if record.label == job.title and not isinstance(record, Glimpse)]
         self.records += kept
         return bool(kept)
 
     def take_glimpse(self, job: Job) -> None:
-        """What the process of a job had told in an earlier start is among those at hand."""
+        """Add the last glimpse that an earlier start has of a job to the present records."""
         self.records += [glimpse for glimpse in records_of(self.earlier, Glimpse) if glimpse.label == job.title][-1:]
 
 
 def files() -> dict[str, str]:
-    """Digests of the user's files that this process has loaded."""
+    """Return digests of the user's files that this process has loaded."""
     loaded = [getattr(module, "__file__", None) for module in tuple(sys.modules.values())]
     return {file: _digest(Path(file)) for file in loaded if isinstance(file, str) and is_users(file)}
 
@@ -137,7 +137,7 @@ def _place(questions: Sequence[Question]) -> Path:
 
 
 def _identity(question: Question) -> dict[str, Any]:
-    """What its answers depend on."""
+    """Return all that the answers to a question depend on."""
     asked = {name: value for name, value in question.to_dict().items() if name not in FREE}
     places = [place.rpartition(":")[0] for place in (question.function, question.inputs)]
     return {
@@ -156,7 +156,7 @@ def _digest(path: Path) -> str:
 
 
 def _reason(folder: Path) -> str:
-    """Why nothing in a folder can be gone on with; "" where something can."""
+    """Return why nothing in a folder can be resumed; "" where something can."""
     try:
         kept = [record for path in folder.glob(JOURNALS) for record in results.read(path)]
     except ResultsError as error:
@@ -179,7 +179,7 @@ def _empty(folder: Path) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """Remove what other comparisons have left long ago."""
+    """Remove the folders that other comparisons left long ago."""
     for other in folder.parent.iterdir():
         with suppress(OSError):
             if other != folder and time.time() - other.stat().st_mtime > DAYS * 86400:

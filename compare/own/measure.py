@@ -1,7 +1,7 @@
-"""What one process finds of a user's function in an engine: its effects, whether its modes agree, and what each takes.
+"""The findings of one process on a user's function in an engine: its effects, its modes' agreement, and their times.
 
-A worker does this, which alone imports the user's file, or, where no other process can find the function, this process.
-In a framework one process is gate, clock and scales at once; in our engine each of these is a job of its own.
+A worker finds them, which alone imports the user's file, or this process if no other can find the function. In a
+framework one process is gate, clock and scales at once; in our engine each of these is a job of its own.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ class Subject:
 
     @property
     def engine(self) -> Engine:
-        """The engine that runs it."""
+        """Return the engine that runs it."""
         return self.question.adapter
 
     @property
     def settings(self) -> dict[str, Setting]:
-        """What it says of a run."""
+        """Return its settings for the record of a run."""
         gradient = self.differentiates if self.case is None else self.case.argnum is not None
         return {
             "inputs": len(self.calls),
@@ -77,16 +77,16 @@ class Subject:
         }
 
     def look(self, source: str = "", records: Sequence[Record] = ()) -> FunctionLook:
-        """What it is, and the records of what was measured of it."""
+        """Return the record of the function's look, with the records of its measurements."""
         name, arms = self.question.name, list(self.question.arms)
         beside = list(map(to_json, records))
         return FunctionLook(name, arms, self.settings, source, files=journal.files(), beside=beside)
 
 
 def subject_of(question: Question, function: Function, inputs: Any, dims: Any = None) -> Subject:
-    """The function as it is measured. Raises InputsError and EffectsError, and what the function raises.
+    """Return the function ready to be measured. Raises InputsError and EffectsError, and the errors of the function.
 
-    In a framework its first call must stay the first, so that its effects are looked for later.
+    In a framework its first call must stay the first, so its effects are searched later.
     """
     count_as_users(function)
     engine, calls = question.adapter, calls_in(inputs, function)
@@ -104,7 +104,7 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
 
 
 def look_for_effects(subject: Subject, call: tuple[Any, ...], *, trains: bool = False) -> None:
-    """Note what the function does besides its result. Raises EffectsError where modes would not do that alike."""
+    """Note the function's side effects. Raises EffectsError where modes would not repeat them alike."""
     question = subject.question
     with traffic.one_process(question.name):
         subject.effects = effects.effects_of(subject.function, call, subject.engine, trains=trains)
@@ -116,7 +116,7 @@ def look_for_effects(subject: Subject, call: tuple[Any, ...], *, trains: bool = 
 
 
 def measure(job: Job) -> Record:
-    """What a worker answers; what is wrong with the user's file is an answer too."""
+    """Return a worker's answer; a fault of the user's file is an answer too."""
     question = Question.from_dict(job.asked)
     return answer_or_fault(question.function, lambda: _answer(question, job))
 
@@ -144,16 +144,19 @@ def _function_and_calls(question: Question) -> tuple[Function, Calls]:
 
 
 class _Steps(Reporter):
-    """Tells each job as a step of this worker."""
+    """A reporter that tells each job as a step of this worker."""
 
     def start(self, label: str) -> None:
-        """A job begins."""
+        """Note that a job begins."""
         super().start(label)
         steps.now(f"measured {label}")
 
 
 def write_subject(folder: Path, subject: Subject, dims: Any = None) -> str:
-    """The source of a bundle in the folder. Raises InputsError where function or inputs cannot reach a worker."""
+    """Write a bundle to the folder; return its source.
+
+    Raises InputsError if function or inputs cannot reach a worker.
+    """
     assert subject.case is not None  # noqa: S101  (only what has a case is sent)
     if subject.question.stands_in:
         return exchange.write_question(folder, subject.question, subject.case, dims)
@@ -172,7 +175,7 @@ def write_subject(folder: Path, subject: Subject, dims: Any = None) -> str:
 
 
 def times(subject: Subject, job: Job) -> Time:
-    """The arms of a job in this process: checked and counted where it is the first, timed in the others."""
+    """Return the times of the arms in this process: checked and counted in the first process, timed in the others."""
     question, engine = subject.question, subject.engine
     is_first = job.process in (timing.COLD, None)
     runnable = FunctionRunnable(
@@ -209,7 +212,7 @@ def times(subject: Subject, job: Job) -> Time:
 
 
 def _effects_of(runnable: FunctionRunnable, subject: Subject) -> Exception | None:
-    """What is refused of what a function does besides its result: it may be why it raises when it is called again."""
+    """Return the EffectsError for the function, if any: side effects may be why a later call raises."""
     try:
         with runnable.fresh(), subject.engine.compiler.eagerly(subject.function):
             look_for_effects(subject, subject.calls[0])
@@ -221,13 +224,13 @@ def _effects_of(runnable: FunctionRunnable, subject: Subject) -> Exception | Non
 
 
 def _explain_error(subject: Subject, error: Exception) -> Exception:
-    """The error as the framework tells it in a sentence, where it does."""
+    """Return the error in the framework's own sentence where it has one, else the error itself."""
     said = subject.engine.errors.said(error)
     return FunctionError(f"{subject.question.function}: {said}") if said else error
 
 
 def _as_written(subject: Subject) -> None:
-    """Raise FunctionError where what the file compiles by itself is refused: that is what its user sees."""
+    """Raise FunctionError if the file's own compiled code is refused, which is what its user sees."""
     if not subject.engine.compiles:
         return
     try:
@@ -238,7 +241,7 @@ def _as_written(subject: Subject) -> None:
 
 
 def _limits(question: Question) -> Limited:
-    """The limit of each mode but the base, at which a worker is ended: a compiler may be in native code."""
+    """Return the limit of each mode but the base; the worker is ended at it, as a compiler may be in native code."""
 
     def limit_arm(arm: str) -> AbstractContextManager[None]:
         if arm == question.base:
@@ -252,7 +255,7 @@ def _limits(question: Question) -> Limited:
 
 
 def untimed_records(subject: Subject) -> list[Record]:
-    """The gate's record, and those that need no clock where the gate admits an arm.
+    """Return the gate's record, and those records that need no clock if the gate admits an arm.
 
     These are shape policies where calls differ, hints where there are any, and for the report the graphs of the step.
     """
@@ -273,7 +276,7 @@ def untimed_records(subject: Subject) -> list[Record]:
 
 
 def _alone(job: Job, look: Callable[[], Record | None]) -> Record | None:
-    """What a look beside the measurement finds; what it raises costs that look alone."""
+    """Return the finding of a look beside the measurement; after an error a failure record for that look alone."""
     try:
         return look()
     except CompareError:
@@ -283,7 +286,7 @@ def _alone(job: Job, look: Callable[[], Record | None]) -> Record | None:
 
 
 def _gate(job: Job, case: Case, question: Question) -> Parity:
-    """The parity record; what an arm disagrees in is said with what to do about it."""
+    """Return the parity record; a disagreement by padding is told with its remedy."""
     if question.stands_in:
         references = exchange.references(case, question)
         record = parity.check(job, case, job.arms, limit=question.limit, references=references)
@@ -303,7 +306,7 @@ def _gate(job: Job, case: Case, question: Question) -> Parity:
 
 
 def _differs_from_itself(base: str, case: Case) -> bool:
-    """Whether the function gives another result when it is called again."""
+    """Return whether the function gives another result when it is called again."""
     step = engines.step(base, case)
     first, second = (step(*step.examples[0]) for _ in range(2))
     return rounding.tree_error(first, second) > 0
@@ -323,9 +326,9 @@ class Here:
     answers: Journal
 
     def __call__(self, job: Job, _: float) -> Record:
-        """The record of the job: of its times, or of the first look, as the first worker would find it.
+        """Return the record of the job: of its times, or of the first look, as a worker would give it.
 
-        Raises as `subject_of` where the function is looked at, or is a framework's; else there is a failure record.
+        Raises as `subject_of` for a look, or in a framework; else an error becomes a failure record.
         """
         case = self.subject.case
         if case is None:
@@ -344,7 +347,7 @@ class Here:
         return record
 
     def _anew(self, job: Job) -> Time:
-        """As in a fresh worker, what is compiled already and counted is none of it."""
+        """Return the times as in a fresh worker: nothing that was compiled or counted before has a part in them."""
         account = Account(self.subject.question)
         try:
             with self.subject.engine.compiler.anew(), steps.hearing(account.hear):
@@ -359,13 +362,13 @@ _LIVE: WeakValueDictionary[str, Case] = WeakValueDictionary()
 
 
 def _live(case: Case) -> str:
-    """The source of a case that is in this process; it is forgotten with the case."""
+    """Return the source of a case in this process; it is forgotten with the case."""
     _LIVE[str(id(case))] = case
     return f"{__name__}:{id(case)}"
 
 
 def __getattr__(name: str) -> Workload:
-    """The workload of a case of this process."""
+    """Return the workload of a case in this process, which is the attribute of this module with its id."""
     case = _LIVE.get(name)
     if case is None:
         raise AttributeError(f"no case {name}")
@@ -374,7 +377,7 @@ def __getattr__(name: str) -> Workload:
 
 @contextmanager
 def restore_arguments(subject: Subject) -> Iterator[None]:
-    """Inside, a framework's function may change what its arguments hold; that is as before then."""
+    """A context after which the arguments of a framework's function hold their old values again."""
     before = None if subject.case is not None else subject.engine.state.snapshot(subject.function, subject.calls)
     try:
         yield
@@ -384,7 +387,7 @@ def restore_arguments(subject: Subject) -> Iterator[None]:
 
 
 def here() -> Bare:
-    """The environment of this process, as a worker answers it."""
+    """Return the environment of this process, as a worker would answer."""
     return Bare(environment=environment.environment())
 
 
@@ -395,14 +398,14 @@ class _Nowhere(io.TextIOBase):
 
 @contextmanager
 def silence_output() -> Iterator[None]:
-    """Inside, nothing is shown of what Python prints: a function that is measured prints its line many times."""
+    """A context without Python's output: a function that is measured would print its line many times."""
     with redirect_stdout(_Nowhere()), redirect_stderr(_Nowhere()):
         yield
 
 
 @contextmanager
 def pin_process() -> Iterator[None]:
-    """One core and one BLAS thread inside, as a worker has; as before outside."""
+    """A context with one core and one BLAS thread, as a worker has."""
     from threadpoolctl import threadpool_limits
 
     cores = environment.affinity()

@@ -1,8 +1,8 @@
-"""Where a function is defined, so that a fresh worker finds it: a module that can be imported, or a file by its path.
+"""The origin of a function, by which a fresh worker finds it: an importable module, or a file by its path.
 
 Only a file that the user has named, or a module that is imported already, is ever run.
 
-An ONNX file in the place of a Python file: a module with its model, and calls made from what the model takes.
+An ONNX file may take the place of a Python file: it becomes a module with its model, and calls made from its inputs.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from graphs.errors import GraphError
 from graphs.spec import TensorSpec
 
 GUARD = 'put what it runs under `if __name__ == "__main__":`'
-"""What to do about a file that does more than define."""
+"""The remedy for a file that does more than define."""
 
 PREFIX = "own_file_"
-"""Before the name of a module made from a file, so that a file called static.py is not taken for the engine."""
+"""The prefix of a module made from a file, so that a file called static.py is not taken for the engine."""
 
 _files: dict[str, str] = {}
 """The files that were run here by their paths, by the names of their modules."""
@@ -45,11 +45,11 @@ class Origin:
     file: str | None
 
     def load(self) -> Any:
-        """The object, its module imported now if need be."""
+        """Return the object; its module is imported if need be."""
         return reduce(getattr, self.name.split("."), self._import())
 
     def space(self) -> dict[str, Any]:
-        """The globals of its module."""
+        """Return the globals of its module."""
         return vars(self._import())
 
     def _import(self) -> ModuleType:
@@ -57,7 +57,7 @@ class Origin:
 
 
 def origin_of(f: Any) -> Origin | None:
-    """Where `f` can be found by name in another process; None for what is local, in __main__, or an object."""
+    """Return where another process finds `f` by name; None for local functions, for __main__, and for objects."""
     module, name = getattr(f, "__module__", None), getattr(f, "__qualname__", None)
     if module in (None, "__main__") or name is None or module not in sys.modules:
         return None
@@ -93,7 +93,7 @@ class PlaceInFile:
         return cls(file, path.resolve(), name)
 
     def load(self, *, function: bool = False) -> Any:
-        """The object; the error for an unknown name offers those of the file, or of its functions."""
+        """Return the object; the error for an unknown name suggests those of the file, or of its functions."""
         module = import_file(self.path)
         name, *attributes = self.name.split(".")
         if not hasattr(module, name):
@@ -110,12 +110,12 @@ class PlaceInFile:
         return value
 
     def origin(self) -> Origin:
-        """The same, for another process."""
+        """Return the origin of the object, for another process."""
         return Origin(import_file(self.path).__name__, self.name, str(self.path))
 
 
 def _file_of_module(name: str) -> Path | None:
-    """The file of `package.module`, looked for as `python -m` does; nothing is imported."""
+    """Return the file of `package.module`, searched as by `python -m`; nothing is imported."""
     parts = name.split(".")
     if not all(part.isidentifier() for part in parts):
         return None
@@ -128,12 +128,12 @@ def _file_of_module(name: str) -> Path | None:
 
 
 def load_object(written: str) -> Any:
-    """The object at `FILE.py:name`. Raises InputsError where there is no such file or name, and what the file does."""
+    """Return the object at `FILE.py:name`. Raises InputsError for a missing file or name, and the file's errors."""
     return PlaceInFile.of(written).load()
 
 
 def source(written: str) -> str:
-    """The text of the file of `FILE.py:name`, which is not run; "" where it cannot be read."""
+    """Return the text of the file of `FILE.py:name`, which is not run; "" where it cannot be read."""
     try:
         return PlaceInFile.of(written).path.read_text("utf-8", errors="replace")
     except (InputsError, OSError):
@@ -141,11 +141,10 @@ def source(written: str) -> str:
 
 
 def load_function(function: str, inputs: str | None) -> tuple[Any, Inputs]:
-    """The function at `FILE.py:name` and its calls, at another such place or under one of INPUTS in the same file.
+    """Return the function at `FILE.py:name` and its calls, from another place or one of INPUTS in the same file.
 
-    Calls are a list, or what a function makes. `inputs` alone, without a file, is a name in the same file. A function
-    without parameters needs none.
-    Raises InputsError, and whatever the file or that function raises.
+    Calls are a list, or a function that makes one. `inputs` without a file is a name in the same file. A function
+    without parameters needs none. Raises InputsError, and whatever the file or that function raises.
     """
     place = PlaceInFile.of(function)
     others = PlaceInFile.of(inputs if ":" in inputs else f"{place.file}:{inputs}") if inputs else None
@@ -168,7 +167,7 @@ def _beside(function: str, place: PlaceInFile) -> tuple[str, Any]:
 
 
 def hidden_packages(path: Path) -> list[str]:
-    """The files and folders beside a file that are named as packages of ours: `import graphs` there is still ours.
+    """Return the files and folders beside a file with the names of our packages: `import graphs` there is still ours.
 
     Our packages themselves hide nothing: a checkout that was installed from has the same ones.
     """
@@ -183,10 +182,10 @@ def hidden_packages(path: Path) -> list[str]:
 
 
 def import_file(path: Path) -> ModuleType:
-    """The module of a Python file, run once. Its folder joins the end of the path, for the modules beside it.
+    """Return the module of a Python file, run once. Its folder is appended to the path, for modules beside it.
 
-    Raises InputsError where there is no such file or it ends the program, FunctionError where it goes on as two
-    processes, and whatever the file raises.
+    Raises InputsError where there is no such file or it ends the program, FunctionError where it forks, and whatever
+    the file raises.
     """
     where = path.resolve()
     root, inside = _package(where)
@@ -219,7 +218,7 @@ def import_file(path: Path) -> ModuleType:
 
 
 def _execute_module(spec: ModuleSpec, name: str, *, inside: bool) -> ModuleType:
-    """The module, run; that of a package may have been run by the package."""
+    """Run and return the module; the package may have run its module already."""
     if inside:
         importlib.import_module(name.rpartition(".")[0])
     loaded = sys.modules.get(name)
@@ -232,7 +231,7 @@ def _execute_module(spec: ModuleSpec, name: str, *, inside: bool) -> ModuleType:
 
 
 def _package(where: Path) -> tuple[Path, str]:
-    """The folder from which a file is imported, and its name as a module of a package; "" of one in no package.
+    """Return the folder from which a file is imported, and its name as a module of a package; "" outside packages.
 
     A package has an `__init__.py`, or its file lies below a folder of PYTHONPATH and says `from .`.
     """
@@ -254,11 +253,11 @@ def _is_own(value: Any, module: ModuleType) -> bool:
 
 SUFFIX, MODEL = ".onnx", "model"
 OPEN_SIZE = 8
-"""What a size is that the model leaves open."""
+"""The size of an axis whose size the model leaves open."""
 
 
 def onnx_module(path: Path, name: str) -> ModuleType:
-    """The module of that name. Raises InputsError where the model cannot be read, or takes what is no tensor."""
+    """Return a module with an ONNX model. Raises InputsError where it cannot be read, or an input is no tensor."""
     try:
         from graphs.onnx import load
 
@@ -275,7 +274,7 @@ def onnx_module(path: Path, name: str) -> ModuleType:
 
 
 def _make_argument(rng: np.random.Generator, label: str, spec: TensorSpec | None) -> Any:
-    """Normal numbers, zeros and ones, or bools: small integers are places that most tables have."""
+    """Return an argument: normal numbers, or zeros and ones, as small integers are valid indices in most tables."""
     if spec is None:
         raise InputsError(f"the input {label} of the model is no tensor; write a function in Python that calls it")
     shape = [size if isinstance(size, int) else OPEN_SIZE for size in spec.shape]

@@ -1,7 +1,7 @@
-"""The plan of a comparison as data, subject × mode × instrument × process × cold or warm, and how it goes on.
+"""The plan of a comparison as data, subject × mode × instrument × process × cold or warm, and its execution.
 
-What follows the first look depends on what that says. An arm that was refused, that reached its limit, or that cost a
-process its life is not asked again.
+The jobs after the first look depend on its answers. An arm that was refused, that reached its limit, or that ended its
+process is not asked again.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class ComparisonPlan:
     source: str = ""
 
     def groups(self, arms: Sequence[str]) -> list[Arms]:
-        """The arms that share a process, where they are those that are right."""
+        """Return the groups of arms that share a process."""
         return groups(kind_of(Time), arms, alone=not self.question.adapter.is_reference)
 
     @property
     def starts_cold(self) -> bool:
-        """Whether first calls are timed once before there is any code on the disk, which the other processes meet."""
+        """Return whether first calls are timed once before any code is on the disk, where later processes find it."""
         question, adapter = self.question, self.question.adapter
         keeps = question.beside or any(adapter.mode(arm).keeps for arm in question.arms)
         return keeps and adapter.is_reference
 
     @property
     def processes(self) -> list[int]:
-        """The numbers of the processes that time."""
+        """Return the numbers of the processes that time."""
         repeats = self.question.processes or (REPEATS if self.question.adapter.is_reference else 0)
         return [*([COLD] if self.source and self.starts_cold else []), *range(COLD + 1, COLD + 1 + repeats)]
 
     def first(self) -> list[Job]:
-        """Those that say what the function is and whether its modes agree; in a framework they count too."""
+        """Return the jobs that describe the function and compare its modes; in a framework they count bytes too."""
         question = self.question
         if not question.adapter.is_reference:
             return [self.time(arms, COLD if question.processes else None) for arms in self.groups(question.arms)]
@@ -57,13 +57,13 @@ class ComparisonPlan:
         return [replace(look, title=look.label)]
 
     def times(self, arms: Sequence[str]) -> list[Job]:
-        """The times of these arms, process after process."""
+        """Return the jobs that time these arms, process by process."""
         return [self.time(group, process) for process in self.processes for group in self.groups(arms)]
 
     def time(self, arms: Arms, process: int | None) -> Job:
-        """The times of arms in one process, the first of which finds no compiled code; None is one that does all.
+        """Return the job that times arms in one process; COLD finds no compiled code, and None does everything.
 
-        A job whose function lies in a bundle is as that of any workload.
+        A job whose function lies in a bundle is like that of any workload.
         """
         question, job = self.question, self.job(kind_of(Time), arms, process)
         if question.adapter.is_reference:
@@ -73,12 +73,12 @@ class ComparisonPlan:
         return replace(job, arm=arms[-1], budget=budget, asked=question.to_dict())
 
     def further(self, first: Records, arms: Arms) -> list[Job]:
-        """Memory of each arm, and what takes a step apart; nothing where the first processes have found that as well.
+        """Return the jobs of memory and of a step's analysis; [] in a framework, whose first processes count already.
 
-        An arm whose memory no counter sees has none. With `apart` these are also bytes over time, the ladder and the
-        parts of time; the ladder also `beside` a framework, whose compiler does at once what rungs tell apart. The last
-        two compare the base with the first mode that compiles, so that neither is asked for where that was refused;
-        parts are those of a step with a gradient.
+        An arm whose memory no counter sees has no memory job. With `apart` there are also bytes over time, the ladder
+        and the parts of time; the ladder also `beside` a framework, whose compiler does at once what the rungs do one
+        by one. Ladder and parts compare the base with the first mode that compiles, so they are left out where that
+        was refused; parts need a step with a gradient.
         """
         question = self.question
         if not question.adapter.is_reference or not arms:
@@ -97,7 +97,7 @@ class ComparisonPlan:
         return [self.job("lines", arms), *each("ledger", ledgers), *rungs, *each("memory", memories)]
 
     def job(self, kind: str, arms: Arms, process: int | None = None) -> Job:
-        """A job of that kind; where little time is asked for, blocks are short, so that it is kept."""
+        """Return a job of that kind; if few seconds are asked for, its blocks are short, so that they suffice."""
         question = self.question
         budget = Budget(seconds=question.seconds, block_seconds=min(Budget.block_seconds, question.seconds / 20))
         title = _title(question, kind, arms, process)
@@ -105,14 +105,14 @@ class ComparisonPlan:
         return Job(*name, source=self.source, seed=question.seed, arms=arms, budget=budget, title=title)
 
     def whole(self, answers: Records) -> list[Job]:
-        """All jobs in their order, as far as answers say."""
+        """Return all jobs in order, as far as the answers determine them."""
         right, with_source = admitted_arms(self.question, answers), replace(self, source=source_of(answers))
         later = [*with_source.times(right), *with_source.further(answers, tuple(right))]
         return [*self.first(), *(later if self.question.processes else [])]
 
 
 def _title(question: Question, kind: str, arms: Arms, process: int | None) -> str:
-    """What the user calls a job: `times of compile, process 2`, `memory of compile`."""
+    """Return the user's name of a job: `times of compile, process 2`, `memory of compile`."""
     if kind != kind_of(Time):
         return f"{kind} of {text.join_words([question.mode(arm) for arm in arms])}"
     others = [arm for arm in arms if arm != question.base] or [question.base]
@@ -123,12 +123,12 @@ def _title(question: Question, kind: str, arms: Arms, process: int | None) -> st
 
 
 def source_of(answers: Records) -> str:
-    """Where other workers find function and calls, if the first has put them there."""
+    """Return the source where other workers find function and calls, if the first has put them there; else ""."""
     return next((look.source for look in records_of(answers, FunctionLook) if look.source), "")
 
 
 def admitted_arms(question: Question, answers: Records) -> list[str]:
-    """The arms that the gate lets through, and those whose process has told nothing of them."""
+    """Return the arms that the gate admits, and those whose process has told nothing of them."""
     compared = [*records_of(answers, Parity), *records_of(answers, Time)]
     gate = cells.admit_arms(compared, question.mode(question.base), wrong=not question.adapter.is_reference)
     return [arm for arm in question.arms if gate.arms and question.mode(arm) not in {*gate.refused, *gate.ended}]
@@ -138,9 +138,9 @@ def admitted_arms(question: Question, answers: Records) -> list[str]:
 
 
 def look(question: Question, runner: Runner) -> Question:
-    """Run the first jobs. The question with the mode in which the file is as written, where it was seen to compile.
+    """Run the first jobs; return the question, with the mode of the file's own compilation where that was seen.
 
-    If all modes that compile were ended at their limit, the base has a process alone.
+    If all modes that compile were ended at their limit, the base gets a process alone.
     """
     records = runner.journal.records
     runner.jobs(_stop_slow_modes(question, runner, ComparisonPlan(question).first()))
@@ -160,10 +160,10 @@ def _one_more(question: Question, runner: Runner, arms: Arms) -> None:
 
 
 def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
-    """What follows the first look: times of each process, then memory and the lines of the step.
+    """Run the jobs after the first look: times of each process, then memory and the lines of the step.
 
-    None is where the base is not right itself. What is known is told after each process. The reporter expects so many
-    jobs already.
+    None runs where the base is not right itself. Results so far are told after each process. The reporter already
+    expects `expected` jobs.
     """
     question, reporter, first = plan.question, runner.reporter, list(runner.journal.records)
     for words in _first_calls(question, first):
@@ -178,7 +178,7 @@ def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
 
 
 def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]:
-    """The times of the arms that are still right, process after process; what drops out of so many jobs is skipped."""
+    """Yield the time jobs of the arms that are still right, process by process; skip the rest of `expected`."""
     question, records, lost = plan.question, runner.journal.records, set[str]()
     right, count = admitted_arms(question, records), 0
     for process in plan.processes:
@@ -195,7 +195,7 @@ def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]
 
 
 def _stop_slow_modes(question: Question, runner: Runner, jobs: Iterable[Job]) -> Iterator[Wanted]:
-    """The jobs; after each what is done about a mode that was ended at its limit."""
+    """Yield the jobs, and say after each whether a mode that was ended at its limit is tried again."""
     for job in jobs:
         before = len(runner.journal.records)
         yield job, {}
@@ -209,14 +209,14 @@ def _stop_slow_modes(question: Question, runner: Runner, jobs: Iterable[Job]) ->
 
 
 def _lost_arms(answer: Records, arms: Sequence[str]) -> set[str]:
-    """Of a process that was lost, the arm that it names, or the last."""
+    """Return the arm that a lost process names, or its last one; empty if the process was not lost."""
     failures = records_of(answer, Failure) if not records_of(answer, Time) else []
     named = {arm for arm in arms if any(f" in {arm}" in failure.error for failure in failures)}
     return named or set((arms[1:][-1:] or arms) if failures else ())
 
 
 def _first_calls(question: Question, first: Records) -> Iterator[str]:
-    """`first pass over the calls, with nothing compiled before: compile 32 s, eager 21 ms`, where that is known."""
+    """Yield `first pass over the calls, with nothing compiled before: compile 32 s, eager 21 ms`, if known."""
     if question.adapter.is_reference or not question.processes:
         return
     took = verdict(list(merge_records(first))).first.values
@@ -226,7 +226,7 @@ def _first_calls(question: Question, first: Records) -> Iterator[str]:
 
 
 def _so_far(question: Question, answers: Records, done: int) -> Iterator[str]:
-    """What is known after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
+    """Yield the ratios after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
     if not 0 < done < question.processes or question.adapter.is_reference:
         return
     so_far = verdict(list(merge_records(answers)))

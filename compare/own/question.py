@@ -1,4 +1,4 @@
-"""What a user asks about a function of their own, as it travels to the processes that look at it and measure it."""
+"""A user's question about a function of their own, in the form that travels to the processes that answer it."""
 
 from __future__ import annotations
 
@@ -21,30 +21,31 @@ Calls = Sequence[tuple[Any, ...]]
 Arms = tuple[str, ...]
 
 SIZE = "given"
-"""What the size of a user's function is called in records."""
+"""The size of a user's function in records."""
 LIMIT = 300.0
-"""Seconds without progress after which a worker is ended, unless a user says otherwise."""
+"""The default seconds without progress after which a worker is ended."""
 SECONDS = 2.5
-"""What the rounds of one process may take, unless a user says otherwise."""
+"""The default seconds for the rounds of one process."""
 REPEATS = 5
-"""How often all is built and measured anew, so that intervals cover more than one layout of memory."""
+"""The default number of times that all is built and measured, so that intervals cover several layouts of memory."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """`function` and `inputs` are places, `FILE.py:name`; the second may be empty, as in `origin.load_function`.
+    """A question about a function. `function` and `inputs` are places, `FILE.py:name`; `inputs` may be empty.
 
-    `arms` are those of the `engine`, the one first that compiles nothing. `processes` workers measure, 0 for the one
-    that looks. A step is the value with the gradients in argument 0, unless `gradient` is False; None lets our engines
-    see what the function gives.
+    `arms` are those of the `engine`, the one first that compiles nothing. `processes` workers measure; with 0 the
+    worker that looks measures too. A step is the value with the gradients in argument 0, unless `gradient` is False;
+    with None our engines decide by the function's result.
 
     `limit` is how many seconds a mode may take for its first pass over the inputs, and a worker without progress. The
     worker of a mode whose compiler may not come back is ended at it. The worker that looks puts function and calls into
-    `folder`, for others. `command` is what the user typed, and `title` what a function without a file is called.
+    `folder`, for others. `command` is the user's command, and `title` the name of a function without a file.
 
-    Where several engines are asked about one file each has a question. Of these `beside` is set, and the first worker
-    of the first engine leaves its numbers in the folder `numbers`. Our engine `stands_in` for PyTorch in a file that
-    imports it. A later process `checks` too where the first has come to no answer, so that nothing has compared a mode.
+    Where several engines are asked about one file each has a question. Then `beside` is set, and the first worker of
+    the first engine leaves its numbers in the folder `numbers`. Our engine `stands_in` for PyTorch in a file that
+    imports it. A later process `checks` too where the first has come to no answer, so that nothing has compared a
+    mode.
     """
 
     engine: str
@@ -68,22 +69,22 @@ class Question:
     checks: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return the question as plain JSON values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Question:
-        """What `to_dict` wrote."""
+        """Return the question that `to_dict` wrote."""
         return cls(**{**values, "arms": tuple(values["arms"])})
 
     @property
     def adapter(self) -> Engine:
-        """The adapter of the engine."""
+        """Return the adapter of the engine."""
         return find_engine(self.engine)
 
     @property
     def name(self) -> str:
-        """What the function is called in records, where the name of a workload or of a real model means that one."""
+        """Return the function's name in records, made different from any workload's or real model's name."""
         name = self.title or self.function.rpartition(":")[2] or "a function"
         if name in names() or is_model(name):
             return self.function or f"your {name}"
@@ -91,37 +92,37 @@ class Question:
 
     @property
     def argnum(self) -> int | None:
-        """The argument whose gradients a step takes; None for the value alone."""
+        """Return the argument whose gradients a step takes; None for the value alone."""
         return None if self.gradient is False else 0
 
     @property
     def base(self) -> str:
-        """The arm that compiles nothing."""
+        """Return the arm that compiles nothing."""
         return self.arms[0]
 
     def mode(self, arm: str) -> str:
-        """What a user calls the mode of an arm; the engine is known, unless others stand beside it."""
+        """Return the user's name of an arm's mode; it includes the engine only if others stand beside it."""
         return arm if self.beside else self.adapter.mode(arm).name or "eager"
 
     @property
     def modes(self) -> Arms:
-        """What a user calls the modes."""
+        """Return the user's names of the modes."""
         return tuple(map(self.mode, self.arms))
 
     @property
     def given_modes(self) -> Arms:
-        """The modes as `--modes` takes them."""
+        """Return the modes as `--modes` takes them."""
         return tuple(self.adapter.mode(arm).name or "eager" for arm in self.arms)
 
     @property
     def clock_name(self) -> ClockName:
-        """The clock that is judged."""
+        """Return the name of the clock by which times are judged."""
         return clock_name(self.device, has_events=self.adapter.has_events)
 
     def started(self) -> Engine:
-        """The engine, in this process and on the device, as it would be for a user who has set nothing.
+        """Start the engine in this process and on the device, with a user's default settings; return it.
 
-        Raises InputsError where the device is not there.
+        Raises InputsError where the device is missing.
         """
         if self.stands_in:
             stand_in()
@@ -129,7 +130,7 @@ class Question:
         return self.adapter
 
     def with_written(self, first: Records) -> Question:
-        """The question with the mode in which the file is as written, where the first look has seen it compile."""
+        """Return the question with the mode of the file's own compilation, if the first look has seen it compile."""
         written = self.adapter.written
         arm = self.adapter.arms[self.adapter.modes.index(written)] if written else self.base
         compiles = any(look.settings.get("compiles") for look in records_of(first, FunctionLook))
@@ -137,7 +138,7 @@ class Question:
 
 
 def question_for(engine: str, function: str, inputs: str, modes: Sequence[str] | None, **options: Any) -> Question:
-    """The question. Raises InputsError for a mode that is none, and where the engine is not installed."""
+    """Return the question. Raises InputsError for an unknown mode, and where the engine is not installed."""
     adapter = find_engine(engine)
     if adapter.missing:
         raise InputsError(adapter.missing)
@@ -145,9 +146,9 @@ def question_for(engine: str, function: str, inputs: str, modes: Sequence[str] |
 
 
 def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
-    """The arms of some modes by their names, each once, the base first: all is compared with it. Raises InputsError.
+    """Return the arms of some modes by name, each once, the base first. Raises InputsError.
 
-    Without names they are two, the second being the first that compiles.
+    All are compared with the base. Without names there are two arms, the second being the first that compiles.
     """
     base, *others = engine.arms
     if modes is None:
@@ -163,7 +164,7 @@ def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
 
 
 def arms_by_name(engine: Engine) -> Mapping[str, str]:
-    """The arms of an engine, by the names of their modes, by their own, which tables show, and by aliases."""
+    """Return the arms of an engine by the names of their modes, by their own names, and by aliases."""
     arms = {engine.mode(arm).name or "eager": arm for arm in engine.arms}
     arms |= {arm: arm for arm in engine.arms}
     return arms | {alias: arms[mode] for alias, mode in engine.aliases.items()}

@@ -1,4 +1,4 @@
-"""The result of comparing one function: its verdict, and itself as a table, in a notebook, as JSON and as a report."""
+"""The result of comparing one function: its verdict, as a table, in a notebook, as JSON and as a report."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from compare.records.own import FunctionLook
 from compare.records.record import Arm, Failure, OfArms, Record, Records, records_of
 
 TOGETHER: tuple[type[OfArms], ...] = (Parity, Compilations, Memory, Ledger, SourceLines)
-"""Kinds that become one record of a run."""
+"""The kinds of record that are merged into one record of a run."""
 SCHEMA = 1
-"""The version of `Result.to_dict`; a field may be added without a new one."""
+"""The version of `Result.to_dict`; a field may be added without a new version."""
 
 
 class ComparisonStopped(KeyboardInterrupt):
-    """A comparison was stopped: `result` is what its finished processes say, shown too; None where there is none."""
+    """A comparison was stopped; `result` is that of its finished processes, which the message shows, or None."""
 
     def __init__(self, result: Result | None) -> None:
         super().__init__(*([str(result)] if result else ()))
@@ -34,7 +34,7 @@ class ComparisonStopped(KeyboardInterrupt):
 
 @dataclass(frozen=True, repr=False)
 class Result(MeasuredFunction):
-    """What comparing one function gave: `records` are those of a run of the suite, `verdict` follows from them."""
+    """The result of comparing one function: `records` as of a run of the suite, and the `verdict` on them."""
 
     @property
     def exit_code(self) -> int:
@@ -55,7 +55,7 @@ class Result(MeasuredFunction):
         return 0 if verdict.answered else 3
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict and the records, in plain JSON values."""
+        """Return the verdict and the records in plain JSON values."""
         return {
             "schema": SCHEMA,
             "kind": "comparison",
@@ -66,10 +66,10 @@ class Result(MeasuredFunction):
         }
 
     def save(self, directory: str | Path, *, overwrite: bool = False) -> Path:
-        """Write results.jsonl, verdicts.json, report.html, report.md and plots/; the path of the page.
+        """Write results.jsonl, verdicts.json, report.html, report.md and plots/; return the path of the page.
 
         Raises CompareError where the directory cannot be written or is not empty; with `overwrite` it may hold results,
-        which stand until the new ones are whole.
+        which stay until the new ones are complete.
         """
         from compare.page.function import finish
 
@@ -88,9 +88,9 @@ class Result(MeasuredFunction):
 
 
 def empty(folder: Path, *, overwrite: bool = False) -> Path:
-    """The folder, made if need be.
+    """Return the folder, made if need be.
 
-    Raises CompareError unless it can be written to and is empty; with `overwrite` one that holds results will do.
+    Raises CompareError unless it can be written to and is empty; with `overwrite` it may hold results.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,9 +104,9 @@ def empty(folder: Path, *, overwrite: bool = False) -> Path:
 
 
 def merge_records(records: Records) -> Iterator[Record]:
-    """The records, those of a kind as one but for times. What a process refused stands, else what the first found.
+    """Yield the records, with one of each kind except times. A refusal by any process stands, else the first finding.
 
-    A mode that was ended at its limit and came through later, with compiled code in its cache, came through.
+    A mode that was ended at its limit but completed later, with compiled code in its cache, counts as complete.
     """
     together = {
         kind: replace(some[0], arms=cells.together(some)) for kind in TOGETHER if (some := records_of(records, kind))

@@ -1,4 +1,4 @@
-"""One question about a function of the user's, asked of fresh processes, or answered in this one."""
+"""The run of one question about a user's function, in fresh processes or in this one."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from graphs import tree
 
 
 def run_question(question: Question, reporter: Reporter, folder: Path | None = None) -> Result:
-    """The result of fresh processes: the first look at the function, those that meet an empty cache, and the others.
+    """Return the result of fresh processes: the first look at the function, those with an empty cache, and the others.
 
-    In a framework a mode has a first process of its own. If all of these are ended at their limit, the base
-    has one alone. No processes are one that measures all. What ended in an earlier start is taken from the journal in
-    the folder, where this one keeps what ends.
+    In a framework a mode has a first process of its own. If all of these are ended at their limit, the base gets a
+    process alone. With 0 `processes` one process measures all. Answers of an earlier start come from the journal in
+    the folder, where new ones are kept.
 
-    Raises CompareError, with its exit code, for what is wrong with the user's file, function or calls, and Stopped.
+    Raises CompareError, with its exit code, for a fault of the user's file, function or calls, and ComparisonStopped.
     """
     where = WORKERS if question.processes else HERE if question.adapter.is_reference else ALONE
     with _workers(question, reporter, folder) as (question, workers):
@@ -52,7 +52,7 @@ def run_question(question: Question, reporter: Reporter, folder: Path | None = N
 
 
 def _next_question(question: Question, workers: Runner) -> Question:
-    """The question, all of whose jobs are done."""
+    """Run all jobs of the question; return it with the modes that the first look added."""
     ahead = [] if question.adapter.is_reference else ComparisonPlan(question).times(question.arms)
     workers.reporter.pace.expect([*ComparisonPlan(question).first(), *ahead])
     workers.reporter.pace.alike = True
@@ -63,7 +63,7 @@ def _next_question(question: Question, workers: Runner) -> Question:
 
 
 def _so_far(question: Question, answers: Records, where: str) -> Result | None:
-    """What the finished processes say; None where they say nothing."""
+    """Return the result of the finished processes; None where there is no answer."""
     question = question.with_written(answers)
     there = next((record.environment for record in answers if record.environment), None)
     if there is None:
@@ -77,13 +77,13 @@ def _so_far(question: Question, answers: Records, where: str) -> Result | None:
 
 
 def _where(answers: Records) -> str:
-    """`in the first calls of compile, `, where that is what was stopped."""
+    """Return `in the first calls of compile, ` where these were stopped, else ""."""
     stopped = records_of(answers, Glimpse)
     return f"in {stopped[-1].label}, " if stopped else ""
 
 
 def _missing(labels: Sequence[str], missing: Sequence[str]) -> str:
-    """`missing: times of compile in 4 of 5 processes`."""
+    """Return `missing: times of compile in 4 of 5 processes`, or that nothing is missing."""
     of_all, left = (Counter(label.partition(", process ")[0] for label in each) for each in (labels, missing))
     many = {
         name: f" in {count} of {of_all[name]} processes" if of_all[name] > 1 else "" for name, count in left.items()
@@ -101,10 +101,10 @@ def here(
     processes: int | None = 0,
     reporter: Reporter | None = None,
 ) -> Result:
-    """The result of a function that is in this process already; workers measure it where they can find it.
+    """Return the result of a function in this process; workers measure it where they can find it.
 
-    They are taken unless `processes` is 0, and where that is a number they must be able to.
-    Raises InputsError where they are asked for and cannot be had.
+    Workers measure unless `processes` is 0; if that is a number, they must be able to.
+    Raises InputsError where workers are asked for and cannot find the function or get its inputs.
     """
     with (
         question.adapter.process.visit(question.seed),
@@ -135,7 +135,7 @@ def here(
 
 @contextmanager
 def _workers(question: Question, reporter: Reporter, folder: Path | None = None) -> Iterator[tuple[Question, Runner]]:
-    """The question with its folder, and what runs its jobs in fresh processes."""
+    """A context with the question and its folder, and the runner of its jobs in fresh processes."""
     with tempfile.TemporaryDirectory(prefix="graphduel-") if folder is None else nullcontext(folder) as place, reporter:
         own = Path(place) / question.engine
         question, answers = replace(question, folder=str(own)), Answers.of(own, reporter.notice)
@@ -144,11 +144,11 @@ def _workers(question: Question, reporter: Reporter, folder: Path | None = None)
 
 
 def result(question: Question, answers: Records, where: str, environment: Record, stopped: str = "") -> Result:
-    """The result of the records that the processes left, as those of a run on a function of the user's.
+    """Return the result of the processes' records, in the form of a run on a user's function.
 
-    `stopped` says how far it came that was stopped.
+    `stopped` says how far a stopped comparison came.
 
-    Raises FunctionError where none has an answer.
+    Raises FunctionError where no process has an answer.
     """
     looks, lost, told = (
         records_of(answers, FunctionLook),

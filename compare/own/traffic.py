@@ -1,11 +1,11 @@
-"""What a function does to the world outside its process, and what it asks it: files, processes, connections, clocks.
+"""The traffic of a function with the world outside its process: files, processes, connections, clocks.
 
-Python tells of most by audit events (PEP 578). A hook for them cannot be taken back, so there is one, set when it is
-first needed, that does nothing unless somebody listens. Of clocks and the environment a profiler tells, which sees each
-call (`asked`). What C code does by itself is not seen.
+Python tells of most by audit events (PEP 578). A hook for them cannot be removed, so there is one, set when it is
+first needed, that does nothing unless somebody listens. A profiler, which sees each call, tells of clocks and the
+environment (`watch_traffic`). Traffic of C code by itself is not seen.
 
-What a library is made of is not the user's: its files, bytecode, what it reads as it is imported. What it keeps at its
-first use, compiled code or fonts, a second call does not do again (`compare.own.effects`).
+Traffic of a library for itself does not count: its files, bytecode, and files that it reads as it is imported. Files
+that it keeps at its first use, compiled code or fonts, do not recur in a second call (`compare.own.effects`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from typing import Any
 from compare.errors import FunctionError, is_library, is_users
 
 Heard = Callable[[str, str], None]
-"""Takes what was done, and the line of the user's."""
+"""A function that gets an effect and the line of the user's."""
 
 FORKS = "goes on as two processes"
-"""What a line of the user's does that calls os.fork itself: one of a library does not come back to the user's code."""
+"""The effect of a user's line that calls os.fork itself: a library's fork does not come back to the user's code."""
 WHAT = {
     "os.remove": "removes a file",
     "os.rename": "renames a file",
@@ -57,12 +57,12 @@ WHAT = {
     "os.listdir": "reads a folder",
     "os.scandir": "reads a folder",
 }
-"""What each event means but that of `open`, which reads or writes."""
+"""The effect of each event except `open`, which reads or writes."""
 WITH_PATH = {"open", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.truncate", "os.listdir", "os.scandir"}
 READS = {"reads a file", "reads a folder"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/")
-"""Where libraries ask about the machine: an effect only where the user's own line opens a file there."""
+"""The folders where libraries ask about the machine: an effect only where the user's own line opens a file there."""
 _listeners: list[tuple[Heard, tuple[str, ...]]] = []
 
 CLOCK, ENVIRONMENT, SYSTEM_DRAW, LOOK = "reads a clock", "reads os.environ", "draws from os.urandom", "looks at a file"
@@ -93,10 +93,10 @@ _SOURCES = {linecache.__file__, tokenize.__file__}
 
 @contextmanager
 def overheard(heard: Heard, caches: tuple[str, ...] = ()) -> Iterator[None]:
-    """Inside, what a line of the user's does to the outside is told to `heard`, once for each event.
+    """A context in which `heard` gets each outside effect of a user's line, once per event.
 
-    Not what is done through files of a framework whose names end so: they keep code that it compiles, also of a loop
-    that it compiles anew in each call.
+    Effects through files of a framework with these suffixes are left out: they keep code that it compiles, also of a
+    loop that it compiles anew in each call.
     """
     _hook()
     listener = heard, caches
@@ -109,7 +109,7 @@ def overheard(heard: Heard, caches: tuple[str, ...] = ()) -> Iterator[None]:
 
 @contextmanager
 def one_process(name: str) -> Iterator[None]:
-    """Inside, a line of the user's may not fork. Raises FunctionError, in the first process; the others end.
+    """A context in which a user's line may not fork. Raises FunctionError in the first process; the others end.
 
     Each copy of this process would go on and measure as well.
     """
@@ -147,7 +147,7 @@ def _hear_event(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _passes(caller: FrameType | None, users: FrameType, files: tuple[str, ...]) -> bool:
-    """Whether a line of the user's does something through one of these files."""
+    """Return whether a user's line acts through one of these files."""
     while files and caller is not None and caller is not users:
         if caller.f_code.co_filename.replace(os.sep, "/").endswith(files):
             return True
@@ -161,7 +161,7 @@ def _open_phrase(_: Any, mode: str | None, flags: int) -> str:
 
 
 def _is_a_librarys(path: Any, caller: FrameType) -> bool:
-    """Whether a file is one that libraries keep or ask for themselves, or a descriptor, whose opening was told."""
+    """Return whether a file is one that libraries use for themselves, or a descriptor, whose opening was told."""
     if not isinstance(path, (str, bytes, os.PathLike)):
         return True
     where = str(Path(os.fsdecode(path)).absolute())
@@ -171,7 +171,7 @@ def _is_a_librarys(path: Any, caller: FrameType) -> bool:
 
 
 def _users(frame: FrameType | None) -> FrameType | None:
-    """The nearest frame of the user's; None where Python imports, or reads source for what it shows of it."""
+    """Return the nearest user's frame; None where Python imports, or reads source in order to show it."""
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith("<frozen importlib") or name in _SOURCES:
@@ -187,7 +187,7 @@ def _users(frame: FrameType | None) -> FrameType | None:
 
 @contextmanager
 def watch_traffic(heard: Heard) -> Iterator[None]:
-    """Inside, what a line of the user's asks of clocks, environment, open files and connections is told to `heard`."""
+    """A context in which `heard` gets a user's line that uses clocks, environment, open files or connections."""
     environment = os._Environ.__getitem__.__code__
     before = sys.getprofile()
 
@@ -210,7 +210,7 @@ def watch_traffic(heard: Heard) -> Iterator[None]:
 
 
 def _asks(called: Any) -> str | None:
-    """What a call of a function of C asks of the outside, or does there."""
+    """Return the effect of a call of a C function; None if it has none."""
     try:
         what = _CALLS.get(called)
     except TypeError:  # what it is bound to has no hash
@@ -225,12 +225,12 @@ def _asks(called: Any) -> str | None:
 
 
 def _asking(frame: FrameType | None) -> FrameType | None:
-    """The line of the user's that asks, by itself or through files of Python's that do so for it."""
+    """Return the user's frame that asks, directly or through files of Python's that do so for it; else None."""
     while frame is not None and frame.f_code.co_filename in _THROUGH:
         frame = frame.f_back
     return frame if frame is not None and is_users(frame.f_code.co_filename) else None
 
 
 def line(frame: FrameType) -> str:
-    """`mine.py:12`, the line that a frame is at."""
+    """Return the line that a frame is at, as `mine.py:12`."""
     return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"

@@ -1,4 +1,4 @@
-"""Fresh processes that answer about a user's function, with a limit of time, and what an ended one has told."""
+"""Fresh processes that answer about a user's function within a time limit, and the last words of one that was ended."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ R = TypeVar("R", bound=Record)
 
 
 def answer_or_fault(function: str, find: Callable[[], R]) -> R | FunctionFault:
-    """What a worker finds of the function, or what is wrong with it: that is an answer too."""
+    """Return a worker's finding on the function, or its fault as the answer."""
     try:
         with explain_user_error(function):
             return find()
@@ -43,7 +43,7 @@ def answer_or_fault(function: str, find: Callable[[], R]) -> R | FunctionFault:
 
 
 def check_answer(answer: Record, function: str) -> Any:
-    """The answer of a worker about a user's function. Raises CompareError, with its exit code, where it is none."""
+    """Return a worker's answer about a user's function. Raises CompareError, with its exit code, for a fault."""
     if isinstance(answer, FunctionFault):
         raise (InputsError if answer.code == InputsError.exit_code else FunctionError)(answer.error)
     if error := error_of(answer):
@@ -52,9 +52,9 @@ def check_answer(answer: Record, function: str) -> Any:
 
 
 def answer(kind: type[R], function: str, arguments: Mapping[str, Any], limit: float = LIMIT) -> R:
-    """What a worker of its own finds of a function of the user's.
+    """Return the answer of a fresh worker about a user's function.
 
-    Raises CompareError, with its exit code, for what is wrong with the user's file, function or calls.
+    Raises CompareError, with its exit code, for a fault of the user's file, function or calls.
     """
     job = Job(kind_of(kind), size=function, asked=arguments)
     try:
@@ -77,7 +77,7 @@ class Account:
     seconds: dict[str, float] = field(default_factory=dict)
 
     def hear(self, told: Told) -> list[str]:
-        """Note what is told; the sentences that it is worth."""
+        """Note a message; return the sentences that it is worth."""
         if isinstance(told, CallTimes):
             self.seconds = dict(told.seconds)
             return list(_ratios(self.question, self.seconds))
@@ -89,7 +89,7 @@ class Account:
         return [said] if told.number == 1 else []
 
     def first(self, arm: str) -> GlimpseArm | None:
-        """What an arm had come to that has begun."""
+        """Return the first calls of an arm so far; None if it has not begun."""
         begun = [call for call in self.calls if call.mode == arm]
         if not begun:
             return None
@@ -97,12 +97,12 @@ class Account:
         return GlimpseArm("ok", None, begun[0].calls, ended, self.seconds.get(arm))
 
     def has_run(self, arm: str) -> bool:
-        """Whether all first calls of an arm have ended."""
+        """Return whether all first calls of an arm have ended."""
         first = self.first(arm)
         return first is not None and len(first.first) == first.calls
 
     def glimpse(self, job: Job, label: str) -> Glimpse | None:
-        """The record of it; None where no call has ended."""
+        """Return the record of the messages so far; None where no call has ended."""
         mode = self.question.mode
         rows = {mode(arm): first for arm in job.arms if (first := self.first(arm)) and first.first}
         place = {"workload": job.workload, "size": job.size, "eager": mode(self.question.base), "arm": job.arm}
@@ -134,15 +134,15 @@ class Workers:
     journal: Answers
 
     def __call__(self, job: Job, limit: float) -> Record:
-        """The record that a worker leaves, also where it was ended at its limit; a failure where it left none.
+        """Return the record of a worker, also where it was ended at its limit; a failure where it left none.
 
-        Raises FunctionError where the first one gave no answer, and no compiled mode has a part in it, and CompareError
-        for what is wrong with the user's file or function.
+        Raises FunctionError where the first worker gave no answer and no compiled mode is to blame, and CompareError
+        for a fault of the user's file or function.
         """
         job, account, arrived = self._equip(job), Account(self.question), list[Record]()
 
         def hear(told: Told | Record) -> None:
-            """An answer is one as soon as it is there: its process may take seconds to end."""
+            """Note a message or the answer, which counts at once: its process may take seconds to end."""
             arrived.append(told) if isinstance(told, Record) else self._hear(job, account, told)
 
         try:
@@ -159,13 +159,13 @@ class Workers:
             raise
 
     def _checked(self, answer: Record, job: Job) -> Record:
-        """The answer under the title of its job."""
+        """Return the answer under the title of its job."""
         if not isinstance(answer, Failure):
             check_answer(answer, self.question.function).label = job.title
         return answer
 
     def _keep_glimpse(self, job: Job, account: Account) -> None:
-        """Of a first process in a framework, what it has told, or what an earlier start of it had."""
+        """Keep a glimpse of a first process in a framework, or that of an earlier start."""
         if self.question.adapter.is_reference or job.process not in (COLD, None):
             return
         if glimpse := account.glimpse(job, job.title):
@@ -174,7 +174,7 @@ class Workers:
             self.journal.take_glimpse(job)
 
     def _hear(self, job: Job, account: Account, told: Told) -> None:
-        """Show what a worker tells; of first calls that of each mode which had no code on the disk."""
+        """Show a worker's message; sentences only on first calls without code on the disk."""
         self.reporter.hear(told)
         said = account.hear(told)
         if not self.question.adapter.is_reference and job.process in (COLD, None):
@@ -182,10 +182,10 @@ class Workers:
                 self.reporter.notice(words)
 
     def _equip(self, job: Job) -> Job:
-        """The job with what its worker must know: whether it compares, and its variables.
+        """Return the job with its worker's environment, and whether it compares.
 
-        Arms that may not meet code which another has compiled have a cache each, and a first process that of none,
-        also where one that was stopped has left some.
+        Arms that may not find code that another arm has compiled have a cache each, and a first process has an empty
+        one, also where a stopped one has left some code.
         """
         question = self.question
         folder = Path(question.folder)
@@ -199,15 +199,15 @@ class Workers:
         return replace(job, asked=asked, variables=variables)
 
     def _has_compared(self, job: Job) -> bool:
-        """Whether an earlier process has compared what the job measures: the first may have come to no answer."""
+        """Return whether an earlier process has compared the job's mode: the first may have given no answer."""
         modes = [self.question.mode(arm) for arm in job.arms[-1:]]
         rows = [parity.arms.get(mode) for parity in records_of(self.journal.records, Parity) for mode in modes]
         return any(row is not None and row.status in ("ok", "disagree") for row in rows)
 
     def _loss_record(self, job: Job, account: Account, error: WorkerError) -> Record:
-        """What stands for the answer of a worker that gave none.
+        """Return the record in the place of an answer that a worker did not give.
 
-        The user's function first runs eager: one that ends its process there is at fault.
+        The user's function first runs eager: if its process ends there, the function is at fault.
         """
         in_compiled = job.arms[1:] and error.step.endswith(f" in {job.arms[-1]}")
         at_first = not job.source and job.process in (COLD, None) and not in_compiled
@@ -218,7 +218,7 @@ class Workers:
         return self._overrun_record(job, first) if cut and first else failure(job, str(error), overran=overran)
 
     def _overrun_record(self, job: Job, first: GlimpseArm) -> Time:
-        """What a mode came to whose process was ended at its limit: `3 of 8 calls in 300 s`."""
+        """Return the record of a mode whose process was ended at its limit: `3 of 8 calls in 300 s`."""
         question = self.question
         reason, status = f"{len(first.first)} of {first.calls} calls in {question.limit:.0f} s", FunctionRunnable.cut
         head = {**job.head, "eager": question.mode(question.base), "process": job.process or 0}
