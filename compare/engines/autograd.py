@@ -68,7 +68,7 @@ class _Step(Bindable):
         def looking() -> tuple[Any, Any]:
             _, gradients = differentiated()
             value, of = seen
-            if of is value:  # what its author writes
+            if of is value:  # the call as its author writes it
                 run.become(autograd.value_and_grad(function, self.argnum), *args)
             return value, gradients
 

@@ -82,7 +82,7 @@ def with_parts(like: Any, parts: Mapping[Any, Any]) -> Any:
         if isinstance(made, MutableMapping):
             made[name] = part
         else:
-            object.__setattr__(made, name, part)  # of a frozen dataclass too
+            object.__setattr__(made, name, part)  # works for a frozen dataclass too
     return made
 
 

@@ -79,7 +79,7 @@ class FrameworkTools(Tools):
         training.reset()
         self.phase = "forward"
         watch = self.engine.errors.checked() if checked else nullcontext()
-        # a framework may say in a warning which line it was
+        # a framework may name the line in a warning
         with warnings.catch_warnings(record=True, action="always") as said, watch:
             try:
                 with limit_seconds(LIMIT):

@@ -79,7 +79,7 @@ class Kinds:
         named = [(i, *pair) for i, module in enumerate(modules) for pair in self._of(module)]
         theirs = {id(tensor) for _, _, tensor in named}
         alone = {id(value): value for value in reached if isinstance(value, self.tensor) and id(value) not in theirs}
-        width = len(str(len(modules) + len(alone)))  # names are in this order also where they are sorted
+        width = len(str(len(modules) + len(alone)))  # zero-padded, so that sorting keeps this order
         inside = {f"{i:0{width}}.{name}": tensor for i, name, tensor in named}
         return {**inside, **{f"{i:0{width}}": tensor for i, tensor in enumerate(alone.values(), len(modules))}}
 

@@ -142,7 +142,7 @@ class _Alarm:
         while not self._stopped.wait(looks_every(self._seconds)):
             left = self._seconds - self._spent.look()
             if left <= 0:
-                return  # it rings by itself
+                return  # the alarm rings by itself
             self._set(left)
 
     def _set(self, seconds: float) -> None:

@@ -82,7 +82,7 @@ class Pytrees:
 
         try:
             jax.eval_shape(run, *(leaves[i] for i in at))
-        except Exception:  # noqa: BLE001  (what else it raises, it raises again where it is called)
+        except Exception:  # noqa: BLE001  (any other error comes again in the call itself)
             return True
         return False
 
@@ -106,7 +106,7 @@ class DifferentiatedStep(Bindable):
         at = [i for i, leaf in enumerate(leaves) if _is_inexact(leaf)]
         if not at:
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
-        alone = False  # whether the last run has given the loss and nothing else
+        alone = False  # whether the last run returned the loss and nothing else
 
         def loss_of(argument: Any) -> tuple[Any, Any]:
             nonlocal alone
@@ -130,7 +130,7 @@ class DifferentiatedStep(Bindable):
 
         def looking() -> tuple[Any, Any]:
             (_, value), gradients = differentiated()
-            if alone:  # what its author writes
+            if alone:  # the call as its author writes it
                 run.become(jax.value_and_grad(loss, self.argnum), *args)
             return value, gradients
 

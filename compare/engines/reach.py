@@ -90,7 +90,7 @@ def _defaults(function: FunctionType) -> dict[str, Any]:
     return {**dict(zip(names, defaults, strict=True)), **(function.__kwdefaults__ or {})}
 
 
-# Objects are read by these alone, and by the methods of Python's own classes: those of a subclass may import, or raise.
+# Objects are read by these functions only, and by methods of Python's own classes: a subclass's may import or raise.
 
 
 def values_in(container: Any) -> list[Any]:
@@ -193,7 +193,7 @@ def _nested_code(code: CodeType) -> Iterator[CodeType]:
 def places_of(function: FunctionType, *, globals_too: bool = True) -> Iterator[Place]:
     """Yield the places that a function names: globals, attributes of user modules, outer variables, defaults."""
     space = function.__globals__
-    # the same order in every process, so that values may be told apart by their place
+    # the same order in every process, so that a value's index identifies it
     ordered = sorted(names_of(function)) if globals_too else []
     for name in ordered:
         yield _global_place(space, name)

@@ -51,7 +51,7 @@ class Loader:
     def _execute(self, name: str, tree: ast.Module, file: str, again: Mapping[str, ModuleType]) -> ModuleType:
         module = ModuleType(f"{self.prefix}.{name}")
         module.__file__ = file
-        sys.modules[module.__name__] = module  # where inspect looks for the source of a function
+        sys.modules[module.__name__] = module  # inspect looks here for a function's source
         with _instead({"graphs": self.graphs, **again}):
             exec(compile(tree, file, "exec"), module.__dict__)  # noqa: S102  (a module of the harness or the user)
         return module

@@ -198,7 +198,7 @@ class Snapshot:
     def _object(self, value: Any, label: str, built: bool) -> None:
         package = type(value).__module__
         internal = any(package == name or package.startswith(f"{name}.") for name in self._internals)
-        if internal and not is_users_class(type(value)):  # the models of the suite lie among what is ours
+        if internal and not is_users_class(type(value)):  # the suite's models are in our packages
             return
         if isinstance(value, SimpleNamespace) or package.partition(".")[0] not in sys.stdlib_module_names:
             self._attributes(value, label, built or self._builds(type(value)))
@@ -230,7 +230,7 @@ class Snapshot:
     def _iterator(self, value: Any, label: str) -> None:
         try:
             self._iterators.keep(value)
-        except TypeError:  # it takes from something that has no copy
+        except TypeError:  # it reads from an object that cannot be copied
             self._next(_sources(value), label, False, False)
 
 

@@ -217,7 +217,7 @@ class _WatchedMaker:
     def __call__(self, *args: Any, **options: Any) -> Any:
         if not is_users(sys._getframe(1).f_code.co_filename):
             return self.maker(*args, **options)
-        if not args:  # as a decorator with options
+        if not args:  # used as a decorator with options
             return partial(self, **options)
         function, *more = args
         return self.made(function, lambda of: self.maker(of, *more, **options))

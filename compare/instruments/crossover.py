@@ -49,7 +49,7 @@ def measure(job: Job) -> Crossover:
     """Return the time record of one process: every cell, in random order, each checked for equal results first."""
     rng = job.random()
     cells = list(_cells(job))
-    gc.freeze()  # what is loaded now is not walked by each collection below
+    gc.freeze()  # keeps loaded objects out of each collection below
     rows = [time_cell(*cell, job.budget, rng) for cell in rng.sample(cells, len(cells))]
     return Crossover(**job.head, cells=sorted(rows, key=lambda row: (row.ops, row.depth, row.elements)))
 

@@ -88,7 +88,7 @@ def _run(case: Case, calls: Sequence[int], options: Mapping[str, Any]) -> Policy
     row = PolicyCount("ok", None, _options_text(case, options), [])
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what the limit of executables says, the count says as well
+            warnings.simplefilter("ignore")  # the count shows what a warning of the limit says
             for index in calls:
                 jitted(case.params, *case.examples[index])
                 row.compiles += [PolicyCompile(index + 1, why) for why in jitted.stats.reasons[len(row.compiles) :]]
@@ -147,7 +147,7 @@ def _try_trace(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Excepti
     """Return the graph of the function without gradients, or the error of its trace."""
     try:
         return static.trace(transform_step(static, f, None), case.params, *case.examples[0]), None
-    except Exception as error:  # noqa: BLE001  (one that is not of control flow is said by the gate)
+    except Exception as error:  # noqa: BLE001  (the gate tells an error that is not of control flow)
         return None, error
 
 

@@ -118,7 +118,7 @@ def measure_threads(job: Job) -> schema.Threads:
 
 def _case(job: Job) -> Case:
     case = cases.alone(workloads.load(job.source).case(str(job.size)))
-    gc.freeze()  # what the harness itself holds is not walked by each collection below
+    gc.freeze()  # keeps the harness's objects out of each collection below
     return case
 
 

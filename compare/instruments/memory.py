@@ -60,7 +60,7 @@ def measure_together(job: Job) -> Memory:
     workload = workloads.load(job.source)
     case = workload.case(str(job.size))
     expected = parity.expectations(case)
-    for each in expected:  # a standard keeps what it compares with, which must be there before bytes are counted
+    for each in expected:  # fills the standard's cached arrays before bytes are counted
         each.reference.less(parity.split_state(case, each.dynamic))
 
     def build(arm: str, case: Case) -> Step:
@@ -85,7 +85,7 @@ def _row(arm: str, case: Case, build: Build) -> MemoryArm:
         return MemoryArm("disagree", str(error))
     except Exception as error:  # noqa: BLE001  (as at the gate: whatever an arm raises is its result)
         return MemoryArm(parity.status_of(arm, error), describe_error(error))
-    row.resident_growth = 0  # of a process that has held all this before, it says nothing
+    row.resident_growth = 0  # means nothing in a process that has held all this before
     return row
 
 
@@ -196,7 +196,7 @@ def _compiled_sizes(executables: list[Any], held: int) -> tuple[int, int, int, i
     """Return nodes, structure and plan bytes of the largest executable, and structure bytes of all others."""
     reports = sorted((e.report() for e in executables), key=lambda r: int(r.structure_bytes))
     largest = reports[-1]
-    arena = largest.plan.peak if largest.plan else 0  # of the sizes run last; those of other sizes are cached
+    arena = largest.plan.peak if largest.plan else 0  # for the sizes run last; arenas of other sizes are cached
     plan = min(held, int(arena) + int(largest.constant_bytes))
     others = sum(int(r.structure_bytes) for r in reports[:-1])
     return int(largest.nodes), int(largest.structure_bytes), plan, others

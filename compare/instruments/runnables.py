@@ -113,7 +113,7 @@ class Runnable(ABC):
         """Return the context of a first call, in which it gives the expected result."""
         return nullcontext()
 
-    def begin(self) -> None:  # noqa: B027  (what has no state has nothing to bring back)
+    def begin(self) -> None:  # noqa: B027  (a runnable without state restores nothing)
         """Restore the state of the start."""
 
     def fresh(self) -> AbstractContextManager[None]:
@@ -222,7 +222,7 @@ class FunctionRunnable(Runnable):
             changed = self._begin.changed()
         return training, engine.state.reader(
             function, calls, changed, trains=training is not None
-        )  # by what stood there first
+        )  # named by the places of the first values
 
     @property
     def state(self) -> StateReader:
@@ -332,7 +332,7 @@ class FunctionRunnable(Runnable):
             results, plain = self._results_from(seed, unit, built), self._results_from(seed, unit)
             wider = any(each.wider for each in self.expected.values())
             exact = self._results_from(seed, unit, exact=True) if wider else [None] * len(plain)
-        except Exception:  # noqa: BLE001  (what does not run nearby tells nothing)
+        except Exception:  # noqa: BLE001  (a mode that fails on nearby inputs tells nothing)
             return [False] * len(self.calls)
         references = [Standard(*pair, self._dtype) for pair in zip(plain, exact, strict=True)]
         pairs = enumerate(zip(references, results, strict=True))
@@ -545,7 +545,7 @@ class FunctionRunnable(Runnable):
         except UnsupportedError as error:
             self.undoubled = str(error)
             return nothing
-        except Exception as error:  # noqa: BLE001  (in its own numbers eager has run, so that the function is fine)
+        except Exception as error:  # noqa: BLE001  (eager has run from its own inputs, so the function is fine)
             said = self.reason(error).removeprefix(f"{type(error).__name__}: ")
             self.undoubled = f"it does not run in that: {said}"
             return nothing
@@ -564,7 +564,7 @@ class FunctionRunnable(Runnable):
         """Return eager's results from nudged inputs, call by call; incomparable ones where it raises."""
         try:
             return self._results_from(seed, judge.UNITS.get(self._dtype, 0.0), exact=exact)
-        except Exception:  # noqa: BLE001  (from its own numbers eager has run, so that the function is fine)
+        except Exception:  # noqa: BLE001  (eager has run from its own inputs, so the function is fine)
             return [NOTHING] * len(self.calls)
 
     def _results_from(

@@ -108,7 +108,7 @@ def differentiates(f: Callable[..., Any], example: Example, gradient: bool | Non
     Raises InputsError where gradients are asked for and impossible, and the errors of `f`.
     """
     kinds = {leaf.dtype.kind if isinstance(leaf, np.ndarray) else "" for leaf in tree.leaves(example[0])}
-    output = output_of(f, example)  # even where nothing is asked: f must work
+    output = output_of(f, example)  # called even if gradients are not asked for: f must work
     if gradient is False:
         return False
     scalar = isinstance(output, (np.ndarray, TensorSpec)) and not output.shape and output.dtype.kind == "f"

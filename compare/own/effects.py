@@ -135,7 +135,7 @@ class _Look:
             except Exception:
                 if INPUT not in (effect.what for effect in heard):
                     raise
-                output = INPUT  # nobody answers here
+                output = INPUT  # stdin has no answer
         return list(dict.fromkeys(heard)), list(dict.fromkeys(changed)), output
 
     def again(self, effects: Sequence[SideEffect]) -> list[SideEffect]:
@@ -144,7 +144,7 @@ class _Look:
         with _listening(heard, self.engine):
             try:
                 self.engine.ops.called(self.f, _copy_example(self.example))
-            except Exception:  # noqa: BLE001  (a file that it removes is gone, for one)
+            except Exception:  # noqa: BLE001  (for example, it removed a file in the first call)
                 return list(effects)
         later = {effect.what for effect in heard}
         return [effect for effect in effects if effect.what in later]
@@ -228,7 +228,7 @@ class _Nobody(io.TextIOBase):
 @contextmanager
 def _listening(heard: list[SideEffect], engine: Engine) -> Iterator[None]:
     def note(what: str, line: str) -> None:
-        if what not in (effect.what for effect in heard):  # a file is opened, and then written to
+        if what not in (effect.what for effect in heard):  # opening and writing a file are one effect
             heard.append(SideEffect(what, line))
 
     out, err = (_Ear(name, getattr(sys, name), heard, engine.callbacks) for name in ("stdout", "stderr"))

@@ -95,7 +95,7 @@ def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
 def _by_name(runnable: FunctionRunnable, after: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return the state after a call, by the names that all engines have for its tensors."""
     kinds = runnable.engine.state.kinds()
-    assert kinds is not None  # noqa: S101  (asked before)
+    assert kinds is not None  # noqa: S101  (the caller has checked it)
     names = {id(tensor): name for name, tensor in kinds.held(runnable.function, runnable.calls).items()}
     state = [(names.get(id(value)), np.asarray(after[label])) for label, value in runnable.state.before.items()]
     return {name: array for name, array in state if name}

@@ -96,7 +96,7 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
     if not engine.is_reference:
         return subject
     steps.now(f"called {question.name}")
-    if not question.stands_in:  # what a step of PyTorch's does besides its result, PyTorch's own worker tells
+    if not question.stands_in:  # PyTorch's own worker finds the side effects
         look_for_effects(subject, check_inputs(calls, function)[0])
     case = case_of(function, calls, question.gradient, dims)
     subject.case = converting(case) if question.arms[1:] else case
@@ -128,7 +128,7 @@ def _answer(question: Question, job: Job) -> Record:
     called = exchange.program_of if question.stands_in else _function_and_calls
     subject = subject_of(question, *called(question))
     if not subject.engine.is_reference:
-        gc.freeze()  # what is loaded now is not walked by each collection below
+        gc.freeze()  # keeps loaded objects out of each collection below
         return times(subject, job)
     assert subject.case is not None  # noqa: S101  (made above)
     source = write_subject(Path(question.folder), subject) if question.processes else ""
@@ -157,7 +157,7 @@ def write_subject(folder: Path, subject: Subject, dims: Any = None) -> str:
 
     Raises InputsError if function or inputs cannot reach a worker.
     """
-    assert subject.case is not None  # noqa: S101  (only what has a case is sent)
+    assert subject.case is not None  # noqa: S101  (only functions with a case are sent)
     if subject.question.stands_in:
         return exchange.write_question(folder, subject.question, subject.case, dims)
     function, written = subject.function, subject.question.function
@@ -218,7 +218,7 @@ def _effects_of(runnable: FunctionRunnable, subject: Subject) -> Exception | Non
             look_for_effects(subject, subject.calls[0])
     except EffectsError as refusal:
         return refusal
-    except Exception:  # noqa: BLE001  (it raises what it has raised before)
+    except Exception:  # noqa: BLE001  (the same error as before)
         return None
     return None
 
@@ -343,7 +343,7 @@ class Here:
             return failure(job, describe_error(error))
         if isinstance(record, Memory):
             for row in record.arms.values():
-                row.resident_growth = 0  # of a process that has held all this before, it says nothing
+                row.resident_growth = 0  # means nothing in a process that has held all this before
         return record
 
     def _anew(self, job: Job) -> Time:
@@ -409,9 +409,9 @@ def pin_process() -> Iterator[None]:
     from threadpoolctl import threadpool_limits
 
     cores = environment.affinity()
-    mine = not gc.get_freeze_count()  # what the caller has frozen stays so: there is no unfreezing of some alone
+    mine = not gc.get_freeze_count()  # the caller's frozen objects cannot be unfrozen apart
     if mine:
-        gc.freeze()  # what this process held before is not walked by each collection
+        gc.freeze()  # keeps earlier objects out of each collection
     with threadpool_limits(1):
         try:
             if cores:

@@ -120,7 +120,7 @@ def merge_records(records: Records) -> Iterator[Record]:
             record.agree = all(row.status == "unsupported" for row in bad.values())
         elif isinstance(record, Memory):
             record.add({mode: MemoryArm(row.status, row.reason) for mode, row in bad.items()})
-        elif isinstance(record, Time):  # which is a worker's own, and stays as it is
+        elif isinstance(record, Time):  # each worker's record stays apart
             others = {mode: row for mode, row in bad.items() if mode not in record.arms}
             record = replace(record, arms={**record.arms, **others})
         if record is not None and not isinstance(record, FunctionLook):

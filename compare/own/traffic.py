@@ -135,7 +135,7 @@ def _hear_event(event: str, args: tuple[Any, ...]) -> None:
     what = _open_phrase(*args) if event == "open" else WHAT.get(event)
     if what is None:
         return
-    caller = sys._getframe(1)  # an event too, of which nothing may come
+    caller = sys._getframe(1)  # this call is an audited event itself, and may not recur
     frame = _users(caller)
     if frame is None or (event in WITH_PATH and _is_a_librarys(args[0], caller)):
         return
@@ -213,7 +213,7 @@ def _asks(called: Any) -> str | None:
     """Return the effect of a call of a C function; None if it has none."""
     try:
         what = _CALLS.get(called)
-    except TypeError:  # what it is bound to has no hash
+    except TypeError:  # a method of an unhashable object
         what = None
     owner, name = getattr(called, "__self__", None), getattr(called, "__name__", "")
     if what or owner is None:

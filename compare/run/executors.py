@@ -213,7 +213,7 @@ class Cluster(Executor):
                 future.cancel()
                 raise _LostError
             time.sleep(_POLL)
-        if self._closed:  # which loses what runs, and no worker
+        if self._closed:  # the running call is lost, but no worker
             future.cancel()
             raise CompareError("the run has ended")
         if future.status in ("lost", "cancelled") or (future.status == "error" and _is_loss(future.exception())):
@@ -255,7 +255,7 @@ class Cluster(Executor):
         for address in addresses:
             try:
                 unlike = self._unlike(address)
-            except _LostError:  # nothing runs there yet, and others may be left
+            except _LostError:  # nothing runs on it yet, and other workers may be left
                 continue
             if unlike:
                 raise CompareError(
@@ -271,7 +271,7 @@ class Cluster(Executor):
         if address not in self._known:
             try:
                 unlike = self._unlike(address)
-            except _LostError:  # it is asked again where it comes back
+            except _LostError:  # asked again when it comes back
                 return False
             self._known[address] = not unlike
             if unlike:

@@ -50,7 +50,7 @@ class Allowance:
 
     def look(self) -> bool:
         """Return whether nothing was left at the last look; a message sent since may still wait for a core."""
-        is_over = self._spent.seconds >= 0.99 * self.seconds  # looks come a moment early
+        is_over = self._spent.seconds >= 0.99 * self.seconds  # a look comes a moment early
         self._spent.look()
         return is_over
 
@@ -147,7 +147,7 @@ class _Worker:
             try:
                 line = self.lines.get(timeout=max(0.0, look - time.monotonic()))
             except queue.Empty:
-                if has_ended:  # and what it has told was read since; a copy of it, made by a fork, holds the pipe
+                if has_ended:  # all its messages were read; a forked copy holds the pipe
                     return self._parse_answer(b"")
                 has_ended = self.process.poll() is not None
                 look = time.monotonic() + self._check_allowances()
@@ -221,7 +221,7 @@ class _Worker:
             what = "wrote what is none into" if line else "closed"
             raise WorkerError(f"the worker {what} the pipe of its answer{self._while} and was ended", self.step)
         code = self.process.wait()
-        self.readers[-1].join(1.0)  # what it has said last is on its way
+        self.readers[-1].join(1.0)  # its last words may still be on their way
         raise WorkerError(f"the worker {_ending(code)}{self._while.rstrip(',')}{self._reason()}", self.step)
 
     def _reason(self) -> str:

@@ -95,7 +95,7 @@ class Pace:
             return None
         rest, expected = max(0, self.total - self.done), self._ahead.total()
         seconds = sum(number * self._mean(group) for group, number in self._ahead.items())
-        if expected > rest:  # some were skipped, and nobody said which
+        if expected > rest:  # some unknown jobs were skipped
             return seconds * rest / expected
         return seconds + (rest - expected) * self._mean(_group(None))
 

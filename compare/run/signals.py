@@ -38,7 +38,7 @@ def by_signals() -> Iterator[None]:
     before = {number: signal.signal(number, stop) for number in ours}
     try:
         yield
-    except click.exceptions.Exit:  # the command has come to its end, by a signal or not
+    except click.exceptions.Exit:  # the command has ended, by a signal or not
         raise
     except Exception as error:
         if came:

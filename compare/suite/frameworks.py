@@ -168,7 +168,7 @@ def cell_job(
     """Return the job of one process with arms on a workload; `counting` are variables for counting bytes."""
     limits = settings.limits.frameworks
     job = settings.job("time", cell, process, limits.budget)
-    limit = limits.limit if process == COLD else limits.limit / 2  # what is compiled already is there
+    limit = limits.limit if process == COLD else limits.limit / 2  # compiled code is on the disk
     variables = framework.environment(folder(directory, arms[-1], cell), settings.device)
     asked = {"limit": limit, "device": settings.device}
     return replace(job, arm=arms[-1], arms=arms, asked=asked, variables={**variables, **counting}, memory=0)
@@ -200,7 +200,7 @@ def _wanted_job(runner: Runner, job: Job, directory: Path) -> Wanted | None:
     if job.claim is None and job.process != COLD and not worthwhile(runner.journal.records, job):
         if not is_model(job.workload) or job.process != COLD + 1:
             return None
-        job = replace(job, arms=job.arms[:1])  # of a model the next process times the eager arm all the same
+        job = replace(job, arms=job.arms[:1])  # a model's eager arm is timed in the next process all the same
     return without_code(directory, job), {}
 
 

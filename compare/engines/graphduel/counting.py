@@ -275,7 +275,7 @@ class BytesTouched:
 
     def _walk(self, step: int, node: Node) -> None:
         """Advance by one op: note its reuse distances, and free arrays that it reads last."""
-        group = node.inputs[0] if is_result(node) else node  # what a group makes, it makes in its own blocks
+        group = node.inputs[0] if is_result(node) else node  # a group's results are made in the group's blocks
         pairs = self.by_op.setdefault(group, [])
         arrays = [source for source in dict.fromkeys(node.inputs) if type(source.spec) is TensorSpec]
         pairs += [(size_of(source), self._since(self.seen.get(owner(source)))) for source in arrays]

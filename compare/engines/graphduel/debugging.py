@@ -31,7 +31,7 @@ from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
 
-_NO_VALUE = ("source", "control")  # inputs and constants; what holds subgraphs, whose nodes are seen by themselves
+_NO_VALUE = ("source", "control")  # inputs, constants, and nodes with subgraphs, whose own nodes are logged
 _PLACE = re.compile(r"\(([^()\s]+\.py:\d+)\)")
 
 
@@ -99,7 +99,7 @@ class _Log:
         self.phase: Phase = "forward"
 
     def __call__(self, op: Op, _arrays: Sequence[Any], _attrs: Attrs, out: Any) -> None:
-        if op is not identity:  # what only marks a value, and is in no graph
+        if op is not identity:  # identity only marks a value, and is in no graph
             _, line = self.lines.place(sys._getframe(1))  # below this log, which is no part of the training
             self.events.append(Event(op.name, line, np.array(out)))
 

@@ -256,5 +256,5 @@ def _session(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         raise UnsupportedError(str(error)) from None
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001  (its errors have no base of their own, and say which op it has not)
+    except Exception as error:  # noqa: BLE001  (its errors share no base class; they name the missing op)
         raise UnsupportedError(f"onnxruntime refuses the graph: {error}") from None

@@ -94,7 +94,7 @@ class TensorFlow(Framework):
         super().start(seed, device=device)
         if device == "cpu" and self.devices.gpu():
             tf.config.set_visible_devices([], "GPU")
-        with suppress(RuntimeError):  # it has computed already, and keeps the threads that it has
+        with suppress(RuntimeError):  # TensorFlow has computed already, and keeps its threads
             tf.config.threading.set_intra_op_parallelism_threads(1)
             tf.config.threading.set_inter_op_parallelism_threads(1)
         tf.random.set_seed(seed)
@@ -393,7 +393,7 @@ class TapeStep(Bindable):
         self.gradients_in = text.count_noun(len(leaves), "trained variable") if outer else ""
         watched = leaves[0] if leaves[0] is argument else leaves
 
-        is_loss = False  # whether the first run has given the loss alone: no later one looks for it
+        is_loss = False  # if the first run returned just the loss, later runs skip the search
 
         def run() -> tuple[Any, Any]:
             nonlocal is_loss

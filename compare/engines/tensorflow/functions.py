@@ -49,11 +49,11 @@ def functions() -> dict[str, Function]:
 
     def clip(x: Any, min: Any = None, max: Any = None) -> Any:
         above = x if min is None else tf.maximum(x, tf.cast(min, x.dtype))
-        return above if max is None else tf.minimum(above, tf.cast(max, x.dtype))  # the last wins, as in NumPy
+        return above if max is None else tf.minimum(above, tf.cast(max, x.dtype))  # if min > max, max wins, as in NumPy
 
     @tf.custom_gradient
     def dense(x: Any) -> Any:
-        # what follows in the backward pass cannot take IndexedSlices, which `tf.gather` gives
+        # later backward ops cannot take the IndexedSlices of `tf.gather`
         return tf.identity(x), tensor
 
     def conv2d(x: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int = 0) -> Any:

@@ -71,7 +71,7 @@ def state_reader(changed: Sequence[Piece]) -> StateReader:
     for variable in _variables(changed):
         name = f"the variable `{_name(variable)}`"
         alike = sum(other.removesuffix("`").partition(" (")[0] == name.removesuffix("`") for other in names)
-        names[f"{name[:-1]} ({alike + 1})`" if alike else name] = variable  # those without a name have one in common
+        names[f"{name[:-1]} ({alike + 1})`" if alike else name] = variable  # unnamed variables share a default name
     return StateReader(names, lambda: {name: variable.numpy() for name, variable in names.items()})
 
 

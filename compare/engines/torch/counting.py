@@ -53,7 +53,7 @@ def _count_op(op: Any, args: Any, kwargs: dict[str, Any], out: Any) -> RanOp:
 
     if op.is_view:
         return RanOp("view")
-    if op.overloadpacket is torch.ops.aten._local_scalar_dense:  # what item(), bool() and float() come to
+    if op.overloadpacket is torch.ops.aten._local_scalar_dense:  # item(), bool() and float() run this op
         return RanOp("read")
     made = _tensors(out)
     elements, moved = sum(tensor.numel() for tensor in made), _bytes(made) + _bytes(_tensors(args))
@@ -88,7 +88,7 @@ def outside(call: BoundCall) -> int:
     """Return how many ops of the forward pass run outside compiled code; of an eager call all do."""
     import torch
 
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # it tells when it starts and stops
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # silences the profiler's start and stop messages
     with torch.autograd.profiler.profile(use_kineto=False) as seen, call.within():
         call.run()
     events: list[Any] = list(seen.function_events or ())

@@ -109,7 +109,7 @@ def eagerly(met: Callable[[], None]) -> Iterator[None]:
         return asked(callback) if asked else None
 
     with torch.compiler.set_stance("force_eager"):
-        if asked:  # it is Dynamo's own, and no promise
+        if asked:  # private to Dynamo, so it may be missing
             vars(eval_frame)["_callback_from_stance"] = noting
         try:
             yield

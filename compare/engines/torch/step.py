@@ -153,8 +153,8 @@ def differentiate_step(call: Callable[[], Any], parts: Sequence[Any], *, may_be_
             part.grad = None
         value = call()
         try:
-            (value if value.__class__ is tensor else loss_in(value)).backward()  # asking a tensor costs 0.4 µs
-        except Exception as error:  # noqa: BLE001  (looked at only now: no check is inside the clock)
+            (value if value.__class__ is tensor else loss_in(value)).backward()  # loss_in costs 0.4 µs for a tensor
+        except Exception as error:  # noqa: BLE001  (checked only after a failure: checks would be timed)
             _look(value, error, parts, may_be_none=may_be_none)
         return value
 
@@ -199,7 +199,7 @@ def _keep_gradients(parts: Sequence[Any], plain: Sequence[Any]) -> Iterator[None
     finally:
         for part, gradient in before:
             part.grad = gradient
-        for leaf in filter(_requires, plain):  # the function has asked for it: no other call does
+        for leaf in filter(_requires, plain):  # the function has required it, which other calls must not see
             leaf.requires_grad_(False)
 
 

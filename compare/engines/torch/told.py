@@ -71,7 +71,7 @@ def dynamo_observations(function: Any = None) -> Observations:
     """
     from torch._dynamo.utils import get_compilation_metrics
 
-    # a backward pass that is compiled when it is first needed is recorded once more
+    # a backward pass that compiles on first need has a second record
     records = [metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False]
     compiled = [_compilation(metrics, function) for metrics in records if metrics.graph_op_count is not None]
     limits = [_limit(metrics) for metrics in records if (metrics.fail_reason or "").startswith(LIMIT)]

@@ -56,7 +56,7 @@ def measure(job: Job) -> Lengths:
     size = SIZES[str(job.size)]
     lengths = job.examples or draw_lengths(str(job.lengths), size.examples, job.seed, size.longest)
     inputs = stream(str(job.workload), lengths, size.width, size.batch, job.seed)
-    gc.freeze()  # what is loaded now is not walked by each collection below
+    gc.freeze()  # keeps loaded objects out of each collection below
     return Lengths(**job.head, examples=list(lengths), arms=measure_strategies(inputs, job))
 
 

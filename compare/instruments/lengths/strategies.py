@@ -190,7 +190,7 @@ class Strategy:
     def _policy(self, stream: Stream) -> dict[str, Any]:
         """Return the options of `static.jit`."""
         axes = ("B", "T") if self.batching == "padded" else ("T",)
-        dims = (None, *[axes] * (len(stream.examples[0]) + (self.padding != "none")))  # the mask is one more
+        dims = (None, *[axes] * (len(stream.examples[0]) + (self.padding != "none")))  # the mask is one argument more
         if self.symbolic:
             return {"shapes": "symbolic", "dims": dims}
         if self.padding == "none":

@@ -85,7 +85,7 @@ def _rows(path: Path) -> Iterator[Row]:
 
 def _places(path: Path, head: list[str], columns: Sequence[str]) -> list[int]:
     """Return the indices of the columns in a line, from 0."""
-    names = [name.lower() if _number(name) is None else "" for name in head]  # a number names no column
+    names = [name.lower() if _number(name) is None else "" for name in head]  # a number is no name of a column
     if columns:
         return [_place(path, head, names, column.strip()) for column in columns]
     if COLUMN in names:
@@ -114,7 +114,7 @@ def _shorten_list(head: list[str]) -> str:
 def _length(path: Path, number: int, row: list[str], place: int) -> int:
     text = row[place].strip() if place < len(row) else ""
     length = _number(text)
-    if length is None or not 1 <= length <= LONGEST or length != int(length):  # a NaN and an infinity are not between
+    if length is None or not 1 <= length <= LONGEST or length != int(length):  # NaN and infinity fail the comparison
         what = f"{text!r} is no length" if text else f"no cell in column {place + 1}"
         raise CompareError(f"{path}:{number}: {what}; each row holds a whole number from 1 on")
     return int(length)

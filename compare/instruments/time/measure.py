@@ -124,7 +124,7 @@ class FirstEpoch:
     def judge(self, runnable: Runnable, arm: str) -> None:
         """Note whether the errors are within the limits, and how far off the arm is at most."""
         if not self.results or self.status != "ok" or self.step is None:
-            return  # it was ended before there was anything to compare
+            return  # it ended before there was a result to compare
         expected = runnable.expected
         differences = {index: expected[index].less(result) for index, result in runnable.results_of(arm, self.results)}
         self.results, self.compared = {}, True
@@ -279,7 +279,7 @@ def measure(job: Job) -> Time:
     case = sample.case_of(job, engine.library.workload(job.source))
     engine.wait(engine.arrays(case.params))  # so that no arm pays for starting the engine
     if engine.is_reference:
-        gc.freeze()  # what the harness itself holds is not walked by each collection below
+        gc.freeze()  # keeps the harness's objects out of each collection below
         cache = job.asked.get("cache")
         return Time(**job.head, arms=measure_arms(job, case, steady=cache != "cold"), cache=cache, clock=NAME)
     expected = expectations(workloads.load(job.source).case(str(job.size)))
@@ -301,7 +301,7 @@ def model_of(job: Job, engine: Engine) -> ModelRunnable:
     now(f"imported {job.workload}")
     (holder, function), checks = models.holder_of(job.source), job.process == COLD
     count_as_users(function)
-    engine.arrays(list(engine.state.reached(function)))  # modules go where the inputs go
+    engine.arrays(list(engine.state.reached(function)))  # moves modules to the device of the inputs
     inputs = holder.batches() if hasattr(holder, "batches") else holder.inputs
     calls = [engine.arrays(call) for call in inputs]
     runnable = ModelRunnable(engine, engine.arms[0], str(job.workload), function, calls, 0, checks=checks)

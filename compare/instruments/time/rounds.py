@@ -167,7 +167,7 @@ def paired_rounds(
     for arm, call in calls.items():
         with within.get(arm, nullcontext)():
             trials[arm] = calibrate(call, budget.block_seconds, clock, turns)
-            if len(trials[arm]) == 1:  # what a first call does once would leave blocks of one call, with cold caches
+            if len(trials[arm]) == 1:  # a slow first call would leave blocks of one call, with cold caches
                 trials[arm] += calibrate(call, budget.block_seconds, clock, turns)
     counts = {arm: trial[-1][0] for arm, trial in trials.items()}
     calibration = {arm: [seconds for _, seconds in trial] for arm, trial in trials.items()}

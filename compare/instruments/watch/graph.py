@@ -40,7 +40,7 @@ def timeline(case: Case) -> Timeline:
         moments = [Moment("trace", {"structure": tracemalloc.get_traced_memory()[0]})]
         graph, steps = pipeline.run(traced.graph)
         executable = Executable(traced, graph, steps)
-        gc.collect()  # cycles that the compilation has left are not held for the step
+        gc.collect()  # garbage cycles of the compilation are not held for the step
         held = tracemalloc.get_traced_memory()[0]
         constants = min(held, executable.report().constant_bytes)
         moments.append(Moment("compile", {"slack": held - constants, "structure": constants}))

@@ -141,7 +141,7 @@ def timeline(case: Case) -> Timeline:
         plain = transform_step(dynamic, case.loss, case.argnum)
         for _ in range(WARM_STEPS):
             plain(*arguments)
-        gc.collect()  # cycles that earlier steps have left are not this step's
+        gc.collect()  # garbage cycles of earlier steps are not this step's
         watch = _Watch([leaf for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)])
         loss = watch.forward(case.loss) if case.argnum is not None else case.loss
         tracemalloc.reset_peak()
@@ -151,7 +151,7 @@ def timeline(case: Case) -> Timeline:
         watch.finish(leaves)
         moments = list(watch.moments({id(owner(leaf)) for leaf in leaves}))
     for each, line in zip(moments, align_lines(record_kernels(case, arguments), watch.made), strict=False):
-        each.line = str(line)  # the last moment is no kernel's: what the step hands out
+        each.line = str(line)  # the last moment, of the step's results, has no kernel
     return Timeline(moments, {"structure": watch.structure, "plan": 0}, watch.nodes)
 
 
@@ -225,8 +225,8 @@ class _LineLog:
         return wrapper
 
 
-_CALLER = 2  # from `_LineLog.note` past the observer, to what has run the kernel
-_NEAR = 64  # a view is mostly of what was made a few kernels before; an older one makes a line seem to make more
+_CALLER = 2  # frames from `_LineLog.note` past the observer, to the kernel's caller
+_NEAR = 64  # arrays searched for a view's owner; of an older owner a view counts as new bytes
 
 
 def _array(leaf: Any) -> Any:
