@@ -18,7 +18,7 @@ Seconds = dict[str, float]
 
 
 class _Open:
-    """A phase that is open: since when, and the seconds that were spent in phases inside it."""
+    """An open phase: when it began, and the seconds of CPU time that the phases inside it have taken."""
 
     def __init__(self, name: str) -> None:
         self.name, self.start, self.inner = name, time.thread_time(), 0.0
@@ -44,7 +44,7 @@ class adding_to(Block):  # noqa: N801  (a context manager)
 
 
 class phase(Block):  # noqa: N801  (a context manager)
-    """The block is this phase, but for the phases in it."""
+    """Measure the block as a phase of this name; the time of phases inside the block is not counted in it."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -55,7 +55,7 @@ class phase(Block):  # noqa: N801  (a context manager)
         enter(_thread.phases, self.hold(), self._open)
 
     def finish(self, *_: Any) -> None:  # type: ignore[override]  # which has this block at hand
-        """Add the seconds of the phase, where they are asked for."""
+        """Add the seconds of this phase to the table of the innermost `adding_to` block."""
         whole = time.thread_time() - self._open.start
         seconds = innermost(_thread.seconds, {})
         seconds[self._name] = seconds.get(self._name, 0.0) + whole - self._open.inner
@@ -64,6 +64,6 @@ class phase(Block):  # noqa: N801  (a context manager)
 
 
 def current() -> str:
-    """The innermost open phase; nothing where none is open."""
+    """Return the name of the innermost open phase, "" where none is open."""
     open_phase = innermost(_thread.phases, None)
     return "" if open_phase is None else open_phase.name

@@ -23,14 +23,15 @@ Item = TypeVar("Item")
 
 
 class _IteratorClosed(BaseException):
-    """Nobody wants any more items."""
+    """Raised inside the worker thread to end a run whose iterator was closed."""
 
 
 def iterate_visits(run: Callable[..., Any]) -> Generator[Item, None, None]:
-    """Each item that `run(visit=...)` calls `visit` with, as an iterator; what it raises comes out of it.
+    """Yield each item that `run(visit=...)` passes to `visit`.
 
-    A loop in a graph calls its body from inside a kernel, out of which nothing can be yielded: so the run is in a
-    thread of its own, which never runs while the caller does. An iterator that is closed ends it.
+    An exception that `run` raises comes out of the iterator. A loop in a graph calls its body from inside a kernel, and
+    a kernel cannot yield. So `run` works in a thread of its own, which never runs while the caller does. Closing the
+    iterator ends the run.
     """
     wanted, there = threading.Semaphore(0), threading.Semaphore(0)
     items: list[Item] = []
@@ -97,11 +98,11 @@ Visit = Callable[[DebugStep], None]
 
 
 def run(executable: Executable, *args: Any, visit: Visit, optimised: bool = False) -> Any:
-    """Run the graph as it was traced, node by node, calling `visit` after each; the result is that of a call.
+    """Run the traced graph node by node and call `visit` after each node; return the result of a call.
 
-    Inside branches and loop bodies every node is visited as often as it runs, before the node that holds them.
-    Whatever `visit` raises ends the run. Nothing is planned, so that each node has a value of its own. With
-    `optimised` the graph that the passes made of it runs instead, and fused groups are visited node by node.
+    Nodes of branches and loop bodies are visited each time they run, before the node that holds them. An exception that
+    `visit` raises ends the run. No memory is planned, so each node has a value of its own. With `optimised` the graph
+    that the passes made runs instead, and fused groups are visited node by node.
     """
     arrays = executable.inputs(args)
     graph = executable.graph if optimised else executable.traced.graph
@@ -111,7 +112,7 @@ def run(executable: Executable, *args: Any, visit: Visit, optimised: bool = Fals
 
 
 def steps(executable: Executable, *args: Any, optimised: bool = False) -> Generator[DebugStep, None, None]:
-    """Each step of a run when it is asked for: the node has run, and those after it have not.
+    """Iterate over the steps of a run; at each step the node has run and the nodes after it have not.
 
     for step in static.debug.steps(exe, x):
         print(step, step.value)
@@ -131,9 +132,9 @@ def until(
     when: Callable[[DebugStep], Any] | None = None,
     optimised: bool = False,
 ) -> DebugStep | None:
-    """The first step of an op of this name, of a line (`model.py:12`) and for which `when(step)` holds.
+    """Return the first step of an op of this name, of a line (`model.py:12`), for which `when(step)` holds.
 
-    Nothing after it runs. None when the run ends before.
+    Nodes after that step do not run. Returns None when the run ends before.
     """
     with contextlib.closing(_steps(executable, args, optimised)) as steps:
         for step in steps:
@@ -154,7 +155,7 @@ def check(executable: Executable, *args: Any, infinite: bool = True) -> Any:
 
 
 def stop_at_anomaly(step: DebugStep, *, infinite: bool = True) -> None:
-    """What `check` does after each node, for a `visit` that does more."""
+    """Raise AnomalyError where a step made a NaN, or an infinity of finite values, as `check` does."""
     error = anomaly(step.node.op, step.inputs, step.value, infinite=infinite, line=step.node.source)
     if error is not None:
         raise error
@@ -169,7 +170,7 @@ def nodes_before_error(error: BaseException) -> list[Node]:
 
 
 class _Walk:
-    """A run node by node, at these sizes."""
+    """A run of a graph node by node, with these numbers for its symbolic sizes."""
 
     def __init__(self, sizes: Mapping[str, int], visit: Visit) -> None:
         self._sizes = sizes
@@ -194,7 +195,7 @@ class _Walk:
         return value if isinstance(value, (tuple, list)) else np.asarray(value)
 
     def _resolve(self, value: Any, inside: tuple[Node, ...]) -> Any:
-        """An attribute with numbers for symbolic sizes; a subgraph becomes a function that is run like the graph."""
+        """Return an attribute with numbers for symbolic sizes, and a function that walks it for a subgraph."""
         if isinstance(value, Graph):
             return lambda *arrays: self.run(value, arrays, inside)
         if isinstance(value, tuple):

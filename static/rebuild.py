@@ -1,4 +1,4 @@
-"""Graphs made again with some of their nodes replaced, or from what some outputs need: each in one walk."""
+"""Graphs built again: with some nodes replaced by others, or with the nodes alone that given outputs need."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from graphs.ir import Graph, Node, ancestors
 
 
 def rebuild_node(node: Node, made: Mapping[Node, Node]) -> Node:
-    """The node on what was made of its inputs; those that are not in `made` stay."""
+    """Return the node on the new inputs that `made` maps its inputs to; inputs that are not in `made` stay."""
     if made.keys().isdisjoint(node.inputs):
         return node
     inputs = [made.get(source, source) for source in node.inputs]
@@ -17,10 +17,11 @@ def rebuild_node(node: Node, made: Mapping[Node, Node]) -> Node:
 
 
 def replace_nodes(graph: Graph, instead: Mapping[Node, Node]) -> Graph:
-    """The graph with nodes replaced by others, which may be made of any nodes, replaced ones included.
+    """Return the graph with the keys of `instead` replaced by their values.
 
-    What is new comes right before what first reads it; everything else keeps its order, and what nobody reads goes.
-    No new node may depend on one that it stands for. Where effects would change places the graph stays as it is.
+    A value may read any nodes, replaced ones included. A new node comes right before its first reader. All other nodes
+    keep their order, and nodes without a reader go. No new node may depend on the node that it replaces. The graph
+    stays as it is where effects would change their order.
     """
     if not instead:
         return graph
@@ -40,7 +41,7 @@ def is_in_order(nodes: Sequence[Node], order: Iterable[Node]) -> bool:
 
 
 def collect_graph(name: str, inputs: Sequence[Node], outputs: Sequence[Node], order: Iterable[Node] = ()) -> Graph:
-    """The graph of all that these outputs are computed from, nodes of `order` in that order where they can be."""
+    """Return the graph that these outputs are computed from, in the order of `order` where possible."""
     live = ancestors(outputs)
     made: dict[Node, Node] = {}
     for node in (*inputs, *(node for node in order if node in live), *outputs):
@@ -49,7 +50,7 @@ def collect_graph(name: str, inputs: Sequence[Node], outputs: Sequence[Node], or
 
 
 def _live(graph: Graph, instead: Mapping[Node, Node]) -> list[Node]:
-    """The nodes of the graph that are still read, or have an effect, in its order."""
+    """Return the nodes that are still read after the replacement, or have an effect, in the graph's order."""
     seen: set[Node] = set()
     waiting = [*graph.outputs, *graph.effects]
     while waiting:
@@ -61,7 +62,7 @@ def _live(graph: Graph, instead: Mapping[Node, Node]) -> list[Node]:
 
 
 def _make(node: Node, instead: Mapping[Node, Node], made: dict[Node, Node]) -> None:
-    """Enter what stands for a node, after all that it is made of; without recursion, since graphs are deep."""
+    """Enter in `made` the new node for a node, after those of its inputs; no recursion, since graphs are deep."""
     waiting = [node]
     while waiting:
         current = waiting[-1]
@@ -75,5 +76,5 @@ def _make(node: Node, instead: Mapping[Node, Node], made: dict[Node, Node]) -> N
 
 
 def sources(node: Node, instead: Mapping[Node, Node]) -> Iterable[Node]:
-    """What a node is made of: its inputs, or what stands for it."""
+    """Return the nodes that a node is made from: its replacement where it has one, else its inputs."""
     return (instead[node],) if node in instead else node.inputs

@@ -1,11 +1,12 @@
-"""Control flow in a graph: branches and bodies traced to subgraphs, each held by one node.
+"""Control flow in a graph: branches and loop bodies are traced to subgraphs, and one node holds the subgraphs.
 
-What a subgraph reads of the enclosing graph becomes an input of the node, after those that it was called with.
+A value of the enclosing graph that a subgraph reads becomes an input of the node, after the operands.
 
-A choice between two values, whose gradient reaches the chosen one alone; `where` passes a zero to the other.
+Read `Subgraph` first, then the functions that make nodes of loops, `Loop` and `Tracer`, and `choice` at the end.
 
-A zero is no number that can be left out: times an infinite derivative it is NaN. While a graph is traced, and may be
-differentiated, a choice is a switch whose branches compute nothing. The finished graph has `where` in its place
+A choice between two values passes a gradient to the chosen value alone; `where` passes a zero to the other. A zero
+cotangent matters: zero times an infinite derivative is NaN. While a graph is traced, and may be differentiated, a
+choice is a switch whose branches compute nothing. The finished graph has `where` in its place
 (`static/trace/tracing.py`).
 """
 
@@ -56,7 +57,7 @@ class Subgraph:
         self.give(lambda: function([Symbol(self.builder, node) for node in inputs]))
 
     def give(self, function: Callable[[], Any]) -> None:
-        """Trace on: let it return what `function()` gives."""
+        """Trace `function()` at the end of the subgraph, and make its result the result of the subgraph."""
         with tracing(self.builder):
             result = function()
         self.values, self.structure = tree.flatten(result)
@@ -64,23 +65,23 @@ class Subgraph:
 
     @property
     def specs(self) -> list[TensorSpec]:
-        """What it returns."""
+        """The specs of the outputs."""
         return [output.spec for output in self.outputs]
 
     def finish(self, captured: Sequence[Node]) -> Graph:
-        """The graph, with an input for each of these nodes of the enclosing graph after its own."""
+        """Return the finished graph; its inputs are its own, then one for each captured node."""
         self.builder.inputs = [*self.inputs, *(self.builder.capture(node) for node in captured)]
         return self.builder.finish(self.outputs)
 
 
 def finish_subgraphs(*subgraphs: Subgraph) -> tuple[list[Graph], list[Node]]:
-    """The graphs of several subgraphs with one list of captured nodes, and that list."""
+    """Finish several subgraphs with one list of captured nodes; return the graphs and that list."""
     captured = list(dict.fromkeys(node for subgraph in subgraphs for node in subgraph.builder.captured))
     return [subgraph.finish(captured) for subgraph in subgraphs], captured
 
 
 def emit(op: Op, sources: Sequence[Node], attrs: Attrs, count: int) -> list[Symbol]:
-    """A node of the graph being traced, and the first `count` of its parts."""
+    """Append a node of control flow to the graph being traced, and return the first `count` of its parts."""
     builder = building()
     try:
         node = builder.append(op, sources, attrs, builder.line or user_line())
@@ -90,7 +91,10 @@ def emit(op: Op, sources: Sequence[Node], attrs: Attrs, count: int) -> list[Symb
 
 
 def _counting(start: Sequence[Node], step: Subgraph, *others: Subgraph) -> tuple[list[Node], slice]:
-    """What a loop carries, then the number of the turn where the body asks for that, and which of the results it is."""
+    """Add a counter to the state of a loop whose body asks for the number of the turn.
+
+    Returns the nodes that the loop carries and the slice of the results that is the counter, empty where there is none.
+    """
     turn, carry = step.builder.turn, len(start)
     if turn is None:
         return [*start], slice(0)
@@ -102,7 +106,7 @@ def _counting(start: Sequence[Node], step: Subgraph, *others: Subgraph) -> tuple
 
 
 def while_node(start: Sequence[Node], test: Subgraph, step: Subgraph) -> list[Symbol]:
-    """What is carried after a loop: from `start`, `step` for as long as `test` holds, both of what is carried."""
+    """Append a while_loop: `step` runs on the state as long as `test` of it holds. Returns the state after it."""
     start, counter = _counting(start, step, test)
     (test_graph, step_graph), captured = finish_subgraphs(test, step)
     attrs = {"condition": test_graph, "body": step_graph, "carry": len(start), "save": building().saving > 0}
@@ -112,9 +116,10 @@ def while_node(start: Sequence[Node], test: Subgraph, step: Subgraph) -> list[Sy
 
 
 def bounded_node(start: Sequence[Node], test: Subgraph, step: Subgraph, limit: int) -> tuple[list[Symbol], Symbol]:
-    """What is carried after at most `limit` turns of a loop, as a scan, and whether the loop would go on.
+    """Append a scan that stands for at most `limit` turns of a while loop.
 
-    After the last turn a step of the scan runs the branch that keeps what is carried, and asks no test.
+    Returns the state after it, and a bool: whether the loop would go on. Once the test has failed, each further step of
+    the scan takes the branch that keeps the state and runs no test.
     """
     start, counter = _counting(start, step, test)
     (test_graph, step_graph), captured = finish_subgraphs(test, step)
@@ -153,7 +158,7 @@ def append_graph(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
 def scan_node(
     start: Sequence[Node], sequences: Sequence[Node], step: Subgraph, length: Size, reverse: bool = False
 ) -> list[Symbol]:
-    """What is carried after a loop over the slices of `sequences`, and then all the other outputs, stacked."""
+    """Append a scan over the slices of `sequences`. Returns the state after it and then the other outputs, stacked."""
     start, counter = _counting(start, step)
     (graph,), captured = finish_subgraphs(step)
     carry, save = len(start), building().saving > 0
@@ -165,7 +170,7 @@ def scan_node(
 
 
 def part_of(symbol: Symbol, number: int) -> Symbol:
-    """One of the tensors that a control-flow node computes, picked in the graph that holds the node."""
+    """Return one of the tensors that a control-flow node computes, as a symbol of the graph that holds the node."""
     node = symbol.node
     return Symbol(symbol.builder, symbol.builder.append(part, [node], {"number": number}, node.source))
 
@@ -179,7 +184,7 @@ def building() -> Builder:
 
 
 def nodes_of(values: Sequence[Any]) -> list[Node]:
-    """The nodes of values in the graph being traced."""
+    """Return the nodes of these values in the graph being traced; values that are no symbols become constants."""
     return [node_of(building(), value, ()) for value in values]
 
 
@@ -201,7 +206,7 @@ class Operands:
         return [node.spec for node in self.nodes]
 
     def filled(self, values: Sequence[Symbol]) -> Any:
-        """The container with other traced leaves."""
+        """Return the container with these symbols as its traced leaves."""
         rest = iter(values)
         leaves = [next(rest) if static is None else static for static in self.static]
         weakened = [_weak(leaf) if number else leaf for leaf, number in zip(leaves, self._numbers, strict=True)]
@@ -220,7 +225,7 @@ class Loop(NamedTuple):
     slices: Sequence[TensorSpec] = ()
 
     def trace(self, state: Any) -> tuple[Operands, Subgraph]:
-        """The state at the start and the traced body, which returns the leaves of the next state, and y.
+        """Return the state at the start, and the traced body, which returns the leaves of the next state and y.
 
         Raises ShapeError when the body changes the structure of the state.
         """
@@ -235,9 +240,9 @@ class Loop(NamedTuple):
         return start, Subgraph("body", body, [*start.specs, *self.slices], repeats=True)
 
     def _start(self, state: Any) -> Operands:
-        """The state with its Python numbers as arrays, of dtypes that hold them and what one step, tried out, gives.
+        """Return the state with arrays for its Python numbers; one trial step tells which dtypes hold them.
 
-        What is a number after that step too stands for one in every step.
+        A leaf that is a Python number before and after that step stands for a Python number in every step.
         """
         leaves, structure = tree.flatten(state)
         if not any(map(promotion.is_scalar, leaves)):
@@ -252,7 +257,7 @@ class Loop(NamedTuple):
         return Operands(tree.unflatten(structure, typed), still)
 
     def _trial_step(self, start: Operands) -> list[Any]:
-        """The leaves of the state after one step, whose nodes are thrown away."""
+        """Return the leaves of the state after one step, traced in a graph that is thrown away."""
         after: list[Any] = []
 
         def step(values: list[Any]) -> None:
@@ -281,22 +286,22 @@ class Loop(NamedTuple):
 
 
 def _holding(number: Any, after: Any) -> Any:
-    """A dtype for a Python number and for what a step makes of it: where no step runs the number is the result."""
+    """Return a dtype that holds a Python number and a step's value for it; without steps the number stays."""
     return np.result_type(promotion.scalar_dtype(number, [] if weak.is_weak(after) else [after]), dtype_of(after))
 
 
 def _cast_number(leaf: Any, spec: TensorSpec) -> Any:
-    """A Python number of the next state in the dtype that the state has; all else as it is."""
+    """Return a Python number of the next state in the dtype of the state; any other leaf as it is."""
     if not weak.is_weak(leaf) or not np.can_cast(dtype_of(leaf), spec.dtype, "safe"):
         return leaf
     return np.asarray(leaf, spec.dtype) if promotion.is_scalar(leaf) else astype(leaf, spec.dtype)
 
 
 class Tracer:
-    """Makes nodes of control flow: what `graphs.ops.control` calls while a graph is being traced."""
+    """Append nodes of control flow: `graphs.ops.control` calls these methods while a graph is being traced."""
 
     def switch(self, index: Any, branches: Sequence[Body], operands: tuple[Any, ...]) -> Any:
-        """A switch node. Raises ShapeError when branches return different structures or specs."""
+        """Append a switch node. Raises ShapeError when branches return different structures or specs."""
         arguments = Operands(operands)
         traced = [
             Subgraph(f"branch{i}", lambda values, f=branch: callee(f)(*arguments.filled(values)), arguments.specs)  # type: ignore[misc]
@@ -313,7 +318,7 @@ class Tracer:
         return tree.unflatten(traced[0].structure, weakened)
 
     def while_loop(self, condition: Body, body: Body, state: Any, limit: int | None = None) -> Any:
-        """A while_loop node, or a scan. Raises ShapeError when the body changes the structure or specs of the state."""
+        """Append a while_loop, or with a limit a scan. Raises ShapeError when the body changes structure or specs."""
         condition, body = callee(condition), callee(body)
         start, step = Loop("while_loop", lambda state, _: (body(state), ())).trace(state)
         test = Subgraph("condition", lambda values: condition(start.filled(values)), start.specs)
@@ -322,14 +327,14 @@ class Tracer:
         return start.filled(while_node(start.nodes, test, step))
 
     def scan(self, body: Body, state: Any, xs: Any, length: Size, reverse: bool) -> tuple[Any, Any]:
-        """A scan node. Raises ShapeError when the body changes the structure or specs of the state."""
+        """Append a scan node. Raises ShapeError when the body changes the structure or specs of the state."""
         sequences = Operands(xs)
         return append_scan(*traced_scan(callee(body), state, sequences), sequences, length, reverse)
 
     callee = staticmethod(callee)
 
     def ruled(self, values: Sequence[Any], inputs: Sequence[Any], state: Any, pull: Pull) -> list[Any]:
-        """The values, with a gradient rule of the user's own, which reads the state beside the cotangents."""
+        """Return the values with a gradient rule that the user wrote; the rule reads the state and the cotangents."""
         if capture.pause_depth() > building().paused:
             return list(values)
         rule = OwnRule(values, len(inputs), state, pull)
@@ -345,7 +350,7 @@ def traced_scan(body: Body, state: Any, sequences: Operands) -> tuple[Operands, 
 
 
 def append_scan(start: Operands, step: Subgraph, sequences: Operands, length: Size, reverse: bool) -> tuple[Any, Any]:
-    """A scan node of a traced body: the state after it, and its ys."""
+    """Append the scan node of a traced body. Returns the state after it, and its ys."""
     parts = scan_node(start.nodes, sequences.nodes, step, length, reverse)
     after, ys = tree.unflatten(step.structure, parts)
     return start.filled(after), ys
@@ -355,11 +360,12 @@ Pull = Callable[..., Sequence[Any]]
 
 
 class OwnRule:
-    """A gradient rule of the user's own, and the container that it reads.
+    """A gradient rule that the user wrote, and the container `state` that the rule reads.
 
-    `pull(state, cotangents, zeros)` gives the gradients of the inputs, for the cotangents of the values, None where
-    none has arrived; `zeros(spec)` makes one. The `symbols` of the state are operands of the node, so that the rule can
-    run in another graph, and a value in it is the result.
+    `pull(state, cotangents, zeros)` returns the gradients of the inputs. `cotangents` has one entry for each value,
+    None where no cotangent has arrived; `zeros(spec)` makes a zero cotangent. The `symbols` of the state are operands
+    of the node, so that the rule can run in another graph. A leaf of the state that is one of the values is read from
+    the node's result.
     """
 
     def __init__(self, values: Sequence[Any], inputs: int, state: Any, pull: Pull) -> None:
@@ -372,7 +378,7 @@ class OwnRule:
         ]
 
     def __call__(self, operands: Sequence[Symbol], out: Symbol, cotangents: Mapping[int, Any]) -> Sequence[Any]:
-        """The gradients of the inputs."""
+        """Return the gradients of the inputs, for the cotangents of the values by number."""
         held = iter(operands[self.values + self.inputs :])
         leaves = [
             part_of(out, n) if n is not None else next(held) if isinstance(leaf, Symbol) else leaf
@@ -410,7 +416,7 @@ def _agree(branches: Sequence[Subgraph]) -> None:
 
 
 def _tracer(*deciding: Any) -> Tracer | None:
-    """The tracer of control flow, when a graph is being made and what decides is not all known; else None."""
+    """Return a Tracer while a graph is made and a deciding value is a symbol (or there is none), else None."""
     if current() is None or (deciding and not any(isinstance(value, Symbol) for value in deciding)):
         return None
     return Tracer()
@@ -420,7 +426,7 @@ dispatch.trace_control(_tracer)
 
 
 def choice(test: Any, then: Any, otherwise: Any) -> Any:
-    """`then` where a test of one bool holds, else `otherwise`: of one spec, or what `where` makes of them."""
+    """Return `then` where a bool scalar holds, else `otherwise`: a switch for two floats of one spec, else `where`."""
     if is_scalar(then) or is_scalar(otherwise):
         return where(test, then, otherwise)
     then_node, else_node = nodes_of([then, otherwise])
@@ -438,5 +444,5 @@ def _returning(number: int, specs: Sequence[TensorSpec]) -> Graph:
 
 
 def choice_test(index: Symbol) -> Any:
-    """The test of a choice, by the index of its switch."""
+    """Return the bool test of a choice, computed from the index of its switch."""
     return astype(index, np.bool_)

@@ -1,11 +1,13 @@
 """Gradients of control flow in a graph, written with the same control flow.
 
-That of a switch is a switch over the branches' gradients, that of a scan is a scan the other way; so they nest, and
-scans and switches are differentiable to any order. The inside of a branch or a step is computed again from what went
-into it, but for the state after a step of a scan: that is the state before the next one, which was saved. A
-while_loop keeps the state of each iteration in storage that grows, and its gradient goes through that.
+The gradient of a switch is a switch over the gradients of its branches, and the gradient of a scan is a scan in the
+other direction. So they nest, and scans and switches are differentiable to any order. The backward pass computes the
+inside of a branch or a step again from its inputs. It does not compute the state after a step of a scan again, which is
+the saved state before the next step. A while_loop keeps the state of each iteration in storage that grows, and its
+gradient reads that storage.
 
-Marks: where the state of a loop has cotangents, from round to round, for what a round leaves unread has none.
+`_switch_rule`, `_scan_rule` and `_while_rule` are the rules. `Marks`, at the end, says in which rounds of a loop each
+float of the state has a cotangent: a value that a round does not read has none.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def inline(graph: Graph, values: Sequence[Any]) -> list[Symbol]:
 
 
 def without_effects(graph: Graph) -> Graph:
-    """The graph without its effects: what a gradient computes again is not shown a second time."""
+    """Return the graph without its effects: a gradient computes values again and must not repeat what was shown."""
     if not graph.effects:
         return graph
     instead = {node: _silence_node(node) for node in graph.effects if not node.op.effect}
@@ -82,9 +84,10 @@ def pull_graph(
     wanted: Sequence[bool],
     results: Sequence[Any] = (),
 ) -> list[Cotangent]:
-    """What reaches the wanted inputs of a graph.
+    """Return the cotangents of the wanted inputs of a graph.
 
-    `cotangents` has one, or None, for each output; `results` are the values of the first outputs, where they are known.
+    `cotangents` has one entry, or None, for each output. `results` are the values of the first outputs, where they are
+    known.
     """
     builder = building()
     marked = [_mark_value(builder, value) for value in values]
@@ -98,7 +101,7 @@ def pull_graph(
 
 
 def fill_cotangents(cotangents: Sequence[Cotangent], values: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
-    """The cotangents of the wanted inputs of a graph, zeros where nothing reaches one."""
+    """Return the cotangents of the wanted inputs of a graph, zeros for an input that no cotangent reaches."""
     variables = [value for value, want in zip(values, wanted, strict=True) if want]
     return [
         zeros_like(v) if cotangent.value is None else cotangent.value
@@ -107,7 +110,7 @@ def fill_cotangents(cotangents: Sequence[Cotangent], values: Sequence[Any], want
 
 
 def _is_partial(cotangent: Cotangent) -> bool:
-    """Whether a cotangent is not there on every path."""
+    """Whether some path through the graph has no cotangent here."""
     return cotangent.value is None or cotangent.reach is not None
 
 
@@ -116,12 +119,12 @@ def _mark_value(builder: Builder, value: Any) -> Symbol:
 
 
 def _given_cotangents(call: OpCall, first: int, count: int) -> list[Any]:
-    """The cotangents of some parts, None where there is none."""
+    """Return the cotangents of `count` parts of the node from part `first` on, None for a part without one."""
     return [call.cotangents.get(i) for i in range(first, first + count)]
 
 
 def _zeros_for(specs: Sequence[TensorSpec], cotangents: Sequence[Any]) -> list[Any]:
-    """Cotangents with zeros for those that are missing; None where a part is not floating point."""
+    """Return the cotangents with zeros for missing ones, and None for a part that is not floating point."""
     filled = [zeros(s.shape, s.dtype) if g is None else g for s, g in zip(specs, cotangents, strict=True)]
     return [g if s.is_float else None for s, g in zip(specs, filled, strict=True)]
 
@@ -131,24 +134,24 @@ def _there(values: Iterable[Any]) -> list[Any]:
 
 
 def _place_values(values: Sequence[Any], places: Sequence[Any]) -> list[Any]:
-    """Values in the places that are not None or False, None in the others."""
+    """Return a list that has the values, in order, in the places that are not None or False, and None in the others."""
     rest = iter(values)
     return [None if place is None or place is False else next(rest) for place in places]
 
 
 def _split(values: Sequence[Any], *counts: int) -> list[list[Any]]:
-    """Consecutive groups of these sizes, and the rest."""
+    """Split values into consecutive groups of these sizes, and a last group of the remaining values."""
     rest = iter(values)
     return [*(list(islice(rest, count)) for count in counts), list(rest)]
 
 
 def _add_cotangents(held: Sequence[Any], more: Sequence[Any]) -> list[Any]:
-    """Sums one by one; where there is nothing more (None), what was held."""
+    """Add the lists entry by entry; where `more` has None the entry of `held` stays."""
     return [a if b is None else add(a, b) for a, b in zip(held, more, strict=True)]
 
 
 def _switch_rule(call: OpCall) -> list[Any]:
-    """A switch over what the branches pull back, and over whether they read each operand at all."""
+    """Return the cotangents of a switch: a second switch, which also says which operands its branches read."""
     if is_choice(call.attrs):
         return _choice_rule(call)
     index, *operands = call.inputs
@@ -180,14 +183,14 @@ def _switch_rule(call: OpCall) -> list[Any]:
 
 
 def _needs_run(cotangents: Sequence[Cotangent]) -> bool:
-    """Whether only the run of a branch knows if it reads an operand, of which these are the cotangents by branch."""
+    """Whether only a run knows if the taken branch reads an operand; `cotangents` has that operand's by branch."""
     return any(cotangent.reach is not None for cotangent in cotangents) or (
         len(cotangents) > 2 and any(map(_is_partial, cotangents))
     )
 
 
 def _by_branch(index: Symbol, cotangents: Sequence[Cotangent]) -> Reach:
-    """Where an operand is read, by which branch is taken; the second one is by any index above 0."""
+    """Return where an operand of a switch is read, by the branch taken; any index above 0 takes the second branch."""
     is_read = [cotangent.value is not None for cotangent in cotangents]
     if all(is_read):
         return None
@@ -205,7 +208,7 @@ def _certain_reach(reach: Any) -> Reach:
 
 
 def _choice_rule(call: OpCall) -> list[Any]:
-    """The cotangent goes to what was chosen."""
+    """Return the cotangents of a choice: the cotangent of the result goes to the chosen value."""
     g, test = call.cotangents[0], choice_test(call.inputs[0])
     _, then, otherwise = call.wanted
     if_then = Partial(lambda: test, (call.inputs[0].node, True))
@@ -216,7 +219,10 @@ def _choice_rule(call: OpCall) -> list[Any]:
 
 
 def _scan_rule(call: OpCall) -> list[Any]:
-    """A scan the other way, whose state are the cotangents of the state, and the sums of those of outer values."""
+    """Return the cotangents of a scan: a scan in the other direction.
+
+    Its state holds the cotangents of the state and the sums of the cotangents of outer values.
+    """
     attrs, carry, body = call.attrs, call.attrs["carry"], call.attrs["body"]
     _, xs, outer = _split(call.inputs, carry, attrs["xs"])
     _, wanted_xs, wanted_outer = _split(call.wanted, carry, attrs["xs"])
@@ -224,7 +230,7 @@ def _scan_rule(call: OpCall) -> list[Any]:
     floats = [spec.is_float for spec in specs[:carry]]
     of_state = _zeros_for(specs[:carry], _given_cotangents(call, 0, carry))
     of_ys = _given_cotangents(call, carry, ys)
-    # What was saved for a gradient is itself read by that gradient, and so has a cotangent at second order.
+    # At second order the saved states have cotangents too, because the first gradient reads them.
     of_saved = _given_cotangents(call, carry + ys, carry)
     partly: list[Cotangent] = []
     marks = Marks(call, carry)
@@ -254,7 +260,10 @@ def _scan_rule(call: OpCall) -> list[Any]:
 
 
 def _scan_reach(call: OpCall, saved: Sequence[Any]) -> list[Any]:
-    """Whether some step reads each input that wants a cotangent: bools that go through the steps as cotangents do."""
+    """Return, for each input of a scan that wants a cotangent, a bool: whether some step reads it.
+
+    The bools go backward through the steps as cotangents do.
+    """
     attrs, carry, body = call.attrs, call.attrs["carry"], call.attrs["body"]
     _, xs, outer = _split(call.inputs, carry, attrs["xs"])
     floats = [output.spec.is_float for output in body.outputs]
@@ -277,7 +286,10 @@ def _scan_reach(call: OpCall, saved: Sequence[Any]) -> list[Any]:
 
 
 def _shift_states(call: OpCall, saved: Sequence[Any]) -> list[Any]:
-    """The states after each step of a scan: those before the next, and the last; none where their number is open."""
+    """Return the states after each step of a scan: the saved states before the next step, and then the last state.
+
+    The list is empty where the number of steps is not known.
+    """
     if building().general or not isinstance(call.attrs["length"], int) or not call.attrs["length"]:
         return []
     last = [expand_dims(part_of(call.out, i), axis=0) for i in range(len(saved))]
@@ -287,7 +299,10 @@ def _shift_states(call: OpCall, saved: Sequence[Any]) -> list[Any]:
 
 
 def _while_rule(call: OpCall) -> list[Any]:
-    """Cotangents go through the saved states, the last first, and the sums of those of outer values with them."""
+    """Return the cotangents of a while_loop: they go through the saved states, the last first.
+
+    The sums of the cotangents of outer values go along.
+    """
     carry, body = call.attrs["carry"], call.attrs["body"]
     specs = [output.spec for output in body.outputs]
     floats, wanted_outer = [spec.is_float for spec in specs], call.wanted[carry:]
@@ -317,7 +332,10 @@ def _while_rule(call: OpCall) -> list[Any]:
 
 
 def _while_reach(call: OpCall) -> list[Any]:
-    """Whether some round reads each input that wants a cotangent: bools that go through the saved states."""
+    """Return, for each input of a while_loop that wants a cotangent, a bool: whether some round reads it.
+
+    The bools go backward through the saved states.
+    """
     carry, body = call.attrs["carry"], call.attrs["body"]
     floats = [output.spec.is_float for output in body.outputs]
     wanted, count = [*floats, *call.wanted[carry:]], sum(floats)
@@ -335,10 +353,10 @@ def _while_reach(call: OpCall) -> list[Any]:
 def _reaches(
     marks: Marks, marked: Sequence[Any], others: Iterable[bool], reached: Callable[[], list[Any]]
 ) -> list[Reach]:
-    """Where the inputs of a loop that want a cotangent have one: the floats of its state, and the others.
+    """Return where each input of a loop that wants a cotangent has one: first the floats of its state, then the others.
 
-    Of `marked` floats that is what the marks are before the loop; of those that have one for certain nobody asks, and
-    of the rest `reached()` tells.
+    A float with a mark takes the value of its mark before the loop (`marked`). An input that certainly has a cotangent
+    gets None. `reached()` tells the rest.
     """
     flags = _place_values(marked, marks.is_marked)
     states = zip(marks.is_certain, flags, strict=True)
@@ -350,7 +368,10 @@ def _reaches(
 
 
 def _steady(marks: Marks, before: Sequence[Cotangent], traced: Callable[[], Traced]) -> Traced:
-    """A round that is differentiated, by marks that hold after it too; `before` is what it gives, by then."""
+    """Trace a round of the backward loop, again and again until its marks hold after the round too.
+
+    `before` has the cotangents that the round gives, by then.
+    """
     result = traced()
     while not marks.hold(before):
         result = traced()
@@ -358,13 +379,13 @@ def _steady(marks: Marks, before: Sequence[Cotangent], traced: Callable[[], Trac
 
 
 def _with_marks(cotangents: Sequence[Any], marked: Sequence[Any], marks: Marks) -> list[Any]:
-    """The cotangents with where they are there, of those that have a mark."""
+    """Return the cotangents, each with its Reach where the float has a mark."""
     flags = _place_values(marked, marks.is_marked)
     return [Cotangent(g, _certain_reach(flag)) for g, flag in zip(cotangents, flags, strict=True)]
 
 
 def _seeds(body: Graph, reached: Sequence[Any]) -> list[Any]:
-    """Cotangents of the outputs of a round of which only matters whether they are there."""
+    """Return zero cotangents of the outputs of a round: only the flags whether they are there matter."""
     outputs = zip(body.outputs, reached, strict=True)
     return [
         None if end is None else Cotangent(zeros(o.spec.shape, o.spec.dtype), _certain_reach(end)) for o, end in outputs
@@ -372,7 +393,7 @@ def _seeds(body: Graph, reached: Sequence[Any]) -> list[Any]:
 
 
 def _flags(cotangents: Sequence[Cotangent]) -> list[Any]:
-    """Whether each of these cotangents is there."""
+    """Return a bool for each cotangent: whether it is there."""
     return [
         np.asarray(cotangent.value is not None) if cotangent.reach is None else cotangent.reach.flag()
         for cotangent in cotangents
@@ -384,7 +405,10 @@ def _merge_flags(held: Sequence[Any], more: Sequence[Any]) -> list[Any]:
 
 
 def _while_gradient_rule(call: OpCall) -> list[Any]:
-    """The gradient is linear in the cotangents it carries, and its transpose goes through the states the other way."""
+    """Return the cotangents of a while_loop's gradient, which is linear in its cotangents.
+
+    Its transpose goes through the saved states in the other direction. Raises NotDifferentiableError for other inputs.
+    """
     count, graph = call.attrs["carry"], call.attrs["step"]
     if any(want for i, want in enumerate(call.wanted) if not 1 <= i <= count):
         rule = "while_loop: its gradient has no gradient in a graph"
@@ -410,14 +434,14 @@ def _while_gradient_rule(call: OpCall) -> list[Any]:
 
 
 def _through(history: Symbol, start: Sequence[Any], step: Subgraph, outer: Sequence[Any], reverse: bool) -> list[Any]:
-    """A node that carries cotangents through the states a loop has saved; `step` captures nothing."""
+    """Append a node that carries cotangents through the saved states of a loop; `step` captures nothing."""
     (graph,), _ = finish_subgraphs(step)
     attrs = {"step": graph, "carry": len(start), "reverse": reverse}
     return emit(while_gradient_op, nodes_of([history, *start, *outer]), attrs, len(start))
 
 
 def _ruled_rule(call: OpCall) -> list[Any]:
-    """What the user's rule gives."""
+    """Return the gradients that the user's rule gives, and None for the values and the symbols of its state."""
     rule = call.attrs["rule"]
     return [*([None] * rule.values), *rule(call.inputs, call.out, call.cotangents), *(None for _ in rule.symbols)]
 
@@ -434,9 +458,10 @@ joint_rules.enter(
 
 
 class Marks:
-    """Which floats of a loop's state have a cotangent before and after every round, and marks for the others.
+    """The floats of a loop's state that have a cotangent before and after every round, and marks for the other floats.
 
-    A mark is a bool that goes from round to round beside the cotangents. There are none where a zero stays a zero.
+    A mark is a bool that goes from round to round beside the cotangents. There are no marks where a zero cotangent
+    stays a zero throughout.
     """
 
     def __init__(self, call: OpCall, carry: int) -> None:
@@ -453,29 +478,29 @@ class Marks:
 
     @property
     def is_marked(self) -> list[bool]:
-        """Whether each float has a mark."""
+        """Whether each float of the state has a mark."""
         return [not is_certain and not self._keeps_zeros for is_certain in self.is_certain]
 
     @property
     def ends(self) -> list[Any]:
-        """The marks at the end of the loop."""
+        """The bools, for floats with a mark, whether the state after the loop has a cotangent."""
         return self.values_with_mark(self._ends)
 
     @property
     def saved(self) -> list[Any]:
-        """Whether what was saved of each float with a mark has a cotangent."""
+        """The bools, for floats with a mark, whether the saved states have a cotangent."""
         return self.values_with_mark(self._saved)
 
     def values_with_mark(self, values: Iterable[Any]) -> list[Any]:
-        """Of one value for each float, or for these and more, those of floats with a mark."""
+        """Return the values whose float has a mark; `values` has one for each float of the state, and may have more."""
         return [value for value, is_marked in zip(values, self.is_marked, strict=False) if is_marked]
 
     def reads(self, inputs: Iterable[Node], wanted: Iterable[bool]) -> list[bool]:
-        """Whether each round reads these wanted inputs of the body, where there are no marks to tell."""
+        """Whether every round reads each wanted input of the body, where there are no marks to tell."""
         return [all(node in read for read in self._read) for node, want in zip(inputs, wanted, strict=True) if want]
 
     def hold(self, before: Sequence[Cotangent]) -> bool:
-        """Whether a round gives a cotangent to each float without a mark; if not, these get one, for another try."""
+        """Whether a round gives a cotangent to each float without a mark; if not, mark those for the next try."""
         if self._keeps_zeros:
             return True
         kept = [
@@ -491,9 +516,9 @@ def _bools(flags: Iterable[Any]) -> list[Any]:
 
 
 def _rounds(body: Graph, carry: int, there: set[int]) -> list[tuple[set[int], set[Node]]]:
-    """Which outputs have cotangents in each round and which nodes these read, the last first, until that repeats.
+    """Return for each round, the last first, the outputs that have cotangents and the nodes that they depend on.
 
-    [] where a zero may become something else in some round.
+    The list ends where the rounds repeat. It is empty where a zero cotangent may become something else in some round.
     """
     unsafe = [node for node in ancestors(o for o in body.outputs if o.spec.is_float) if _may_poison(node)]
     if any(map(graphs_in, unsafe)):
@@ -510,7 +535,7 @@ def _rounds(body: Graph, carry: int, there: set[int]) -> list[tuple[set[int], se
 
 
 def _may_poison(node: Node) -> bool:
-    """Whether a zero cotangent may become something else at a node, or in a graph that it holds."""
+    """Whether a gradient rule of a node, or of a graph that it holds, may turn a zero cotangent into NaN."""
     inside = graphs_in(node)
     if inside:
         return any(_may_poison(part) for graph in inside for part in graph.nodes)
@@ -518,7 +543,7 @@ def _may_poison(node: Node) -> bool:
 
 
 def there_at(call: OpCall, numbers: Iterable[int], floats: Iterable[bool]) -> list[Any]:
-    """Whether each of these parts has a cotangent: a bool, None for what is no float."""
+    """Return a bool for each of these parts, whether it has a cotangent; None for a part that is no float."""
     told = []
     for number, is_float in zip(numbers, floats, strict=False):
         reach = call.parts.get(number)

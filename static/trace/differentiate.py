@@ -1,10 +1,8 @@
-"""Gradients as part of a graph: the shared rules run on symbols, and so append the backward pass.
+"""Gradients as part of a graph: the shared gradient rules run on symbols, and so append the backward pass.
 
-The gradient of a concat, for all of its inputs in one go.
-
-The rule of the op adds up, for each input, the sizes of all those before it: for many inputs that takes quadratic time.
-
-Where a tape would have a cotangent: one that only a branch gives is none where another branch is taken.
+Read `record_trace` and `pull_cotangents` (the entries), then `pull_back` and `_Pull` (one node after the other). Then
+come the gradient of `concat`, and `Partial` and `CotangentReach`, which say on which paths a dynamic tape would have a
+cotangent: a cotangent that only one branch gives does not exist where another branch is taken.
 """
 
 from __future__ import annotations
@@ -36,9 +34,9 @@ from static.trace.tracing import check_readable, current, is_choice, is_tensor, 
 
 
 def record_trace(f: Function, args: Sequence[Any], positions: Sequence[int]) -> tuple[Any, Pull]:
-    """Trace `f(*args)`; its outputs, and what pulls cotangents back to the arguments in `positions`.
+    """Trace `f(*args)`; return its outputs, and a function that pulls cotangents back to the arguments in `positions`.
 
-    What `graphs.transforms` is made of.
+    `graphs.transforms` is built on this function.
     """
     builder = _builder()
     called: list[Any] = tree.tree_map(_tensor, list(args))
@@ -65,9 +63,9 @@ def record_trace(f: Function, args: Sequence[Any], positions: Sequence[int]) -> 
 
 
 def gradients(_: Symbol, outputs: Sequence[Any], inputs: Sequence[Any], seeds: Any, *, may_be_none: bool) -> Any:
-    """What `torch.autograd.grad` gives: the gradient of the outputs, summed, in each input, as symbols.
+    """Return the gradients of the summed outputs in each input as symbols, like `torch.autograd.grad`.
 
-    Raises NotDifferentiableError where the outputs do not depend on one, unless that `may_be_none`.
+    Raises NotDifferentiableError where the outputs do not depend on an input, unless `may_be_none`.
     """
     cotangents = [None] * len(outputs) if seeds is None else seeds if isinstance(seeds, (list, tuple)) else [seeds]
     reaching = pull_cotangents(outputs, cotangents, inputs)
@@ -80,7 +78,7 @@ Symbol.gradients = gradients  # type: ignore[attr-defined]
 
 
 def pull_cotangents(outputs: Sequence[Any], seeds: Sequence[Any], inputs: Sequence[Any], start: int = 0) -> list[Any]:
-    """What reaches each input from the outputs, through the nodes from number `start` on; None for nothing."""
+    """Return the cotangent of each input, or None, pulled from the outputs through the nodes from `start` on."""
     builder = _builder()
     check_readable(outputs)
     with reading_all():
@@ -98,7 +96,7 @@ def _builder() -> Builder:
 
 
 def _variable(leaf: Any) -> Symbol:
-    """What stands for a leaf while it is differentiated: apart from every other use of the same value."""
+    """Return a symbol for a leaf that is differentiated, separate from every other use of the same value."""
     variable = of_kind(leaf, is_tensor=True)
     check_floating(variable.dtype)
     return variable
@@ -118,7 +116,7 @@ def check_floating(dtype: np.dtype[Any]) -> None:
 
 
 def _seed(output: Any, cotangent: Any) -> Symbol:
-    """A cotangent as a symbol, so that what the rules do with it is appended; None is the 1 of one number."""
+    """Return a cotangent as a symbol, so that the rules' ops are appended; None stands for 1."""
     builder = _builder()
     value = np.ones((1,) * len(shape_of(output)), dtype_of(output)) if cotangent is None else cotangent
     return Symbol(builder, node_of(builder, value, ()))
@@ -128,7 +126,7 @@ Known = Mapping[Node, Node]
 
 
 class Cotangent(NamedTuple):
-    """The cotangent of a value, None where none reaches it, and where a tape would have it."""
+    """The cotangent of a value (None where none reaches it), and the paths on which a dynamic tape would have it."""
 
     value: Any
     reach: Reach = None
@@ -139,10 +137,10 @@ Backward = Callable[..., list[Cotangent]]
 
 @contextlib.contextmanager
 def recording(builder: Builder, variables: Sequence[Symbol]) -> Iterator[Backward]:
-    """Give `pullback(outputs, cotangents)` for what the block appends: what reaches each variable.
+    """Give `pullback(outputs, cotangents)` for the nodes of the block; it returns each variable's cotangent.
 
-    `cotangents` may hold values, and Cotangents. A third argument says which nodes need not be computed for it, since
-    others hold their values. Loops traced inside the block keep what their gradient needs.
+    `cotangents` may hold values and Cotangents. A third argument maps nodes to other nodes that already hold their
+    values. Loops traced inside the block save the values that their gradient needs.
     """
     start = len(builder.nodes)
     builder.saving += 1
@@ -163,9 +161,9 @@ def pull_back(
     seeds: Sequence[Any],
     computed: Known = _NOTHING,
 ) -> list[Cotangent]:
-    """What reaches each variable, through the nodes of the builder from number `start` on.
+    """Return the cotangent of each variable, pulled through the nodes of the builder from number `start` on.
 
-    Rules read the values of nodes that are `computed` from those nodes.
+    Gradient rules read the value of a node in `computed` from the node that it maps to.
     """
     with clock.phase("differentiate"):
         return _pull_variables(builder, start, variables, outputs, seeds, computed)
@@ -201,7 +199,7 @@ def _pull_variables(
 
 
 def _active(nodes: Sequence[Node], sources: set[Node]) -> set[Node]:
-    """The nodes a tape would record: floats computed from a source through an input that has a rule."""
+    """Return the nodes that a tape would record: floats computed from a source through an input with a rule."""
     active = set(sources)
     for node in nodes:
         if node.spec.is_float and any(s in active and _has_rule(node, i) for i, s in enumerate(node.inputs)):
@@ -214,10 +212,11 @@ def _has_rule(node: Node, index: int) -> bool:
 
 
 class _Pull(NamedTuple):
-    """Carries a cotangent back through a node.
+    """Carry a cotangent back through a node.
 
-    One that is a zero because no branch that was taken reads the value would be none on a tape. What a rule makes of it
-    by other values may be NaN, so a choice takes it only where a tape would; and a rule that may raise runs only there.
+    A cotangent may be zero only because no taken branch reads the value; a tape would have none there. A gradient rule
+    may turn such a zero into NaN. So a choice takes the rule's result only where a tape would, and a rule that may
+    raise runs only there.
     """
 
     builder: Builder
@@ -226,7 +225,7 @@ class _Pull(NamedTuple):
     reached: CotangentReach
 
     def back(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
-        """The inputs that want a cotangent, each with its contribution."""
+        """Yield each input that wants a cotangent, with its contribution."""
         _builder().line = GradientLine(node.source)  # the gradient of a line is put down to that line
         own = self.reached.of(node)
         contributions: Iterable[tuple[Node, Any]] = self._contributions(node, cotangent)
@@ -244,7 +243,7 @@ class _Pull(NamedTuple):
             yield source, contribution
 
     def _where(self, reach: Partial, contributions: Iterable[tuple[Node, Any]]) -> Iterable[tuple[Node, Any]]:
-        """The contributions, made in a branch that is taken where a tape would make them; zeros elsewhere."""
+        """Return the contributions, computed in a branch that runs where a tape would compute them, else zeros."""
         sources: list[Node] = []
 
         def apply() -> list[Any]:
@@ -259,7 +258,7 @@ class _Pull(NamedTuple):
         return zip(sources, made, strict=True)
 
     def _contributions(self, node: Node, cotangent: Any) -> Iterator[tuple[Node, Any]]:
-        """Each input that wants a cotangent, with its contribution."""
+        """Yield each input that wants a cotangent, with its contribution by the rules of the op."""
         *inputs, out = [Symbol(self.builder, self.computed.get(value, value)) for value in (*node.inputs, node)]
         joint = joint_rules[node.op]
         if joint is not None:
@@ -277,9 +276,9 @@ class _Pull(NamedTuple):
 
 
 class OpCall(NamedTuple):
-    """A call of an op, with its cotangent (that of its parts, where it has several), and which inputs want one.
+    """A call of an op, its cotangent (or those of its parts, by number), and which inputs want a cotangent.
 
-    `parts` tells where a tape would have the cotangents of its parts.
+    `parts` tells where a tape would have the cotangents of the parts.
     """
 
     attrs: Attrs
@@ -290,8 +289,8 @@ class OpCall(NamedTuple):
     parts: Mapping[int, Reach]
 
 
-# Ops with one rule for all inputs, which gives a value, a Cotangent or None for each: those that hold subgraphs
-# (`static/trace/control_gradients.py`), and concat (`static/trace/differentiate.py`).
+# Ops with one rule for all inputs, which gives a value, a Cotangent or None for each: the ops that hold subgraphs
+# (`static/trace/control_gradients.py`), and concat, below.
 JointRule = Callable[[OpCall], Iterable[Any]]
 joint_rules: RuleTable[JointRule | None] = RuleTable("joint gradients", otherwise=None)
 
@@ -308,9 +307,10 @@ def _pull(call: OpCall) -> Iterator[Any]:
 
 
 class Partial:
-    """A bool of the graph, made when it is first asked for: most are never.
+    """A bool of the graph: whether a cotangent is there. Its nodes are made when it is first asked for.
 
-    One that holds in one `branch` of a switch of two says in which: the node of the index, and whether it is the later.
+    A Partial that holds in one branch of a switch of two has as `branch` the node of the index, and whether it is the
+    later branch.
     """
 
     def __init__(self, make: Callable[[], Any], branch: tuple[Node, bool] | None = None) -> None:
@@ -319,7 +319,7 @@ class Partial:
         self.branch = branch
 
     def flag(self) -> Any:
-        """The bool."""
+        """Return the bool, and append its nodes at the first call."""
         if self._flag is None:
             self._flag = self._make()
         return self._flag
@@ -330,7 +330,7 @@ Reach = Partial | None
 
 
 def either(first: Reach, second: Reach) -> Reach:
-    """Where one of two contributions is there."""
+    """Return where at least one of two contributions is there."""
     if first is None or second is None or first is second:
         return first and second
     if first.branch and second.branch and first.branch[0] is second.branch[0]:
@@ -339,39 +339,39 @@ def either(first: Reach, second: Reach) -> Reach:
 
 
 def both(first: Reach, second: Reach) -> Reach:
-    """Where what a contribution is made of is there, and what it goes through is reached."""
+    """Return where both are there: the cotangent that a contribution is made of, and the node that it goes through."""
     if first is None or second is None or first is second:
         return first or second
     return Partial(lambda: logical_and(first.flag(), second.flag()))
 
 
 class CotangentReach:
-    """Where the nodes of a graph have cotangents, as far as these have been carried back."""
+    """The paths on which each node of a graph has a cotangent, as far as cotangents have been carried back."""
 
     def __init__(self) -> None:
         self._nodes: dict[Node, Reach] = {}
         self._parts: dict[Node, dict[int, Reach]] = {}
 
     def of(self, node: Node) -> Reach:
-        """Where a node has a cotangent."""
+        """Return on which paths a node has a cotangent."""
         return self._nodes.get(node)
 
     def of_parts(self, node: Node) -> Mapping[int, Reach]:
-        """Where the parts of a node have cotangents."""
+        """Return on which paths each part of a node has a cotangent."""
         return self._parts.get(node, {})
 
     def add(self, node: Node, reach: Reach) -> None:
-        """One more contribution to a node."""
+        """Add the paths of one more contribution to a node."""
         self._nodes[node] = either(self._nodes[node], reach) if node in self._nodes else reach
 
     def add_part(self, node: Node, number: int, reach: Reach) -> None:
-        """One more contribution to a part of a node."""
+        """Add the paths of one more contribution to a part of a node."""
         parts = self._parts.setdefault(node, {})
         parts[number] = either(parts[number], reach) if number in parts else reach
         self.add(node, reach)
 
 
 def graphs_in(node: Node) -> list[Graph]:
-    """The graphs that a node of control flow holds."""
+    """Return the graphs that a control-flow node holds."""
     held = [part for value in node.attrs.values() for part in (value if isinstance(value, tuple) else (value,))]
     return [part for part in held if isinstance(part, Graph)]

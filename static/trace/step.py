@@ -1,7 +1,7 @@
 """Symbols that stand for tensors while a step is traced: they change as the tensors do, in place and by their parts.
 
-A tensor that the step makes by itself, `torch.zeros(3)` and what follows from it, is a constant of the graph, whose
-values Python may ask for. `x[i][j] = y` is the value of x from there on.
+A tensor that the step itself makes, like `torch.zeros(3)`, is a constant of the graph, and Python may ask for its
+values. After `x[i][j] = y` the symbol of x stands for the changed value. Read `StepTrace` first; the rest helps it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from static.trace.tracing import current, of_kind
 
 Array = np.ndarray[Any, Any]
 Place = tuple[Any, Any, str]
-"""What holds a tensor (attributes or globals, a dict or a list), its key there, and the name of the tensor."""
+"""The holder of a tensor (attributes or globals, a dict or a list), the tensor's key in it, and the tensor's name."""
 
 
 class StepTrace:
-    """The trace of a function that holds tensors: what its symbols may be asked for, and what changes them.
+    """The trace of a function that holds tensors: it answers questions about symbols and changes them in place.
 
-    `values` are those of the tensors, by name; `args` are the arguments. Each of these has a symbol of its own, which
-    gets another value where its tensor would be changed in place.
+    `values` are the values of the tensors, by name; `args` are the arguments. Each tensor and argument has a symbol of
+    its own, which gets another value where its tensor would be changed in place.
     """
 
     def __init__(self, builder: Builder, values: Mapping[str, Any], args: Sequence[Any] = ()) -> None:
@@ -49,35 +49,35 @@ class StepTrace:
 
     @staticmethod
     def variable(value: Any) -> Symbol:
-        """A symbol of its own for a value: what changes the one changes no other use of it."""
+        """Return a symbol of its own for a value, so that a change of this symbol changes no other use of the value."""
         return of_kind(value, is_tensor=True)
 
     def name(self, symbol: Symbol) -> str | None:
-        """The tensor that a symbol stands for; None of a result."""
+        """Return the name of the tensor that a symbol stands for, None for a computed result."""
         return self._names.get(id(symbol))
 
     def holds(self, symbol: Symbol) -> bool:
-        """Whether it stands for a tensor of the user's, and changes as that does."""
+        """Whether a symbol stands for a tensor of the user, and so changes as the tensor does."""
         return id(symbol) in self._owned
 
     def symbol_of(self, tensor: Any) -> Symbol | None:
-        """What stands for a tensor itself where an op meets it: in a list of the user's, for one."""
+        """Return the symbol of a tensor that an op meets directly, as in a list of the user; here always None."""
         del tensor
         return None
 
     # What Python asks of a tensor ------------------------------------------------------------------------------------
 
     def value(self, symbol: Symbol) -> Array | None:
-        """The value of a symbol that follows from constants alone; None where a run must tell it."""
+        """Return the value of a symbol that follows from constants alone, None where only a run can tell it."""
         return self._constants.value(symbol)
 
     def requires_grad(self, symbol: Symbol) -> bool:
-        """Whether gradients are taken in what it stands for: here anything may be differentiated inside."""
+        """Whether gradients are taken in a symbol's tensor: here any tensor may be differentiated inside."""
         del symbol
         return True
 
     def data(self, symbol: Symbol) -> Any:
-        """`symbol.data`: without history; where the symbol stands for a tensor a change of it is one of that."""
+        """Return `symbol.data`, without history; a change of it changes the symbol where that stands for a tensor."""
         part = symbol.detach()
         if self.holds(symbol):
             self._parts[id(part)] = part, symbol, _WHOLE
@@ -86,7 +86,7 @@ class StepTrace:
     # Changes in place -------------------------------------------------------------------------------------------------
 
     def part(self, symbol: Symbol, key: Any) -> Any:
-        """`symbol[key]`; where that is a view, a change of it changes the symbol."""
+        """Return `symbol[key]`; where that is a view, a change of it changes the symbol."""
         key = self._plain(key)
         part = ops.index(symbol, key)
         if isinstance(part, Symbol) and part.node.op.view:
@@ -94,11 +94,11 @@ class StepTrace:
         return part
 
     def set_part(self, symbol: Symbol, key: Any, value: Any) -> None:
-        """`symbol[key] = value`."""
+        """Do `symbol[key] = value`."""
         self.assign(symbol, ops.setitem(symbol, value, self._plain(key)))
 
     def assign(self, symbol: Symbol, result: Any) -> Any:
-        """Let a symbol stand for another value, and what it is a part of for what holds that."""
+        """Let a symbol stand for another value; where it is a part of another symbol, change that symbol too."""
         if id(symbol) in self._parts:
             _, whole, key = self._parts[id(symbol)]
             self.assign(whole, result if key is _WHOLE else ops.setitem(whole, result, key))
@@ -134,14 +134,14 @@ class StepTrace:
                     )
 
     def _renew_parts(self, whole: Symbol) -> None:
-        """Let the parts of a symbol be those of its value now."""
+        """Recompute the parts of a symbol from its present value."""
         for part, other, key in list(self._parts.values()):
             if other is whole and part.builder is whole.builder:
                 part.node = _part_of(whole, key).node
                 self._renew_parts(part)
 
     def _plain(self, key: Any) -> Any:
-        """A key with arrays for symbols whose values are known."""
+        """Return a key with arrays for the symbols whose values are known."""
         if isinstance(key, tuple):
             return tuple(map(self._plain, key))
         value = self.value(key) if isinstance(key, Symbol) else None
@@ -150,18 +150,18 @@ class StepTrace:
     # What the dynamic engine asks -------------------------------------------------------------------------------------
 
     def made(self, leaf: Any) -> Any:
-        """A tensor that is made of none, as a constant of the graph in memory of its own."""
+        """Return a tensor that was made from no other tensor as a constant of the graph, in memory of its own."""
         return leaf if current() is None else self.variable(leaf.numpy(force=True))
 
     def stacked(self, data: Any, dtype: Any) -> Any:
-        """`tensor(data)` of numbers some of which are symbols: their values without history; None where none is."""
+        """Return `tensor(data)` of numbers and symbols, without history; None where no number is a symbol."""
         if not any(isinstance(leaf, Symbol) for leaf in tree.leaves(data)):
             return None
         values = ops.stop_gradient(_stack_rows(data))
         return self.variable(values if dtype is None else values.to(dtype))
 
     def checkpoint(self, call: Any) -> Any:
-        """What a checkpoint gives: the graph keeps what it computes."""
+        """Return the result of a checkpointed call: the graph decides itself what it keeps."""
         return call()
 
     def step(self, optimizer: Any, _: Any) -> Any:
@@ -171,11 +171,11 @@ class StepTrace:
         )
 
     def zero_grad(self, optimizer: Any) -> None:
-        """`optimizer.zero_grad()`: there are no gradients to forget."""
+        """Do `optimizer.zero_grad()`, which does nothing: there are no gradients to clear."""
 
 
 class stepping(Block):  # noqa: N801
-    """Inside, symbols of this trace are what a step takes for its tensors."""
+    """Inside the block a step uses the symbols of this trace for its tensors."""
 
     def __init__(self, trace: StepTrace) -> None:
         self._trace = trace
@@ -185,13 +185,13 @@ class stepping(Block):  # noqa: N801
         self._trace.builder.saving += 1  # what is traced may be differentiated inside
 
     def finish(self, _kind: Any, _error: Any, _trace: Any, /) -> None:  # type: ignore[override]
-        """See the base."""
+        """End the block: the builder saves no more values for gradients on its behalf."""
         self._trace.builder.saving -= 1
 
 
 @contextmanager
 def place_values(places: Sequence[Place], values: Mapping[str, Any]) -> Iterator[None]:
-    """Inside, other values stand where some tensors do."""
+    """Put other values in the places of some tensors for the length of the block."""
     chosen = [(space, key, values[name]) for space, key, name in places if name in values]
     before = [(space, key, at(space, key)) for space, key, _ in chosen]
     try:
@@ -204,7 +204,7 @@ def place_values(places: Sequence[Place], values: Mapping[str, Any]) -> Iterator
 
 
 def at(space: Any, key: Any) -> Any:
-    """What stands in a place; None where a dict has nothing there."""
+    """Return the object at a place, None where a dict has no such key."""
     return space.get(key) if isinstance(space, dict) else space[key]
 
 
@@ -222,7 +222,7 @@ def _new_value(symbol: Symbol, value: Any) -> Any:
 
 
 _WHOLE = object()
-"""The key of a part that is all of a symbol, without its history."""
+"""The key of a part that is the whole symbol, without its history."""
 
 
 def _part_of(whole: Symbol, key: Any) -> Symbol:
@@ -235,7 +235,7 @@ def _stack_rows(data: Any) -> Any:
 
 
 class _Constants:
-    """The values in a graph that follow from constants alone."""
+    """The values of the nodes in a graph that follow from constants alone."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
@@ -243,7 +243,7 @@ class _Constants:
         self._values: dict[Node, Array] = {}
 
     def value(self, symbol: Any) -> Array | None:
-        """The value of a symbol; None where a run must tell it."""
+        """Return the value of a symbol, None where only a run can tell it."""
         for new in self._builder.nodes[self._count :]:
             if not new.is_input and not new.subgraphs and all(source in self._nodes for source in new.inputs):
                 self._nodes.add(new)

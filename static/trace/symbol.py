@@ -1,12 +1,11 @@
 """Symbol: a value that is not known yet, while a function is traced to a graph.
 
-The symbol of an array computes as NumPy, that of a tensor as PyTorch: `ArraySymbol` and `TensorSymbol` have the names.
+A `Symbol` of a tensor computes like PyTorch, an `ArraySymbol` like NumPy.
 
-What a conversion of control flow tells the engine: what to call for a function, and why Python decides somewhere.
-
-Weak symbols: the Python numbers of a loop's state, which in a graph must be arrays.
-
-Beside a tensor they take its dtype, as the number would (NEP 50), so that `x * i` has the dtype it has in Python.
+Read `Symbol` first. `converts`, `callee` and `unconverted_reason` are what a conversion of control flow tells the
+engine: which function to call in place of another, and why Python decides somewhere. The rest is about weak symbols,
+which stand for the Python numbers of a loop's state, since a graph has only arrays. Beside a tensor a weak symbol takes
+the tensor's dtype, as the number would (NEP 50), so that `x * i` has the dtype that it has in Python.
 """
 
 from __future__ import annotations
@@ -33,27 +32,28 @@ from graphs.surface import Surface
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
 
 overwriters: list[Callable[[Any, Any], None]] = []
-"""What is told of a symbol that is about to be changed in place, and by what; it may raise."""
+"""Functions called with a symbol and its new value before it is changed in place; they may raise."""
 
 
 class MissingNameError(ControlFlowError, AttributeError):
-    """A name of a tensor that a symbol cannot have; `hasattr` is false for it, as for any name that is not there."""
+    """A name of a tensor that a symbol cannot have; an AttributeError too, so that `hasattr` is false for it."""
 
 
 class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
     """Stands for a node of the graph being traced; shows its shape and dtype, never its data.
 
-    Asking for the data raises ControlFlowError, naming the user's line and what to write instead. A function that
-    catches it is refused with it when its trace ends: the path that it took does not depend on values.
-    Operators and names are those of a tensor of the dynamic engine, whose class it is an instance of; where the node
-    stands for an array an ArraySymbol is made. A weak symbol stands for a Python number: `static/trace/symbol.py`.
+    A use that needs the data raises ControlFlowError, which names the user's line and a replacement. If the traced
+    function catches that error, the end of the trace raises it again, since the function's path cannot depend on
+    values. A Symbol has the operators and names of a dynamic engine's tensor, and counts as an instance of its class.
+    Where the node stands for an array, an ArraySymbol is made. A weak symbol stands for a Python number:
+    `static/trace/symbol.py`.
     """
 
     __slots__ = ("builder", "node", "weak")
     __class__ = property(lambda self: capture.tensors[0] if capture.tensors else type(self))
 
     def __new__(cls, builder: Builder, node: Node, weak: bool = False) -> Any:
-        """Of an array, or of a number, where the node stands for one."""
+        """Return an ArraySymbol where the node stands for an array or a number, else a Symbol."""
         return object.__new__(Symbol if node in builder.tensors and not weak else ArraySymbol)
 
     def __init__(self, builder: Builder, node: Node, weak: bool = False) -> None:
@@ -73,7 +73,10 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     @property
     def size(self) -> Size:
-        """The number of elements, which may be symbolic; if not, `size()` is the shape, `size(dim)` one size."""
+        """The number of elements, which may be symbolic.
+
+        For an int, `size()` is the shape and `size(dim)` one size, as in PyTorch.
+        """
         count, shape = self.node.spec.size, self.node.spec.shape
         return Count(count, shape) if isinstance(count, int) else count
 
@@ -132,9 +135,9 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return repr(self)
 
     def item(self) -> Any:
-        """The one element; in the trace of a step one that only a run knows is a symbol still.
+        """Return the one element; in the trace of a step, an element that only a run knows is returned as a symbol.
 
-        Raises ControlFlowError outside of one.
+        Raises ControlFlowError outside the trace of a step.
         """
         if capture.step_trace() is None:
             raise self._unknown_value_error("item()", "keep it a tensor")
@@ -142,7 +145,7 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return ops.reshape(self, ()) if value is None else value.item()
 
     def tolist(self) -> Any:
-        """The elements in nested lists, symbols as those of `item`. Raises as that."""
+        """Return the elements in nested lists; an element that only a run knows is a symbol. Raises as `item` does."""
         if capture.step_trace() is None:
             raise self._unknown_value_error("item()", "keep it a tensor")
         value = self._constant()
@@ -151,24 +154,27 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return [row.tolist() for row in self] if self.shape else self
 
     def numpy(self, **_: Any) -> np.ndarray[Any, Any]:
-        """The value, where it follows from constants in the trace of a step. Raises ControlFlowError elsewhere."""
+        """Return the value where it follows from constants in the trace of a step.
+
+        Raises ControlFlowError elsewhere.
+        """
         if (value := self._constant()) is not None:
             return value
         raise self._unknown_value_error("item()", "keep it a tensor")
 
     def _constant(self) -> np.ndarray[Any, Any] | None:
-        """The value, where Python may know it."""
+        """Return the value where it follows from constants in the trace of a step, else None."""
         step = capture.step_trace()
         value: np.ndarray[Any, Any] | None = None if step is None else step.value(self)
         return value
 
     def detach(self) -> Any:
-        """The same value, a constant for differentiation."""
+        """Return the same value without its history: a constant for differentiation."""
         return stop_gradient(self)
 
     @property
     def data(self) -> Any:
-        """The same value, a constant for differentiation; in the trace of a step the memory is the same, too."""
+        """The same value without history; in the trace of a step it shares the symbol's memory."""
         step = capture.step_trace()
         return self.detach() if step is None else step.data(self)
 
@@ -192,7 +198,7 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     __copy__ = __reduce_ex__ = __deepcopy__
 
     def clone(self, *, memory_format: Any = None) -> Any:
-        """The same value in memory of its own."""
+        """Return the same value in memory of its own."""
         copy = super().clone(memory_format=memory_format)
         copy.builder.copies.add(copy.node)
         return copy
@@ -201,7 +207,7 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     @property
     def requires_grad(self) -> bool:
-        """Whether gradients are taken in it. Raises MissingNameError outside of the trace of a step."""
+        """Whether gradients are taken in this tensor. Raises MissingNameError outside the trace of a step."""
         return bool(_stepping("requires_grad", "requires_grad")(self))
 
     @requires_grad.setter
@@ -210,19 +216,19 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     @property
     def requires_grad_(self) -> Callable[..., Any]:
-        """The same, called; it returns the symbol."""
+        """A function that returns this symbol. Raises MissingNameError outside the trace of a step."""
         _stepping("requires_grad_", "requires_grad")
         return lambda *_, **__: self
 
     @property
     def is_leaf(self) -> bool:
-        """False: an op has made it, as far as anybody knows. Raises MissingNameError outside of the trace of a step."""
+        """Always false: a symbol counts as the result of an op. Raises MissingNameError outside the trace of a step."""
         _stepping("is_leaf", "requires_grad")
         return False
 
     @property
     def grad(self) -> Any:
-        """What backward has left. Raises MissingNameError outside of the trace of a training step."""
+        """The gradient that backward has left. Raises MissingNameError outside the trace of a training step."""
         return _stepping("grad", "gradient")(self)
 
     @grad.setter
@@ -249,15 +255,15 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             step.set_part(self, key, value)
 
     def _assign(self, result: Any) -> Any:
-        """Stand for another value of the same spec from now on, as a tensor does that is changed in place."""
+        """Let the symbol stand for another value of the same spec from now on, like a tensor changed in place."""
         step = capture.step_trace()
         return self._overwrite(result) if step is None else step.assign(self, result)
 
     def _overwrite(self, result: Any) -> Any:
-        """`_assign`, where nothing else holds this memory.
+        """Do `_assign` where no other name holds this memory.
 
-        Raises GraphError where others would see that: for an argument, and inside a branch or a loop. Whoever reads
-        the same memory under another name afterwards is refused.
+        Raises GraphError where the change would be seen outside: for an argument, and inside a branch or a loop. A
+        later read of the same memory under another name is refused.
         """
         for note in overwriters:
             note(self, result)
@@ -278,26 +284,29 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def _before(self, *_: Any) -> Any:
         return self
 
-    # What it is ---------------------------------------------------------------------------------------------------
+    # Sizes --------------------------------------------------------------------------------------------------------
 
     def numel(self) -> Size:
-        """The number of elements, which may be symbolic."""
+        """Return the number of elements, which may be symbolic."""
         return self.node.spec.size
 
     nelement = numel
 
     @property
     def nbytes(self) -> Size:
-        """The bytes of the elements."""
+        """The size of all elements in bytes."""
         return self.numel() * self.itemsize
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element."""
+        """The size of one element in bytes."""
         return self.dtype.itemsize
 
     def _unknown_value_error(self, use: str, instead: str, first: str = "") -> ControlFlowError:
-        """The error for a use that needs the value. `first` is what to try before, unless a conversion has failed."""
+        """Return the error for a use that needs the value.
+
+        `first` is the remedy named first, unless a conversion has failed.
+        """
         remedies = ", ".join(remedy for remedy in (unconverted_reason() or first, instead) if remedy)
         error = ControlFlowError(
             locate(
@@ -311,14 +320,14 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
 @final
 class ArraySymbol(Symbol):
-    """Stands for an array, or for a number: what NumPy and PyTorch take differently means what it does in NumPy."""
+    """Stands for an array, or for a number: names that NumPy and PyTorch define differently follow NumPy."""
 
     __slots__ = ()
     __class__ = property(type)
 
 
 def _augmented_operator(name: str) -> Callable[..., Any]:
-    """`x += y` of a tensor: under all names of x, unless a conversion does that."""
+    """Return the method of `x += y` for tensors, which changes x under all its names, unless a conversion does that."""
     change = getattr(TorchMethods, name)
 
     def method(self: Symbol, other: Any) -> Any:
@@ -357,7 +366,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "grad_fn": ("a graph has no tape", "look at static.trace(f, ...)"),
     "stride": ("how a value lies in memory is decided when the graph is compiled", _LATER),
 }
-"""Names of a tensor that its symbol cannot have: why, and what to do instead."""
+"""Names of a tensor that its symbol cannot have: for each the reason, and the replacement."""
 
 
 def _missing(name: str) -> MissingNameError:
@@ -366,7 +375,7 @@ def _missing(name: str) -> MissingNameError:
 
 
 def _stepping(name: str, asked: str) -> Any:
-    """What the trace of the step that runs has to answer for a name. Raises MissingNameError where it has nothing."""
+    """Return the answer of the running step's trace for a name. Raises MissingNameError where it has none."""
     answer = getattr(capture.step_trace(), asked, None)
     if answer is None:
         raise _missing(name)
@@ -387,7 +396,7 @@ _thread = _Thread()
 
 
 class converts(Block):  # noqa: N801
-    """Inside, the engine calls what `callee` makes of a function that it was given, in place of the function.
+    """Inside the block the engine calls `callee(f)` in place of a function f that it was given.
 
     `reason` says why the code that runs now is not converted, and what to do about it.
     """
@@ -402,13 +411,13 @@ class converts(Block):  # noqa: N801
 
 
 def callee(f: Callable[..., Any]) -> Callable[..., Any]:
-    """What to call for a function that the engine was given."""
+    """Return the function to call in place of one that the engine was given."""
     convert = innermost(_thread.callees, None)
     return f if convert is None else convert(f)
 
 
 def unconverted_reason() -> str:
-    """Why the code that runs now is not converted, and what to do about it; empty where nothing is converted."""
+    """Return why the code that runs now is not converted, and what to do; "" where no conversion runs."""
     reason = innermost(_thread.reasons, None)
     return "" if reason is None else reason()
 
@@ -419,7 +428,7 @@ def is_weak(value: Any) -> bool:
 
 
 def beside(op: Op, args: Sequence[Any]) -> Sequence[Any]:
-    """The arguments, with weak symbols in the dtype that they take beside the others."""
+    """Return the arguments, with each weak symbol cast to the dtype that a Python number takes beside the others."""
     if op.family != "elementwise" or not [arg for arg in args if isinstance(arg, Symbol) and arg.weak]:
         return args
     strong = [arg for arg in args if not is_weak(arg)]
@@ -433,7 +442,7 @@ def _cast_weak(symbol: Symbol, strong: Sequence[Any]) -> Any:
     return symbol if symbol.dtype == dtype else astype(symbol, dtype)
 
 
-# Python's operators between two numbers give a number. Of two bools these make ints, and the others bools.
+# Python's operators on two numbers give a number. The first list gives ints for two bools, the second gives bools.
 _ARITHMETIC = (
     "add sub mul truediv floordiv mod pow lshift rshift radd rsub rmul rtruediv rfloordiv rmod rpow rlshift rrshift"
 )

@@ -1,7 +1,8 @@
-"""Tracing: a Python function run once on symbols, which leaves behind the graph of what it did.
+"""Tracing: a Python function runs once on symbols and leaves behind the graph of its ops.
 
-What only a gradient needs is taken out of a graph that is finished: a choice becomes `where`, and a value with a rule
-of the user's own the value. Chance and the clock are refused while a trace runs.
+Read `trace_function` first, then `tracing`, `bind` and `node_of`. `lower_choices` takes out of a finished graph the
+parts that only a gradient needs: a choice becomes `where`, and a value with a rule of the user's own becomes the value.
+`Streams`, at the end, refuses random numbers that a trace would make constants.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ from static.trace.symbol import ArraySymbol, Symbol, overwriters
 class TracedFunction(NamedTuple):
     """A traced function: its graph, and how arguments and results are laid out.
 
-    `static` holds the arguments' leaves that are no arrays, which the graph was specialised to (None for arrays).
-    `reads` are the sources of the last inputs, which are no arguments, and `guards` what Python has decided by.
+    `static` holds the leaves of the arguments that are no arrays, and None for arrays; the graph was specialised to
+    them. `reads` are the sources of the last inputs, tensors that the function reads without their being arguments.
+    `guards` are the facts that Python has decided by.
     """
 
     graph: Graph
@@ -69,14 +71,15 @@ def is_traced(leaf: Any) -> bool:
 
 
 def trace(f: Callable[..., Any], *args: Any) -> Graph:
-    """The graph of `f` for arguments of these specs, or of the specs of these arrays; unoptimised."""
+    """Return the unoptimised graph of `f` for arguments of these specs, or of the specs of these arrays."""
     return trace_function(f, args).graph
 
 
 def trace_function(f: Callable[..., Any], args: Sequence[Any], general: bool = False) -> TracedFunction:
-    """Run `f` on symbols. Raises ControlFlowError where Python asks for a value, and what ops raise.
+    """Run `f` on symbols.
 
-    A `general` graph is written for sizes that are numbers as for symbolic ones.
+    Raises ControlFlowError where Python asks for a value, and the errors that ops raise. A `general` graph treats sizes
+    that are numbers like symbolic ones.
     """
     with clock.phase("trace"):
         return _trace(f, args, general)
@@ -118,12 +121,12 @@ def _input(builder: Builder, name: str, leaf: Any) -> Symbol:
 
 
 def is_tensor(leaf: Any) -> bool:
-    """Whether a leaf is a tensor of the dynamic engine, or stands for one, and so computes as PyTorch."""
+    """Whether a leaf is a tensor of the dynamic engine, or stands for one, and so computes as PyTorch does."""
     return type(leaf) is Symbol or isinstance(leaf, (OfTensor, *capture.tensors))
 
 
 def of_kind(value: Any, is_tensor: bool) -> Symbol:
-    """The same value, apart from every other use of it, as a tensor or as an array."""
+    """Return a symbol for the same value, apart from every other use of it, as a tensor or as an array."""
     builder = current()
     assert builder is not None  # noqa: S101  (asked while a graph is traced)
     node = builder.append(identity, [node_of(builder, value, ())], {})
@@ -132,7 +135,7 @@ def of_kind(value: Any, is_tensor: bool) -> Symbol:
 
 
 class tracing(Block):  # noqa: N801
-    """Append to this graph inside the block."""
+    """Append the ops of the block to this graph."""
 
     def __init__(self, builder: Builder) -> None:
         self._builder = builder
@@ -144,13 +147,16 @@ class tracing(Block):  # noqa: N801
 
     @staticmethod
     def finish(_kind: Any, error: Any, _trace: Any, /) -> None:
-        """Raise what is wrong where NumPy says "setting an array element with a sequence" for it."""
+        """Raise the GraphError that NumPy hides behind "setting an array element with a sequence"."""
         if isinstance(error, ValueError) and isinstance(error.__cause__, GraphError):
             raise error.__cause__.with_traceback(error.__traceback__) from None
 
 
 def _appending(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
-    """Ops on tensors that the function reads are nodes too: run now, they would never see what tensors hold later."""
+    """Return an interpreter that appends ops on tensors that the function reads.
+
+    Run now, these ops would never see the values that the tensors hold later.
+    """
 
     def append(op: Op, args: Sequence[Any], attrs: Attrs) -> Any:
         return interpreter(op, args, attrs) if current() is None else bind(op, args, attrs)
@@ -159,17 +165,17 @@ def _appending(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
 
 
 def append_to(builder: Builder, hold: Hold) -> None:
-    """The same until the block of a hold has ended."""
+    """Append ops to this graph until the block of a hold has ended, as `tracing` does."""
     enter(_thread.builders, hold, builder)
 
 
 def forbidden() -> dict[Node, GraphError]:
-    """The nodes that must not be read any more, nor views of them, with what is raised then."""
+    """Return the nodes that must not be read any more, nor views of them, with the error of each."""
     return _thread.forbidden
 
 
 def _note_overwrite(symbol: Symbol, result: Any) -> None:
-    """Note that a symbol is changed in place. Raises GraphError where the change would be seen outside of the graph."""
+    """Note that a symbol is changed in place. Raises GraphError where the change would be seen outside the graph."""
     builder, owner = current(), memory(symbol.node)
     if builder is None or symbol.builder is not builder or not isinstance(result, Symbol):
         raise GraphError(
@@ -193,7 +199,7 @@ def _note_overwrite(symbol: Symbol, result: Any) -> None:
 
 
 class reading_all(Block):  # noqa: N801
-    """Inside, every node may be read: derivatives are of the values that there were."""
+    """Inside the block every node may be read: derivatives use the values from before changes in place."""
 
     def __enter__(self) -> None:
         enter(_thread.is_free, self.hold(), True)
@@ -214,7 +220,7 @@ def _check_allowed(builder: Builder, node: Node) -> None:
 
 
 def memory(node: Node) -> Node:
-    """The node in whose memory a value lies: that which it is a view of, or itself."""
+    """Return the node in whose memory a value lies: the node that it is a view of, or the node itself."""
     builder = current()
     copies = builder.copies if builder else ()
     while node.inputs and (node.op.view or _passes_on(node)) and not node.is_part and node not in copies:
@@ -223,19 +229,19 @@ def memory(node: Node) -> Node:
 
 
 def _passes_on(node: Node) -> bool:
-    """Whether it is what its input is; a copy of a constant is its own, as that may be shared."""
+    """Whether a node shares its input's memory; an identity of a constant does not, as a constant may be shared."""
     return node.op is identity and not node.inputs[0].is_constant
 
 
 def current() -> Builder | None:
-    """The graph being traced in this thread, if any."""
+    """Return the graph being traced in this thread, or None."""
     return innermost(_thread.builders, None)
 
 
 def static_key(leaf: Any) -> tuple[type, Any]:
-    """What tells static values apart: 1, 1.0 and True differ, and so do 0.0 and -0.0; a NaN equals itself.
+    """Return a key that tells static values apart: 1, 1.0 and True differ, so do 0.0 and -0.0, and NaN equals itself.
 
-    Raises ArgumentError for a value without a hash: what was compiled for it could not be found again.
+    Raises ArgumentError for a value without a hash, since a graph compiled for it could not be found again.
     """
     if type(leaf) is slice:  # cannot be hashed before Python 3.12
         return slice, tuple(map(static_key, (leaf.start, leaf.stop, leaf.step)))
@@ -273,7 +279,7 @@ def _builder_of(op: Op, args: Sequence[Any]) -> Builder:
 
 
 def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
-    """The node of a symbol, or a constant: the value an array has now, a number, a symbolic size."""
+    """Return the node of a symbol, or a constant node for an array (its present value), a number or a symbolic size."""
     if isinstance(value, Symbol):
         return _own_node(builder, value)
     if isinstance(value, Dim):
@@ -288,7 +294,7 @@ def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
 
 
 def _own_node(builder: Builder, symbol: Symbol) -> Node:
-    """The node of a symbol; that of an enclosing graph is captured, level by level, as an input."""
+    """Return the node of a symbol; a node of an enclosing graph is captured, level by level, as an input."""
     if _thread.forbidden and not innermost(_thread.is_free, False):
         _check_allowed(builder, symbol.node)
     if symbol.builder is builder:
@@ -299,7 +305,7 @@ def _own_node(builder: Builder, symbol: Symbol) -> Node:
 
 
 def _guards() -> Guards | None:
-    """The guards of the outermost graph that is being traced."""
+    """Return the guards of the outermost graph that is being traced."""
     builder = current()
     while builder is not None and builder.parent is not None:
         builder = builder.parent
@@ -322,7 +328,7 @@ capture.watch(_guards)
 
 
 CHOICE = "choice"
-"""The name of the branches of a choice, `static/trace/control.py`."""
+"""The name of a choice's branches (`static/trace/control.py`)."""
 
 
 def is_choice(attrs: Attrs) -> bool:
@@ -331,7 +337,7 @@ def is_choice(attrs: Attrs) -> bool:
 
 
 def lower_choices(graph: Graph) -> Graph:
-    """The graph with `where` in place of each choice, and without rules, in it and in the graphs inside it."""
+    """Return the graph with `where` for each choice and without rules of the user's own, in subgraphs too."""
     instead = {}
     for node in graph.nodes:
         if node.is_part and node.inputs[0].op is ruled_op:
@@ -369,14 +375,14 @@ def _lower_value(value: Any) -> Any:
 
 
 class Streams:
-    """The generators that a function can draw from by Python, and where each is before it runs."""
+    """The random generators that a function can draw from in Python, and the state of each before it runs."""
 
     def __init__(self, f: Callable[..., Any], leaves: Iterable[Any]) -> None:
         self._named = [*_everywhere(), *(("a generator", g.bit_generator) for g in _generators([f, *leaves]))]
         self._before = [_state(stream) for _, stream in self._named]
 
     def check(self, f: Callable[..., Any]) -> None:
-        """Raise ControlFlowError where one has moved."""
+        """Raise ControlFlowError where the state of a generator has changed."""
         for (name, stream), before in zip(self._named, self._before, strict=True):
             if _state(stream) != before:
                 raise ControlFlowError(
@@ -409,7 +415,7 @@ _HEAD, _TWISTER = object.__basicsize__, _random.Random.__basicsize__  # bytes of
 
 
 def _generators(roots: list[Any]) -> list[Any]:
-    """NumPy's generators that are reached from these; none where NumPy's are not loaded."""
+    """Return NumPy's generators that are reachable from these objects; [] where `numpy.random` is not loaded."""
     if "numpy.random" not in sys.modules:
         return []
     kind, generators, seen, waiting = sys.modules["numpy.random"].Generator, [], set[int](), [*roots]
@@ -433,7 +439,7 @@ _MOST = 2000  # values that are looked at
 
 
 def _names_in_code(f: FunctionType) -> Iterator[Any]:
-    """What the code of a function reaches by name; of the library's own functions what they were made with."""
+    """Yield the objects that a function's code reaches by name; for the library's own functions its closure alone."""
     for cell in f.__closure__ or ():
         with contextlib.suppress(ValueError):  # it is empty
             yield cell.cell_contents
