@@ -1,14 +1,14 @@
-"""Batching: what the steps of a scan do apart from the state is done for all of them at once.
+"""Batching: the work of a scan's steps that does not depend on the state is done for all steps at once.
 
-x_t @ w in each step              one product of all x with w before the scan, whose rows the steps read
-dw = dw + x_t^T @ dz_t            one product of all x and all dz after the scan; the steps only write their dz
-db = db + sum(dz_t, axis=0)       one sum after the scan
+    x_t @ w in each step              one product of all x with w before the scan, whose rows the steps read
+    dw = dw + x_t^T @ dz_t            one product of all x and all dz after the scan; the steps only write their dz
+    db = db + sum(dz_t, axis=0)       one sum after the scan
 
-The first takes what depends on the entries of sequences and on values that no step changes; the second states that
-are only added to. Both keep an array for all steps where the loop kept one for each. **This changes bits**: products
+The first kind depends only on entries of sequences and on values that no step changes. The other two are states that a
+step only adds to. Both keep an array for all steps where the loop kept one for each. **This changes bits**: products
 and sums are made in another order.
 
-The nodes of a scan's body that need no state, as they are for all steps at once: with one more axis in front.
+Read `batch_steps` first. `BatchedBody` has the nodes of a body for all steps at once, with one more axis in front.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from static.rebuild import replace_nodes
 
 
 def batch_steps(graph: Graph) -> Graph:
-    """The graph with the work of scans that needs no state done outside them, for all steps."""
+    """Return the graph in which work of scans that needs no state is done outside them, for all steps."""
     instead: dict[Node, Node] = {}
     for scan in scans_of(graph):
         _state_last(scan)
@@ -50,7 +50,7 @@ def batch_steps(graph: Graph) -> Graph:
 
 
 def _state_last(scan: Scan) -> None:
-    """(x + h) + b -> (x + b) + h in the body, where h alone depends on the state."""
+    """Reorder (x + h) + b to (x + b) + h in the body, where h alone depends on the state."""
     states = {state.inside for state in scan.states}
     of_state = set(states)
     for node in scan.body.nodes:
@@ -75,7 +75,7 @@ _STATE_LAST = Rules(("(total := h + x) + b", "(x + b) + h", _is_early))
 
 
 def _ahead(scan: Scan, batched: BatchedBody) -> bool:
-    """Let the steps read what was computed for all of them; whether that is any work."""
+    """Let the steps read values that were computed for all steps; return whether there are such values."""
     values = batched.values
     entering = {x.inside for x in scan.xs} | {o.inside for o in scan.outer}
     kept = [node for node in scan.body.nodes if node not in values]
@@ -89,7 +89,7 @@ def _ahead(scan: Scan, batched: BatchedBody) -> bool:
 
 
 def _is_work(node: Node, entering: set[Node]) -> bool:
-    """Whether a node is more than a view of what is given."""
+    """Whether a node computes something, and is not only a view of an input of the body."""
     while node.op.view and node not in entering:
         node = node.inputs[0]
     return node not in entering
@@ -101,7 +101,10 @@ Finish = Callable[[Node], Node]
 
 
 def _later(scan: Scan, batched: BatchedBody) -> dict[Node, Finish]:
-    """Take the states that are only added to out of a scan; for the part that each was, what makes it of the new."""
+    """Take out of a scan the states that a step only adds to.
+
+    Returns, for each part of the old scan that gave such a state, a function that makes its value from the new scan.
+    """
     if scan.save:
         return {}
     finishers: dict[Node, Finish] = {}
@@ -119,7 +122,7 @@ def _later(scan: Scan, batched: BatchedBody) -> dict[Node, Finish]:
 
 
 def _find_increment(state: State, uses: Uses) -> list[Node] | None:
-    """What a step adds to a state that it does nothing else with; None for any other state."""
+    """Return the terms that a step adds to a state which it uses for nothing else; None for any other state."""
     if state.after.op is not elementwise.add or uses[state.inside] != 1 or uses[state.after] != 1:
         return None
     added = terms(state.after, uses, set())
@@ -139,7 +142,10 @@ def _can_wait(term: Node, uses: Uses) -> bool:
 
 
 def _stacks(scan: Scan, batched: BatchedBody, term: Node) -> list[Finish]:
-    """For each operand of a term, what gives its values in all steps, of which some become outputs of the scan."""
+    """Return, for each operand of a term, a function that gives its values in all steps.
+
+    Some of these values become outputs of the scan.
+    """
     operands = [term.inputs[0].inputs[0], term.inputs[1]] if is_product(term) else [term.inputs[0]]
     return [_stack(scan, batched, operand) for operand in operands]
 
@@ -172,7 +178,7 @@ def _finisher(state: State, added: Sequence[Node], stacks: Sequence[Sequence[Fin
 
 
 def _over_steps(term: Node, operands: Sequence[Node]) -> Node:
-    """The sum of a term over all steps, of the values of its operands in all steps."""
+    """Return the sum of a term over all steps, computed from the values of its operands in all steps."""
     if is_product(term):
         x, y = map(rows_of, operands)
         return Node.of(matmul, [permute_node(x, (1, 0)), y], {}, term.source)
@@ -186,14 +192,14 @@ LARGEST = 1 << 20  # bytes of one step's value: more are not kept for all steps
 
 
 class Value(NamedTuple):
-    """A value of the enclosing graph: what is the same in each step, or has the entries of all steps."""
+    """A value of the enclosing graph: with `each` it has entries for all steps, else it is the same in each."""
 
     node: Node
     each: bool
 
 
 class BatchedBody:
-    """The nodes of a body that need no state, as they are for all steps at once."""
+    """The nodes of a scan's body that need no state, computed for all steps at once."""
 
     def __init__(self, scan: Scan) -> None:
         self.length: Size = scan.node.attrs["length"]
@@ -220,7 +226,7 @@ class BatchedBody:
         return Value(made, True) if made is not None and fits else None
 
 
-# What each op is --------------------------------------------------------------------------------------------------
+# The rule of each op ----------------------------------------------------------------------------------------------
 
 BatchRule = Callable[[Node, Sequence[Value]], Node | None]
 
@@ -231,7 +237,7 @@ def _elementwise(node: Node, inputs: Sequence[Value]) -> Node | None:
 
 
 def _align_entries(x: Node, ndim: int) -> Node:
-    """All entries with axes of size 1 before their own, so that they broadcast as one entry does."""
+    """Return all entries with axes of size 1 before their own, so that they broadcast as one entry does."""
     length, *entry = x.spec.shape
     return reshape_node(x, (length, *[1] * (ndim - len(entry)), *entry))
 

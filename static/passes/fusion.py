@@ -61,7 +61,7 @@ fused = Op(
 
 
 def _result(group: Sequence[Any], *, number: int, out: Any = None) -> Any:
-    """One of the tensors that a fused group computed."""
+    """Return one of the tensors that a fused group computed."""
     if out is None:
         return group[number]
     np.copyto(out, group[number])
@@ -96,11 +96,11 @@ def is_result(node: Node) -> bool:
 
 
 class InSpace(NamedTuple):
-    """What an op is to an iteration space; one that is nothing of this stays outside of groups.
+    """How an op acts on an iteration space; an op with no flag set stays outside groups.
 
-    view        the same numbers at the same place in the space
+    view        its result is the same numbers at the same places of the space
     pointwise   it works element by element
-    reduces     blocks can do the reduction, and where it `adds` up, also parts of it
+    reduces     blocks can do the reduction; where it `adds`, parts of the reduction can be added up
     """
 
     view: bool = False
@@ -150,14 +150,17 @@ def align_shape(shape: Shape, space: Shape) -> Position | None:
 
 
 def first_axis(space: Shape) -> int:
-    """The axis that blocks go along: the first that is not of size 1. Raises StopIteration when there is none."""
+    """Return the axis that blocks go along: the first that is not of size 1.
+
+    Raises StopIteration where there is none.
+    """
     return next(a for a, size in enumerate(space) if not dims.same(size, 1))
 
 
 def position(node: Node, group: Mapping[Node, Position], space: Shape) -> Position | None:
-    """Where the value of a node lies, or None when it cannot be computed block by block.
+    """Return along which axes a node's value varies, or None when it cannot be computed block by block.
 
-    `group` are the values of the group; any other input is an operand, which broadcasts to the space.
+    `group` has the positions of the values of the group; any other input is an operand, which broadcasts to the space.
     """
     shapes = [align_shape(source.spec.shape, space) for source in node.inputs]
     places = [group.get(source, shape) for source, shape in zip(node.inputs, shapes, strict=True)]
@@ -168,7 +171,7 @@ def position(node: Node, group: Mapping[Node, Position], space: Shape) -> Positi
         return None
     if node.op is movement.reshape:
         return whole if places[0] == whole else None
-    # A value may lie in less than its shape says: one that was broadcast is computed before it is spread.
+    # A value may vary along fewer axes than its shape says: it is computed before it is broadcast.
     if any(shape is None or not _fits_in(place, shape) for place, shape in zip(places, shapes, strict=True)):
         return None
     return tuple(any(varies) for varies in zip(*(place for place in places if place is not None), strict=True))
@@ -184,7 +187,7 @@ def _reduced_position(node: Node, place: Position | None, shape: Position | None
 
 
 def _is_plain(node: Node) -> bool:
-    """Whether a sum is made in the dtype of what it sums, and that is no narrow one: parts of it can be added up."""
+    """Whether a sum has the dtype of its input, of 4 bytes or more, so that partial sums can be added up."""
     return node.spec.dtype == node.inputs[0].spec.dtype and node.spec.dtype.itemsize >= 4
 
 
@@ -193,7 +196,7 @@ def _fits_in(place: Position | None, shape: Position) -> bool:
 
 
 def positions(body: Graph, space: Shape) -> dict[Node, Position]:
-    """Where each value of a body lies. Raises ShapeError when one cannot be computed in blocks."""
+    """Return the position of each value of a body. Raises ShapeError for a value that blocks cannot compute."""
     places: dict[Node, Position] = {}
     for node in body.nodes:
         place = position(node, places, space) if node.inputs else align_shape(node.spec.shape, space)
@@ -204,7 +207,10 @@ def positions(body: Graph, space: Shape) -> dict[Node, Position]:
 
 
 def merge_axes(places: Sequence[Position], space: Shape) -> list[tuple[int, ...]]:
-    """The axes of the space in runs that every value either varies along or not; axes of size 1 are left out."""
+    """Return the axes of the space in runs, such that each value varies along all axes of a run or none.
+
+    Axes of size 1 are left out.
+    """
     runs: list[tuple[int, ...]] = []
     last: Any = None
     for axis, size in enumerate(space):
@@ -228,12 +234,12 @@ MOST_NODES = 256  # of a group, which bounds what is alive in a block
 
 
 def fuse(graph: Graph) -> Graph:
-    """The graph with groups of nodes fused, where the iteration space is large or not known. Takes linear time."""
+    """Return the graph with groups of nodes fused, where the iteration space is large or unknown; takes linear time."""
     return _Fusion(graph).run()
 
 
 def check_group(node: Node) -> None:
-    """Raise ShapeError for a group that `fuse` would not make, of what is not computed block by block."""
+    """Raise ShapeError for a group that `fuse` would not make, because blocks cannot compute it."""
     body, space = node.attrs["body"], node.attrs["space"]
     group = _Group(space)
     for number, member in enumerate(body.nodes):
@@ -251,7 +257,7 @@ def check_group(node: Node) -> None:
 
 
 class _Group:
-    """Nodes over one space, and where the values that others of them may read lie in it."""
+    """Nodes over one iteration space, and the positions of the values that other nodes of the group may read."""
 
     def __init__(self, space: Shape) -> None:
         self.space = space
@@ -261,7 +267,7 @@ class _Group:
         self.lead = len(space)  # blocks go along the axes before this one, which every value treats alike
 
     def admits(self, node: Node) -> Position | None:
-        """Where the value of a node lies that can be computed block by block, from values known in a block."""
+        """Return the position of a node that can join, computed block by block; None for any other node."""
         place = position(node, self.places, self.space)
         if place is None or len(self.nodes) >= MOST_NODES or any(self._is_late(source) for source in node.inputs):
             return None
@@ -271,7 +277,7 @@ class _Group:
         return place if place[self.first] or node.op.family == "reduction" else None
 
     def add(self, node: Node, place: Position, number: int) -> None:
-        """Take a node that is admitted at this place."""
+        """Add a node that `admits` has placed at this position."""
         self.nodes[node] = number
         self.lead = self._lead_with(node, place)
         if place[self.first]:
@@ -293,10 +299,10 @@ class _Group:
 
 
 class _Fusion:
-    """One walk over the graph, in which groups are open for as long as nothing outside reads a value of theirs.
+    """One walk over the graph; a group is open as long as no node outside reads one of its values.
 
-    A group then runs right before its first reader. All that it reads runs before that, since what an open group
-    reads of another has closed the other, so that no cycle can arise. Everything else keeps its place.
+    A group then runs right before its first reader. All that it reads runs before the group: a value that an open group
+    reads of another group has closed that other group, so no cycle can arise. All other nodes keep their place.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -327,11 +333,11 @@ class _Fusion:
         return Graph(self.graph.name, inputs, itertools.chain(*self.order), outputs)
 
     def _groups_read(self, node: Node) -> list[_Group]:
-        """The open groups that a node reads values of."""
+        """Return the open groups that a node reads values of."""
         return list(dict.fromkeys(self.group_of[s] for s in node.inputs if s in self.group_of))
 
     def _group_for(self, node: Node) -> tuple[_Group | None, Position | None]:
-        """The group to put a node in (one that it reads, the one of its space, or a new one), and its place there."""
+        """Return the group for a node (one that it reads, its space's, or a new one), and its position there."""
         read = self._groups_read(node)
         if is_view(node):
             return self._first_to_admit(node, read)
@@ -383,7 +389,7 @@ class _Fusion:
                 self._emit(node, self.now)
 
     def _nodes_read_outside(self, group: _Group) -> set[Node]:
-        """The nodes that something outside reads, and what views that are read outside look at."""
+        """Return the nodes of a group that some node outside reads, and the inputs of views that are read outside."""
         inside = set(group.nodes)
         needed: set[Node] = set()
         for node in reversed(list(group.nodes)):
@@ -395,7 +401,7 @@ class _Fusion:
 
 
 def _body(group: _Group, outputs: list[Node]) -> tuple[Graph, list[Node]]:
-    """The graph of a group, and the nodes outside that it takes as operands."""
+    """Return the graph of a group, and the nodes outside it that are its operands."""
     made: dict[Node, Node] = {}
     nodes: list[Node] = []
     operands: list[Node] = []
@@ -413,7 +419,7 @@ def _body(group: _Group, outputs: list[Node]) -> tuple[Graph, list[Node]]:
 
 
 def _alive(group: _Group, outputs: list[Node]) -> Iterator[Node]:
-    """The nodes that the outputs need: not the views that only something outside reads."""
+    """Yield the nodes of a group that the outputs need; views that only nodes outside read are left out."""
     alive = set(outputs)
     for node in reversed(list(group.nodes)):
         if node in alive:
@@ -422,13 +428,13 @@ def _alive(group: _Group, outputs: list[Node]) -> Iterator[Node]:
 
 
 def _is_large(space: Shape) -> bool:
-    """Whether blocks may pay: always when the sizes are not known yet."""
+    """Whether blocks may pay off in a space; always true when its sizes are not known."""
     size = dims.product(space)
     return not isinstance(size, int) or size >= SMALLEST
 
 
 def _pays(body: Graph) -> bool:
-    """Whether a group has several kernels, and moves or holds more than the caches do; sizes may not be known yet."""
+    """Whether a group has several kernels, and moves or holds more bytes than the caches do; true for unknown sizes."""
     if sum(not is_view(node) for node in body.calls) < 2:
         return False
     moved: Size = 0
@@ -438,7 +444,7 @@ def _pays(body: Graph) -> bool:
 
 
 def _most_live(body: Graph) -> int:
-    """The most bytes that are alive at once between operands and results, for sizes that are known."""
+    """Return the most bytes of intermediate values that are alive at once in a body, for sizes that are known."""
     last = {source: step for step, node in enumerate(body.nodes) for source in node.inputs}
     change = [0] * len(body.nodes)
     for step, node in enumerate(body.nodes):

@@ -1,12 +1,12 @@
-"""Loops: what no step changes is computed once before them, and what nobody reads is not carried along.
+"""Loops: values that no step changes are computed once, before the loop, and values that nobody reads are dropped.
 
-hoist_invariants   a node of a body that depends only on values of the enclosing graph moves there
-prune_loops        what nobody reads of a scan goes: outputs y, states that feed nothing but themselves, and the
-                   sequences and captured values that only these read
+    hoist_invariants   a node of a body that depends only on values of the enclosing graph moves there
+    prune_loops        a scan loses what nobody reads: outputs y, states that feed nothing but themselves, and the
+                       sequences and captured values that only these read
 
 Bits stay: the same kernels run on the same numbers, once.
 
-A scan taken apart: its states, sequences, captured values and outputs as lists, to be put together again.
+`Scan`, at the end, is a scan taken apart into lists (states, sequences, captured values, outputs), and built again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from static.rebuild import collect_graph, rebuild_node, replace_nodes
 
 
 def hoist_invariants(graph: Graph) -> Graph:
-    """The graph with what is the same in every step of a loop computed before the loop."""
+    """Return the graph in which values that are the same in every step of a loop are computed before it."""
     instead = {node: _HOISTS[node.op](node) for node in graph.nodes if node.op in _HOISTS}
     return replace_nodes(graph, {node: new for node, new in instead.items() if new is not node})
 
@@ -51,9 +51,10 @@ def _of_while_gradient(node: Node) -> Node:
 
 
 def _out_of_bodies(node: Node, runs: Mapping[str, bool], captured: int) -> Node:
-    """The loop, given more values than its last `captured` inputs: what these determine in its bodies.
+    """Return the loop with the invariants of its bodies as more captured inputs.
 
-    `runs` tells of each body whether it runs at least once; what may fail or warn leaves such a one alone.
+    The last `captured` inputs decide which nodes are invariant. `runs` tells of each body whether it runs at least
+    once. A body that may not run keeps the nodes that can fail or warn.
     """
     graphs: dict[str, Graph] = {name: node.attrs[name] for name in runs}
     outer = node.inputs[len(node.inputs) - captured :]
@@ -75,7 +76,7 @@ def _out_of_bodies(node: Node, runs: Mapping[str, bool], captured: int) -> Node:
 
 
 def _invariants(graph: Graph, outer: Iterable[Node], always: bool) -> list[Node]:
-    """The nodes that depend on these inputs and constants alone, in order."""
+    """Return the nodes that depend only on these inputs and on constants, in order."""
     invariants = dict.fromkeys(outer)
     for node in graph.nodes:
         is_invariant = node.is_constant or (bool(node.inputs) and all(source in invariants for source in node.inputs))
@@ -89,13 +90,13 @@ def _cannot_fail(node: Node) -> bool:
 
 
 def _frontier(graph: Graph, invariants: set[Node]) -> list[Node]:
-    """The invariants that the rest of a body reads, apart from what is given or constant already."""
+    """Return the invariants that the rest of a body reads, without inputs and constants."""
     read = {source for node in graph.nodes if node not in invariants for source in node.inputs} | set(graph.outputs)
     return [node for node in graph.nodes if node in invariants and node in read and not node.is_source]
 
 
 def _with_inputs(body: Graph, added: Sequence[Node], moved: dict[Node, int]) -> Graph:
-    """A body with an input for each added value, some of which take the place of its own nodes."""
+    """Return a body with one more input for each added value; some of these replace nodes of the body."""
     first = len(body.inputs)
     new = [Node.of(INPUT, (), {"name": f"hoisted{first + i}", "spec": a.spec}) for i, a in enumerate(added)]
     inputs = [*body.inputs, *new]
@@ -107,7 +108,7 @@ def _with_inputs(body: Graph, added: Sequence[Node], moved: dict[Node, int]) -> 
 
 
 def prune_loops(graph: Graph) -> Graph:
-    """The graph with scans that compute only what is read."""
+    """Return the graph with scans that compute only values that are read."""
     uses = count_uses(graph)
     instead: dict[Node, Node] = {}
     for scan in scans_of(graph):
@@ -118,7 +119,7 @@ def prune_loops(graph: Graph) -> Graph:
 
 
 def _prune(scan: Scan) -> bool:
-    """Take out of a scan what its parts do not need; whether that is anything."""
+    """Remove from a scan what its remaining parts do not need; return whether anything was removed."""
     read = [scan.part_of(part.attrs["number"]) for part in scan.parts]
     before = len(scan.states), len(scan.xs), len(scan.outer), len(scan.ys), scan.save
     scan.y_numbers = [i for i in scan.y_numbers if ("y", i) in read]
@@ -139,7 +140,7 @@ def _prune(scan: Scan) -> bool:
 
 
 def inputs_of(nodes: Iterable[Node]) -> set[Node]:
-    """The inputs of a graph that nodes of it depend on."""
+    """Return the inputs of a graph that these nodes depend on."""
     return {node for node in ancestors(nodes) if node.is_input}
 
 
@@ -162,9 +163,10 @@ class StepInput:
 
 @dataclass
 class Scan:
-    """A scan that passes change; `parts` are the nodes that pick what it computes.
+    """A scan taken apart into lists that passes change; `parts` are the nodes that pick its results.
 
-    `old_states` are the states it had before, and `y_numbers` what the number of each y was: parts are numbered so.
+    `old_states` are the states of the original scan, and `y_numbers` the original number of each y: parts are numbered
+    by the original scan.
     """
 
     node: Node
@@ -179,7 +181,7 @@ class Scan:
     y_numbers: list[int]
 
     def part_of(self, number: int) -> tuple[str, int]:
-        """What a part of the old scan is: ("state" | "y" | "saved", its number)."""
+        """Return the kind and number of a part of the original scan: ("state" or "y" or "saved", number)."""
         carry = len(self.old_states)
         ys = len(self.node.attrs["body"].outputs) - carry
         if number < carry:
@@ -187,27 +189,27 @@ class Scan:
         return ("y", number - carry) if number < carry + ys else ("saved", number - carry - ys)
 
     def add_sequence(self, value: Node) -> Node:
-        """Give each step its entry of an array; what stands for it in the body."""
+        """Give each step its entry of an array; return the body's input for it."""
         spec = TensorSpec(value.spec.shape[1:], value.spec.dtype)
         inside = Node.of(INPUT, (), {"name": f"each{len(self.xs)}", "spec": spec})
         self.xs.append(StepInput(value, inside))
         return inside
 
     def collect(self) -> Graph:
-        """The body that the lists describe now."""
+        """Return the body that the lists describe now."""
         inputs = [*(s.inside for s in self.states), *(x.inside for x in self.xs), *(o.inside for o in self.outer)]
         outputs = [*(s.after for s in self.states), *self.ys]
         return collect_graph(self.body.name, inputs, outputs, self.body.nodes)
 
     def change(self, body: Graph) -> None:
-        """Let the steps do what another body does, of the same inputs and as many outputs."""
+        """Replace the body by another one with the same inputs and as many outputs."""
         self.body = body
         for state, after in zip(self.states, body.outputs, strict=False):
             state.after = after
         self.ys = list(body.outputs[len(self.states) :])
 
     def build(self) -> Node:
-        """The scan with what the lists hold now."""
+        """Return the scan that the lists describe now."""
         body = self.collect()
         carry, length = len(self.states), self.node.attrs["length"]
         attrs = {"body": body, "carry": carry, "xs": len(self.xs), "save": self.save}
@@ -216,7 +218,7 @@ class Scan:
         return Node.of(scan_op, sources, {**self.node.attrs, **attrs}, self.node.source)
 
     def parts_of(self, made: Node, instead: dict[Node, Node]) -> dict[Node, Node]:
-        """What stands for each part of the old scan: the same part of the new one, unless `instead` says otherwise."""
+        """Map each part of the original scan to the same part of the new one, or to its entry in `instead`."""
         replacement = dict(instead)
         for old in self.parts:
             if old not in replacement:
@@ -236,17 +238,17 @@ def _index(items: Sequence[object], wanted: object) -> int:
 
 
 def pick(scan: Node, number: int, source: str) -> Node:
-    """One of the tensors that a scan computes."""
+    """Return one of the tensors that a scan computes."""
     return Node.of(part, [scan], {"number": number}, source)
 
 
 def is_scan(node: Node) -> bool:
-    """Whether a node is a loop of a known number of steps."""
+    """Whether a node is a scan: a loop of a given number of steps."""
     return node.op is scan_op
 
 
 def scans_of(graph: Graph) -> list[Scan]:
-    """The scans of a graph without effects in them whose results are only picked."""
+    """Return the scans of a graph that have no effects and whose results are read through parts alone."""
     parts: dict[Node, list[Node]] = {n: [] for n in graph.nodes if is_scan(n) and not n.has_effect}
     for node in graph.nodes if parts else ():
         for source in node.inputs:

@@ -1,4 +1,4 @@
-"""The passes in the order they run, each with what it did. Every graph is verified as it is made."""
+"""The passes in the order they run, and a record of what each did. Every graph is verified as it is made."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from static.rebuild import replace_nodes
 
 Pass = Callable[[Graph], Graph]
 
-# The rungs of the ladder. The first two call the same kernels on the same numbers. Where these lie alike in memory,
-# every bit is the same, and the dynamic engine's: docs/numerics.md says where they do not.
+# The rungs of the ladder. The first two rungs call the same kernels on the same numbers. Where these lie alike in
+# memory, every bit is the same as in the dynamic engine: docs/numerics.md says where they do not.
 REPLAY: tuple[Pass, ...] = (remove_dead_code,)
 SIMPLIFY: tuple[Pass, ...] = (
     remove_dead_code,
@@ -55,7 +55,7 @@ RESTRUCTURE: tuple[Pass, ...] = (
     merge_products,
     batch_steps,
 )
-# Groups that run in blocks. The sums in them are left to them; those outside become products.
+# Fused groups run in blocks and keep the sums inside them; sums outside groups become products.
 FUSE: tuple[Pass, ...] = (fuse,)
 CONTRACT: tuple[Pass, ...] = (contract,)
 CLEAN: tuple[Pass, ...] = (eliminate_views, merge_common_subexpressions, remove_dead_code)
@@ -66,10 +66,10 @@ INEXACT: frozenset[Pass] = frozenset(RESTRUCTURE + FUSE + CONTRACT) - frozenset(
 
 
 class Ran(NamedTuple):
-    """One pass that ran: its name, nodes and bytes of intermediate results before and after, and if it keeps bits.
+    """A record of one pass: its name, nodes and bytes of intermediate results before and after, and if it keeps bits.
 
-    Nodes and bytes are those of the graph and of the subgraphs in it; the bytes are symbolic where sizes are.
-    `changed` tells whether the pass did anything.
+    Nodes and bytes count the graph and its subgraphs; the bytes are symbolic where sizes are. `changed` tells whether
+    the pass changed the graph.
     """
 
     name: str
@@ -92,7 +92,7 @@ def _thousands(size: Size) -> str:
 
 @blocks.without_collection()
 def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ran]]:
-    """The graph after all passes, each on its subgraphs first, and what each pass did."""
+    """Return the graph after all passes, each applied to subgraphs first, and a record of each pass."""
     steps = []
     for step, after in stages(graph, passes):
         steps.append(step)
@@ -101,7 +101,7 @@ def run(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> tuple[Graph, list[Ran
 
 
 def stages(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> Iterator[tuple[Ran, Graph]]:
-    """What each pass did, with the graph after it, one pass after the other."""
+    """Yield, pass after pass, the record of the pass and the graph after it."""
     nodes, held = _measure_graph(graph)
     left: dict[Pass, Graph] = {}  # the graph in which a pass last found nothing to do
     for pass_ in passes:
@@ -117,18 +117,18 @@ def stages(graph: Graph, passes: Sequence[Pass] = DEFAULT) -> Iterator[tuple[Ran
 
 
 def apply(pass_: Pass, graph: Graph) -> Graph:
-    """The graph after one pass on its subgraphs, the innermost first, and on itself."""
+    """Return the graph after one pass, applied to its subgraphs first, the innermost before the others."""
     changed = {node: _with_subgraphs(node, pass_) for node in _holders(graph)}
     return pass_(replace_nodes(graph, {node: new for node, new in changed.items() if new is not node}))
 
 
 def _holders(graph: Graph) -> list[Node]:
-    """The nodes of control flow. What is in a fused group is what it runs block by block, and stays."""
+    """Return the control-flow nodes; a fused group is left out, since its body is run block by block and stays."""
     return [node for node in graph.nodes if node.op.family == "control" and not is_group(node)]
 
 
 def _with_subgraphs(node: Node, pass_: Pass) -> Node:
-    """A control-flow node with its branches and bodies after the pass; the node itself where nothing changes."""
+    """Return a control-flow node with its subgraphs after the pass; the node itself where nothing changes."""
     attrs = {key: _apply_pass(value, pass_) for key, value in node.attrs.items()}
     if all(attrs[key] is value for key, value in node.attrs.items()):
         return node
@@ -145,9 +145,9 @@ def _apply_pass(value: Any, pass_: Pass) -> Any:
 
 
 def _measure_graph(graph: Graph) -> tuple[int, Size]:
-    """How many nodes there are, and the bytes of what they compute.
+    """Return the number of nodes of a graph and the bytes of the values that they compute.
 
-    Views compute nothing, and of a fused group only the results: the rest is never in memory as a whole.
+    Views count no bytes. Of a fused group only the results count: its other values are never in memory as a whole.
     """
     specs = [n.spec for n in graph.nodes if not n.op.view and not n.is_source and not is_group(n)]
     often = Counter(map(id, specs))  # most nodes share their spec with others, and symbolic bytes are slow to add

@@ -50,7 +50,7 @@ from static.rebuild import replace_nodes
 
 
 def merge_products(graph: Graph) -> Graph:
-    """The graph with products that share an operand merged, where that pays."""
+    """Return the graph with products that share an operand merged, where that pays."""
     groups: dict[tuple[int, Node], list[Node]] = defaultdict(list)
     for node in graph.nodes:
         if is_product(node) and all(source.spec.ndim == 2 for source in node.inputs):
@@ -72,9 +72,9 @@ def _is_given(node: Node) -> bool:
 
 
 def _pays(members: Sequence[Node], side: int, shared: Node) -> bool:
-    """Whether reading the shared operand once, in one call, saves more than it costs.
+    """Whether reading the shared operand once, in one call, saves more than merging costs.
 
-    That is to move the others together, and to read results that lie in columns.
+    Merging costs moving the other operands together, and reading results that lie in columns.
     """
     saved = (len(members) - 1) * (CALL + nbytes(shared))
     others = [node.inputs[1 - side] for node in members]
@@ -92,7 +92,7 @@ def _merge_products(members: Sequence[Node], side: int, shared: Node) -> dict[No
 
 
 def flatten_products(graph: Graph) -> Graph:
-    """The graph with stacks of products with one matrix, and sums of stacks of products, as single products."""
+    """Return the graph with stacks of products with one matrix, and sums of such stacks, as single products."""
     uses = count_uses(graph)
     return rewrite(graph, lambda node: _flatten_product(node, uses), uses)
 
@@ -106,12 +106,12 @@ def _flatten_product(node: Node, uses: Uses) -> Node | None:
 
 
 def rows_of(x: Node) -> Node:
-    """All rows of an array one under the other: [..., K] -> [N, K]."""
+    """Return all rows of an array one under the other: [..., K] -> [N, K]."""
     return reshape_node(x, (dims.product(x.spec.shape[:-1]), x.spec.shape[-1]))
 
 
 def rows_times(x: Node, w: Node, source: str) -> Node:
-    """The product of all rows of an array with one matrix: [..., K] @ [K, N] -> [..., N]."""
+    """Return the product of all rows of an array with one matrix: [..., K] @ [K, N] -> [..., N]."""
     return reshape_node(Node.of(matmul, [rows_of(x), w], {}, source), (*x.spec.shape[:-1], w.spec.shape[-1]), source)
 
 
@@ -139,7 +139,7 @@ def _gradient_at_once(node: Node, product: Node) -> Node | None:
 
 
 def merge_sums(graph: Graph) -> Graph:
-    """The graph with products and sums that are added up merged, where what that saves is more than joining costs."""
+    """Return the graph with added products and added sums merged, where that saves more than joining costs."""
     return _Merging(graph).run()
 
 
@@ -181,7 +181,7 @@ class _Merging:
             instead[root] = _add_leaves(leaves, root.source)
 
     def _operands(self, group: Sequence[Node]) -> list[Node]:
-        """The operands of all members, joined in the order in which the first ones were computed."""
+        """Return the operands of all members, joined in the order in which the first operands were computed."""
         first = [member.inputs[0] for member in group]
         if is_sum(group[0]) and (frozenset(first), 0) in self.joins:
             return [self.joins[frozenset(first), 0]]
@@ -198,7 +198,7 @@ class _Merging:
 
 
 def terms(root: Node, uses: Uses, absorbed: set[Node]) -> list[Node]:
-    """What a tree of additions adds up, in order; its inner additions, which nothing else reads, are `absorbed`."""
+    """Return the terms of a tree of additions in order; `absorbed` gets its inner additions, which have one reader."""
     addends: list[Node] = []
     waiting = [root]
     while waiting:
@@ -220,7 +220,7 @@ def _add_leaves(leaves: Sequence[Node], source: str) -> Node:
 
 
 def _alike(leaf: Node) -> Any:
-    """What leaves must have in common to be merged; a leaf that can not be merged is alike to itself alone."""
+    """Return what leaves must have in common to be merged; the leaf itself where it cannot be merged."""
     first = leaf.inputs[0].spec
     if is_product(leaf):
         fits = first.ndim == 2 and leaf.inputs[1].spec.ndim == 2
@@ -235,7 +235,7 @@ def _sizes(shape: Iterable[Size]) -> tuple[str, ...]:
 
 
 def _saves_calls(group: Sequence[Node], operands: Sequence[Node]) -> bool:
-    """Whether the additions and calls that go cost more than moving the operands together."""
+    """Whether the additions and calls that are saved cost more than moving the operands together."""
     saved = (len(group) - 1) * (3 * nbytes(group[0]) + 2 * CALL)
     return saved > sum(2 * nbytes(operand) + CALL for operand in operands if _is_moved(operand))
 
@@ -251,17 +251,17 @@ TYPICAL = 64  # what a symbolic size is taken to be where its number decides
 
 
 def typical(size: Size) -> int:
-    """A number for a size: itself, or what a symbolic one might be."""
+    """Return a number for a size; `TYPICAL` stands for each symbol in it."""
     return dims.evaluate(size, dict.fromkeys(dims.symbols(size), TYPICAL))
 
 
 def nbytes(node: Node) -> int:
-    """The bytes of a value, of typical sizes."""
+    """Return the bytes of a value, with typical numbers for symbolic sizes."""
     return typical(node.spec.nbytes)
 
 
 def join_matrices(parts: Sequence[Node], axis: int, source: str) -> Node:
-    """Matrices one after the other along an axis: a view of what they are parts of, where they are; else a concat."""
+    """Return matrices joined along an axis: a view where they are parts of one array in order, else a concat."""
     if all(is_turned(p) and p.attrs["axes"] == parts[0].attrs["axes"] for p in parts):
         axes = parts[0].attrs["axes"]
         return permute_node(join_matrices([p.inputs[0] for p in parts], axes[axis], source), axes, source)
@@ -273,7 +273,7 @@ def join_matrices(parts: Sequence[Node], axis: int, source: str) -> Node:
 
 
 def entry_of(node: Node) -> tuple[Node, int] | None:
-    """The array and the number t of what is `array[t]`; None for any other node."""
+    """Return (array, t) for a node that is `array[t]`, None for any other node."""
     if node.op is not getitem or not node.attrs["key"]:
         return None
     first, *rest = node.attrs["key"]
@@ -283,7 +283,7 @@ def entry_of(node: Node) -> tuple[Node, int] | None:
 
 
 def entries_as_slice(parts: Sequence[Node]) -> Node | None:
-    """The array, or the slice of it, whose entries these are, in order; None where they are not."""
+    """Return the array, or the slice of one, whose consecutive entries these nodes are; None where they are not."""
     entries = [entry_of(part) for part in parts]
     if entries[0] is None:
         return None
@@ -294,7 +294,7 @@ def entries_as_slice(parts: Sequence[Node]) -> Node | None:
 
 
 def section(base: Node, start: Size, stop: Size) -> Node:
-    """`base[start:stop]`; all of it where that is what it is."""
+    """Return `base[start:stop]`, or `base` itself where the slice is all of it."""
     if dims.same(start, 0) and dims.same(stop, base.spec.shape[0]):
         return base
     key = (slice(start, stop), *[slice(None)] * (base.spec.ndim - 1))
@@ -302,7 +302,7 @@ def section(base: Node, start: Size, stop: Size) -> Node:
 
 
 def in_order(parts: Sequence[Node], position: Mapping[Node, int]) -> list[int]:
-    """The numbers of parts in the order in which they, or what they are views of, were computed."""
+    """Return the indices of parts, sorted by where each, or the array that it is a view of, was computed."""
 
     def place(node: Node) -> tuple[int, int]:
         while is_turned(node):
@@ -322,13 +322,13 @@ OFTEN = 8  # how often a transposed matrix is read for a copy of it to pay
 
 
 def contract(graph: Graph) -> Graph:
-    """The graph with sums as products, and one copy of each transposed matrix that many products read."""
+    """Return the graph with sums as products, and with one copy of each transposed matrix that many products read."""
     uses, weights = count_uses(graph), _Weights()
     return _straighten(rewrite(graph, lambda node: _contract(node, uses, weights), uses))
 
 
 class _Weights:
-    """Constant vectors of one value, each made once."""
+    """Constant vectors whose elements are all one value, each made once."""
 
     def __init__(self) -> None:
         self._made: dict[Any, Node] = {}
@@ -370,7 +370,7 @@ def _fits(node: Node) -> bool:
 
 
 def _is_strided(x: Node) -> bool:
-    """Whether a reshape may have to copy, or BLAS can not read a node as it lies."""
+    """Whether a reshape of a node may copy, or BLAS cannot read it as it lies in memory."""
     while x.op is movement.reshape:
         x = x.inputs[0]
     return x.op.view
@@ -406,7 +406,7 @@ def _straighten(graph: Graph) -> Graph:
 
 
 def _often_read(graph: Graph) -> set[Node]:
-    """The transposed matrices that many products read as their second operand."""
+    """Return the transposed matrices that at least `OFTEN` products read as their second operand."""
     reads: dict[Node, int] = {}
     for node in graph.nodes:
         if is_product(node) and is_turned(node.inputs[1]) and node.inputs[1].spec.ndim == 2:

@@ -151,7 +151,7 @@ def _is_only_here(node: Node, p: Node, facts: Facts) -> bool:
 
 
 def _factor_out(node: Node, facts: Facts) -> Node | None:
-    """sum(x * s) -> sum(x) * s, for each factor that is the same along the axes that are summed."""
+    """Rewrite sum(x * s) to sum(x) * s, for each factor that is the same along the summed axes."""
     source, axis = node.inputs[0], node.attrs["axis"]
     if source.spec.dtype != node.spec.dtype or not axis:
         return None
@@ -181,7 +181,7 @@ def _product_of_sum(node: Node, varying: Sequence[Node], same: Sequence[Node]) -
 
 
 def _factors(node: Node, facts: Facts) -> Iterator[Node]:
-    """The factors of a product that nothing else reads; two levels are all that rules make."""
+    """Yield the factors of a product that no other node reads, to a depth of two, which is all that rules make."""
     if not facts.owns(node):
         yield node
         return
@@ -200,7 +200,7 @@ def _is_same_along(factor: Node, shape: Shape, axis: Sequence[int]) -> bool:
 
 
 def _reduce_factor(factor: Node, reduction: Node) -> Node:
-    """A factor in the shape that it has beside the result of a reduction."""
+    """Return a factor in the shape that broadcasts against the result of a reduction."""
     if not factor.spec.ndim:
         return factor
     shape = tuple(_align_factor(factor, reduction.inputs[0].spec.ndim))
@@ -221,7 +221,7 @@ COMMON_FACTORS: tuple[Entry, ...] = (
 
 
 def reassociate(graph: Graph) -> Graph:
-    """The graph with every rule applied where it fits."""
+    """Return the graph with every rule applied where it fits."""
     facts = Facts(count_uses(graph))
 
     def rule(node: Node) -> Node | None:
@@ -289,7 +289,7 @@ _RULE_SET = Rules(*RULES)
 
 
 class Facts:
-    """How often nodes are read, and what is computed already: products by their two factors, and reciprocals."""
+    """How often nodes are read, and which products (by their two factors) and reciprocals are computed already."""
 
     def __init__(self, uses: Uses) -> None:
         self.uses = uses
@@ -297,7 +297,7 @@ class Facts:
         self._reciprocals: dict[Node, Node] = {}
 
     def note(self, node: Node) -> None:
-        """Enter a node that stays as it is."""
+        """Record a node that no rule has changed, so that later rules can reuse it."""
         if node.op is elementwise.multiply:
             self.products.setdefault(frozenset(node.inputs), node)
         elif node.op is elementwise.reciprocal:
@@ -306,27 +306,30 @@ class Facts:
             self.products.setdefault((node.inputs[0], *_matrix(node.inputs[1])), node)
 
     def owns(self, product: Node) -> bool:
-        """Whether a node is a product of factors of its dtype that one node alone reads."""
+        """Whether a node is an elementwise product of factors of its dtype that at most one node reads."""
         multiplies = product.op is elementwise.multiply and is_of_one_dtype(product)
         return multiplies and self.uses[product] <= 1  # 0: a rule has just made it
 
     def product(self, x: Node, y: Node) -> Node | None:
-        """x * y, where that is computed already, and read."""
+        """Return x * y where a node that is read computes it already, else None."""
         known_product = self.products.get(frozenset((x, y)))
         return known_product if known_product is not None and self.uses[known_product] else None
 
     def weighted(self, p: Node, transposed: Node) -> Node | None:
-        """p @ v, where that is computed already, and read; v is given transposed."""
+        """Return p @ v where a node that is read computes it already, else None; v is given transposed."""
         root, axes = _matrix(transposed)
         known_product = self.products.get((p, root, (*axes[:-2], *axes[:-3:-1])))
         return known_product if known_product is not None and self.uses[known_product] else None
 
     def has_inverse(self, x: Node) -> bool:
-        """Whether 1 / x is computed already."""
+        """Whether a node that is read computes 1 / x already."""
         return x in self._reciprocals and self.uses[self._reciprocals[x]] > 0
 
     def inverse(self, x: Node, source: str) -> Node | None:
-        """1 / x, which may be computed already; of a number, a number, or None where that is beyond its dtype."""
+        """Return 1 / x, reusing a node that computes it.
+
+        For a number a number, or None where that leaves its dtype's range.
+        """
         divisor = value_of(x)
         if divisor is None:
             if x not in self._reciprocals:
@@ -338,14 +341,14 @@ class Facts:
 
 
 def _matrix(node: Node) -> tuple[Node, tuple[int, ...]]:
-    """What a node is a permutation of, and its axes there."""
+    """Return the node that a node is a permutation of, and the order of its axes."""
     if is_turned(node):
         return node.inputs[0], node.attrs["axes"]
     return node, tuple(range(node.spec.ndim))
 
 
 def fills(node: Node, shape: Shape) -> bool:
-    """Whether a factor of something of this shape is not repeated along any axis of it."""
+    """Whether a factor has the whole shape of its product, so that it is not repeated along any axis."""
     return node.spec.shape is shape or dims.same_shape(node.spec.shape, shape)  # equal specs are mostly one object
 
 
@@ -360,13 +363,13 @@ def is_of_one_dtype(node: Node) -> bool:
 
 
 def has_smaller(product: Node, x: Node, s: Node) -> bool:
-    """Whether a product of factors of its dtype is one of a factor of its shape and a smaller one."""
+    """Whether a product of one dtype has one factor of its own shape and a smaller one."""
     shape = product.spec.shape
     return fills(x, shape) and not fills(s, shape) and is_of_one_dtype(product)
 
 
 def times(x: Node, y: Node, source: str) -> Node | None:
-    """The product; of two numbers, their product, or None where that is beyond their dtype."""
+    """Return x * y; for two numbers a number, or None where that leaves the range of their dtype."""
     x_value, y_value = value_of(x), value_of(y)
     if x_value is None or y_value is None:
         return call(elementwise.multiply, x, y, source=source)
@@ -378,7 +381,7 @@ def times(x: Node, y: Node, source: str) -> Node | None:
 
 
 def _is_harmless(value: Any) -> bool:
-    """Whether a number that was computed ahead lost nothing to the limits of its dtype."""
+    """Whether a number that was computed ahead is finite and not subnormal in its dtype."""
     return bool(np.isfinite(value) and abs(value) >= np.finfo(value.dtype).tiny)
 
 

@@ -1,15 +1,19 @@
-"""Rewriting: one walk over a graph in order, each node replaced, kept, or rebuilt on its new inputs.
+"""Rewriting: one walk over a graph in order, in which each node is replaced, kept, or rebuilt on its new inputs.
 
-Rewriting rules as data: a pattern of ops, what stands for a node that fits it, and when.
+Rewriting rules are data: a pattern of ops, the replacement of a node that fits it, and a condition.
 
     ("x + -y", "x - y", lambda node: node.spec.is_float)
 
-A name stands for any node, the same name for the same node; a number for a constant that holds it everywhere. `x * y`
-and `x + y` fit in either order, `multiply(x, y)` and all else as written; `(p := x * y)` gives what is inside a name.
-In what stands for a node, the op of the node keeps its attributes, and no other may need any. A function in its place
-makes the node, or None. Functions name as parameters what they look at: names of the pattern, `node`, and `facts`.
+In a pattern a name stands for any node, and the same name for the same node. A number stands for a constant that holds
+it everywhere. `x * y` and `x + y` fit in either order, `multiply(x, y)` and all other ops as written. `(p := x * y)`
+names an inner node.
 
-Each pattern is compiled once, to nested conditions and loops over the orders of operands.
+In a replacement the op of the matched node keeps its attributes, and no other op may need any. A function may stand in
+place of the text; it returns the node, or None. Conditions and such functions take as parameters the nodes that they
+look at: names of the pattern, `node`, and `facts`.
+
+Read `rewrite` first, then `Rules`. `_RuleWriter` compiles each pattern once, to nested conditions and loops over the
+orders of operands.
 """
 
 from __future__ import annotations
@@ -38,11 +42,12 @@ _MOST = 16  # how often rules may replace what a rule has made: far more than an
 
 
 def rewrite(graph: Graph, rule: RewriteRule, uses: Uses | None = None) -> Graph:
-    """The graph after `rule(node)`: a node to use instead, which may be new or an earlier one, or None to keep it.
+    """Return the graph after `rule(node)`, which returns a replacement or None to keep the node.
 
-    The rule sees nodes whose inputs are rewritten already, and what it makes itself, until it has nothing to say.
-    Where it looks at how often nodes are read, as `count_uses` says, `uses` is given here too and stays true meanwhile.
-    Nodes that nothing reads any more are left for dead code. A graph in which nothing changes is returned as it is.
+    A replacement may be new or an earlier node. The rule sees nodes whose inputs are rewritten already. It sees its own
+    results too, until it returns None. A rule that looks at how often nodes are read needs `uses`, from `count_uses`;
+    the walk keeps the counts true. Nodes that nobody reads any more are left for dead code removal. A graph in which
+    nothing changes is returned as it is.
     """
     made: dict[Node, Node] = {}  # only what changes, so that a walk in which nothing does is cheap
     order: dict[Node, None] = {}
@@ -66,7 +71,7 @@ def rewrite(graph: Graph, rule: RewriteRule, uses: Uses | None = None) -> Graph:
 
 
 def count_uses(graph: Graph) -> Uses:
-    """How often each node is read, by nodes and as an output."""
+    """Return how often each node is read, by nodes and as an output of the graph."""
     uses: Uses = Counter(chain.from_iterable([node.inputs for node in graph.nodes]))
     uses.update(graph.outputs)
     return uses
@@ -75,7 +80,7 @@ def count_uses(graph: Graph) -> Uses:
 def _settle(
     node: Node, replacement: Node | None, rule: RewriteRule, uses: Uses | None, order: Mapping[Node, None]
 ) -> Node:
-    """What rules make of a node, and of each node that they make for it, until they have nothing more to say."""
+    """Return the node after rules are applied to it, and to the new nodes that they make, until none applies."""
     for _ in range(_MOST):
         if replacement is None or replacement is node:
             return node
@@ -93,10 +98,11 @@ def _settle(
 
 
 def _read_instead(old: Node, new: Node | None, uses: Uses) -> None:
-    """Count what a node reads that is new, and no more what the old one did.
+    """Count the reads of a new node, and uncount the reads of the node that it replaces.
 
-    In this order, since most of what they read is the same: it would be taken for dead in between, with all that it is
-    computed from, and a walk over that for each replacement takes quadratic time.
+    The new node comes first, since most of its inputs are those of the old one. In the other order these would count as
+    dead in between, with all that they are computed from, and a walk over that for each replacement takes quadratic
+    time.
     """
     if new is not None:
         _count(new, uses, 1)
@@ -104,7 +110,10 @@ def _read_instead(old: Node, new: Node | None, uses: Uses) -> None:
 
 
 def _count(node: Node, uses: Uses, reads: int) -> None:
-    """Count what a node reads once more, or once less; and what that reads, where it is read first or no more."""
+    """Add `reads` (1 or -1) to the count of each input.
+
+    Go on to an input's own inputs where it became read or unread.
+    """
     waiting = [node]
     while waiting:
         for source in waiting.pop().inputs:
@@ -114,7 +123,7 @@ def _count(node: Node, uses: Uses, reads: int) -> None:
 
 
 def _place(node: Node, order: dict[Node, None]) -> None:
-    """Put a node after those of its inputs that a rule has made and nobody has placed yet."""
+    """Put a node into the order, after those of its inputs that a rule has made and that have no place yet."""
     for source in node.inputs:
         if source not in order:
             _place(source, order)
@@ -132,7 +141,10 @@ _EITHER = (ast.Mult, ast.Add)
 
 
 class Rules:
-    """Rules by the op of the node that they are for, called with a node, and with facts if the rules look at any."""
+    """Rewriting rules, sorted by the op of the node that they match.
+
+    Called with a node, and with facts for the rules.
+    """
 
     def __init__(self, *entries: Entry) -> None:
         self._rules: dict[Op, list[tuple[frozenset[Op], Apply]]] = {}
@@ -146,7 +158,7 @@ class Rules:
         return op in self._rules
 
     def __call__(self, node: Node, facts: Any = None) -> Node | None:
-        """What stands for a node by the first rule that fits, or None."""
+        """Return the replacement of a node by the first rule that fits, or None."""
         rules = self._rules.get(node.op)
         if rules is None:
             return None
@@ -163,7 +175,7 @@ class Rules:
 
 
 def value_of(node: Node) -> Any:
-    """The number that a constant holds, or holds everywhere; None for any other node."""
+    """Return the number that a constant holds (everywhere, if it is an array); None for any other node."""
     if not node.is_constant or not isinstance(node.attrs["value"], np.ndarray):
         return None
     array = node.attrs["value"]
@@ -181,7 +193,7 @@ def is_product(node: Node) -> bool:
 
 
 def is_turned(node: Node) -> bool:
-    """Whether a node is an array with its axes in another order."""
+    """Whether a node is a permute_dims: an array with its axes in another order."""
     return node.op is permute_dims
 
 
@@ -191,12 +203,12 @@ def is_sum(node: Node) -> bool:
 
 
 def number(value: Any, dtype: np.dtype[Any], source: str = "") -> Node:
-    """A constant of one number."""
+    """Return a constant node of one number."""
     return Node.of(CONSTANT, (), {"value": np.asarray(value, dtype), "dtype": dtype}, source)
 
 
 def call(op: Op, *inputs: Node, source: str) -> Node:
-    """The node of an elementwise op."""
+    """Return the node of an elementwise op without attributes."""
     return Node.of(op, inputs, {}, source)
 
 
@@ -204,7 +216,7 @@ def call(op: Op, *inputs: Node, source: str) -> Node:
 
 
 def _parts(tree: ast.expr) -> tuple[Op, list[ast.expr]]:
-    """The op of a pattern, and its operands."""
+    """Return the op of a pattern, and its operands."""
     if isinstance(tree, ast.BinOp):
         return registry.get(_SIGNS[type(tree.op)]), [tree.left, tree.right]
     if isinstance(tree, ast.UnaryOp):
@@ -214,7 +226,7 @@ def _parts(tree: ast.expr) -> tuple[Op, list[ast.expr]]:
 
 
 def _literal(tree: ast.expr) -> Any:
-    """The number that is written, or None."""
+    """Return the number that a pattern spells out, or None."""
     try:
         return ast.literal_eval(tree)
     except ValueError:
@@ -226,7 +238,7 @@ def _inside(tree: ast.expr) -> ast.expr:
 
 
 def _ops(trees: Sequence[ast.expr]) -> Iterator[Op]:
-    """The ops that operands must be of."""
+    """Yield the ops that the operands of a pattern require."""
     for tree in map(_inside, trees):
         if _literal(tree) is not None:
             yield CONSTANT
@@ -235,7 +247,7 @@ def _ops(trees: Sequence[ast.expr]) -> Iterator[Op]:
 
 
 class _RuleWriter:
-    """Writes the function that applies a rule to a node of its op: a local variable for each node of the pattern."""
+    """Write the function that applies a rule to a node, with a local variable for each node of the pattern."""
 
     def __init__(self, pattern: ast.expr, make: Any, when: Callable[..., bool] | None = None) -> None:
         self.names: dict[str, Any] = {"of": Node.of, "number": number, "holds": _holds, "either": _either}
@@ -269,7 +281,7 @@ class _RuleWriter:
         return f"op_{op.name}"
 
     def _operands(self, tree: ast.expr, node: str) -> None:
-        """Statements that put the operands of a node into variables, and compare them with the pattern."""
+        """Write the statements that put the operands of a node into variables and compare them with the pattern."""
         operands = _parts(tree)[1]
         names = [self._name(operand) for operand in operands]
         if isinstance(tree, ast.BinOp) and isinstance(tree.op, _EITHER):
@@ -303,7 +315,7 @@ class _RuleWriter:
         return f"{name}({', '.join(inspect.signature(function).parameters)})"
 
     def _make_expression(self, tree: ast.expr) -> str:
-        """The expression that makes what stands for the node."""
+        """Return the expression that makes the replacement of the node."""
         if isinstance(tree, ast.Name):
             return tree.id
         value = _literal(tree)
@@ -318,11 +330,11 @@ class _RuleWriter:
 
 
 def _either(inputs: tuple[Node, ...]) -> tuple[tuple[Node, ...], ...]:
-    """Both orders of two operands."""
+    """Return both orders of two operands, or one order where they are the same node."""
     return (inputs,) if inputs[0] is inputs[1] else (inputs, inputs[::-1])
 
 
 def _holds(node: Node, wanted: float) -> bool:
-    """Whether a node is a constant of this number, a zero with this sign."""
+    """Whether a node is a constant of this number; zeros must agree in sign."""
     value = value_of(node)
     return value is not None and value == wanted and (wanted != 0 or np.signbit(value) == np.signbit(wanted))

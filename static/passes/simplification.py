@@ -48,7 +48,7 @@ from static.trace.tracing import tracing
 
 
 def simplify_algebra(graph: Graph) -> Graph:
-    """The graph with every rule applied where it fits."""
+    """Return the graph with every rule of `RULES` applied where it fits."""
     return rewrite(graph, _RULE_SET)
 
 
@@ -70,12 +70,12 @@ def _is_alike_float(node: Node, x: Node) -> bool:
 
 
 def _fills(node: Node, x: Node) -> bool:
-    """Whether a sign is as cheap to change in the result as in x: not where x is the smaller."""
+    """Whether a sign may move from x to the result: x is a float and not smaller than the result."""
     return _has_sign_bit(x) and dims.same_shape(x.spec.shape, node.spec.shape)
 
 
 def _has_sign(node: Node, x: Node, c: Node) -> bool:
-    """Whether c is a number whose sign may change: that of an unsigned int, a bool or the least int would not."""
+    """Whether c is a float constant whose sign may flip; an unsigned int, a bool and the least int have no negative."""
     return value_of(c) is not None and c.spec.is_float and _is_alike_float(node, x)
 
 
@@ -84,7 +84,7 @@ def _negative(c: Node) -> Node:
 
 
 def _is_root(node: Node, x: Node, half: Node) -> bool:
-    """Whether NumPy takes the root for one exponent of 0.5: it is NaN of -inf, where the power is inf."""
+    """Whether NumPy takes the square root for this exponent 0.5: pow of -inf is inf, its root is NaN."""
     return _is_alike_float(node, x) and not half.spec.ndim and node.spec.dtype.itemsize > np.dtype(np.float16).itemsize
 
 
@@ -107,7 +107,7 @@ def _cast(node: Node, wider: Node, x: Node) -> Node | None:
 
 
 def _over_nothing(node: Node, x: Node) -> Node | None:
-    """A reduction over axes of size 1, or over none, is a reshape: each result is one element."""
+    """Rewrite a reduction over axes of size 1, or over no axes, to a reshape: each result is one element."""
     if x.spec.dtype != node.spec.dtype or not all(dims.same(x.spec.shape[a], 1) for a in node.attrs["axis"]):
         return None
     return reshape_node(x, node.spec.shape, node.source)
@@ -150,7 +150,7 @@ _RULE_SET = Rules(*RULES)
 
 
 def merge_common_subexpressions(graph: Graph) -> Graph:
-    """The graph with equal computations merged; ops are functions of their inputs, so the bits stay the same."""
+    """Return the graph with equal computations merged; bits stay, since ops are functions of their inputs."""
     seen: dict[Any, Node] = {}
     return rewrite(graph, lambda node: seen.setdefault(_key(node), node) if _is_mergeable(node) else None)
 
@@ -166,7 +166,7 @@ def _key(node: Node) -> Any:
 
 
 def _comparable(value: Any) -> Any:
-    """Something hashable that is equal exactly when two attributes mean the same."""
+    """Return a hashable value that is equal for two attributes exactly when they mean the same."""
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype, value.tobytes() if value.nbytes <= 64 else id(value)
     if isinstance(value, tuple):
@@ -180,9 +180,10 @@ LARGEST = 1 << 16  # bytes: a larger result would take more memory than it saves
 
 
 def fold_constants(graph: Graph) -> Graph:
-    """The graph with each op on constants replaced by its result; the bits are those the op would give.
+    """Return the graph with each op on constants replaced by its result, which has the bits that the op would give.
 
-    Views of constants are known, but stay: they cost nothing to run, and folded they would hold memory of their own.
+    Views of constants stay, although their values are known: they cost nothing to run, and a folded view would take
+    memory of its own.
     """
     values: dict[Node, Any] = {}
     return rewrite(graph, lambda node: _fold_constant(node, values))
@@ -214,7 +215,7 @@ def _foldable(node: Node, values: dict[Node, Any]) -> bool:
 
 
 def remove_dead_code(graph: Graph) -> Graph:
-    """The graph without the nodes that nothing it is run for reads; inputs stay, because callers pass them."""
+    """Return the graph without nodes that no output or effect needs; inputs stay, because callers pass them."""
     live: set[Node] = {*graph.inputs, *graph.outputs, *graph.effects}
     for node in reversed(graph.nodes):
         if node in live:
@@ -225,12 +226,12 @@ def remove_dead_code(graph: Graph) -> Graph:
 
 
 def decompose(graph: Graph) -> Graph:
-    """The graph without the ops that tell their parts."""
+    """Return the graph with each op that defines its parts replaced by these parts."""
     return rewrite(graph, parts_of)
 
 
 def parts_of(node: Node) -> Node | None:
-    """The last of the nodes that do what an op does, put down to its line; None for an op without parts."""
+    """Return the last node of an op's parts, all with the source line of the op; None for an op without parts."""
     if node.op.parts is None:
         return None
     builder = Builder(node.op.name)

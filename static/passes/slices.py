@@ -31,7 +31,7 @@ ROUNDS = 8  # how many ops, one on the other, are merged at most
 
 
 def merge_slices(graph: Graph) -> Graph:
-    """The graph with equal work on the entries of one array done on the array."""
+    """Return the graph in which equal work on the entries of one array is done once, on the array."""
     for _ in range(ROUNDS):
         before, graph = graph, _merge_slices(_entries_first(graph))
         if graph is before:
@@ -40,7 +40,7 @@ def merge_slices(graph: Graph) -> Graph:
 
 
 class AxisPart(NamedTuple):
-    """A part along the first axis of an array: `base[start:stop]`, or `base[start]` where it is an entry."""
+    """A part along the first axis of an array: `base[start:stop]`, or `base[start]` where `entry` holds."""
 
     base: Node
     start: Size
@@ -54,7 +54,7 @@ def _entries_first(graph: Graph) -> Graph:
 
 
 def _is_late(node: Node, total: Node, y: Node, q: Node, b: Node, facts: Uses) -> bool:
-    """Whether b is smaller than an entry y that it could be added to first."""
+    """Whether b is smaller than the array entry y, so that adding b to y first lets all entries share the sum."""
     if not node.spec.is_float or facts[total] != 1 or dims.same_shape(b.spec.shape, node.spec.shape):
         return False
     return entry_of(y) is not None and entry_of(q) is None and y.spec == node.spec == q.spec
@@ -78,17 +78,17 @@ def _merge_slices(graph: Graph) -> Graph:
 
 
 class _Parts(NamedTuple):
-    """The parts that nodes are, and after which position in the graph they can be read from their base."""
+    """The parts of arrays that nodes are, and for each concat the position after which it can be read for its parts."""
 
     of: dict[Node, list[AxisPart]]
     after: dict[Node, int]
 
 
 def _parts(graph: Graph) -> _Parts:
-    """The views of parts, and what concats are made of.
+    """Return the nodes that are views of parts of an array, and the nodes that a concat joins.
 
-    A part of a concat is there before the concat is. An op on it may read the concat instead if it comes after all
-    that the concat is made of, since it can then be no part of that.
+    The parts of a concat exist before the concat. An op on such a part may read the concat instead if the op comes
+    after all parts of the concat, since then it cannot be one of them itself.
     """
     parts = _Parts(defaultdict(list), {})
     position = {node: i for i, node in enumerate(graph.nodes)}
@@ -107,7 +107,7 @@ def _parts(graph: Graph) -> _Parts:
 
 
 def _keys(node: Node, position: int, parts: _Parts) -> Iterator[Any]:
-    """What nodes have in common that one op on an array can stand for: once for each part that the node reads."""
+    """Yield what nodes must have in common to become one op on an array: a key for each part that the node reads."""
     if not _is_mergeable(node):
         return
     for i, source in enumerate(node.inputs):
@@ -124,7 +124,7 @@ def _is_mergeable(node: Node) -> bool:
 
 
 def _is_free(others: Sequence[Node], part: AxisPart, position: int, parts: _Parts) -> bool:
-    """Whether the op on the whole base depends on nothing that comes of an op on a part."""
+    """Whether an op on the whole base depends on no result of an op on a part of it."""
     after = parts.after.get(part.base)
     if after is None:
         return True  # the op on a view comes after its base, and after the others
@@ -132,7 +132,7 @@ def _is_free(others: Sequence[Node], part: AxisPart, position: int, parts: _Part
 
 
 def _merge_members(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Node, Node]:
-    """What stands for each of the members: its part of one op on the base, or on a slice of it."""
+    """Return the replacement of each member: its part of one op on the base, or on a slice of the base."""
     op, base, entry, index, others, _ = key
     on_base = [(part, node) for node in members for part in parts.of[node.inputs[index]] if part.base is base]
     runs = _runs([(part, node) for part, node in on_base if part.entry == entry])
@@ -144,7 +144,7 @@ def _merge_members(key: Any, members: Sequence[Node], parts: _Parts) -> dict[Nod
 
 
 def _runs(parts: Sequence[tuple[AxisPart, Node]]) -> list[list[tuple[AxisPart, Node]]]:
-    """Members on parts that follow on each other, each part once."""
+    """Return the members on consecutive parts as runs, each part once."""
     by_start = {str(part.start): (part, node) for part, node in reversed(parts)}
     ends = {str(part.stop) for part, _ in by_start.values()}
     runs = []

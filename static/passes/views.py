@@ -45,27 +45,27 @@ Parts = dict[tuple[str, str], Node]  # by start and stop, which may be symbolic
 
 
 class _Facts(NamedTuple):
-    """What the rules look at beside a node: how often each is read, and the parts of each concat."""
+    """Facts that the rules look at beside a node: how often each node is read, and the parts of each concat."""
 
     uses: Uses
     concats: dict[Node, Parts]
 
 
 def eliminate_views(graph: Graph) -> Graph:
-    """The graph with every rule applied where it fits."""
+    """Return the graph with every rule of `_RULES` applied where it fits."""
     facts = _Facts(count_uses(graph), {})
     return rewrite(graph, lambda node: _RULES[node.op](node, facts) if node.op in _RULES else None, facts.uses)
 
 
 def reshape_node(x: Node, shape: Sequence[Size], source: str = "") -> Node:
-    """`x` in another shape; `x` itself where it has that shape."""
+    """Return `x` in another shape; `x` itself where it has that shape."""
     if dims.same_shape(x.spec.shape, shape):
         return x
     return Node.of(movement.reshape, [x], {"shape": tuple(shape)}, source or x.source)
 
 
 def permute_node(x: Node, axes: Sequence[int], source: str = "") -> Node:
-    """`x` with its axes in another order; `x` itself where that is the same order."""
+    """Return `x` with its axes in another order; `x` itself where the order is the same."""
     if tuple(axes) == tuple(range(len(axes))):
         return x
     return Node.of(movement.permute_dims, [x], {"axes": tuple(axes)}, source or x.source)
@@ -83,7 +83,7 @@ def _reshape(node: Node, facts: _Facts) -> Node | None:
 
 
 def _columns(node: Node, part: Node) -> Node | None:
-    """A reshape that splits some columns of an array, as a part of the array split in the same way: then a view."""
+    """Rewrite a reshape that splits some columns of an array to a part of the reshaped array, which is a view."""
     base, (start, stop) = slice_of(part, part.spec.ndim - 1)
     if base is None or not all(isinstance(size, int) for size in (start, stop, base.spec.shape[-1])):
         return None
@@ -101,7 +101,7 @@ def _columns(node: Node, part: Node) -> Node | None:
 
 
 def _kept_dims(node: Node, reduction: Node) -> Node | None:
-    """The reduction with `keepdims` the other way, where that gives the shape it is brought to."""
+    """Return the reduction with the other `keepdims`, where that gives the shape that the reshape asks for."""
     axis, keepdims = reduction.attrs["axis"], reduction.attrs["keepdims"]
     if axis is None:
         return None
@@ -174,7 +174,7 @@ def _part_of_concat(concat: Node, key: Sequence[object], concats: dict[Node, Par
 
 
 def _parts_of(concat: Node) -> Parts:
-    """The inputs of a concat that have its dtype, by where they lie in it; of several in one place the first."""
+    """Return the inputs of a concat that have its dtype, by start and stop; the first of several at one place."""
     parts: Parts = {}
     for part, (start, stop) in zip(concat.inputs, bounds(concat.inputs, concat.attrs["axis"]), strict=True):
         if part.spec.dtype == concat.spec.dtype:
@@ -183,7 +183,7 @@ def _parts_of(concat: Node) -> Parts:
 
 
 def bounds(nodes: Sequence[Node], axis: int) -> Iterator[tuple[Size, Size]]:
-    """From where to where each of some arrays lies when they are joined along an axis."""
+    """Yield (start, stop) of each array along an axis on which they are joined."""
     start: Size = 0
     for node in nodes:
         stop = start + node.spec.shape[axis]
@@ -199,9 +199,10 @@ def _concat(node: Node, _: _Facts) -> Node | None:
 
 
 def whole_of(parts: Sequence[Node], axis: int) -> Node | None:
-    """The array whose consecutive parts along `axis` these are, from the first element to the last.
+    """Return the array whose consecutive parts along `axis` these nodes are, from the first element to the last.
 
-    Parts are slices, or reshapes of single entries along the first axis.
+    Parts are slices, or reshapes of single entries along the first axis. Returns None where they are not the whole
+    array.
     """
     base, position = slice_of(parts[0], axis)
     if base is None or not dims.same(position[0], 0):
@@ -215,7 +216,7 @@ def whole_of(parts: Sequence[Node], axis: int) -> Node | None:
 
 
 def slice_of(part: Node, axis: int) -> tuple[Node | None, tuple[Size, Size]]:
-    """The array that a node is a slice of along an axis, and from where to where; None for any other node."""
+    """Return the array that a node is a slice of along an axis, and (start, stop); None for any other node."""
     nothing: tuple[Node | None, tuple[Size, Size]] = (None, (0, 0))
     if part.op is movement.reshape and part.inputs[0].op is getitem:
         return _entry(part, axis) or nothing
@@ -236,7 +237,10 @@ def _may_count_backwards(position: object) -> bool:
 
 
 def _entry(part: Node, axis: int) -> tuple[Node, tuple[Size, Size]] | None:
-    """`base[i]` with its first axis back as one of size 1: what `stack` makes of an entry."""
+    """Return (base, (i, i + 1)) for `base[i]` reshaped to have a first axis of size 1, as `stack` makes it.
+
+    Else None.
+    """
     entry = part.inputs[0]
     base, key = entry.inputs[0], entry.attrs["key"]
     if axis or not key or not isinstance(key[0], int) or key[0] < 0 or any(k != slice(None) for k in key[1:]):
@@ -258,7 +262,7 @@ _RULES.enter({
 
 
 def push_broadcasts(graph: Graph) -> Graph:
-    """The graph with operands of elementwise ops taken as they were before they were repeated."""
+    """Return the graph in which elementwise ops read their operands as they were before they were broadcast."""
     return rewrite(graph, _push_broadcast)
 
 
