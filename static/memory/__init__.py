@@ -1,9 +1,11 @@
 """Memory planning: offsets in one arena for buffers whose lifetimes are known.
 
 A buffer is `(lower, upper, size)`: it lives in the half-open interval of steps [lower, upper) and takes `size` bytes.
-Fast heuristics come first (`greedy`). What they leave is made smaller by joining buffers that fit together (`boxes`)
-and searched: small instances to the end (`exact`), others by beams over skylines (`beam`) for as long as the caller
-allows (`search`).
+
+Read `heuristics` first (fast layouts, and the beam search), then `planner`, which improves a layout: it joins buffers
+that fit together to boxes, and searches small instances to the end, others by beams for as long as the caller allows.
+`sharing` says which nodes share memory, `schedule` in which order they run, and `recompute` keeps a graph within a
+budget of bytes.
 """
 
 from static.memory.heuristics import MANY, Buffer, Plan, best_fit, greedy_by_size, max_live

@@ -1,6 +1,6 @@
-"""Heuristics that lay out thousands of buffers in milliseconds.
+"""Heuristics that lay out thousands of buffers in milliseconds, and a beam search over skylines.
 
-What a planner is given, and what it gives back.
+`Plan` is a planner's result. Read `best` and `place` for the heuristics, `search` for the beam.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WORK = 100_000  # pairs of buffers that all rounds of an order may compare, abou
 
 
 def best(buffers: Sequence[Buffer], bound: int) -> list[int]:
-    """The offsets of the heuristic with the lowest peak; those that come later are left out once one meets `bound`."""
+    """Return the offsets of the heuristic with the lowest peak; the search stops at the first peak within `bound`."""
     lowest: list[int] = []
     for offsets in _candidates(buffers, bound):
         lowest = min(lowest or offsets, offsets, key=lambda offsets: peak(buffers, offsets))
@@ -46,12 +46,12 @@ def _candidates(buffers: Sequence[Buffer], bound: int) -> Iterator[list[int]]:
 
 
 def _high_first(buffers: Sequence[Buffer], offsets: Sequence[int], order: Sequence[int], bound: int) -> list[int]:
-    """The order in which what came to lie above the bound comes first."""
+    """Return the order with the buffers first that ended above the bound."""
     return sorted(order, key=lambda i: offsets[i] + buffers[i][2] <= bound)
 
 
 def _orders(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
-    """Further orders that are known to work: by area, by lifetime, and by breadth (arXiv 2001.03288)."""
+    """Yield three orders of buffers that often work: by area, by lifetime, and by breadth (arXiv 2001.03288)."""
     index = range(len(buffers))
     yield sorted(index, key=lambda i: -(buffers[i][1] - buffers[i][0]) * buffers[i][2])
     yield sorted(index, key=lambda i: (buffers[i][0] - buffers[i][1], -buffers[i][2]))
@@ -60,7 +60,7 @@ def _orders(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
 
 
 def _breadths(buffers: Sequence[Buffer]) -> list[int]:
-    """For each buffer, the most bytes that are alive at a step of its life."""
+    """Return for each buffer the most bytes that are alive at a step of its life."""
     lower, upper, size = np.array(buffers, np.int64).T
     # Bytes alive rise only where a buffer starts, so the starts are all the steps that count.
     live = ((lower <= lower[:, None]) & (lower[:, None] < upper)) @ size
@@ -69,7 +69,7 @@ def _breadths(buffers: Sequence[Buffer]) -> list[int]:
 
 
 def best_fit(buffers: Sequence[Buffer]) -> list[int]:
-    """Offsets as an allocator gives them in the order of time: the smallest hole that fits, else the end grows."""
+    """Return offsets as an allocator gives them in time order: the smallest hole that fits, else the end."""
     offsets = [0] * len(buffers)
     holes = _Holes()
     ending: list[tuple[int, int]] = []
@@ -86,7 +86,7 @@ def best_fit(buffers: Sequence[Buffer]) -> list[int]:
 
 
 class _Holes:
-    """What is free between buffers, never two holes side by side; found by their ends, and in the order of size."""
+    """The free holes between buffers, no two of them adjacent; found by start, by stop, and in order of size."""
 
     def __init__(self) -> None:
         self.stop: dict[int, int] = {}  # of each start
@@ -94,7 +94,10 @@ class _Holes:
         self.sizes: list[tuple[int, int]] = []  # size and start, sorted
 
     def free(self, start: int, stop: int, end: int) -> int:
-        """Make [start, stop) a hole, joined with its neighbours; one at the end of the arena brings that down."""
+        """Make [start, stop) a hole and join it with its neighbours; return the new end of the arena.
+
+        A hole at the end of the arena lowers that end.
+        """
         if start == stop:
             return end
         if stop in self.stop:
@@ -108,7 +111,10 @@ class _Holes:
         return end
 
     def take(self, size: int) -> int | None:
-        """The start of so many bytes of the smallest hole that has them, of several the first; None if none has."""
+        """Take `size` bytes from the smallest hole that has them (the first of several).
+
+        Return their start, or None.
+        """
         place = bisect.bisect_left(self.sizes, (size, 0))
         if place == len(self.sizes):
             return None
@@ -130,18 +136,21 @@ class _Holes:
 
 
 def greedy_by_size(buffers: Sequence[Buffer]) -> list[int]:
-    """The largest buffer first, each into the smallest gap that fits (Pisarchyk and Lee, arXiv 2001.03288)."""
+    """Place the largest buffer first, each into the smallest gap that fits (Pisarchyk and Lee, arXiv 2001.03288)."""
     return place(buffers, sorted(range(len(buffers)), key=lambda i: (-buffers[i][2], buffers[i][0] - buffers[i][1])))
 
 
 def greedy_by_start(buffers: Sequence[Buffer], magnitude: Callable[[int], int]) -> list[int]:
-    """The same, but of those of like magnitude the one that starts first: what is equal is packed perfectly."""
+    """Place buffers by magnitude, the largest first, and those of one magnitude by start.
+
+    Buffers of equal size are packed perfectly in this order.
+    """
     order = sorted(range(len(buffers)), key=lambda i: (-magnitude(buffers[i][2]), buffers[i][0]))
     return place(buffers, order)
 
 
 def place(buffers: Sequence[Buffer], order: Sequence[int]) -> list[int]:
-    """Each buffer, in order, into the smallest gap between the placed buffers that live at the same time."""
+    """Place each buffer, in order, into the smallest gap between placed buffers that live at the same time."""
     lower, upper, size = np.array(buffers, np.int64).reshape(-1, 3).T
     offsets = np.zeros(len(buffers), np.int64)
     placed = np.zeros(len(buffers), bool)
@@ -167,7 +176,7 @@ Buffer = tuple[int, int, int]
 
 
 class Plan(NamedTuple):
-    """Where each buffer starts, the bytes of the arena, and the most bytes that are live at one step.
+    """The start of each buffer, the bytes of the arena, and the most bytes that are live at one step.
 
     No plan has a `peak` below `lower_bound`.
     """
@@ -178,27 +187,27 @@ class Plan(NamedTuple):
 
     @property
     def gap(self) -> float:
-        """How far the peak lies above the lower bound, as a fraction of it."""
+        """The distance of the peak from the lower bound, as a fraction of the lower bound."""
         return self.peak / self.lower_bound - 1 if self.lower_bound else 0.0
 
 
 def peak(buffers: Sequence[Buffer], offsets: Sequence[int]) -> int:
-    """The bytes of an arena that holds every buffer at its offset."""
+    """Return the bytes of an arena that holds every buffer at its offset."""
     return max((offset + size for offset, (_, _, size) in zip(offsets, buffers, strict=True)), default=0)
 
 
 def max_live(buffers: Sequence[Buffer]) -> int:
-    """The most bytes alive at one step: no plan can do better."""
+    """Return the most bytes that are alive at one step, which no plan can go below."""
     living = [b for b in buffers if b[0] < b[1]]
-    # Sorted by time, and at one time what ends before what starts.
+    # Sorted by time; at the same time, ends come before starts.
     changes = sorted([(lower, size) for lower, _, size in living] + [(upper, -size) for _, upper, size in living])
     return max(itertools.accumulate(change for _, change in changes), default=0)
 
 
 def components(buffers: Sequence[Buffer]) -> list[list[int]]:
-    """The indices of the buffers that take part, split where nothing is alive: each part can be laid out alone.
+    """Return the indices of the buffers, split where nothing is alive, so that each part can be laid out alone.
 
-    What is empty, or never alive, is in no part: it may lie anywhere.
+    A buffer that is empty, or never alive, is in no part: it may lie anywhere.
     """
     parts: list[list[int]] = []
     end = 0
@@ -222,7 +231,7 @@ PLACED = 1 << 60  # above every offset: what is placed already is never the lowe
 
 
 class Instance:
-    """Buffers as arrays, their lifetimes in sections of time in which nothing starts or ends."""
+    """Buffers as arrays; time is divided into sections in which no buffer starts or ends."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
         lower, upper, self.size = np.array(buffers, np.int64).T
@@ -237,13 +246,13 @@ class Instance:
         self.bulk = self.size / self.size.max() + (upper - lower) / (upper - lower).max()
 
     def skyline(self, rest: Array) -> Array:
-        """The lowest open offset in each section: (states, buffers) -> (states, sections)."""
+        """Return the lowest open offset in each section: (states, buffers) -> (states, sections)."""
         lowest: Array = np.minimum.reduceat(rest.take(self.members, axis=1), self.firsts, axis=1)
         return lowest
 
 
 class Style(NamedTuple):
-    """What a beam prefers: `sharpness` weighs the fullest sections, `flush` what ends level with a neighbour."""
+    """The preferences of a beam: `sharpness` weighs full sections, `flush` buffers level with a neighbour."""
 
     sharpness: float
     bulk: float
@@ -251,30 +260,30 @@ class Style(NamedTuple):
 
 
 class States(NamedTuple):
-    """Partial layouts, a row for each."""
+    """Partial layouts, one per row."""
 
     rest: Array
-    """The lowest offset still open to each buffer, PLACED for the placed ones: (states, buffers)."""
+    """The lowest offset that is still open to each buffer, `PLACED` for placed ones: (states, buffers)."""
     left: Array
     """The bytes still to be placed in each section: (states, sections)."""
     offsets: Array
-    """(states, buffers), of the placed ones."""
+    """The offsets of the placed buffers: (states, buffers)."""
     skyline: Array
-    """For each section, the lowest place at which something that is left can rest: (states, sections)."""
+    """The lowest offset at which an unplaced buffer can rest in each section: (states, sections)."""
 
     def take(self, rows: Array) -> States:
-        """The layouts of these rows, as copies."""
+        """Return copies of the layouts in these rows."""
         return States(*(part[rows] for part in self))
 
 
 def start(instance: Instance) -> States:
-    """Nothing is placed."""
+    """Return the one state in which nothing is placed."""
     nowhere = np.zeros((1, len(instance.size)), np.int64)
     return States(nowhere, instance.demand.sum(axis=0)[None], nowhere, instance.skyline(nowhere))
 
 
 def neighbour_layouts(instance: Instance, order: Sequence[int], goal: int) -> Iterator[States]:
-    """Nothing, then the layouts that come of dropping one buffer after the other, while they can meet the goal."""
+    """Yield the empty layout, then layouts with one buffer more each, as long as the goal is in reach."""
     states = start(instance)
     for i in order:
         yield states
@@ -299,14 +308,14 @@ def search(
 
 
 def _niches(instance: Instance, states: States) -> tuple[Array, Array]:
-    """The lowest section of each state, the leftmost of several, and the buffers that fit there without a gap."""
+    """Return each state's lowest section (the leftmost of several), and the buffers that fit there without a gap."""
     section = states.skyline.argmin(axis=1)
     floor = states.skyline[np.arange(len(section)), section]
     return section, (states.rest == floor[:, None]) & (instance.lower == section[:, None])
 
 
 def _with_refusals(instance: Instance, states: States, goal: int) -> States:
-    """The states, and after each the one in which the niche stays empty until something lies across it."""
+    """Return the states, and after them for each the state whose niche stays empty until a buffer lies across it."""
     section, fits = _niches(instance, states)
     across = instance.covers.T[section] & ~fits & (states.rest < PLACED)
     above = np.where(across, states.rest + instance.size, PLACED).min(axis=1)
@@ -318,14 +327,14 @@ def _with_refusals(instance: Instance, states: States, goal: int) -> States:
 
 
 def _bounds(states: States) -> Array:
-    """The least height at which each section can end; 0 where nothing is left."""
+    """Return the least height at which each section can end; 0 where no bytes are left."""
     return np.where(states.left > 0, states.skyline + states.left, 0)
 
 
 def _choices(
     instance: Instance, states: States, style: Style, most: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Pairs of a state and a buffer to place next, `most` of them: each state's favourite first, then the second."""
+    """Return `most` pairs of a state and a buffer to place next: each state's first choices come first."""
     rows, chosen = np.nonzero(_niches(instance, states)[1])
     if len(rows) <= most:
         return rows, chosen
@@ -339,7 +348,7 @@ def _choices(
 
 
 def _flush(instance: Instance, states: States, rows: Array, chosen: Array) -> Array:
-    """Whether each buffer, once placed, would end level with what is to its left or right."""
+    """Return whether each buffer, once placed, would end level with the skyline to its left or right."""
     walls = np.pad(states.skyline, ((0, 0), (1, 1)), constant_values=-1)
     top = states.rest[rows, chosen] + instance.size[chosen]
     left, right = walls[rows, instance.lower[chosen]], walls[rows, instance.upper[chosen] + 1]
@@ -348,7 +357,7 @@ def _flush(instance: Instance, states: States, rows: Array, chosen: Array) -> Ar
 
 
 def _drop_buffers(instance: Instance, states: States, rows: Array, chosen: Array) -> States:
-    """For each pair of a state and a buffer, the state with the buffer at the lowest place open to it."""
+    """Return for each pair of a state and a buffer the state with the buffer at its lowest open place."""
     rest, left, offsets, _ = states.take(rows)
     pairs = np.arange(len(rows)), chosen
     offsets[pairs] = rest[pairs]
@@ -361,13 +370,13 @@ def _drop_buffers(instance: Instance, states: States, rows: Array, chosen: Array
 def _fittest(
     instance: Instance, states: States, goal: int, width: int, style: Style, rng: np.random.Generator
 ) -> States:
-    """The `width` best of those that can still meet the goal, each kind once."""
+    """Return the `width` best of the states that can still meet the goal, without duplicates."""
     bounds = _bounds(states)
     tops = np.where(states.rest == PLACED, states.offsets + instance.size, 0).max(axis=1)
     able = np.flatnonzero(np.maximum(bounds.max(axis=1), tops) <= goal)
     states, bounds = states.take(able), bounds[able]
     strain = ((bounds / goal) ** style.sharpness).sum(axis=1)
-    # What was placed in another order, or with like buffers swapped, leaves the same sections at the same heights.
+    # Duplicates, placed in another order or with like buffers swapped, leave the same sections at the same heights.
     prints = bounds @ rng.random(bounds.shape[1]) + states.left @ rng.random(bounds.shape[1])
     _, distinct = np.unique(prints, return_index=True)
     return states.take(distinct[np.argsort(strain[distinct], kind="stable")[:width]])

@@ -1,16 +1,13 @@
 """The planner: heuristics first, then a search for as long as it may take.
 
-Buffers that fit together without a gap become one box, so that what is left to lay out is smaller.
+Read `plan` first. `join` makes one box of buffers that fit together without a gap, so that fewer things are left to lay
+out. Buffers with the same lifetime can be stacked. A buffer that starts in the step in which another of the same size
+ends can take its place. A layout of a full arena is mostly made of these two: joining undoes the cuts of a rectangle
+that is cut in two again and again. A layout of the boxes is a layout of the buffers; the best layout of the boxes may
+be a little worse.
 
-Buffers with the same lifetime can be stacked. One that starts in the step in which another of the same size ends can
-take its place. Where an arena is full, a layout is mostly made of these two: this undoes the cuts of a rectangle that
-is cut in two again and again. A layout of the boxes is one of the buffers; the best of them may be a little worse.
-
-Branch and bound: the least peak of a few buffers, proven.
-
-What the heuristics leave is improved, one independent component after the other, the highest first.
-
-The memory of an arena, and where in a page it begins.
+`solve` is a branch and bound: it proves the least peak of a few buffers. `improve` works on one independent component
+after the other, the highest first. `allocate` and `begin_at` make the arena.
 """
 
 from __future__ import annotations
@@ -29,11 +26,11 @@ ALIGNMENT = 64  # a cache line, so that no two buffers share one
 
 
 def plan(buffers: Sequence[Buffer], alignment: int = 1, time_limit: float = 0.0) -> Plan:
-    """An offset for each buffer, a multiple of `alignment`, such that no two share a byte while both are alive.
+    """Return an offset for each buffer, a multiple of `alignment`; no two share a byte while both are alive.
 
-    Without a `time_limit` (seconds) it takes the best of a few heuristics, and searches what is very small to the
-    end. With one, a search goes on until the peak equals the lower bound, is proven the least, or time is up; so the
-    plan is never worse than without, and depends on how fast the machine is.
+    Without a `time_limit` (seconds) it takes the best of a few heuristics, and searches very small instances to the
+    end. With one, a search goes on until the peak equals the lower bound, is proven the least, or time is up. So the
+    plan is never worse than without a limit, and depends on how fast the machine is.
 
     Raises ValueError for a lifetime that ends before it starts, a negative size, or a negative time limit.
     """
@@ -57,7 +54,7 @@ def _check_time_limit(buffers: Sequence[Buffer], time_limit: float) -> float:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Box:
-    """A rectangle of steps and bytes: a buffer with its index, or boxes that fill it, each with its offset in it."""
+    """A rectangle of steps and bytes: a buffer with its index, or boxes that fill it, each with its offset."""
 
     lower: int
     upper: int
@@ -67,12 +64,12 @@ class Box:
 
     @property
     def buffer(self) -> Buffer:
-        """Its lifetime and size."""
+        """The lifetime and size of the box, as a buffer."""
         return self.lower, self.upper, self.size
 
 
 def fillers(buffers: Sequence[Buffer]) -> list[Buffer]:
-    """Buffers that make as much live at every step, from the first to the last, as there is where most is live.
+    """Return extra buffers that fill every step, from the first to the last, to the most live bytes of any step.
 
     Where bytes begin to be missing, and later as many cease to be, one buffer has probably been left out.
     """
@@ -94,7 +91,7 @@ def fillers(buffers: Sequence[Buffer]) -> list[Buffer]:
 
 
 def _close_buffers(opened: list[tuple[int, int]], step: int, size: int) -> list[Buffer]:
-    """The buffers that end at a step: the last that has this size, or the last ones whatever their size."""
+    """Return the fillers that end at a step: the last open one of this size, else the last ones of any size."""
     alike = [i for i, (_, bytes_) in enumerate(opened) if bytes_ == size]
     if alike:
         return [(opened.pop(alike[-1])[0], step, size)]
@@ -109,7 +106,10 @@ def _close_buffers(opened: list[tuple[int, int]], step: int, size: int) -> list[
 
 
 def join(buffers: Sequence[Buffer], rng: np.random.Generator | None = None) -> list[Box]:
-    """Boxes with all the buffers, joined for as long as two fit. Where several do, `rng` decides, or the order."""
+    """Return boxes with all the buffers, joined as long as two fit.
+
+    `rng`, else the order, decides between candidates.
+    """
     order = range(len(buffers)) if rng is None else rng.permutation(len(buffers)).tolist()
     joiner = _Joiner()
     for i in sorted(order, key=lambda i: buffers[i][:2]):
@@ -119,7 +119,7 @@ def join(buffers: Sequence[Buffer], rng: np.random.Generator | None = None) -> l
 
 
 def spread(boxes: Sequence[Box], offsets: Sequence[int]) -> list[int]:
-    """The offset of each buffer from those of the boxes."""
+    """Return the offset of each buffer, given the offsets of the boxes."""
     offset_of: dict[int, int] = {}
     left = list(zip(offsets, boxes, strict=True))
     while left:
@@ -131,7 +131,7 @@ def spread(boxes: Sequence[Box], offsets: Sequence[int]) -> list[int]:
 
 
 class _Joiner:
-    """Boxes of which no two fit together, by their lifetime, and by one end of it and their size."""
+    """Boxes of which no two fit together, by lifetime, and by one end of it and their size."""
 
     def __init__(self) -> None:
         self.lives: dict[tuple[int, int], Box] = {}
@@ -139,7 +139,7 @@ class _Joiner:
         self.starts: dict[tuple[int, int], dict[Box, None]] = {}
 
     def add(self, box: Box) -> None:
-        """Join the box with one that fits, the result with another, and so on."""
+        """Join the box with one that fits, the result with another, and so on; then keep it."""
         while True:
             lower, upper, size = box.buffer
             if (lower, upper) in self.lives:
@@ -169,14 +169,15 @@ WORK = 36_000  # placements tried, times the number of buffers, before it gives 
 
 
 class _GaveUpError(Exception):
-    """More placements than allowed."""
+    """Raised when the search has tried more placements than it may."""
 
 
 def solve(buffers: Sequence[Buffer], offsets: Sequence[int], nodes: int | None = None) -> tuple[list[int], bool]:
-    """Offsets with the least peak, no worse than the given ones, and whether that was proven with so many placements.
+    """Return offsets with the least peak, no worse than the given ones, and whether the search proved it.
 
-    Buffers must not be empty in time or in size. The search is over canonical layouts, as in MiniMalloc (Moffitt,
-    ASPLOS 2023): each buffer rests on 0 or on another one, and they are placed in the order of their offsets.
+    `nodes` limits the placements that it tries. Buffers must not be empty in time or in size. The search is over
+    canonical layouts, as in MiniMalloc (Moffitt, ASPLOS 2023): each buffer rests on 0 or on another one, and they are
+    placed in the order of their offsets.
     """
     search = _Search(buffers, list(offsets), WORK // max(1, len(buffers)) if nodes is None else nodes)
     try:
@@ -197,7 +198,10 @@ class _Search:
         ]
 
     def visit(self, left: frozenset[int], placed: dict[int, int], rest: list[int]) -> None:
-        """Every layout of the buffers `left` that may beat the best; `rest[i]` is the least offset still open to i."""
+        """Try every layout of the buffers `left` that may beat the best.
+
+        `rest[i]` is the least offset still open to i.
+        """
         if not left:
             self.best = [placed[i] for i in range(len(self.buffers))]
             self.peak = peak(self.buffers, self.best)
@@ -219,7 +223,7 @@ class _Search:
             self.visit(left, placed, rest)
 
     def _lowest(self, left: frozenset[int], rest: list[int]) -> list[int]:
-        """Those that can start at the lowest open offset, at the earliest step where one can."""
+        """Return the buffers that can start at the lowest open offset, at the earliest step where one can."""
         floor, start = min((rest[i], self.buffers[i][0]) for i in left)
         return [i for i in left if rest[i] == floor and self.buffers[i][0] == start]
 
@@ -229,7 +233,7 @@ class _Search:
         return [max(r, top) if j in above else r for j, r in enumerate(rest)]
 
     def _resting_places(self, here: list[int], left: frozenset[int], rest: list[int]) -> list[int] | None:
-        """Where each buffer can rest if none of `here` takes the place: on one that is still to come."""
+        """Return where each buffer can rest if none of `here` takes the place: on a buffer still to come."""
         raised = list(rest)
         for i in here:
             below = [rest[j] + self.buffers[j][2] for j in self.meets[i] & left]
@@ -239,7 +243,7 @@ class _Search:
         return raised
 
     def _lower_bound(self, left: frozenset[int], rest: list[int]) -> int:
-        """No layout ends lower: at some step, what is left there is stacked on the lowest place open to it."""
+        """Return a peak that no layout goes below: at some step all unplaced buffers are stacked."""
         highest = 0
         for step in self.steps:
             alive = [i for i in left if self.buffers[i][0] <= step < self.buffers[i][1]]
@@ -258,9 +262,9 @@ SHARPNESS = 60.0, 120.0, 300.0
 
 
 def improve(buffers: Sequence[Buffer], offsets: Sequence[int], deadline: float | None) -> list[int]:
-    """Offsets no worse than the given ones: of what is very small the best there are; else until `deadline`, if any.
+    """Return offsets no worse than the given ones; optimal for very small instances.
 
-    `deadline` is a time of `time.perf_counter`.
+    Others are searched until `deadline`, a time of `time.perf_counter`, if it is given.
     """
     best, bound = [0] * len(buffers), max_live(buffers)
     most = SOME if deadline is None else MANY  # buffers for which there is time to try more than one form
@@ -279,7 +283,7 @@ def improve(buffers: Sequence[Buffer], offsets: Sequence[int], deadline: float |
 
 
 class _Part:
-    """The buffers of one component, with their best layout so far, and the forms in which it is sought."""
+    """The buffers of one component, their best layout so far, and the forms in which a layout is sought."""
 
     def __init__(self, index: list[int], buffers: Sequence[Buffer], offsets: Sequence[int], most: int) -> None:
         self.index, self.buffers = index, [buffers[i] for i in index]
@@ -290,7 +294,7 @@ class _Part:
         self._more = self._forms(most)
 
     def improve(self, bound: int, deadline: float | None) -> bool:
-        """One more attempt at a layout below the best; False if there is none left to make."""
+        """Make one more attempt at a layout below the best; return False if no attempt is left."""
         form = next(self._more, None)
         if form is not None:
             self.forms.append(form)
@@ -307,7 +311,7 @@ class _Part:
         return True
 
     def _join_again(self) -> None:
-        """Now and then a joined form gives way to one in which something else was joined."""
+        """Replace a joined form, once in `AGAIN` rounds, by one in which other buffers are joined."""
         self.rounds += 1
         if self.rounds % AGAIN == 0 and len(self.forms) > 1:
             number = int(self.rng.integers(len(self.forms) - 1))
@@ -318,9 +322,9 @@ class _Part:
             self._keep(form, form.offsets)
 
     def _forms(self, most: int) -> Iterator[_Form]:
-        """The buffers joined, joined after what seems to have been left out is put in, and as they are.
+        """Yield the buffers joined, joined with fillers, and as they are.
 
-        Of more than `most` only the last: each form costs as much as all there was before.
+        Of more than `most` buffers it yields only the last form: each form costs as much as all before it.
         """
         yield from self._joined_forms() if len(self.buffers) <= most else ()
         boxes = [Box(lower, upper, size, i) for i, (lower, upper, size) in enumerate(self.buffers)]
@@ -344,7 +348,7 @@ class _Part:
 
 
 class _Form:
-    """Boxes to lay out instead of the buffers of a component, with their best layout so far."""
+    """Boxes to lay out in place of the buffers of a component, and their best layout so far."""
 
     def __init__(self, boxes: Sequence[Box], offsets: Sequence[int] | None = None) -> None:
         self.boxes, self.buffers = boxes, [box.buffer for box in boxes]
@@ -356,9 +360,9 @@ class _Form:
         self.instance: heuristics.Instance | None = None
 
     def search(self, highest: int, bound: int, deadline: float) -> list[int] | None:
-        """A layout lower than `highest`, from a beam in a style and for a goal drawn at random.
+        """Return a layout lower than `highest`, or None; the style and the goal of the beam are drawn at random.
 
-        It starts from nothing or from the lower part of the best layout.
+        The beam starts from the empty layout, or from the lower part of the best layout.
         """
         start = time.perf_counter()
         self.rounds += 1
@@ -373,7 +377,7 @@ class _Form:
         return offsets
 
     def _lower_part(self, instance: heuristics.Instance, goal: int) -> heuristics.States:
-        """The best layout, as it lies or upside down, cut off at random below where it can no longer meet the goal."""
+        """Return the best layout, as it is or upside down, cut off at a random height."""
         if self.rng.random() < 0.5:
             height = peak(self.buffers, self.offsets)
             self.offsets = [
@@ -384,7 +388,7 @@ class _Form:
         return grown[int(len(grown) * self.rng.random() ** 0.5)]
 
     def _width(self, instance: heuristics.Instance) -> int:
-        """4, 8, 4, 16, 4, 8, 4, 32, ...: as much time for each width, as in Luby et al. (1993)."""
+        """Return the width of the beam: 4, 8, 4, 16, 4, 8, 4, 32, ..., with equal time for each (Luby et al., 1993)."""
         return max(1, min(NARROW * (self.rounds & -self.rounds), WIDE, CELLS // len(instance.members)))
 
 
@@ -392,11 +396,11 @@ _offsets = [0]
 
 
 def begin_at(offset: int) -> None:
-    """Let arenas that are made from now on begin so many bytes later; whole cache lines, so that they stay aligned.
+    """Let arenas that are made from now on begin `offset` bytes later, in whole cache lines, so that they stay aligned.
 
-    Results do not change. Where an arena lies makes the same code some percent slower or faster, so that who measures
-    draws an offset anew for each process, and no one place counts alone. Raises ValueError for no multiple of
-    `ALIGNMENT`.
+    Results do not change. The address of an arena makes the same code some percent slower or faster. A benchmark draws
+    an offset anew for each process, so that no single address counts alone. Raises ValueError for an offset that is no
+    multiple of `ALIGNMENT`.
     """
     if offset < 0 or offset % ALIGNMENT:
         raise ValueError(f"an arena begins on a cache line: {offset} is no multiple of {ALIGNMENT}")
@@ -404,7 +408,7 @@ def begin_at(offset: int) -> None:
 
 
 def allocate(size: int) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """An arena of so many bytes, from the start of a cache line."""
+    """Return an arena of `size` bytes that starts on a cache line."""
     (offset,) = _offsets
     block = np.empty(size + ALIGNMENT + offset, np.uint8)
     start = -block.ctypes.data % ALIGNMENT + offset

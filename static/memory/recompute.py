@@ -1,9 +1,10 @@
-"""Memory within a budget: values that wait long to be read again are dropped, and computed again when they are.
+"""Memory within a budget: values that wait long to be read again are dropped, and computed again when they are read.
 
-One walk in the order of the graph. Where more would be live than is allowed, the value goes whose bytes are free for
-longest for the least work: rematerialization as in Kirisame et al. (ICLR 2021, arXiv 2006.09616), with the future
-known. The same kernels run again on the same numbers, so results keep their bits. Random numbers, loops and ops of
-the user's own never run twice. A walk takes about linear time, and a few tell how much may be live for the plan to fit.
+One walk follows the order of the graph. Where more bytes would be live than allowed, it drops the value whose bytes are
+free for longest for the least work: rematerialization as in Kirisame et al. (ICLR 2021, arXiv 2006.09616), with the
+future known. The same kernels run again on the same numbers, so results keep their bits. Random numbers, loops and ops
+of the user's own never run twice. A walk takes about linear time, and a few walks find how many bytes may be live for
+the plan to fit. Read `fit` first, then `_Walk`.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ PeakOf = Callable[[Graph], int]
 
 
 def fit(graph: Graph, budget: int, peak_of: PeakOf) -> Graph:
-    """The graph, with as little computed again as brings the memory that is planned for it within a budget of bytes.
+    """Return the graph with as little computed again as brings its planned memory within a budget of bytes.
 
-    Sizes must be numbers. `peak_of` plans a graph. Raises GraphError naming the smallest budget that can be met.
+    Sizes must be numbers. `peak_of` returns the planned bytes of a graph. Raises GraphError with the smallest budget
+    that can be met.
     """
     whole = peak_of(graph)
     if whole <= budget:
@@ -61,10 +63,10 @@ def fit(graph: Graph, budget: int, peak_of: PeakOf) -> Graph:
 
 
 class _Values:
-    """What is known of the values of a graph before any walk.
+    """Facts about the values of a graph, known before any walk.
 
-    All is about the node that owns the memory of a value; `views` are those that look at it. `runs` is what computes a
-    value again, and `last` the step that reads it last.
+    All facts are about the node that owns the memory of a value; `views` are the nodes that look at that memory. `runs`
+    has the node that computes a value again, and `last` the step that reads a value last.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -86,7 +88,7 @@ class _Values:
         return ((node, node_cost(runs)) for node, runs in self.runs.items() if _is_repeatable(runs))
 
     def _droppable(self) -> set[Node]:
-        """The planned values that can be computed again at any time until they are read last."""
+        """Return the planned values that can be computed again at any time until their last read."""
         kept = {self.owner[output] for output in self.like.outputs}
         until: dict[Node, int] = {}
         for node, runs in self.runs.items():
@@ -100,7 +102,7 @@ class _Values:
 
 
 class _Walk:
-    """A run in which no more than `allowed` bytes are live, as far as that can be had."""
+    """A run of the graph in which at most `allowed` bytes are live, as far as that is possible."""
 
     def __init__(self, values: _Values, allowed: int) -> None:
         self.values, self.allowed, self.live, self.now = values, allowed, 0, 0
@@ -110,7 +112,7 @@ class _Walk:
         self.waiting: list[tuple[float, int, Node]] = []  # a heap of what may be dropped, what pays most first
 
     def graph(self) -> Graph | None:
-        """The run as a graph, which is verified; None where it repeats too much."""
+        """Return the run as a verified graph, or None where it repeats too much."""
         like = self.values.like
         for step, node in enumerate(self.values.order):
             self.now = step
@@ -124,12 +126,12 @@ class _Walk:
         return Graph(like.name, like.inputs, _live_nodes(self.order, outputs), outputs)
 
     def _read(self, node: Node, first: bool) -> set[Node]:
-        """The owners of the memory that a node reads when it runs for the first time, or again."""
+        """Return the owners of the memory that a node reads when it runs for the first time, or again."""
         runs = node if first else self.values.runs[node]
         return {self.values.owner[source] for source in runs.inputs}
 
     def _missing(self, node: Node, most: int | None = None) -> list[Node]:
-        """The nodes to run again before a node, or `most` of them, in order."""
+        """Return the nodes to run again before a node, in order; at most `most` of them."""
         missing: dict[Node, None] = {}
         waiting = [source for source in node.inputs if source not in self.there]
         while waiting and len(missing) != most:
@@ -141,7 +143,7 @@ class _Walk:
         return list(missing)
 
     def _compute(self, node: Node, needed: Counter[Node], first: bool) -> None:
-        """Run a node, after as much is dropped as its result takes; then what is not read any more goes."""
+        """Run a node after dropping values to make room for its result; then forget values that are not read again."""
         size = self.values.size.get(node, 0)
         over = node in self.values.place and self.values.place[node].buffer is not node  # written where another lay
         while self.live + size * (not over) > self.allowed and self._drop(needed):
@@ -165,14 +167,14 @@ class _Walk:
             self._offer(node)
 
     def _forget(self, own: Node) -> None:
-        """The memory of a planned value is free."""
+        """Free the memory of a planned value."""
         if own in self.values.size and own in self.there:
             self.live -= self.values.size[own]
             for view in self.values.views[own]:
                 self.there.pop(view, None)
 
     def _drop(self, needed: Counter[Node]) -> bool:
-        """Drop the value that pays most, about: values look better than they are while others near them go."""
+        """Drop the value with about the highest gain; gains are stale, since they fall as values nearby are dropped."""
         seen: dict[Node, float] = {}
         kept: list[tuple[float, int, Node]] = []
         while self.waiting and len(seen) < TRIES and (not seen or -self.waiting[0][0] > max(seen.values())):
@@ -195,7 +197,10 @@ class _Walk:
         heapq.heappush(self.waiting, (-(self._gain(node) if gain is None else gain), next(self.offers), node))
 
     def _gain(self, node: Node) -> float:
-        """Bytes that are free, more the longer they are, for an operation or a byte moved; 0 if too much runs again."""
+        """Return the gain of dropping a value: its bytes, times a power of the steps until its next read, per work.
+
+        Returns 0 if too many nodes would run again.
+        """
         again = self._missing(self.values.runs[node], LONGEST)
         reads = self.values.reads[node]
         at = bisect.bisect_right(reads, self.now)
@@ -206,14 +211,14 @@ class _Walk:
 
 
 def _is_repeatable(node: Node) -> bool:
-    """Whether a node gives the same bits again; a sum over the blocks of a group does so only in blocks as long."""
+    """Whether a node gives the same bits again; a sum over a group's blocks does so only in blocks of equal length."""
     if is_group(node):
         return all(output.op.family == "elementwise" for output in node.attrs["body"].outputs)
     return node.op.repeatable
 
 
 def _alone(value: Node) -> Node:
-    """The fused group of a result, with nothing but what this result needs."""
+    """Return the fused group of a result, cut down to the nodes that this result needs."""
     (group,) = value.inputs
     body: Graph = group.attrs["body"]
     output = body.outputs[value.attrs["number"]]
@@ -226,7 +231,7 @@ def _alone(value: Node) -> Node:
 
 
 def _live_nodes(order: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
-    """The nodes without those that nobody reads any more. A group keeps all of its results, or goes with them."""
+    """Return the nodes that are still read; a fused group keeps all of its results, or goes with them."""
     read = set(outputs)
     kept: list[Node] = []
     for node in reversed(order):

@@ -1,8 +1,8 @@
 """The order in which nodes run, which of them share memory, and how long each block of memory lives.
 
-Orders in which a graph can run: the user's own, and others that may hold less memory at once.
-
-What an op returns to the caller takes no memory of the arena, and views take none; so the orders weigh what is left.
+Read `Schedule` and `schedule` first. `leanest` and the functions after it make orders in which a graph can run: the
+user's own, and others that may hold less memory at once. An op's result that the caller gets takes no memory of the
+arena, and views take none, so the orders weigh the remaining values.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class Workspace(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """The nodes in the order they run, for each the node that owns the memory it looks at, and where owners lie.
+    """The nodes in the order they run, for each node the owner of the memory it looks at, and the places of owners.
 
-    What has no place is allocated by its kernel: what the caller gets, and what control flow returns. `lives` are the
-    buffers that make up the arena, each with the half-open interval of steps in which it is in use; `workspaces` is
-    what nodes that hold graphs need beside them. `inner` are the schedules of branches and bodies.
+    A node without a place is allocated by its kernel: an output for the caller, or a result of control flow. `lives`
+    has the buffers that make up the arena, each with the half-open interval of steps in which it is in use.
+    `workspaces` is the extra memory of nodes that hold graphs. `inner` are the schedules of branches and bodies.
     """
 
     order: tuple[Node, ...]
@@ -58,19 +58,22 @@ class Schedule(NamedTuple):
         place: Mapping[Node, BufferPlace],
         lives: Lives | None = None,
     ) -> Schedule:
-        """The schedule of these places in this order; `lives` are their `lifetimes`, where they are known already."""
+        """Return the schedule of these places in this order.
+
+        `lives` are their `lifetimes` where the caller has them.
+        """
         lives = lifetimes(order, seen.owner, place) if lives is None else lives
         inner = {graph: schedule(graph) for node in order if not is_group(node) for graph in node.subgraphs}
         return cls(tuple(order), seen, place, lives, _workspaces(order), inner)
 
     @property
     def owner(self) -> Mapping[Node, Node]:
-        """For each node the one that owns the memory it looks at."""
+        """The owner of the memory that each node looks at."""
         return self.views.owner
 
 
 def schedule(graph: Graph) -> Schedule:
-    """The order of the user's code, or one made for little memory where that pays, with what shares memory in it."""
+    """Return the schedule of the user's own order, or of one made for little memory where that pays."""
     with clock.phase("schedule"):
         return _search_schedule(graph)
 
@@ -90,7 +93,7 @@ def _search_schedule(graph: Graph) -> Schedule:
 
 
 def _writer_view(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dict[Node, Node], dict[Node, int]]:
-    """Owners and sizes as the nodes that write see them: one that has several results writes them all at once."""
+    """Return owners and sizes by writer: a node with several results writes them all at once."""
     written: dict[Node, int] = {}
     for node, size in sizes.items():
         written[sharing.writer(node)] = written.get(sharing.writer(node), 0) + size
@@ -98,7 +101,7 @@ def _writer_view(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple
 
 
 class _Placement(NamedTuple):
-    """An order, where owners lie in it, when their buffers are in use, and the most bytes that are live at one step."""
+    """An order, the places and lifetimes of the buffers in it, and the most bytes that are live at one step."""
 
     order: Sequence[Node]
     place: Mapping[Node, BufferPlace]
@@ -115,7 +118,7 @@ def _place(order: Sequence[Node], seen: sharing.Views, sizes: Mapping[Node, int]
 def lifetimes(
     order: Sequence[Node], owner: Mapping[Node, Node], places: Mapping[Node, BufferPlace]
 ) -> dict[Node, tuple[int, int]]:
-    """For each buffer, the half-open interval of steps in which it is in use."""
+    """Return for each buffer the half-open interval of steps in which it is in use."""
     step = {node: i for i, node in enumerate(order)}
     last = sharing.last_use(order, owner)
     lives: dict[Node, tuple[int, int]] = {}
@@ -127,7 +130,7 @@ def lifetimes(
 
 
 def _workspaces(order: Sequence[Node]) -> list[Workspace]:
-    """One for each node that holds graphs; all fused groups have the same, which stays in the cache."""
+    """Return a workspace for each node that holds graphs; all fused groups share one, which stays in the cache."""
     groups = [(i, node) for i, node in enumerate(order) if is_group(node)]
     workspaces = [Workspace((node,), i, i + 1) for i, node in enumerate(order) if node.subgraphs and not is_group(node)]
     if groups:
@@ -141,9 +144,10 @@ Sizes = Mapping[Node, int]
 
 
 def leanest(graph: Graph, owner: Owner, sizes: Sizes) -> Order:
-    """Of a few orders the one that holds the least memory; effects stay in the order that they have in the graph.
+    """Return, of a few orders, the one that holds the least memory; effects keep their order in the graph.
 
-    `owner` gives for each node the one whose memory it is in, `sizes` the bytes of what is planned, 0 if missing.
+    `owner` maps each node to the node whose memory it is in. `sizes` has the bytes of planned nodes; a missing node
+    counts 0.
     """
     early, late = eager(graph.nodes, owner, sizes), demand_order(graph, sizes)
     orders = [graph.nodes, early, late]
@@ -157,7 +161,7 @@ def leanest(graph: Graph, owner: Owner, sizes: Sizes) -> Order:
 
 
 def most_live(order: Order, owner: Owner, sizes: Sizes) -> int:
-    """The most bytes that are live at a step when nothing is written over anything else."""
+    """Return the most bytes that are live at a step, if no result is written over another value."""
     last = {owner[value]: step for step, node in enumerate(order) for value in (node, *node.inputs)}
     ending = [0] * len(order)
     for node, step in last.items():
@@ -171,7 +175,7 @@ def most_live(order: Order, owner: Owner, sizes: Sizes) -> int:
 
 
 def eager(order: Order, owner: Owner, sizes: Sizes) -> Order:
-    """The same order, but what frees more memory than it takes runs as soon as it can."""
+    """Return the same order, but a node that frees more memory than it takes runs as soon as it can."""
     return _Eager(order, owner, sizes).run()
 
 
@@ -214,7 +218,7 @@ class _Eager:
         return self.freed[node] > self.sizes.get(node, 0) or self.owner[node] is not node
 
     def _finish(self, node: Node) -> Iterator[Node]:
-        """Run a node; what may have become worth running."""
+        """Record that a node has run; yield the nodes that may have become worth running."""
         self.done[node] = None
         for user in self.users[node]:
             self.missing[user] -= 1
@@ -229,19 +233,19 @@ class _Eager:
 
 
 def _distinct(nodes: Sequence[Node]) -> Sequence[Node]:
-    """Each node once, in this order; most ops have one operand, or two that differ."""
+    """Return each node once, in this order; most ops have one operand, or two that differ."""
     if len(nodes) < 2 or (len(nodes) == 2 and nodes[0] is not nodes[1]):
         return nodes
     return list(dict.fromkeys(nodes))
 
 
 def demand_order(graph: Graph, sizes: Sizes) -> Order:
-    """Depth first from the outputs in the order of the graph: each node as late as the first that needs it allows.
+    """Return the order that goes depth first from the outputs: each node as late as its first reader allows.
 
-    Of the operands of a node, the one whose computation needs the most memory beyond its result comes first (Sethi
-    and Ullman, JACM 17(4), 1970; exact for trees).
+    Of a node's operands, the one whose computation needs the most memory beyond its result comes first (Sethi and
+    Ullman, JACM 17(4), 1970; exact for trees).
     """
-    # What comes before the place of an iterator is done, so that a node of many inputs looks at each of them once.
+    # Inputs before an iterator's position are done, so that a node of many inputs looks at each of them once.
     ranked = {node: iter(sources) for node, sources in _rank_inputs(graph.nodes, sizes).items()}
     done = dict.fromkeys(node for node in graph.nodes if not node.inputs)
     wanted = set(graph.outputs)
@@ -257,7 +261,7 @@ def demand_order(graph: Graph, sizes: Sizes) -> Order:
 
 
 def _rank_inputs(nodes: Sequence[Node], sizes: Sizes) -> dict[Node, list[Node]]:
-    """The inputs of each node in the order in which they are best computed, were the graph a tree."""
+    """Return the inputs of each node in the order that needs the least memory if the graph is a tree."""
     needed: dict[Node, int] = {}
     ranked: dict[Node, list[Node]] = {}
     for node in nodes:

@@ -14,21 +14,21 @@ from static.passes.loops import is_scan
 
 
 class BufferPlace(NamedTuple):
-    """Where a result lies: in the buffer of a node, its own or another's, from an offset in bytes."""
+    """The place of a result: the buffer of a node, its own or another's, and an offset in bytes."""
 
     buffer: Node
     offset: Size = 0
 
 
 class Views(NamedTuple):
-    """For each node the one that owns the memory it looks at, and those that are all of it, in row-major order."""
+    """The owner of the memory that each node looks at, and the nodes that are all of it, in row-major order."""
 
     owner: dict[Node, Node]
     whole: set[Node]
 
 
 def views(nodes: Sequence[Node]) -> Views:
-    """Follow the views of a graph, which is in topological order."""
+    """Return the views of a graph's nodes, which are in topological order."""
     owner: dict[Node, Node] = {}
     contiguous: dict[Node, bool] = {}
     stacks: dict[tuple[Node, int], Node] = {}
@@ -44,13 +44,13 @@ def views(nodes: Sequence[Node]) -> Views:
 
 
 def _is_stack(node: Node) -> bool:
-    """Whether this is what a scan has stacked: memory of its own, that the scan writes into."""
+    """Whether a node is an output that a scan has stacked, in memory of its own that the scan writes into."""
     loop = node.inputs[0] if node.is_part else node
     return is_scan(loop) and node is not loop and node.attrs["number"] >= loop.attrs["carry"]
 
 
 def _keeps_order(node: Node) -> bool:
-    """Whether a view of contiguous memory is certainly contiguous itself, and all of it."""
+    """Whether a view of contiguous memory is certainly contiguous itself, and all of that memory."""
     if node.op is permute_dims:
         moved = [a for a in node.attrs["axes"] if not same(node.inputs[0].spec.shape[a], 1)]
         return moved == sorted(moved)
@@ -58,24 +58,24 @@ def _keeps_order(node: Node) -> bool:
 
 
 def in_arena(nodes: Sequence[Node], outputs: Sequence[Node], owner: Mapping[Node, Node]) -> list[Node]:
-    """The nodes that get a place in the arena: they own memory, compute, and are not handed to the caller."""
+    """Return the nodes that get a place in the arena: they own memory, compute, and are not returned to the caller."""
     kept = {owner[output] for output in outputs}
     owners = (node for node in nodes if owner[node] is node and node not in kept)
     return [node for node in owners if not node.is_source and not isinstance(node.spec, TupleSpec)]
 
 
 def writer(node: Node) -> Node:
-    """The node whose kernel writes the memory of this one: itself, or the one that it is a result of."""
+    """Return the node whose kernel writes this node's memory: itself, or the node of which it is a result."""
     inputs = node.inputs
     return inputs[0] if inputs and isinstance(inputs[0].spec, TupleSpec) else node
 
 
 def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: bool = True) -> dict[Node, BufferPlace]:
-    """Where each planned node lies when they run in this order.
+    """Return the place of each planned node, if nodes run in this order.
 
-    With `join`, a part of a `concat` is computed where it lies in the result, so that nothing is copied. A result lies
-    in the buffer of an operand that nobody reads any more, where the kernel works element by element. Everything else
-    has a buffer of its own.
+    With `join`, a part of a `concat` is computed at its place in the result, so that nothing is copied. Where the
+    kernel works element by element, a result takes the buffer of an operand that nobody reads any more. All other nodes
+    have a buffer of their own.
     """
     placed = {node: BufferPlace(node) for node in planned}
     for node in reversed(order) if join else ():  # what is joined may be joined again
@@ -93,7 +93,7 @@ def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: 
 
 
 def last_use(order: Sequence[Node], owner: Mapping[Node, Node]) -> dict[Node, int]:
-    """For each owner, the step after which nobody reads its memory."""
+    """Return for each owner the step after which nobody reads its memory."""
     last: dict[Node, int] = {}
     for step, node in enumerate(order):
         last[owner[node]] = step
@@ -103,7 +103,7 @@ def last_use(order: Sequence[Node], owner: Mapping[Node, Node]) -> dict[Node, in
 
 
 def _last_reads(order: Sequence[Node], seen: Views, placed: Mapping[Node, BufferPlace]) -> dict[Node, int]:
-    """For each buffer, the step after which nobody reads it."""
+    """Return for each buffer the step after which nobody reads it."""
     last = last_use(order, seen.owner)
     until: dict[Node, int] = {}
     for node, place in placed.items():
@@ -112,7 +112,7 @@ def _last_reads(order: Sequence[Node], seen: Views, placed: Mapping[Node, Buffer
 
 
 def _parts(node: Node, placed: Mapping[Node, BufferPlace], seen: Views) -> dict[Node, BufferPlace]:
-    """The places, in the result of a concat, of the parts that fill a contiguous piece of it and lie nowhere else."""
+    """Return places in a concat's result for the parts that fill a contiguous piece of it and have no other place."""
     if not all(same(size, 1) for size in node.spec.shape[: node.attrs["axis"]]):
         return {}
     moved: dict[Node, BufferPlace] = {}
@@ -149,19 +149,19 @@ def _overwritable_operand(
 
 
 def _has_its_elements(operand: Node, node: Node, seen: Views) -> bool:
-    """Whether an operand has the shape and dtype of a result, and is all of its memory in order."""
+    """Whether an operand has the shape and dtype of a result, and is all of its memory in row-major order."""
     return (operand.spec is node.spec or operand.spec == node.spec) and operand in seen.whole
 
 
 def _operands_read_first(node: Node) -> Sequence[int]:
-    """The operands of which each element is read before the same element of the result is written, if they agree."""
+    """Return the operands of which the kernel reads each element before it writes the same element of the result."""
     if is_result(node):
         return _group_operands_read_first(node.inputs[0], node.attrs["number"])
     return node.op.overwrites
 
 
 def _group_operands_read_first(group: Node, number: int) -> Sequence[int]:
-    """The operands that no node of a fused group reads after it has computed a result of its whole space."""
+    """Return the operands that no node of a fused group reads after it has computed this result of its whole space."""
     body, out = group.attrs["body"], group.attrs["body"].outputs[number]
     if out.op.family != "elementwise" or not same_shape(out.spec.shape, group.attrs["space"]):
         return ()
