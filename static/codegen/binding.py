@@ -1,4 +1,7 @@
-"""Binds a lowered program to sizes: lays out the arena, and makes the function to call of code and defaults."""
+"""Binds a lowered program to sizes: lays out the arena, and makes the function to call from code and defaults.
+
+Read `bind` first, then `lay_out` (the arena) and `Binder` (the defaults).
+"""
 
 from __future__ import annotations
 
@@ -25,12 +28,13 @@ Results = dict[tuple[Node, tuple[int, ...]], ResultMaker]  # by node and shape
 
 
 class Binding(NamedTuple):
-    """A program for given sizes: the function to call with input arrays, its memory plan, of what, and the memory.
+    """A program bound to sizes: the function to call with input arrays, its memory plan, the buffers and the arena.
 
-    The plan counts what subgraphs need while the node that holds them runs, and the blocks of fused groups. `results`
-    makes the arrays beside the arena; other sizes share it where shapes agree. `kernels` are those compiled for it.
-    `direct` does what `run` does for arrays of just the dtypes and shapes of the inputs, in row-major order, and gives
-    False, having done nothing, for anything else; where it is None nothing does.
+    The plan counts the memory of subgraphs while the node that holds them runs, and the blocks of fused groups.
+    `results` makes the arrays outside the arena; bindings of other sizes share them where shapes agree. `kernels` are
+    the kernels compiled for this binding. `direct` does the work of `run` for arrays of exactly the inputs' dtypes and
+    shapes, in row-major order; for other arguments it does nothing and returns False. It is None where there is no such
+    function.
     """
 
     run: Callable[..., tuple[Any, ...]]
@@ -44,7 +48,7 @@ class Binding(NamedTuple):
 
 
 class ArenaLayout(NamedTuple):
-    """Where everything lies in the arena, for given sizes: buffers, and for a node with a subgraph what that needs."""
+    """The place of every buffer in the arena, for given sizes; `inner` has the layouts of subgraphs."""
 
     plan: memory.Plan
     lives: Sequence[memory.Buffer]
@@ -59,10 +63,10 @@ def bind(
     kept: int = KEPT,
     make: Callable[..., Binder] | None = None,
 ) -> Binding:
-    """Evaluate everything symbolic for these sizes, lay out the arena, and have a binder make the function to call.
+    """Return a program bound to these sizes: lay out the arena, and make the function to call.
 
-    What is in an arena is of one call, so that the bindings of other sizes lend theirs, where one is large enough. They
-    share the memory of results too, of which `kept` arrays are kept for each to be written again.
+    An arena is used within one call only, so the bindings of other sizes (`others`) lend theirs where one is large
+    enough. They share the memory of results too; `kept` arrays are kept for each result to be written again.
     """
     layout = lay_out(program, sizes)
     with clock.phase("bind"):
@@ -76,7 +80,7 @@ def bind(
 
 
 def lay_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
-    """Plan the memory of a program, with that of its subgraphs and groups in it."""
+    """Plan the memory of a program, including its subgraphs and groups."""
     with clock.phase("plan"):
         return _arena_layout(program, sizes)
 
@@ -102,7 +106,7 @@ _NO_ROOM = np.empty(0, np.uint8)
 
 
 class Binder:
-    """Makes functions of a program and of its subgraphs for given sizes, collecting the results that they write."""
+    """Make functions of a program and of its subgraphs for given sizes, and collect the results that they write."""
 
     def __init__(self, sizes: Mapping[str, int], reusable: Results, kept: int) -> None:
         self.sizes, self.reusable, self.kept = sizes, reusable, kept
@@ -111,7 +115,7 @@ class Binder:
         self.direct: Callable[..., Any] | None = None
 
     def bound(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> FunctionType:
-        """The function to call, with everything planned in this arena."""
+        """Return the function to call, with every planned value in this arena."""
         values = self.values(program, layout, arena)
         runs: dict[Node, Runs] = {}
         for node in program.schedule.order:
@@ -123,7 +127,7 @@ class Binder:
         return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
 
     def values(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> dict[Node, Any]:
-        """The arrays that are the same in every call: constants, places in the arena, and views of them."""
+        """Return the arrays that are the same in every call: constants, places in the arena, and views of them."""
         values: dict[Node, Any] = {}
         arrays: dict[Any, np.ndarray[Any, Any]] = {}
         placed: dict[Any, np.ndarray[Any, Any]] = {}
@@ -138,14 +142,14 @@ class Binder:
         return values
 
     def inner(self, program: LoweredGraph, graph: Graph, layout: ArenaLayout, room: np.ndarray[Any, Any]) -> Any:
-        """What runs a graph that a node holds, with this room for what is planned in it."""
+        """Return the function that runs a graph which a node holds, with its planned values in this memory."""
         lowered, planned = program.inner[graph], layout.inner[graph]
         if isinstance(lowered, Blocks) and isinstance(planned, BlockCut):
             return groups.bind(lowered, planned, self.sizes, room)
         return self.bound(cast(LoweredGraph, lowered), cast(ArenaLayout, planned), room)
 
     def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
-        """What a parameter of the function holds."""
+        """Return the value of a parameter of the function."""
         _, node, kind, key = slot
         if kind == "k":
             return kernels.kernel(node, node in values or node in program.fresh)
@@ -160,7 +164,7 @@ class Binder:
 
 
 def _one_of(array: np.ndarray[Any, Any], arrays: dict[Any, np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """The array, or the one known that shows the same memory in the same way.
+    """Return the array, or an equal one known from before: the same memory, shape, strides and dtype.
 
     When an operand and `out` are one object, NumPy need not find out whether they overlap in a way that matters.
     """
@@ -171,7 +175,7 @@ def _one_of(array: np.ndarray[Any, Any], arrays: dict[Any, np.ndarray[Any, Any]]
 def _fill_fixed(
     program: LoweredGraph, sizes: Mapping[str, int], values: dict[Node, Any], arrays: dict[Any, Any]
 ) -> None:
-    """Constants, and views of constants and of the arena, made once."""
+    """Enter constants, and views of constants and of the arena, which are made once."""
     for node in program.schedule.order:
         if node not in program.fixed or node in values:
             continue

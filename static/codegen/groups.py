@@ -110,7 +110,7 @@ class _GroupWriter:
             self._line(node, f"{self.names[node]} = {name}[rows]")
 
     def _is_sum(self, node: Node) -> bool:
-        """Whether it is added up from the blocks."""
+        """Whether a node of the group is a sum over blocks, added up from one sum per block."""
         return bool(node.inputs) and not self.places[node][0]
 
     def _compute(self, node: Node, step: int) -> None:
@@ -137,7 +137,7 @@ class _GroupWriter:
         self._line(node, text)
 
     def _reduce(self, node: Node, out: str) -> None:
-        """A reduction of a block, which keeps the axes; of a mean the sum."""
+        """Write the reduction of a block, which keeps the axes; of a mean it writes the sum."""
         source, number = node.inputs[0], self.number[node]
         before, after = self.places[source], self.places[node]
         axis = tuple(i for i, varies in enumerate(before) if varies and not after[i])
@@ -159,7 +159,7 @@ class _GroupWriter:
     # Buffers of a block -----------------------------------------------------------------------------------------
 
     def _last_reads(self) -> dict[Node, int]:
-        """For each value the step of its last read, through whatever views."""
+        """Return for each value the step of its last read, also through views."""
         root: dict[Node, Node] = {}
         last: dict[Node, int] = {}
         for step, node in enumerate(self.body.nodes):
@@ -169,7 +169,7 @@ class _GroupWriter:
         return {node: last[root[node]] for node in self.body.nodes}
 
     def _buffer(self, node: Node, step: int) -> str:
-        """The buffer for a value: that of an operand which nobody reads any more, or a new one."""
+        """Return the buffer for a value: an operand's buffer that nobody reads any more, or a new one."""
         index = next(self._dying(node, step), None)
         if index is None:
             index = len(self.buffers)
@@ -179,7 +179,7 @@ class _GroupWriter:
         return f"b{index}"
 
     def _dying(self, node: Node, step: int) -> Iterator[int]:
-        """Buffers of operands that the kernel may write over: a ufunc has read an element before it writes it."""
+        """Yield the operands' buffers that the kernel may overwrite: a ufunc reads an element before it writes it."""
         if not isinstance(node.op.kernel, np.ufunc):
             return
         for source in node.inputs:
@@ -191,14 +191,14 @@ class _GroupWriter:
 
 
 def _outside(node: Node, place: Position, space: dims.Shape) -> Position:
-    """Where the whole array of an operand or a result varies: a result may be spread further than it was computed."""
+    """Return along which axes an operand or a result varies as an array; it may be broadcast after it is computed."""
     covered = dims.product(size for size, varies in zip(space, place, strict=True) if varies)
     whole = fusion.align_shape(node.spec.shape, space)
     return place if whole is None or dims.same(covered, node.spec.size) else whole
 
 
 GLOBALS = {"__builtins__": builtins}
-"""Of every generated function: since Python 3.13 a warning that a kernel gives looks for builtins there."""
+"""The globals of every generated function; since Python 3.13 NumPy's warnings look up builtins there."""
 BLOCK_BYTES = 1 << 20  # what a block reads, holds and writes: about the second-level cache of a core
 BLOCK_ELEMENTS = 1 << 15  # of one value: more of them only cost cache, since calls are long by then
 
@@ -214,10 +214,10 @@ class Buffer:
 
 
 class Blocks(NamedTuple):
-    """A lowered group: its code, what each parameter with a default holds, and the node of each line.
+    """A lowered group: its code, the value of each parameter with a default, and the node of each line.
 
-    `axes` are the sizes of the axes that are left when those which all values treat alike are one; blocks go along
-    the first. `moved` are the place and the bytes per element of what a block reads and writes.
+    `axes` are the sizes of the axes after merging axes that all values treat alike; blocks go along the first. `moved`
+    has the position and the bytes per element of each value that a block reads or writes.
     """
 
     graph: Graph
@@ -230,12 +230,12 @@ class Blocks(NamedTuple):
     moved: tuple[tuple[Position, int], ...]
 
     def nested(self) -> Iterator[Blocks]:
-        """This alone: a group holds no other graph."""
+        """Yield this group alone: a group holds no other graph."""
         yield self
 
 
 class BlockCut(NamedTuple):
-    """A group cut into blocks of so many rows: the sizes of its axes, and where the buffers of a block lie."""
+    """A group cut into blocks of `rows` rows: the sizes of its axes, and the memory plan of a block's buffers."""
 
     axes: tuple[int, ...]
     rows: int
@@ -256,7 +256,7 @@ def cut(blocks: Blocks, sizes: Mapping[str, int]) -> BlockCut:
 
 
 def _balanced_rows(total: int, most: int) -> int:
-    """The rows of a block when as few blocks as possible are nearly equal."""
+    """Return the rows of a block for as few blocks as possible of nearly equal length."""
     count = max(1, round(total / most))
     rows = -(-total // count)
     return rows if rows < 64 else -(-rows // 16) * 16  # whole cache lines
@@ -272,7 +272,7 @@ def _lifetimes(buffers: Sequence[Buffer], axes: Sequence[int], rows: int) -> lis
 
 
 def bind(blocks: Blocks, made: BlockCut, sizes: Mapping[str, int], workspace: np.ndarray[Any, Any]) -> FunctionType:
-    """The function to call with operands, then arrays for the results; buffers of a block lie in the workspace."""
+    """Return the function to call with operands and then arrays for results; a block's buffers lie in the workspace."""
     total = made.axes[0]
     full = _views(blocks, made, made.rows, workspace)
     pieces = [(slice(start, start + made.rows), full) for start in range(0, total - made.rows + 1, made.rows or 1)]

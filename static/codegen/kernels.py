@@ -1,6 +1,7 @@
 """How a kernel is called in generated code: the shortest way that computes the same bits.
 
-What symbolic sizes become when a program is bound to numbers.
+`call` writes the call and `kernel` gives the function. `resolve`, at the end, puts numbers in the place of symbolic
+sizes when a program is bound.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ NAMES = {"divide": np.true_divide}  # what calls use beside the kernel
 
 
 class CallForm(NamedTuple):
-    """How a kernel is called where there is a shorter way than the kernel itself.
+    """A way to call a kernel that is shorter than the kernel itself.
 
     reducer     the ufunc that the kernel of a reduction calls
     method      a view as a method, which is called faster than a function, and the attribute that it takes; only of
                 arrays, not of the scalars that NumPy returns
-    by_keyword  it does not want a buffer by position, though it is a ufunc
+    by_keyword  it takes its buffer by keyword, though it is a ufunc
     """
 
     reducer: np.ufunc | None = None
@@ -49,7 +50,7 @@ CALLS.enter({
 
 
 def kernel(node: Node, out: bool = True) -> Any:
-    """The function that generated code calls for a node, with or without a buffer for the result."""
+    """Return the function that generated code calls for a node, with or without a buffer for the result."""
     if is_reducer(node):
         return reductions.reducer(CALLS[node.op].reducer or np.add, node.spec.dtype, node.inputs[0].spec.size)
     if _is_method(node, out):
@@ -58,7 +59,10 @@ def kernel(node: Node, out: bool = True) -> Any:
 
 
 def _product(node: Node) -> Any:
-    """What the kernel of matmul chooses, and so its bits: of memory that lies otherwise `dot` makes copies."""
+    """Return the function that matmul's kernel would choose, so that bits agree.
+
+    For other layouts `dot` makes copies.
+    """
     if not is_dot(node):
         return np.matmul
     x, y = (i.shape for i in node.inputs)
@@ -72,7 +76,7 @@ def _is_method(node: Node, out: bool) -> bool:
 
 
 def is_dot(node: Node) -> bool:
-    """Whether a product is one of two matrices in one call of BLAS, for which `dot` may be called."""
+    """Whether a product is of two float matrices of one dtype, for which `dot` makes one call of BLAS."""
     if not is_product(node):
         return False
     return all(
@@ -81,27 +85,28 @@ def is_dot(node: Node) -> bool:
 
 
 def is_reducer(node: Node) -> bool:
-    """Whether a node is the reduction of a ufunc, or such a sum divided: a mean that needs no wider dtype."""
+    """Whether a node is a ufunc's reduction, or a mean that is such a sum divided, without a wider dtype."""
     return CALLS[node.op].reducer is not None or is_divided(node)
 
 
 def is_divided(node: Node) -> bool:
-    """Whether a node is a mean, and the sum in its own dtype divided."""
+    """Whether a node is a mean that is computed as a sum in its own dtype, divided by the count."""
     same = bool(node.inputs) and node.spec.dtype == node.inputs[0].spec.dtype
     return node.op is reductions.mean and same and node.spec.dtype.itemsize >= 4
 
 
 def attribute(node: Node, key: str) -> Any:
-    """What `attr` stands for: an attribute, or the number of elements that a mean is taken of."""
+    """Return the value of a parameter: an attribute of the node, or the number of elements of a mean."""
     if key == "count" and is_divided(node):
         return dims.product(node.inputs[0].spec.shape[axis] for axis in node.attrs["axis"])
     return node.attrs[key]
 
 
 def call(node: Node, name: str, operands: Sequence[str], out: str, attr: Callable[[str], str]) -> str:
-    """An expression that computes the node; `name` holds `kernel(node)`, `attr` names attributes, `out` may be empty.
+    """Return an expression that computes the node.
 
-    NumPy reads arguments by position faster than by keyword.
+    `name` holds `kernel(node)`, `attr` names attributes, and `out` may be "". NumPy reads arguments by position faster
+    than by keyword.
     """
     if is_reducer(node):
         return _reduction(node, name, operands[0], out, attr)
@@ -127,7 +132,7 @@ Runs = Mapping[Graph, Callable[..., Any]]
 
 
 def resolve(value: Any, sizes: Mapping[str, int], runs: Runs = MappingProxyType({})) -> Any:
-    """An attribute with every symbolic size in it replaced by its number, and every graph by what runs it."""
+    """Return an attribute with a number for every symbolic size, and for every graph the function that runs it."""
     if isinstance(value, Dim):
         return dims.evaluate(value, sizes)
     if isinstance(value, tuple):

@@ -39,9 +39,9 @@ Slot = tuple[str, Node, str, Any]  # parameter name, node, what of the node it h
 
 
 class LoweredGraph(NamedTuple):
-    """A lowered graph: the code, what each parameter with a default holds, and the node of each line.
+    """A lowered graph: the code, the value of each parameter with a default, and the node of each line.
 
-    `fresh` are the nodes beside the arena that write into a new array, `inner` the programs of the subgraphs of
+    `fresh` are the nodes outside the arena that write into a new array. `inner` has the programs of the subgraphs of
     control-flow nodes.
     """
 
@@ -57,13 +57,13 @@ class LoweredGraph(NamedTuple):
     inner: Mapping[Graph, LoweredGraph | Blocks]
 
     def nested(self) -> Iterator[LoweredGraph | Blocks]:
-        """This program, and those of subgraphs at any depth."""
+        """Yield this program, and the programs of subgraphs at any depth."""
         yield self
         for program in self.inner.values():
             yield from program.nested()
 
     def listing(self) -> str:
-        """The source, with the op, the spec and the user's line behind what runs for a node."""
+        """Return the source, with the op, the spec and the user's line as a comment behind each statement of a node."""
         head, *statements = self.source.splitlines()
         width = min(LISTING_WIDTH, max(map(len, statements)))
         rows = zip(statements, self.lines, strict=True)
@@ -72,7 +72,7 @@ class LoweredGraph(NamedTuple):
 
 
 def describe_node(node: Node) -> str:
-    """Op, spec and line of a node, for people."""
+    """Return the op, spec and source line of a node as text."""
     return f"{node.op.name} {node.spec} {node.source}".rstrip()
 
 
@@ -95,7 +95,7 @@ def _lower_inner(node: Node, inner: Graph, schedule: Schedule, use_arena: bool) 
 
 
 class Writer:
-    """Writes the body of `run`, collecting the slots as names are used."""
+    """Write the body of `run`, and collect the slots (parameters with defaults) as names are used."""
 
     def __init__(self, graph: Graph, schedule: Schedule, in_arena: set[Node]) -> None:
         self.graph, self.schedule, self.in_arena = graph, schedule, in_arena
@@ -119,7 +119,7 @@ class Writer:
                 self.parts[node.inputs[0]].append(node)
 
     def _fixed_nodes(self) -> set[Node]:
-        """Nodes whose array is the same object in every call: constants, arena buffers, and views of these."""
+        """Return the nodes whose array is one object in every call: constants, arena buffers, and their views."""
         fixed: set[Node] = set()
         for node in self.schedule.order:
             shares = self.owner[node] is not node
@@ -128,7 +128,7 @@ class Writer:
         return fixed
 
     def write(self) -> str:
-        """The source of the function."""
+        """Return the source of the function."""
         dying = self._dying()
         body: list[str] = []
         for node in self.schedule.order:
@@ -146,7 +146,7 @@ class Writer:
         return f"def run({parameters}):\n" + "".join(f"    {line}\n" for line in body)
 
     def lowered(self, inner: Mapping[Graph, Any]) -> LoweredGraph:
-        """The lowered graph, with the programs of the subgraphs of its nodes."""
+        """Return the lowered graph, with the programs of its subgraphs."""
         source = self.write()
         return LoweredGraph(
             self.graph,
@@ -162,7 +162,7 @@ class Writer:
         )
 
     def compiled(self, source: str) -> CodeType:
-        """The code of the function that this source defines."""
+        """Return the code object of the function that this source defines."""
         made = compile(source, f"<graph {self.graph.name}>", "exec")
         return next(c for c in made.co_consts if isinstance(c, CodeType))
 
@@ -183,10 +183,11 @@ class Writer:
         return call if node in self.in_arena else f"v{self.number[node]} = {call}"
 
     def _new(self, node: Node) -> str:
-        """An array for what a kernel shall write beside the arena; nothing where the kernel makes as good a one itself.
+        """Return an expression for a new array that a kernel writes, "" where the kernel makes its own.
 
-        That is where it may be large, and handed out; and where a kernel would lay it out as its operands are. How a
-        value lies in memory must not depend on where that is: it decides in which order others add it up.
+        A new array is made for a large result that is returned to the caller, and where a kernel would lay its result
+        out like its operands. The layout of a value must not depend on where it lies, since the layout decides in which
+        order others add it up.
         """
         if node in self.in_arena or self.owner[node] is not node or writer(node) is not node:
             return ""
@@ -199,12 +200,12 @@ class Writer:
         return f"{self._slot('n', node, '')}()"
 
     def _reads_rows(self, node: Node) -> bool:
-        """Whether a kernel's own result is in row-major order, since its operands are or for any operands."""
+        """Whether a kernel's own result is in row-major order: its operands are, or any operands will do."""
         rows = (self.owner[source] is source or source in self.whole for source in node.inputs)
         return (is_product(node) and node.spec.ndim < 3) or all(rows)
 
     def _stacks(self, node: Node) -> str:
-        """Where a scan puts what it stacks: the places in the arena, None for what it shall allocate."""
+        """Return the arrays that a scan stacks outputs into: places in the arena, None for its own allocation."""
         if not is_scan(node):
             return ""
         planned = {part.attrs["number"]: self._name(part) for part in self.parts[node] if part in self.in_arena}
@@ -212,7 +213,7 @@ class Writer:
         return f"({''.join(f'{planned.get(carry + i)}, ' for i in range(len(node.attrs['rows'])))})"
 
     def _write_group(self, node: Node, arguments: list[str]) -> str:
-        """A group writes into arrays that it is given: places in the arena, or new arrays for what is handed out."""
+        """Return the call of a group, which writes into given arrays: places in the arena, or new arrays."""
         results = {user.attrs["number"]: user for user in self.results[node]}
         made = [results[number] for number in range(len(results))]
         new = [f"{self._name(n)} = {self._slot('n', n, '')}()" for n in made if n not in self.in_arena]
@@ -220,7 +221,7 @@ class Writer:
         return "; ".join([*new, call])
 
     def _name(self, node: Node) -> str:
-        """What stands for a node in the code; asked for by all that read it."""
+        """Return the name of a node in the code, for the nodes that read it."""
         name = self._names.get(node)
         if name is None:
             name = self._names[node] = self._slot_name(node)
@@ -238,7 +239,7 @@ class Writer:
         return self._slot("b", node, "")
 
     def _kernel(self, node: Node) -> str:
-        """The parameter that holds the kernel of a node: one for all that call the same, as Python compiles each."""
+        """Return the parameter that holds the kernel of a node; nodes that call the same kernel share it."""
         kernel = kernels.kernel(node, node in self.in_arena or node in self.fresh)
         _, first = self._callers.setdefault(id(kernel), (kernel, node))
         return self._slot("k", first, "")
@@ -251,7 +252,7 @@ class Writer:
         return name
 
     def _output(self, node: Node) -> str:
-        # The caller owns what is returned: never the arena, a constant, an input or a view of one of them.
+        # The caller owns each returned array: it is never the arena, a constant, an input or a view of one of them.
         lender = self._lender(node)
         kept = lender in self.fixed or lender.is_input or self._handed_out[lender] > 1
         if kept or not self._is_whole(node):
@@ -259,7 +260,10 @@ class Writer:
         return self._name(node) if lender.spec.ndim and writer(lender) is lender else f"asarray({self._name(node)})"
 
     def _lender(self, node: Node) -> Node:
-        """Whose memory a node's is. What a branch or a while loop returns are arrays that nobody else has."""
+        """Return the node whose memory a node looks at.
+
+        A branch or a while loop returns arrays that nobody else has.
+        """
         while self.owner[node] is not node and not (node.is_part and node.inputs[0].op in (switch_op, while_op)):
             node = node.inputs[0]
         return node
@@ -274,7 +278,7 @@ class Writer:
         return True
 
     def _dying(self) -> dict[Node, list[str]]:
-        """The local variables that nobody reads after each node, so that their memory is freed there."""
+        """Return for each node the local variables that nobody reads after it, so that their memory is freed there."""
         last: dict[Node, Node] = {}
         for node in self.schedule.order:
             if node.is_source or (node in self.fixed and node not in self.in_arena):
@@ -292,7 +296,7 @@ class Writer:
 
 
 def _is_transpose(node: Node) -> bool:
-    """Whether a node is the attribute `T` of an argument, which is surely an array: written where it is read."""
+    """Whether a node is the reversed axes of an input, written as `.T` where it is read."""
     if not is_turned(node) or not node.inputs[0].is_input:
         return False
     return bool(node.attrs["axes"] == tuple(reversed(range(node.spec.ndim))))

@@ -1,9 +1,8 @@
 """Memory of large results, written again once nobody sees it: fresh pages cost more than many kernels do.
 
-A result is an array over memory that its `ResultMaker` keeps. NumPy has every view, memoryview or other export of an
-array hold the array itself, or the memory below it, and so do all of theirs. The memory's reference count therefore
-tells whether anybody can still see it. Where it says yes, the next call takes other memory, and what is seen is its
-owner's.
+A result is an array over memory that its `ResultMaker` keeps. Every view, memoryview or other export of a NumPy array
+holds the array itself, or the memory below it, and so do theirs in turn. The memory's reference count therefore tells
+whether anybody can still see it. While somebody can, the next call takes other memory.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ Array = np.ndarray[Any, Any]
 LARGE = 1 << 18  # bytes of a result from which on it pays: the allocator keeps pages of what is smaller itself
 KEPT = 2  # a loop that holds the results of a step until it has those of the next goes back and forth between two
 
-# Where references are counted at once, and by one thread at a time.
+# CPython with its lock: references are counted at once, and by one thread at a time.
 COUNTED = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 class ResultMaker:
-    """Makes the array for one result of a program, at each call anew: over memory that nobody sees, or fresh."""
+    """Make the array for one result of a program, anew at each call: over kept memory that nobody sees, or fresh."""
 
     __slots__ = ("_dtype", "_kept", "_nbytes", "_shape", "_spare")
 
@@ -37,7 +36,7 @@ class ResultMaker:
         self._spare: list[Array] = []
 
     def __call__(self) -> Array:
-        """An array of any content that nobody else sees."""
+        """Return an array of any content that nobody else sees."""
         spare = self._spare
         for number in range(len(spare)):
             if getrefcount(spare[number]) <= _UNSEEN:
@@ -54,7 +53,7 @@ class ResultMaker:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the memory kept."""
+        """The bytes of the memory that is kept."""
         return sum(block.nbytes for block in self._spare)
 
 
