@@ -35,7 +35,7 @@ _FORMAT = "graphduel.graph"
 
 
 def write(traced: TracedFunction, path: Path) -> None:
-    """Write a graph and its layout. Raises ArtifactError for values that have no place in the format."""
+    """Write a graph and its layout to a file. Raises ArtifactError for values that the format has no place for."""
     with clock.phase("save"):
         arrays: list[np.ndarray[Any, Any]] = []
         document = _encode_traced(traced, arrays)
@@ -44,9 +44,9 @@ def write(traced: TracedFunction, path: Path) -> None:
 
 @blocks.without_collection()
 def read(path: Path, make: Callable[[TracedFunction], Made]) -> Made:
-    """What `make` makes of the graph in a file.
+    """Return `make(traced)` for the traced function in a file.
 
-    Raises ArtifactError when the file is damaged, of another version or not ours, or nothing can be made of it.
+    Raises ArtifactError when the file is damaged, of another version or not ours, or when `make` fails on it.
     """
     members = archive.read(path)
     try:
@@ -105,7 +105,7 @@ def _encode_attr(node: Node, value: Any, arrays: list[np.ndarray[Any, Any]]) -> 
 
 
 def _number_leaves(structure: tree.Structure) -> Any:
-    """A container of that structure, with the leaves numbered: how a structure is written down."""
+    """Return a container of that structure with its leaves numbered, which is how a structure is written down."""
     return tree.unflatten(structure, list(range(structure.num_leaves)))
 
 
@@ -118,7 +118,7 @@ def _decode_traced(document: dict[str, Any], members: dict[str, bytes]) -> Trace
 
 
 def _structure(numbered: Any) -> tree.Structure:
-    """The structure of a container whose leaves are numbered in their order."""
+    """Return the structure of a container whose leaves are numbered in order. Raises ArtifactError for other leaves."""
     leaves, structure = tree.flatten(numbered)
     if any(type(leaf) is not int or leaf != i for i, leaf in enumerate(leaves)):
         raise ArtifactError("damaged, the leaves of its arguments or results are not numbered; save it again")
@@ -126,7 +126,7 @@ def _structure(numbered: Any) -> tree.Structure:
 
 
 def _check_layout(graph: Graph, arguments: tree.Structure, static: Sequence[Any], results: tree.Structure) -> None:
-    """Refuse what no call could be laid out as: other arguments or results than the graph has."""
+    """Raise ArtifactError unless the layout has the arguments and results that the graph has."""
     if arguments.type is not tuple:
         raise ArtifactError(f"damaged, arguments laid out as {arguments}; save it again")
     values = [value for value in static if value is not None]
@@ -151,7 +151,7 @@ def _decode_graph(document: dict[str, Any], members: dict[str, bytes]) -> Graph:
 
 
 def _check_groups(nodes: Sequence[Node]) -> None:
-    """Refuse groups that no pass makes, and what is picked of a node twice: it has one place in memory."""
+    """Raise ArtifactError for groups that no pass makes, and for two parts of a node with one number."""
     picked: dict[Node, list[int]] = {node: [] for node in nodes}
     for node in nodes:
         if node.op in (part, result):
@@ -166,7 +166,7 @@ def _check_groups(nodes: Sequence[Node]) -> None:
 
 
 def _check_node(node: Node) -> Node:
-    """The node, of a spec that an array can have, and holding what its op says where no `infer` looks."""
+    """Return the node, checked where no `infer` looks. Raises ArtifactError for a spec or a value that no array has."""
     if not isinstance(node.spec, TensorSpec):
         raise ArtifactError(f"{node.op.name} gives no array")
     if isinstance(node.spec.nbytes, int) and node.spec.nbytes > LARGEST:
@@ -207,7 +207,7 @@ def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
     )
 
 
-# By name the type, its parts, and what makes it of them.
+# By name: the type, a function that takes it apart, and a function that makes it from its parts.
 _CONTAINERS: dict[str, tuple[type, Callable[[Any], Any], Callable[[list[Any]], Any]]] = {
     "tuple": (tuple, tuple, tuple),
     "list": (list, list, list),

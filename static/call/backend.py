@@ -1,4 +1,4 @@
-"""Which backend compiles a graph: NumPy's kernels, native code, or native code where there can be any."""
+"""The backend that compiles a graph: NumPy's kernels, native code, or native code where it is available."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NAMES = ("numpy", "native", "auto")
 
 
 class Backend(NamedTuple):
-    """How a graph is compiled: the passes made for it, `lower(graph, arena)`, and what binds the program to sizes.
+    """A backend: its default passes, `lower(graph, arena)`, and a function that binds the program to sizes.
 
-    `shown` makes kernels that can be read of those of a binding.
+    `shown` turns the kernels of a binding into kernels that can be read.
     """
 
     name: str
@@ -38,14 +38,14 @@ NUMPY = Backend("numpy", pipeline.DEFAULT, _lower, binding.bind)
 
 
 class FallbackWarning(UserWarning):
-    """There can be no native code here, so that NumPy's kernels run."""
+    """Native code is not available here, so NumPy's kernels run."""
 
 
 _told: set[str] = set()
 
 
 def check_options(name: str, threads: int | str) -> None:
-    """Raise GraphError for a name of no backend, and for threads that it cannot have."""
+    """Raise GraphError for an unknown backend, and for a number of threads that it cannot have."""
     if name not in NAMES:
         raise GraphError(f"there is no backend {name!r}; use one of {', '.join(map(repr, NAMES))}")
     if threads != "all" and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
@@ -55,9 +55,9 @@ def check_options(name: str, threads: int | str) -> None:
 
 
 def choose_backend(name: str, threads: int | str = 1) -> Backend:
-    """The backend of this name, for so many threads.
+    """Return the backend of this name, for this number of threads.
 
-    Raises GraphError for another name or no number of threads, and NativeError where there is no native code.
+    Raises GraphError for an unknown name or no number of threads, and NativeError where native code is not available.
     """
     check_options(name, threads)
     if name == "numpy":

@@ -1,4 +1,4 @@
-"""Boundaries of buckets that waste least padding for the lengths that are expected."""
+"""Boundaries of buckets that waste the least padding for the expected lengths."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 
 
 def optimal(lengths: Sequence[int], count: int, work: Callable[[int], float] = float) -> tuple[int, ...]:
-    """At most `count` sizes to pad to, rising, for which the work over all lengths is least.
+    """Return at most `count` sizes to pad to, rising, with the least total work over all lengths.
 
-    Each length is padded to the next boundary, and `work` says what an example of that size costs: its size, if not
-    given. The exact optimum by dynamic programming over the different lengths, where a boundary is always one of them
-    (a one-dimensional k-medians to the right; Bellman, 1961). Takes time and memory in the square of their number.
-    `static.jit(f, shapes="bucket", buckets=optimal(lengths, count))` uses them.
+    Each length is padded to the next boundary. `work` gives the cost of an example of some size; by default it is the
+    size. The result is the exact optimum, by dynamic programming over the different lengths, where a boundary is always
+    one of them (a one-dimensional k-medians to the right; Bellman, 1961). Takes time and memory in the square of their
+    number. `static.jit(f, shapes="bucket", buckets=optimal(lengths, count))` uses them.
 
     Raises ValueError for no lengths, a length below 0, or a count below 1.
     """
@@ -26,14 +26,14 @@ def optimal(lengths: Sequence[int], count: int, work: Callable[[int], float] = f
 
 
 def _ends(counts: np.ndarray, works: np.ndarray, most: int) -> list[int]:
-    """The index of the largest size in each bucket."""
+    """Return the index of the largest size in each of at most `most` buckets."""
     total = np.concatenate(([0], np.cumsum(counts)))
     n = len(counts)
     # cost[first, last]: a bucket of the sizes from `first` to `last`, all padded to `last`
     cost = np.where(np.tri(n, dtype=bool).T, (total[1:][None, :] - total[:-1][:, None]) * works[None, :], np.inf)
     best, starts = cost[0], []
     for _ in range(min(most, n) - 1):
-        # options[first, last]: the best without the last bucket, and that bucket from `first` on
+        # options[first, last]: the least cost of the earlier buckets, plus the last bucket from `first` on
         options = np.concatenate(([np.inf], best[:-1]))[:, None] + cost
         starts.append(np.argmin(options, axis=0))
         best = options[starts[-1], np.arange(n)]

@@ -96,7 +96,7 @@ def export(f: Callable[..., Any], *args: Any, format: str = "onnx", convert: boo
 
 
 def _fit_budget(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[Graph, list[pipeline.Ran]]:
-    """The graph with as much computed again as the budget asks for, and what that did."""
+    """Return the graph with as much computed again as the budget asks for, and the record of that pass."""
     symbols = sorted(frozenset[str]().union(*(node.spec.symbols for node in graph.inputs)))
     if symbols or not arena:
         reason = f"sizes that are numbers, and {', '.join(symbols)} has none" if symbols else "an arena"
@@ -112,7 +112,7 @@ def _fit_budget(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[
 
 
 class NamedInputExecutable(Executable):
-    """An executable whose one argument is a dict: the arrays by the names of the placeholders that it needs."""
+    """An executable whose one argument is a dict of arrays, by the names of the placeholders that it needs."""
 
     def __init__(self, graph: ir.Graph, outputs: tree.Structure, placeholders: Sequence[str], options: Attrs) -> None:
         names = [str(node.attrs["name"]) for node in graph.inputs]
@@ -124,10 +124,10 @@ class NamedInputExecutable(Executable):
         self._needed = names
 
     def run(self, feed: Mapping[str, Any]) -> Any:
-        """Run on arrays by name; the result is laid out as the outputs it was compiled for.
+        """Run on arrays by name; the result is laid out as the outputs that were compiled.
 
-        What the outputs do not need may be fed too. Raises GraphError for a placeholder that is not fed and a name
-        that none has, ShapeError and DTypeError for arrays that do not fit.
+        A placeholder that the outputs do not need may be fed too. Raises GraphError for a placeholder that is not fed
+        and for an unknown name, ShapeError and DTypeError for arrays that do not fit.
         """
         unknown = sorted(feed.keys() - self._placeholders)
         if unknown:
@@ -142,7 +142,7 @@ class NamedInputExecutable(Executable):
 
 
 class GraphBuilder(Block):
-    """A graph that is made value by value, and compiled for any of them."""
+    """A graph that is built value by value, and compiled for any of its values."""
 
     def __init__(self, name: str = "graph") -> None:
         self._builder = Builder(name)
@@ -158,7 +158,10 @@ class GraphBuilder(Block):
     # Defining -------------------------------------------------------------------------------------------------
 
     def placeholder(self, name: str, shape: Sequence[int | str | Dim], dtype: npt.DTypeLike = "float32") -> Symbol:
-        """A value to be fed; a string in its shape is a symbolic size. Raises GraphError for a name that is taken."""
+        """Return a symbol for a fed value.
+
+        A string in `shape` is a symbolic size. Raises GraphError for a name in use.
+        """
         if name in self._placeholders:
             raise GraphError(locate(f"a placeholder named {name!r} exists already; choose another name"))
         node = self._builder.input(name, TensorSpec(shape, dtype))
@@ -166,13 +169,14 @@ class GraphBuilder(Block):
         return self._placeholders[name]
 
     def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> Symbol:
-        """A value of the graph that is known now: the numbers an array has at this moment."""
+        """Return a symbol for a value that is known now: the present numbers of an array."""
         return Symbol(self._builder, self._builder.constant(np.asarray(value, dtype)))
 
     def gradients(self, value: Symbol, of: Any) -> Any:
-        """The gradient of one number of the graph in each leaf of a container of values; zeros where it has none.
+        """Return the gradients of one number of the graph in each leaf of a container of values.
 
-        Raises NotDifferentiableError for a value that is no single floating point number, and in ints.
+        They are zeros where the number does not depend on a leaf. Raises NotDifferentiableError for a value that is no
+        single floating point number, and for gradients in ints.
         """
         leaves, structure = tree.flatten(of)
         with self:
@@ -193,10 +197,10 @@ class GraphBuilder(Block):
     # Running --------------------------------------------------------------------------------------------------
 
     def compile(self, outputs: Any, **options: Any) -> NamedInputExecutable:
-        """An executable for a container of values; the options are those of `static.compile`: passes, arena.
+        """Compile a container of values to an executable; the options are those of `static.compile`: passes, arena.
 
-        It needs the placeholders that the outputs depend on, and runs the prints that need no other. Values may be
-        added and compiled afterwards.
+        The executable needs the placeholders that the outputs depend on, and runs the prints that need no others.
+        Values may be added and compiled afterwards.
         """
         leaves, structure = tree.flatten(outputs)
         nodes = [self._node(leaf) for leaf in leaves]
@@ -204,7 +208,7 @@ class GraphBuilder(Block):
         return NamedInputExecutable(graph, structure, list(self._placeholders), options)
 
     def run(self, outputs: Any, feed: Mapping[str, Any]) -> Any:
-        """Compile for these outputs, unless that is done, and run."""
+        """Compile for these outputs, unless that is done already, and run on arrays by name."""
         leaves, structure = tree.flatten(outputs)
         key = structure, *map(self._node, leaves)
         if key not in self._compiled:
@@ -216,20 +220,20 @@ class GraphBuilder(Block):
         return one_line(f"<graph {self._builder.name}({inputs}), {len(self._builder.nodes)} nodes>")
 
     def _node(self, value: Any) -> Node:
-        """The node of a value. Raises GraphError when it belongs to another graph."""
+        """Return the node of a value. Raises GraphError when it belongs to another graph."""
         if isinstance(value, Symbol) and value.builder is not self._builder:
             raise GraphError(locate(f"{value.node.spec} is a value of another graph; use values of one graph"))
         return node_of(self._builder, value, ())
 
 
 def _independent(variables: Sequence[Symbol]) -> list[list[Symbol]]:
-    """Variables that can be differentiated in together: no gradient goes through one of them to another."""
+    """Return groups of variables to differentiate in together: no gradient goes through one to another of its group."""
     sources = [variable for variable in variables if not variable.node.inputs]
     return ([sources] if sources else []) + [[variable] for variable in variables if variable.node.inputs]
 
 
 def _prune(graph: ir.Graph) -> ir.Graph:
-    """What the outputs depend on, with the effects that need no other inputs; inputs in the order of their names."""
+    """Return the graph that the outputs depend on, with effects that need no other inputs; inputs sorted by name."""
     live = ancestors(graph.outputs)
     inputs = _required_inputs(graph, live)
     for node in graph.effects:
@@ -241,7 +245,7 @@ def _prune(graph: ir.Graph) -> ir.Graph:
 
 
 def _required_inputs(graph: ir.Graph, live: set[Node]) -> set[Node]:
-    """The inputs among these nodes, and more where only they tell a size."""
+    """Return the inputs among these nodes, and further inputs where only they tell a size."""
     inputs = {node for node in live if node.is_input}
     sizes = frozenset().union(*(_symbols(node) for node in live))
     for node in graph.inputs:

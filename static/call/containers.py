@@ -42,9 +42,10 @@ _REFUSE = "return NotImplemented"
 
 
 class Room:
-    """The memory of an executable that one call at a time uses: bindings by shapes, and what runs the only shapes.
+    """The memory of an executable that one call at a time uses: bindings by shapes, and functions for fixed shapes.
 
-    That is `run`, for arrays that have been looked at, and `direct`, if there is one, which looks at them itself.
+    Where there is one combination of shapes, `run` takes arrays that have been checked. `direct`, if there is one,
+    checks them itself.
     """
 
     __slots__ = ("bindings", "direct", "run")
@@ -58,11 +59,11 @@ class Room:
 def caller(
     inputs: tree.Structure, outputs: tree.Structure, specs: Sequence[TensorSpec], *, fixed: bool, direct: bool = False
 ) -> Callable[[Room, tuple[Any, ...]], Any]:
-    """A function `call(room, args)` that runs the binding of the arguments' shapes; NotImplemented if in doubt.
+    """Return `call(room, args)`, which runs the binding of the arguments' shapes; NotImplemented if in doubt.
 
-    `inputs` is the structure of `args`, a tuple; a leaf of it must be an array of the dtype of its spec. Where shapes
-    are `fixed` it must have the shape of its spec too, and `room.run` is what runs. One of NumPy's scalars is an array
-    where the spec has no axes. If there is a `direct` way, `room.direct` is tried before anything is looked at here.
+    `inputs` is the structure of `args`, a tuple; each leaf must be an array of the dtype of its spec. Where shapes are
+    `fixed` it must have the shape of its spec too, and `room.run` runs. A NumPy scalar counts as an array where the
+    spec has no axes. With `direct`, `room.direct` is tried before anything is checked here.
     """
     numbered = _number_leaves(inputs)
     if not _is_plain(numbered) or inputs.num_leaves != len(specs):
@@ -85,7 +86,7 @@ def caller(
 
 
 def _directly(leaves: Sequence[str], outputs: tree.Structure) -> Iterator[str]:
-    """Statements that have what looks at arrays itself take these variables; it gives False where they do not fit."""
+    """Yield statements that pass these variables to `room.direct`, which returns False where they do not fit."""
     yield "direct = room.direct"
     yield f"made = direct is not None and direct({', '.join(leaves)})"
     yield "if made:"
@@ -93,37 +94,37 @@ def _directly(leaves: Sequence[str], outputs: tree.Structure) -> Iterator[str]:
 
 
 def _scalars(leaves: Sequence[str]) -> Iterator[str]:
-    """Statements that make arrays of NumPy's scalars, as which losses and learning rates often come."""
+    """Yield statements that make arrays of NumPy scalars, which losses and learning rates often are."""
     for x in leaves:
         yield f"if isinstance({x}, generic): {x} = asarray({x})"
 
 
 def _lookup_statements(leaves: Sequence[str]) -> Iterator[str]:
-    """Statements that look up what runs for the shapes of these variables."""
+    """Yield statements that look up the binding for the shapes of these variables."""
     yield f"binding = room.bindings.get(({_comma_separated(f'{x}.shape' for x in leaves)}))"
     yield f"if binding is None: {_REFUSE}"
     yield "run = binding.run"
 
 
 def _of_shapes(specs: Mapping[str, TensorSpec]) -> Iterator[str]:
-    """Statements that refuse variables of other shapes, which is quicker than to look them up, or find what runs."""
+    """Yield statements that refuse variables of other shapes, which is quicker than a look-up, and take `room.run`."""
     if specs:
         yield f"if {' or '.join(f'{x}.shape != {spec.shape}' for x, spec in specs.items())}: {_REFUSE}"
     yield "run = room.run"
 
 
 def maker(outputs: tree.Structure) -> Callable[[Sequence[Any]], Any]:
-    """A function that puts the leaves of a result into containers of this structure."""
+    """Return a function that puts the leaves of a result into containers of this structure."""
     lines = _putting_together("leaves", outputs)
     make: Callable[[Sequence[Any]], Any] = _function("leaves", lines, outputs=outputs)
     return make
 
 
 def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Reader | None:
-    """A function `find(entries, args)` for arguments laid out as these: the entry of their `kind`, and their arrays.
+    """Return `find(entries, args)` for arguments laid out like these: their entry by `kind`, and their arrays.
 
-    It is NotImplemented where there is none, and where the containers, the order of the keys of a dict, or the type of
-    a leaf are others. None when no such function can be made.
+    `find` returns NotImplemented where there is no entry, and where containers, the order of a dict's keys, or the type
+    of a leaf differ. Returns None when no such function can be made.
     """
     numbered = _number_leaves(structure)
     traced = [is_traced(leaf) for leaf in leaves]
@@ -148,7 +149,7 @@ def finder(leaves: Sequence[Any], structure: tree.Structure, number: int) -> Rea
 
 
 def kind(leaves: Sequence[Any], number: int) -> Hashable:
-    """What a `finder` of this number goes by: shapes and dtypes of what is traced, and the keys of static values."""
+    """Return the key that a `finder` of this number looks up: shapes, dtypes, and keys of static values."""
     arrays = [np.asarray(leaf) for leaf in leaves if is_traced(leaf)]
     statics = [static_key(leaf) for leaf in leaves if not is_traced(leaf)]
     return number, *[a.shape for a in arrays], *[a.dtype for a in arrays], *statics
@@ -168,7 +169,7 @@ def _number_leaves(structure: tree.Structure) -> Any:
 
 
 def _is_plain(value: Any, named: bool = True) -> bool:
-    """Whether a container of leaf numbers, and all in it, is of a kind that is known here; `named` tuples as well?"""
+    """Whether a container of leaf numbers holds only plain containers, or named tuples too where `named`."""
     if type(value) is int or value is None:
         return True
     if type(value) is dict:
@@ -178,14 +179,17 @@ def _is_plain(value: Any, named: bool = True) -> bool:
 
 
 def _read(container: Any, types: dict[str, type], *, ordered: bool) -> Iterator[str]:
-    """Statements that put the leaves of `args` into x0, x1, ..., or refuse them; `types` are the names they use."""
+    """Yield statements that put the leaves of `args` into x0, x1, ..., or refuse them.
+
+    `types` collects the names used.
+    """
     yield "try:"
     yield from (f"    {line}" for line in _reading("args", container, types, ordered))
     yield f"except KeyError: {_REFUSE}"
 
 
 def _reading(name: str, value: Any, types: dict[str, type], ordered: bool) -> Iterator[str]:
-    """Statements that put the leaves of a container into x0, x1, ..., or refuse it; `name` holds it."""
+    """Yield statements that put the leaves of a container into x0, x1, ..., or refuse it; `name` is its variable."""
     if value is None:
         yield f"if {name} is not None: {_REFUSE}"
         return
@@ -206,7 +210,7 @@ def _reading(name: str, value: Any, types: dict[str, type], ordered: bool) -> It
 
 
 def _type_check(kinds: Mapping[str, type]) -> Iterator[str]:
-    """A statement that refuses variables of other types than these."""
+    """Yield a statement that refuses variables of other types than these."""
     arrays = [x for x, kind in kinds.items() if kind is np.ndarray]
     right = [f"{' is '.join(f'type({x})' for x in arrays)} is ndarray"] if arrays else []
     right += [f"type({x}) is type_{x}" for x in kinds if x not in arrays]
@@ -223,7 +227,7 @@ def _putting_together(leaves: str, outputs: tree.Structure) -> list[str]:
 
 
 def _container_expression(value: Any) -> str:
-    """The expression that makes a container of v0, v1, ..., whose numbers it holds."""
+    """Return the expression that makes a container of v0, v1, ..., given the container of their numbers."""
     if type(value) is dict:
         return f"{{{_comma_separated(f'{key!r}: {_container_expression(part)}' for key, part in value.items())}}}"
     if type(value) is list:

@@ -1,6 +1,6 @@
 """Executable: a compiled graph that is called like the function it came from.
 
-What a compiled graph consists of, in numbers.
+`Report`, at the end, has its numbers: nodes, bytes, and the time of each phase.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BINDINGS = 64  # sizes of one symbolic executable whose plans are kept
 
 
 def _misfit(graph: Graph, sizes: Mapping[str, int], error: Exception) -> GraphError:
-    """What is wrong with these sizes: the rule of an op that they break, which names it, as its `infer` tells."""
+    """Return the error for these sizes: the first rule of an op that they break, as its `infer` tells, with the op."""
     for node in (node for inner in graph.nested() for node in inner.calls if node.op.family != "control"):
         declared = [source.spec for source in node.inputs]
         try:
@@ -56,10 +56,10 @@ def _closer(*_: Any) -> Any:
 class Executable:
     """A compiled function. Call it with arguments laid out like those it was compiled for.
 
-    Calls may run in several threads at once: each takes a room of arena and results, and gives it back.
+    Calls may run in several threads at once: each takes a room (arena and results) and gives it back.
 
-    Who takes a call apart finds the `program`, which has the schedule, the code and the node of each line of it, the
-    `binding` of that to sizes, the `inputs` it takes, and, `with_run`, the same call around other code.
+    To take a call apart there is the `program` (the schedule, the code, and the node of each line), the `binding` of
+    the program to sizes, the `inputs` that it takes, and `with_run`, the same call around other code.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Executable:
     def __call__(self, *args: Any) -> Any:
         """Run on arrays. Results are new arrays that the caller owns.
 
-        Raises ShapeError or DTypeError when an argument is not what the graph was compiled for.
+        Raises ShapeError or DTypeError when an argument does not fit the graph.
         """
         try:
             room = self._free.pop()
@@ -116,7 +116,7 @@ class Executable:
         return self.run_leaves(tuple([a.shape for a in arrays]), arrays)
 
     def run_leaves(self, shapes: tuple[Shape, ...], arrays: Sequence[Any]) -> Any:
-        """Run on the leaves of arguments, which are arrays of these shapes, and of the dtypes of the specs."""
+        """Run on the leaves of the arguments: arrays of these shapes, and of the dtypes of the specs."""
         try:
             room = self._free.pop()
         except IndexError:
@@ -130,14 +130,14 @@ class Executable:
             self._free.append(room)
 
     def run_reading(self, arrays: Sequence[Any]) -> Any:
-        """Run on the leaves of arguments, which are arrays, and what else the graph reads as it is now."""
+        """Run on the leaves of the arguments, as arrays, and on the present values of the tensors the graph reads."""
         inputs = self._fitting([*arrays, *(source.captured_array() for source in self.traced.reads)])
         return self.run_leaves(tuple([a.shape for a in inputs]), inputs)
 
     def inputs(self, args: tuple[Any, ...]) -> list[Any]:
-        """The arguments as the arrays that `binding.run` takes.
+        """Return the arguments as the arrays that `binding.run` takes.
 
-        Raises ShapeError or DTypeError for what was not compiled for.
+        Raises ShapeError or DTypeError for arguments that do not fit, and GraphError where a guard has changed.
         """
         changed = next((guard for guard in self.traced.guards if guard.now() != guard.value), None)
         if changed is not None:
@@ -155,7 +155,10 @@ class Executable:
         return self._check_leaves(leaves)
 
     def _check_leaves(self, leaves: Sequence[Any]) -> list[Any]:
-        """The leaves as arrays, without the static values. Raises ShapeError or DTypeError for what does not fit."""
+        """Return the leaves as arrays, without the static values.
+
+        Raises ShapeError or DTypeError where one does not fit.
+        """
         arrays = []
         for leaf, static in zip(leaves, self.traced.static, strict=True):
             if static is None and (is_traced(leaf) or not isinstance(leaf, (str, bytes))):
@@ -167,7 +170,7 @@ class Executable:
         return self._fitting([*arrays, *(source.captured_array() for source in self.traced.reads)])
 
     def _fitting(self, arrays: list[Any]) -> list[Any]:
-        """These arrays. Raises DTypeError for one of another dtype than was compiled for."""
+        """Return these arrays. Raises DTypeError for an array of another dtype than the graph was compiled for."""
         for array, spec, node in zip(arrays, self._specs, self.graph.inputs, strict=True):
             if array.dtype != spec.dtype:
                 raise DTypeError(
@@ -176,7 +179,7 @@ class Executable:
         return arrays
 
     def _new_room(self) -> Room:
-        """A room that no call is in, with the binding of the only shapes if there are no others."""
+        """Return a new room, which no call is in, with the binding of the shapes where they are fixed."""
         room = Room()
         if self._fixed:
             binding = self._binding(room, tuple([spec.shape for spec in self._specs]))
@@ -184,7 +187,7 @@ class Executable:
         return room
 
     def _binding(self, room: Room, shapes: tuple[Shape, ...]) -> Binding:
-        """The program for these shapes, made on first use in a room; the oldest of many is dropped."""
+        """Return the binding for these shapes, made on first use in a room; the oldest of many is dropped."""
         labels = [node.attrs["name"] for node in self.graph.inputs]
         for label, spec, shape in zip(labels, self._specs, shapes, strict=True):
             if len(spec.shape) != len(shape):
@@ -205,7 +208,7 @@ class Executable:
         return binding
 
     def _with_context(self, error: Exception) -> Exception:
-        """A kernel's error with the op, the specs and the user's line, found from the lines of generated code."""
+        """Return a kernel's error with the op, the specs and the user's line, found by the lines of generated code."""
         programs = {id(program.code): program for program in self.program.nested()}  # equal code may be of two groups
         traceback, node = error.__traceback__, None
         while traceback is not None:  # the innermost line: in the body of a loop, not the loop
@@ -218,7 +221,7 @@ class Executable:
         return dispatch.kernel_error(node.op, specs, error, node.source)
 
     def with_run(self, run: Callable[..., tuple[Any, ...]]) -> Executable:
-        """A copy that calls `run` where this one runs its code; it takes the sizes that are planned here by now."""
+        """Return a copy that calls `run` in place of the generated code, for the sizes that are planned by now."""
         copy, room = Executable.__new__(Executable), Room()
         vars(copy).update(vars(self))
         room.run = run
@@ -235,7 +238,7 @@ class Executable:
 
     @property
     def source(self) -> str:
-        """The generated code; behind each statement the op, the shape and the user's line that it is from."""
+        """The generated code; behind each statement the op, the shape and the user's line that it comes from."""
         return self.program.listing()
 
     @property
@@ -245,7 +248,7 @@ class Executable:
 
     @property
     def backend(self) -> str:
-        """What runs it: "numpy" or "native"."""
+        """The name of the backend: "numpy" or "native"."""
         return self._backend.name
 
     @property
@@ -270,7 +273,7 @@ class Executable:
         return self.binding.sizes
 
     def _idle_bindings(self) -> list[Binding]:
-        """The bindings of all rooms that no call is in."""
+        """Return the bindings of all rooms that no call is in."""
         return [binding for room in list(self._free) for binding in room.bindings.values()]
 
     @property
@@ -285,24 +288,24 @@ class Executable:
 
     @property
     def arena_bytes(self) -> int:
-        """The bytes of all arenas held: that of the largest sizes, and smaller ones made before these came."""
+        """The bytes of all arenas that are kept: the arena of the largest sizes, and smaller ones made before it."""
         return sum({id(binding.arena): binding.arena.nbytes for binding in self._idle_bindings()}.values())
 
     @property
     def result_bytes(self) -> int:
-        """The bytes kept to write large results into again, once nobody sees the last ones."""
+        """The bytes of the memory kept for large results, to be written again once nobody sees the last ones."""
         results = {id(result): result for binding in self._idle_bindings() for result in binding.results.values()}
         return sum(result.nbytes for result in results.values())
 
     def draw(self, unfold: bool = False) -> GraphDrawing:
-        """A drawing of the graph that runs, as the passes left it; it shows itself in a notebook, and has `save`."""
+        """Return a drawing of the graph that runs, as the passes left it; a notebook shows it, and it has `save`."""
         return self.graph.draw(unfold)
 
     def draw_memory(self) -> MemoryMap:
-        """A map of the arena over the steps of a run, for the sizes planned last.
+        """Return a map of the arena over the steps of a run, for the sizes planned last.
 
-        A buffer names all that lie in it, one after the other.
-        Raises GraphError before the first call of a symbolic graph.
+        The name of a buffer lists the values that lie in it, one after the other. Raises GraphError before the first
+        call of a symbolic graph.
         """
         last = self.binding
         order, program = self.program.schedule, self.program
@@ -319,11 +322,11 @@ class Executable:
         return self.draw().svg()
 
     def nodes(self) -> tuple[Node, ...]:
-        """The nodes in the order they run."""
+        """Return the nodes in the order they run."""
         return self.program.schedule.order
 
     def report(self) -> Report:
-        """What the graph holds, what each pass did, and the memory plan."""
+        """Return a report: the contents of the graph, a record of each pass, and the memory plan."""
         nodes = [node for graph in self.graph.nested() for node in graph.nodes]
         constants = [node.attrs["value"] for node in nodes if "value" in node.attrs]
         return Report(
@@ -341,7 +344,7 @@ class Executable:
     def save(self, path: str | Path) -> None:
         """Write the graph to a file that `static.load` reads, without the Python function.
 
-        Raises GraphError for a graph that reads tensors which are no arguments.
+        Raises GraphError for a graph that reads tensors which are not arguments.
         """
         if self.traced.reads:
             count = len(self.traced.reads)
@@ -351,9 +354,9 @@ class Executable:
         artifact.write(self.traced._replace(graph=self.graph), Path(path))
 
     def to_onnx(self, path: str | Path) -> None:
-        """Write the function to an ONNX file, as `static.export` gives it: the graph as it was traced.
+        """Write the function to an ONNX file, as `static.export` does: the graph as it was traced.
 
-        Raises UnwritableError naming an op that ONNX has not.
+        Raises UnwritableError with the name of an op that ONNX does not have.
         """
         write_file(path, to_onnx_bytes(self.traced))
 
@@ -368,7 +371,7 @@ class Executable:
 
 
 def to_onnx_bytes(traced: TracedFunction) -> bytes:
-    """The file of a traced function as a model of ONNX. Raises ImportError where onnx is not installed."""
+    """Return a traced function as the bytes of an ONNX file. Raises ImportError where onnx is not installed."""
     try:
         from static.exporting.model import model_of
     except ImportError as error:
@@ -377,11 +380,10 @@ def to_onnx_bytes(traced: TracedFunction) -> bytes:
 
 
 def load(path: str | Path, backend: str = "numpy", threads: int | Literal["all"] = 1) -> Executable:
-    """The executable saved in a file, compiled again by a backend, for so many threads.
+    """Return the executable saved in a file, compiled again by this backend, for this number of threads.
 
-    Ops of the user's own must be registered before.
-
-    Raises ArtifactError when the file is cut off, altered, of another version or not ours; OSError when unreadable.
+    Ops of the user's own must be registered before. Raises ArtifactError when the file is cut off, altered, of another
+    version or not ours; OSError when it is unreadable.
     """
     seconds: clock.Seconds = {}
     used = choose_backend(backend, threads)
@@ -396,11 +398,11 @@ WIDTH = 80
 
 
 class Report(NamedTuple):
-    """Nodes, bytes of structure, constants and arenas, what the passes did, the plan, and how long each phase took.
+    """A report of an executable: nodes, bytes of structure, constants and arenas, passes, plan, and time by phase.
 
-    Nodes and bytes are those of the graph and of the subgraphs in it; the plan is that of the graph's own arena.
-    The plan is None until symbolic sizes have numbers. `seconds` are of CPU, by the names of passes and of the
-    phases in `static/clock.py`; the plans of all sizes count.
+    Nodes and bytes count the graph and its subgraphs; the plan is that of the graph's own arena. The plan is None until
+    symbolic sizes have numbers. `seconds` are of CPU, by the names of passes and of the phases in `static/clock.py`;
+    they include planning for all sizes.
     """
 
     name: str
@@ -440,7 +442,7 @@ class Report(NamedTuple):
 
 
 def _by_pass(steps: Sequence[Ran]) -> list[list[Ran]]:
-    """The runs of each pass that did something: a pass runs again after others."""
+    """Return the runs of each pass that changed the graph, by pass: a pass may run several times."""
     runs: dict[str, list[Ran]] = {}
     for step in steps:
         if step.changed:
@@ -449,14 +451,14 @@ def _by_pass(steps: Sequence[Ran]) -> list[list[Ran]]:
 
 
 def _of_pass(runs: Sequence[Ran]) -> str:
-    """What the runs of one pass did."""
+    """Return a text that says how the runs of one pass changed the graph."""
     first, *again = runs
     later = [f"again {str(step).removeprefix(f'{step.name}: ')}" for step in again]
     return "; ".join([str(first), *later])
 
 
 def _row(runs: Sequence[Ran]) -> str:
-    """The runs of a pass, as a row of a table."""
+    """Return the runs of one pass as a row of an HTML table."""
     nodes = ", then ".join(f"{step.before} → {step.after}" for step in runs)
     held = ", then ".join(f"{step.bytes_before} → {step.bytes_after}" for step in runs)
     cells = [runs[0].name, nodes, held]
@@ -464,5 +466,5 @@ def _row(runs: Sequence[Ran]) -> str:
 
 
 def node_bytes(node: Node) -> int:
-    """A node, and the tuple and dict in it; not the data of constants."""
+    """Return the bytes of a node with its tuple and dict, without the data of constants."""
     return sys.getsizeof(node) + sys.getsizeof(node.inputs) + sys.getsizeof(node.attrs)

@@ -1,7 +1,7 @@
 """Transforms of functions: gradients, vector products and matrices of derivatives, over nested containers.
 
-Inside a trace each of these adds to the graph. Called with arrays, outside a trace, they compile themselves for the
-specs of the arguments first, and keep what was compiled for as long as the same function is given.
+Inside a trace each transform adds to the graph. Called with arrays, outside a trace, it compiles itself for the specs
+of the arguments first, and keeps the compiled function as long as the same function is given.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def value_and_grad(f: Function, argnums: Argnums = 0, has_aux: bool = False) -> 
 
 
 def vjp(f: Function, *primals: Any) -> tuple[Any, VjpFunction]:
-    """`f(*primals)`, and the function that turns cotangents, laid out like it, into a tuple of gradients.
+    """Return `f(*primals)` and a function from cotangents, laid out like the result, to a tuple of gradients.
 
     Outside a trace nothing is kept between the two: the function computes f again, in one graph with its gradient.
     Raises NotDifferentiableError for primals of ints, ShapeError for cotangents of another structure or shape.
@@ -66,7 +66,7 @@ def vjp(f: Function, *primals: Any) -> tuple[Any, VjpFunction]:
 
 
 def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """`f(*primals)`, and its derivative along the tangents: two reverse passes (Townsend, 2017).
+    """Return `f(*primals)` and its derivative along the tangents, by two reverse passes (Townsend, 2017).
 
     Raises NotDifferentiableError for primals of ints, ShapeError for tangents of another structure or shape.
     """
@@ -75,7 +75,7 @@ def jvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[A
 
 @transforms.with_argnum
 def jacobian(f: Function, argnums: Argnums = 0) -> Function:
-    """The function that returns the derivatives of every output in every argument of `argnums`.
+    """Return a function that computes the derivatives of every output in every argument of `argnums`.
 
     Each leaf of the output becomes a container like the argument (a tuple of these when `argnums` is a sequence), of
     arrays of shape `output.shape + input.shape`. The graph holds one backward pass for each leaf of the output, in a
@@ -86,33 +86,33 @@ def jacobian(f: Function, argnums: Argnums = 0) -> Function:
 
 @transforms.with_argnum
 def hessian(f: Function, argnums: Argnums = 0) -> Function:
-    """The function that returns the second derivatives: the jacobian of the jacobian.
+    """Return a function that computes the second derivatives: the jacobian of the jacobian.
 
-    For a scalar function, arrays of shape `input.shape + input.shape`, and one backward pass, in a scan, for every
-    element of the input.
+    For a scalar function these are arrays of shape `input.shape + input.shape`, from one backward pass, in a scan, for
+    every element of the input.
     """
     return _self_compiling(transforms.hessian(record_trace, f, argnums))
 
 
 @transforms.with_argnum
 def hessian_vector_product(f: Function, argnums: int = 0) -> Function:
-    """The function of the arguments of `f` and a vector that returns the Hessian in one argument times the vector.
+    """Return a function of the arguments of `f` and a vector: the Hessian in one argument times the vector.
 
-    autograd's form of `hvp`; the vector is laid out like the argument.
+    This is autograd's form of `hvp`; the vector is laid out like the argument.
     """
     return _self_compiling(transforms.hessian_vector_product(record_trace, f, argnums))
 
 
 def hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, ...]:
-    """The Hessian of the scalar function `f(*primals)` times the tangents: a tuple laid out like the primals.
+    """Return the Hessian of the scalar function `f(*primals)` times the tangents, a tuple laid out like the primals.
 
-    Costs about twice a gradient, and never makes the Hessian.
+    It costs about twice a gradient, and never makes the Hessian.
     """
     return _run(_hvp, f, tuple(primals), tuple(tangents))
 
 
 def _self_compiling(traced: Function) -> Function:
-    """The function itself inside a trace; outside of one, what it compiles to."""
+    """Return a function that calls `traced` inside a trace, and its compiled form outside."""
 
     @functools.cache
     def compile_once() -> Function:
@@ -142,7 +142,7 @@ def _hvp(f: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[
 
 
 def _run(transform: Function, f: Function, *args: Any) -> Any:
-    """`transform(f, *args)`: traced inside a trace, compiled outside of one."""
+    """Return `transform(f, *args)`: traced inside a trace, compiled outside."""
     if current() is not None:
         return transform(f, *args)
     return _compile_transform(transform, f)(*[tree.tree_map(_as_array, arg) for arg in args])

@@ -1,16 +1,14 @@
-"""jit: compile a function when it is called, once for each kind of arguments its shape policy tells apart.
+"""jit: compile a function when it is called, once for each kind of arguments that its shape policy tells apart.
 
-The cache of a jitted function: what runs for the layout of a call, and the executables in order of use.
+Read `Jitted` and `jit` first. `Cache` maps the layout of a call to a function that runs it, and holds the executables
+in order of use. A layout is the exact description of the arguments: containers, order of keys, types, shapes, dtypes,
+static values. A call with a known layout skips flattening, shape policy and keys.
 
-The layout of a call is what its arguments are exactly: containers, order of keys, types, shapes, dtypes, static values.
-A call whose layout is known goes past flattening, shape policy and keys.
+`Padding` runs on padded arrays: it cuts the result to the true sizes, and proves that padding does not change it.
 
-Running on padded arrays: the result is cut to the true sizes, and padding is proved not to be seen in it.
-
-Why a function was compiled again: the first thing in which the keys of two calls differ, in words.
-
-A key is the layout of the arguments, the keys of the static values, the shape and dtype of every array, and the values
-of what Python decided by besides.
+`key_difference` says why a function was compiled again: the first thing in which the keys of two calls differ. A key is
+the layout of the arguments, the keys of the static values, the shape and dtype of every array, and the values of the
+guards.
 """
 
 from __future__ import annotations
@@ -90,7 +88,7 @@ class Jitted:
         self._guarded: tuple[Any, ...] = ()  # their values at the call seen last
 
     def __call__(self, *args: Any, **words: Any) -> Any:
-        """Run, compiling first when these arguments are of a new kind.
+        """Run, compiling first when the arguments are of a new kind.
 
         Raises ShapeLimitError past the limit when `strict`, and ShapeError where padding would change the result.
         """
@@ -102,7 +100,7 @@ class Jitted:
         return self._closely(args) if result is NotImplemented else result
 
     def _with_words(self, args: tuple[Any, ...], words: dict[str, Any]) -> Any:
-        """A call with keywords: one by places, or where the function takes some by name alone, of a function that does.
+        """Call with keywords passed by position; a wrapper takes keyword-only arguments by position.
 
         Raises TypeError for keywords that the function does not take.
         """
@@ -118,23 +116,23 @@ class Jitted:
 
     @property
     def stats(self) -> Stats:
-        """What it has done."""
+        """The counts of compilations, hits and evictions."""
         return self._cache.stats
 
     @property
     def executables(self) -> Mapping[Hashable, Executable]:
-        """What was compiled, the one used last at the end."""
+        """The executables by key, the one used last at the end."""
         return MappingProxyType(self._cache.executables)
 
     def _look(self) -> None:
-        """Let what ran before run again only where it was compiled for the values that the guards have now."""
+        """Forget the layouts if a guard has changed, so that only executables compiled for the present values run."""
         values = tuple([guard.now() for guard in self._guards.values()])
         if values != self._guarded:
             self._guarded = values
             self._cache.forget()
 
     def _closely(self, args: tuple[Any, ...]) -> Any:
-        """A call unlike those seen: arguments of a new kind, or no plain containers of arrays."""
+        """Call with arguments unlike those seen before: of a new kind, or not in plain containers of arrays."""
         leaves, structure = tree.flatten(args)
         traced = [np.asarray(leaf) for leaf in leaves if is_traced(leaf)]
         statics = tuple([None if is_traced(leaf) else leaf for leaf in leaves])
@@ -159,7 +157,7 @@ class Jitted:
     def _runner(
         self, executable: Executable, call: Specialisation, laid: ArgumentLayout, traced: Sequence[Any]
     ) -> Runner:
-        """What runs arrays of the shapes of these. It does not hold this object, which holds it."""
+        """Return a function that runs arrays of these shapes; it holds no reference to this object, which holds it."""
         if executable.traced.reads:
             if call.padded:
                 raise ShapeError(
@@ -197,7 +195,7 @@ class Jitted:
         return self.limit is not None and len(self._cache.executables) >= self.limit
 
     def _make_room(self, reason: str, for_all: bool) -> None:
-        """Drop the executable used longest ago, and say what serves its arguments from now on."""
+        """Drop the executable used longest ago, and warn (or raise ShapeLimitError) with advice."""
         rule = f"{self.__name__}: more than {self.limit} kinds of arguments ({reason})"
         refusal = "" if self._widening is None else self._widening.refusal
         advice = remedy(reason, self._shapes, bool(refusal))
@@ -213,13 +211,13 @@ class Jitted:
         self._cache.drop()
 
     def _tell(self, message: str) -> None:
-        """Warn, at the user's line; of each function once."""
+        """Warn at the user's line, once for each function."""
         if not self._has_warned:
             self._has_warned = True
             warn(locate(message), ShapeLimitWarning)
 
     def _reason(self, key: Any) -> str:
-        """What differs from the call compiled for last."""
+        """Return in words how this key differs from the key compiled last."""
         if not self._cache.executables:
             return "first call" if not self.stats.compiles else "evicted before"
         last, newest = next(reversed(self._cache.executables.items()))
@@ -230,7 +228,7 @@ class Jitted:
 
 
 def _specs_of_call(call: Specialisation) -> tuple[Any, ...]:
-    """The specs of a call as they stand in keys."""
+    """Return the specs of a call in the form that keys have."""
     return tuple([(spec.shape, spec.dtype) for spec in call.specs])
 
 
@@ -250,20 +248,19 @@ def jit(
 ) -> Jitted:
     """Compile `f` when it is called, for the kinds of arguments that the shape policy tells apart.
 
-    Array leaves are traced; every other leaf is a static value. By default each combination of sizes is compiled for
-    itself while there is room, and one graph serves all sizes from then on where it is proved, size by size, to be the
-    graph that `f` leaves there; a ShapeLimitWarning tells it once.
+    Array leaves are traced; every other leaf is a static value. By default each combination of sizes is compiled by
+    itself up to the limit. From then on one graph serves all sizes, where it is proved, size by size, to be the graph
+    that `f` leaves there; a ShapeLimitWarning says so once.
 
-    `dims` names the axes that vary, an entry per argument: None, or a name (or None) per axis, as in
-    `dims=(None, ("T", None))`. At most `limit` executables are kept:
-    past it the one used longest ago is dropped, with one ShapeLimitWarning for the function, or with `strict`
-    ShapeLimitError is raised. An executable keeps its arena: 0.3 to 6 MiB each for training steps of the recurrent
-    nets and encoders in `compare.workloads`, so that 64 of them take 20 to 400 MiB. `buckets` gives the sizes to pad
-    to, or how many there shall be: those that waste least for the `lengths` that are expected. For each size that is
-    padded it is proved that padding reaches no result (ShapeError if it may), unless `check` is False. The `backend` is
-    that of `compile`, and so are `threads` and `convert`, which lets Python's own control flow depend on values.
-    Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without lengths; GraphError for an
-    unknown backend.
+    `dims` names the axes that vary, an entry per argument: None, or a name (or None) per axis, as in `dims=(None, ("T",
+    None))`. At most `limit` executables are kept. Past it the one used longest ago is dropped, with one
+    ShapeLimitWarning for the function, or with `strict` ShapeLimitError is raised. An executable keeps its arena: 0.3
+    to 6 MiB each for training steps of the recurrent nets and encoders in `compare.workloads`, so that 64 of them take
+    20 to 400 MiB. `buckets` gives the sizes to pad to, or their number: then they are chosen to waste least for the
+    expected `lengths`. For each padded size it is proved that padding reaches no result (ShapeError if it may), unless
+    `check` is False. `backend`, `threads` and `convert`, which lets Python's own control flow depend on values, are
+    those of `compile`. Raises ValueError for a limit below 1, an unknown policy, and a number of buckets without
+    lengths; GraphError for an unknown backend.
     """
     if limit is not None and limit < 1:
         raise ValueError(f"limit is 1 or more, or None for no limit, not {limit}")
@@ -280,7 +277,7 @@ def _boundaries(buckets: Sequence[int] | int | None, lengths: Sequence[int] | No
 
 
 def _by_places(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    """The function with its last arguments for these keywords."""
+    """Return the function with these keyword arguments as its last positional ones."""
 
     @functools.wraps(f)
     def wrapper(*args: Any) -> Any:
@@ -312,16 +309,16 @@ class Stats:
 
 
 class Entry(NamedTuple):
-    """What runs for a layout: the key of the executable, and the function to call with the traced leaves, as arrays."""
+    """The entry of a layout: the key of the executable, and the function to call with the traced leaves as arrays."""
 
     key: Hashable
     run: Callable[[Sequence[Any]], Any]
 
 
 class Cache:
-    """Entries by the layout of a call, and their executables by key, the one used last at the end.
+    """Entries by the layout of a call, and executables by key, the one used last at the end.
 
-    Nothing in it holds the cache itself: it is freed as soon as nobody uses it, with all its memory.
+    Nothing in it refers to the cache itself, so it is freed, with all its memory, as soon as nobody uses it.
     """
 
     def __init__(self) -> None:
@@ -333,7 +330,7 @@ class Cache:
         self._finders: list[Reader] = []  # may grow while another thread goes through it
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
-        """What runs for the layout of these arguments gives; NotImplemented when nothing is known to."""
+        """Return the result for arguments of a known layout, else NotImplemented."""
         for find in self._finders:
             hit = find(self._entries, args)
             if hit is not NotImplemented:
@@ -342,9 +339,9 @@ class Cache:
         return NotImplemented
 
     def note(self, containers: Hashable, leaves: Sequence[Any], structure: tree.Structure, entry: Entry) -> None:
-        """Let this entry run for calls laid out like these arguments; their `containers` know the order of keys.
+        """Record this entry for calls laid out like these arguments; `containers` includes the order of keys.
 
-        The caller must `forget` when it is no longer the one for such arguments.
+        The caller must `forget` when the entry is no longer right for such arguments.
         """
         signature = containers, *map(type, leaves)
         if signature not in self._numbers:
@@ -359,11 +356,11 @@ class Cache:
         self._entries[kind(leaves, self._numbers[signature])] = entry
 
     def forget(self) -> None:
-        """No entry is known from now on; the executables stay."""
+        """Forget every entry; the executables stay."""
         self._entries.clear()
 
     def is_hit(self, key: Hashable) -> bool:
-        """Whether the executable of this key is held; if so it is used now."""
+        """Whether the executable of this key is held; if so, mark it as used last and count a hit."""
         if key is not self._newest:
             if key not in self.executables:
                 return False
@@ -373,7 +370,7 @@ class Cache:
         return True
 
     def keep(self, key: Hashable, executable: Executable) -> None:
-        """Hold what was compiled for this key, and is used now."""
+        """Store the executable compiled for this key, as the one used last."""
         self.executables[key] = executable
         self._newest = key
 
@@ -386,9 +383,9 @@ class Cache:
 
 
 class ArgumentLayout(NamedTuple):
-    """How arguments are laid out: their containers, their static values, and the names of the axes of the others.
+    """The layout of arguments: their structure, their static values, and the axis names of the array leaves.
 
-    `tensors` tells of each of the others whether it is a tensor of the dynamic engine, and no array.
+    `tensors` tells of each array leaf whether it is a tensor of the dynamic engine.
     """
 
     structure: tree.Structure
@@ -397,13 +394,13 @@ class ArgumentLayout(NamedTuple):
     tensors: tuple[bool, ...]
 
     def filled(self, specs: Sequence[TensorSpec]) -> list[Any]:
-        """Arguments from the static leaves, and from the specs of the traced ones in turn."""
+        """Return arguments made from the static leaves and from these specs for the traced leaves."""
         rest = iter([OfTensor(s.shape, s.dtype) if t else s for s, t in zip(specs, self.tensors, strict=True)])
         return list(tree.unflatten(self.structure, [next(rest) if leaf is None else leaf for leaf in self.statics]))
 
 
 class Padding:
-    """What is known of the padding of a function: how each kind of result is cut, and which sizes were proved."""
+    """The padding of a function: how each kind of result is cut, and the sizes that were proved."""
 
     def __init__(self, f: Callable[..., Any], check: bool, stats: Stats) -> None:
         self.f, self.check, self.stats = f, check, stats
@@ -413,7 +410,7 @@ class Padding:
     def runner(
         self, executable: Executable, call: Specialisation, laid: ArgumentLayout
     ) -> Callable[[Sequence[Any]], Any]:
-        """What pads arrays of the sizes of this call, runs, and cuts the result; and counts."""
+        """Return a function that pads arrays of the sizes of this call, runs, cuts the result, and counts."""
         shapes = tuple([spec.shape for spec in call.specs])
 
         def run(arrays: Sequence[Any]) -> Any:
@@ -445,7 +442,7 @@ class Padding:
 
 
 def key_difference(before: Any, now: Any, labels: Sequence[str]) -> str:
-    """What was otherwise in the call before; `labels` are the names of the arrays."""
+    """Return in words how two keys differ; `labels` are the names of the arrays."""
     if before[0] != now[0]:
         is_nested_alike = before[0][0] == now[0][0]
         return f"the arguments are {'arrays for tensors, or the reverse' if is_nested_alike else 'nested differently'}"
@@ -464,7 +461,7 @@ def key_difference(before: Any, now: Any, labels: Sequence[str]) -> str:
 
 
 def remedy(reason: str, shapes: str, refused: bool = False) -> str:
-    """What keeps a function with this shape policy from being compiled for this reason again and again.
+    """Return the advice for a function with this shape policy that is compiled again and again for this reason.
 
     `refused` tells that no graph serves all sizes.
     """

@@ -22,15 +22,15 @@ from static.trace.tracing import is_traced
 
 
 class Policy(Protocol):
-    """Chooses the specs to compile for, and what to pad: the same for the same sizes, as long as `version` stays."""
+    """Chooses the specs to compile for and the padding: equal for equal sizes as long as `version` stays."""
 
     @property
     def version(self) -> int:
-        """How often it has learnt something."""
+        """How often the policy has learnt something new."""
         ...
 
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialisation:
-        """Specialise one call; `names` gives the name of each axis of each array, None where it has none."""
+        """Return the specs for one call; `names` gives the name of each axis of each array, None where it has none."""
         ...
 
 
@@ -40,7 +40,7 @@ class Exact:
     version = 0
 
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialisation:  # noqa: ARG002  (a Policy)
-        """The specs of the arrays."""
+        """Return the specs of the arrays, without padding."""
         return Specialisation([TensorSpec(a.shape, a.dtype) for a in arrays], {}, {})
 
 
@@ -61,7 +61,7 @@ class Symbolic:
         return sum(axes.changes for axes in self._seen.values())
 
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialisation:
-        """The specs with symbols in them."""
+        """Return the specs of the arrays, with symbols for the sizes that vary."""
         if not any(name for axes in names for name in axes):
             kind = tuple((a.ndim, a.dtype) for a in arrays)
             names = self._seen.setdefault(kind, _Axes()).names([a.shape for a in arrays])
@@ -75,7 +75,7 @@ class Symbolic:
 class _Axes:
     """What the calls so far tell about the axes of arrays of one kind, numbered in order.
 
-    Axes that have had the same size in every call, apart from 1, are a group.
+    Axes that have had the same size in every call, apart from 1, form a group.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class _Axes:
         self.changes = 0
 
     def names(self, shapes: Sequence[tuple[int, ...]]) -> list[Names]:
-        """Take in one call; the symbol of each axis that is symbolic from now on."""
+        """Record the sizes of one call; return the symbol of each axis, None for an axis with a number."""
         sizes = [size for shape in shapes for size in shape]
         before = self._group.copy(), self._varies.copy()
         self._learn(sizes)
@@ -95,7 +95,7 @@ class _Axes:
         return [tuple([next(rest) for _ in shape]) for shape in shapes]
 
     def _learn(self, sizes: Sequence[int]) -> None:
-        """Split the groups whose axes differ now; an axis that is new joins a group that has its size."""
+        """Split the groups whose axes differ in this call; an axis that is new joins a group of its size."""
         varied = frozenset(self._varies)
         parts: dict[int, dict[int, int]] = {}  # by group before: the group now, by size
         apart: dict[int, int] = {}  # the groups of axes seen before, by size
@@ -128,7 +128,7 @@ class AxisPadding:
         return self._boundary.changes if isinstance(self._boundary, Largest) else 0
 
     def __call__(self, arrays: Sequence[Any], names: Sequence[Names]) -> Specialisation:
-        """The specs after padding."""
+        """Return the specs after padding, and the named sizes before and after."""
         true = named_sizes(arrays, names)
         padded = {name: self._boundary(name, size) for name, size in true.items()}
         specs = [TensorSpec(padded_shape(a, axes, padded), a.dtype) for a, axes in zip(arrays, names, strict=True)]
@@ -136,7 +136,7 @@ class AxisPadding:
 
 
 def axis_names(dims: Sequence[Any], args: Sequence[Any]) -> list[Names]:
-    """A name, or None, for each axis of each traced leaf. Raises ShapeError for a wrong number of names."""
+    """Return a name, or None, for each axis of each traced leaf. Raises ShapeError for a wrong number of names."""
     result: list[Names] = []
     for position, arg in enumerate(args):
         names = dims[position] if position < len(dims) else None
@@ -151,7 +151,7 @@ def axis_names(dims: Sequence[Any], args: Sequence[Any]) -> list[Names]:
 
 
 def named_sizes(arrays: Sequence[Any], names: Sequence[Names]) -> dict[str, int]:
-    """The size of each named axis. Raises ShapeError when one name has two sizes."""
+    """Return the size of each named axis. Raises ShapeError when one name has two sizes."""
     sizes: dict[str, int] = {}
     for array, axes in zip(arrays, names, strict=True):
         for name, size in zip(axes, array.shape, strict=True):
@@ -161,12 +161,12 @@ def named_sizes(arrays: Sequence[Any], names: Sequence[Names]) -> dict[str, int]
 
 
 def padded_shape(array: Any, names: Names, padded: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of an array after its named axes are padded."""
+    """Return the shape of an array after its named axes are padded."""
     return tuple([size if name is None else padded[name] for name, size in zip(names, array.shape, strict=True)])
 
 
 def pad_axes(array: Any, names: Names, padded: Mapping[str, int]) -> Any:
-    """An array with its named axes padded at the end; the array itself when nothing is missing."""
+    """Return an array with its named axes padded at the end; the array itself when nothing is missing."""
     shape = padded_shape(array, names, padded)
     if shape == array.shape:
         return array
@@ -176,18 +176,18 @@ def pad_axes(array: Any, names: Names, padded: Mapping[str, int]) -> Any:
 
 
 def power_of_two(name: str, size: int) -> int:  # noqa: ARG001  (a boundary may depend on the name)
-    """The next power of two."""
+    """Return the next power of two, at least `size`."""
     return 1 << max(size - 1, 0).bit_length()
 
 
 class Boundaries:
-    """The next of some given sizes. Raises ShapeError above the largest."""
+    """A function from a size to the next of some given sizes. Raises ShapeError above the largest."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = sorted(sizes)
 
     def __call__(self, name: str, size: int) -> int:
-        """The boundary for a size."""
+        """Return the boundary for a size."""
         for boundary in self._sizes:
             if size <= boundary:
                 return boundary
@@ -195,14 +195,14 @@ class Boundaries:
 
 
 class Largest:
-    """The largest size seen so far."""
+    """A function from a size to the largest size of its name so far."""
 
     def __init__(self) -> None:
         self._largest: dict[str, int] = {}
         self.changes = 0
 
     def __call__(self, name: str, size: int) -> int:
-        """The largest size of that name."""
+        """Return the largest size of that name so far."""
         if size > self._largest.get(name, -1):
             self._largest[name] = size
             self.changes += 1
@@ -210,7 +210,7 @@ class Largest:
 
 
 def policy(shapes: str, buckets: Sequence[int] | None) -> Policy:
-    """The policy of a name, with these sizes to pad to. Raises ValueError for an unknown name."""
+    """Return the policy of this name, with these sizes to pad to. Raises ValueError for an unknown name."""
     if shapes in ("auto", "exact"):
         return Exact()
     if shapes == "symbolic":

@@ -35,16 +35,16 @@ Optimizers = Sequence[Any]
 
 @contextmanager
 def traced_tensors(trace: StepTrace, places: Sequence[Place]) -> Iterator[tuple[Any, ...]]:
-    """Inside, the symbols of a trace stand in the places of its tensors; gives the arguments of the call."""
+    """Put the symbols of a trace in the places of its tensors inside the block; give the arguments of the call."""
     with stepping(trace), putting_back(), place_values(places, trace.symbols):
         yield trace.args
 
 
 class TrainingTrace(StepTrace):
-    """The trace of a step that differentiates, and updates parameters, by itself.
+    """The trace of a step that differentiates and updates parameters itself.
 
-    `tensors` are the tensors by name; `state` has their values, and for each group of each optimizer the sums that its
-    rule keeps. `rates` are learning rates that a run knows, by optimizer and group.
+    `tensors` are the tensors by name. `state` has their values, and the sums that the rule of each optimizer keeps for
+    each group. `rates` are learning rates that a run gets as numbers, by optimizer and group.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class TrainingTrace(StepTrace):
 
     @contextmanager
     def running(self, places: Sequence[Place]) -> Iterator[tuple[Any, ...]]:
-        """`traced_tensors`, with what must hold of a training step.
+        """Enter `traced_tensors`, and check and restore what a training step needs: its optimizers and gradients.
 
         Raises ControlFlowError for an optimizer of the user's own class.
         """
@@ -84,7 +84,10 @@ class TrainingTrace(StepTrace):
                 tensor.grad = gradient
 
     def after(self, places: Mapping[str, tuple[Any, Any]]) -> State:
-        """The state at the end, of what stands in each place then; to be asked for while it is `running`."""
+        """Return the state at the end: the value in the place of each tensor, and the sums.
+
+        Call it inside `running`.
+        """
         now = {name: at(*place) for name, place in places.items()}
         self.check_views()
         return {"tensors": {name: now.get(name, symbol) for name, symbol in self.symbols.items()}, "sums": self.sums}
@@ -122,15 +125,15 @@ class TrainingTrace(StepTrace):
     # Gradients --------------------------------------------------------------------------------------------------------
 
     def requires_grad(self, symbol: Symbol) -> bool:
-        """Whether it stands for a tensor that is trained."""
+        """Whether a symbol stands for a tensor that is trained."""
         return self.name(symbol) in self._wanted
 
     def gradient(self, symbol: Symbol) -> Any:
-        """What backward has left for the tensor that a symbol stands for; None of others."""
+        """Return the gradient that backward has left for a symbol's tensor, None where there is none."""
         return self._gradients.get(self.name(symbol) or "")
 
     def set_gradient(self, symbol: Symbol, gradient: Any) -> None:
-        """Let it have another gradient, or none."""
+        """Set the gradient of a symbol's tensor, or remove it with None."""
         name = self.name(symbol)
         if name is None:
             return
@@ -140,7 +143,7 @@ class TrainingTrace(StepTrace):
             self._gradients[name] = gradient
 
     def backward(self, symbol: Symbol) -> Callable[..., None]:
-        """`loss.backward`: adds what reaches each parameter from the loss to its gradient."""
+        """Return `loss.backward`, which adds the gradient of the loss in each parameter to the parameter's gradient."""
 
         def backward(gradient: Any = None, **_: Any) -> None:
             variables = [self.symbols[name] for name in self._wanted]
@@ -157,11 +160,14 @@ class TrainingTrace(StepTrace):
 
     @property
     def ops(self) -> int:
-        """The ops so far."""
+        """The number of ops in the graph so far."""
         return sum(not node.is_source for node in self.builder.nodes)
 
     def checkpoint(self, call: Any) -> Any:
-        """Run it, and note what backward runs again of it: no value, which a graph has, but what it changes."""
+        """Run a checkpointed call, and note how much of it backward runs again.
+
+        No value is computed again, since the graph keeps it; only the side effects of the call repeat.
+        """
         begin = len(self.builder.nodes)
         result = call()
         if current() is self.builder and (count := self._until_saved(begin, tree.leaves(result))):
@@ -169,7 +175,10 @@ class TrainingTrace(StepTrace):
         return result
 
     def _until_saved(self, begin: int, outputs: Sequence[Any]) -> int:
-        """How many ops from a node on there are up to the last whose gradient reads a value; 0 where none does."""
+        """Return how many ops from node number `begin` on it takes to the last whose gradient reads a value.
+
+        0 for none.
+        """
         alive = {self.symbols[name].node for name in self._wanted}
         for node in self.builder.nodes[self._start :]:
             if _differentiable(node, alive):
@@ -184,7 +193,7 @@ class TrainingTrace(StepTrace):
         return max((k for k, node in enumerate(own, 1) if node in reached and _saves(node, alive)), default=0)
 
     def _run_again(self) -> None:
-        """What PyTorch runs again as it comes back to its checkpoints, the last one first."""
+        """Run the checkpointed calls again that PyTorch's backward runs again, the last one first."""
         while self._again:
             again = self._again.pop()
             again.call.again(again)
@@ -192,16 +201,16 @@ class TrainingTrace(StepTrace):
     # Optimizers -------------------------------------------------------------------------------------------------------
 
     def zero_grad(self, optimizer: Any) -> None:
-        """`optimizer.zero_grad()`."""
+        """Do `optimizer.zero_grad()`: drop the gradients of its parameters."""
         for group in optimizer.param_groups:
             for param in group["params"]:
                 self._gradients.pop(self._by_id.get(id(param), ""), None)
 
     def step(self, optimizer: Any, closure: Callable[[], Any] | None) -> Any:
-        """`optimizer.step(closure)`, whose updates are nodes of the graph.
+        """Do `optimizer.step(closure)`; its updates are nodes of the graph.
 
-        Raises ControlFlowError in a branch of the graph, for an optimizer that decides by values, and for one that
-        the step was not told of.
+        Raises ControlFlowError in a branch of the graph, for an optimizer that decides by values, and for an optimizer
+        that was not given to the step.
         """
         name = type(optimizer).__name__
         if not is_ruled(optimizer):
@@ -233,7 +242,7 @@ class TrainingTrace(StepTrace):
         return value
 
     def _updates(self, rule: Any, names: Sequence[str], having: Sequence[int], sums: Any, *, maximize: bool) -> Any:
-        """The sums after an update of those parameters that have gradients, which get new symbols."""
+        """Update the parameters that have gradients, and return the sums after the update."""
         chosen = {
             slot: [value[i] for i in having] if isinstance(value, list) else value for slot, value in sums.items()
         }
@@ -254,13 +263,13 @@ class TrainingTrace(StepTrace):
 
 
 def _absent_gradient(tensor: Any) -> Any:
-    """What stands as the gradient of a tensor while its symbol has that: whoever reads it is refused."""
+    """Return a gradient for a tensor whose symbol has the real one; a read of it is refused."""
     tensor.grad = tensor.detach()
     return tensor.grad
 
 
 class _Checkpoint(Block):
-    """A call that backward makes again; inside, it ends after as many ops as it takes to have what was dropped."""
+    """A checkpointed call that backward runs again; inside the block it ends after the given number of ops."""
 
     def __init__(self, trace: TrainingTrace, call: Any, count: int) -> None:
         self._trace, self.call, self._count = trace, call, count
@@ -279,21 +288,21 @@ class _Checkpoint(Block):
 
 
 def _differentiable(node: Node, alive: Container[Node]) -> list[int]:
-    """The inputs that a gradient goes back to."""
+    """Return the indices of the inputs that a gradient goes back to."""
     if node.is_source:
         return []
     return [i for i, source in enumerate(node.inputs) if source in alive and node.op.rule(i) is not None]
 
 
 def _saves(node: Node, alive: Container[Node]) -> bool:
-    """Whether its gradient reads values, and not only shapes."""
+    """Whether a node's gradient reads values, and not only shapes."""
     wanted = sum(1 << i for i in _differentiable(node, alive))
     sources = pullback(node.op, wanted, len(node.inputs)).sources
     return any(source is not None and not (source >= 0 and _is_number(node.inputs[source])) for source in sources)
 
 
 def _is_number(node: Node) -> bool:
-    """Whether it is a number of Python's, which is no array that a tape saves."""
+    """Whether a node is a Python number, which is no array that a tape saves."""
     return node.is_constant and not node.spec.shape
 
 
@@ -301,17 +310,17 @@ def _is_number(node: Node) -> bool:
 
 
 def trainable_params(group: Mapping[str, Any]) -> list[Any]:
-    """The parameters of a group that have gradients."""
+    """Return the parameters of a group that have gradients."""
     return [param for param in group["params"] if param.requires_grad]
 
 
 def is_ruled(optimizer: Any) -> bool:
-    """Whether its step is a function of gradients and sums, and decides nothing by values."""
+    """Whether an optimizer's step is a function of gradients and sums, and decides nothing by values."""
     return hasattr(optimizer, "rule")
 
 
 def sums_of(optimizer: Any) -> list[dict[str, Any]]:
-    """What an optimizer keeps, by group, as its rule takes it; none of one that has no rule.
+    """Return the sums that an optimizer keeps, by group, as its rule takes them; [] for one without a rule.
 
     Raises GraphError where parameters of one group have made different numbers of steps.
     """
@@ -320,7 +329,7 @@ def sums_of(optimizer: Any) -> list[dict[str, Any]]:
 
 
 def slot_sums(optimizer: Any, group: Mapping[str, Any]) -> dict[str, Any]:
-    """The same of a group, as before its first step of what has made none."""
+    """Return the sums of one group; a parameter without a step has the sums from before its first step."""
     params = trainable_params(group)
     sums: dict[str, Any] = optimizer.rule(group).init([param.detach().numpy() for param in params])
     for i, param in enumerate(params):
@@ -337,15 +346,15 @@ def _with_count(optimizer: Any, group: Mapping[str, Any], sums: dict[str, Any]) 
 
 
 def _steps_of(optimizer: Any, param: Any) -> int:
-    """How many steps of a parameter an optimizer knows of."""
+    """Return how many steps of a parameter an optimizer has made."""
     state = optimizer.state.get(param, {})
     return int(state.get("step", 1 if state else 0))
 
 
 def _count(optimizer: Any, counts: Iterable[int]) -> int:
-    """The number of steps that parameters have made, those without one left out.
+    """Return the number of steps that parameters have made; parameters without a step do not count.
 
-    Raises GraphError where one has made more than another.
+    Raises GraphError where one has made more steps than another.
     """
     different = sorted(set(counts) - {0})
     if len(different) > 1:
@@ -360,7 +369,7 @@ def _count(optimizer: Any, counts: Iterable[int]) -> int:
 
 
 def _keep(optimizer: Any, group: Mapping[str, Any], sums: Mapping[str, Any], updates: Mapping[int, int]) -> None:
-    """Let an optimizer keep the sums after so many updates of the parameters with these ids."""
+    """Store the sums in an optimizer, after so many updates of the parameters with these ids."""
     for i, param in enumerate(trainable_params(group)):
         if count := updates[id(param)]:
             state = optimizer.state[param]
@@ -377,8 +386,8 @@ def _keep(optimizer: Any, group: Mapping[str, Any], sums: Mapping[str, Any], upd
 class TrainingStep:
     """A training step whose calls run one graph: forward, backward and the updates.
 
-    A call returns what the step returns, as arrays, and leaves parameters, buffers and the sums of optimizers as the
-    step leaves them, but for gradients, which are no part of the state. `jitted` is the compiled function, with its
+    A call returns the step's result, as arrays. It leaves parameters, buffers and the sums of optimizers as the step
+    leaves them; gradients are not part of the state and stay as they were. `jitted` is the compiled function, with its
     `stats`.
     """
 
@@ -391,7 +400,7 @@ class TrainingStep:
         self.jitted: Jitted = jit(self._whole, **options)
 
     def __call__(self, *args: Any) -> Any:
-        """What the step returns. Raises ControlFlowError where it needs a value, and what ops raise."""
+        """Run the step and return its result. Raises ControlFlowError where it needs a value, and the errors of ops."""
         hits, value, state = self.jitted(_Options(self._optimizers), self._rates, self.state, *args)
         updates = dict(zip(map(id, self._tensors.values()), hits.tolist(), strict=True))
         for name, tensor in self._tensors.items():
@@ -403,17 +412,17 @@ class TrainingStep:
 
     @property
     def state(self) -> State:
-        """What the step changes: `tensors` by name, and the `sums` of each group of each optimizer."""
+        """The state that the step changes: `tensors` by name, and the `sums` of each group of each optimizer."""
         tensors = {name: tensor.detach().numpy() for name, tensor in self._tensors.items()}
         return {"tensors": tensors, "sums": list(map(sums_of, self._optimizers))}
 
     def function(self, state: State, *args: Any) -> tuple[Any, State]:
-        """`step(state, *args) -> (value, state)` in a trace, with the learning rates of now as constants."""
+        """Compute `step(state, *args) -> (value, state)` in a trace, with the present learning rates as constants."""
         _, value, after = self._traced((), state, args)
         return value, after
 
     def _whole(self, _: Any, rates: Any, state: State, *args: Any) -> Any:
-        """What is compiled: of numbers that a run knows, and how often each tensor is updated beside the rest."""
+        """Run the step for the compiled graph: learning rates are inputs, and update counts are an output."""
         weak = [[Symbol(rate.builder, rate.node, weak=True) for rate in groups] for groups in rates]
         before = self._rates
         result = self._traced(weak, state, args)
@@ -442,7 +451,7 @@ def _without_history(leaf: Any) -> Any:
 
 
 class _Options:
-    """The options of optimizers but for the learning rate, which the graph is specialised to."""
+    """The options of optimizers, except the learning rate; the graph is specialised to them."""
 
     def __init__(self, optimizers: Optimizers) -> None:
         self._key = tuple(
@@ -459,7 +468,7 @@ class _Options:
 
 
 def trace_step(step: Callable[..., Any], *holders: Any, **options: Any) -> TrainingStep:
-    """A training step that runs as one graph, of the modules, tensors and optimizers that it changes.
+    """Return a training step that runs as one graph; `holders` are the modules, tensors and optimizers it changes.
 
     `step(*args)` is written as for PyTorch. Options are those of `static.jit`. Raises ArgumentError for a holder of
     another kind.
@@ -480,7 +489,7 @@ def trace_step(step: Callable[..., Any], *holders: Any, **options: Any) -> Train
 
 
 class _Variable(dict[str, Any]):
-    """An outer variable of a function, as a dict of one entry that is written through."""
+    """An outer variable of a function, as a dict of one entry; writing the entry sets the variable."""
 
     def __init__(self, name: str, cell: CellType) -> None:
         super().__init__({name: cell.cell_contents})
@@ -492,7 +501,7 @@ class _Variable(dict[str, Any]):
 
 
 def _spaces(step: Any) -> Iterator[Any]:
-    """Where the code of a step finds tensors by itself: variables around it, and the lists and dicts in these."""
+    """Yield the places where a step's code finds tensors itself: outer variables, globals, lists and dicts in them."""
     function = getattr(step, "__func__", step)
     if not isinstance(function, FunctionType):
         return
@@ -506,7 +515,7 @@ def _spaces(step: Any) -> Iterator[Any]:
 
 
 def _tensors_of(holder: Any) -> Iterator[tuple[str, Any]]:
-    """The tensors that a module, a tensor or an optimizer holds, each by its name there."""
+    """Yield the tensors that a module, a tensor or an optimizer holds, each with its name there."""
     if hasattr(holder, "named_modules"):
         yield from (*holder.named_parameters(), *holder.named_buffers())
     elif isinstance(holder, tuple(capture.tensors)):

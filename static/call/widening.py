@@ -1,8 +1,8 @@
-"""One graph for all sizes, once more came than are kept, where it is proved to be the graph of each.
+"""One graph for all sizes, used once more sizes came than are kept, and only where it is proved to be right.
 
-A trace refuses Python that asks what depends on a symbolic size, but not all that looks at one: `sizes.get(n)` finds
-no symbol. So the graph for all sizes is used for a size only where it is, node by node, the one that the function
-leaves when it is traced for that size. A trace takes a small part of the time of a compilation.
+A trace refuses Python that asks for a decision by a symbolic size, but not all Python that looks at a size:
+`sizes.get(n)` finds no symbol. So the graph for all sizes serves a size only if it is, node by node, the graph that the
+function leaves when it is traced for that size. A trace takes a small part of the time of a compilation.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Kind:
 
 
 class Widening:
-    """Which calls of a function have one graph with other calls."""
+    """Decides which calls of a function can share one graph."""
 
     def __init__(self, f: Callable[..., Any]) -> None:
         self._f = f
@@ -53,9 +53,9 @@ class Widening:
         filled: Callable[[Any], list[Any]],
         full: bool,
     ) -> Specialisation | None:
-        """The symbolic specs for these arrays; None while there is room, and where no graph serves all.
+        """Return the symbolic specs for these arrays; None below the limit, and where no graph serves all sizes.
 
-        `filled` makes arguments of specs.
+        `filled` makes arguments from specs.
         """
         history = self._kinds.setdefault(kind, _Kind())
         wide = history.policy(arrays, [(None,) * len(axes) for axes in names])
@@ -75,7 +75,7 @@ class Widening:
         arrays: Sequence[Any],
         filled: Callable[[Any], list[Any]],
     ) -> bool:
-        """Whether the graph of the symbolic specs is that of these arrays."""
+        """Whether the graph of the symbolic specs, at the sizes of these arrays, is the graph traced for them."""
         key = kind, tuple([spec.shape for spec in specs])
         try:
             if key not in self._wide:
@@ -92,7 +92,7 @@ class Widening:
 
 
 def is_same(wide: TracedFunction, exact: TracedFunction, sizes: Mapping[str, int]) -> bool:
-    """Whether a graph with symbols, at these sizes, is another one, node by node."""
+    """Whether a graph with symbols, at these sizes, is the same as another one, node by node."""
     laid_out = wide.outputs == exact.outputs and [*map(id, wide.reads)] == [*map(id, exact.reads)]
     try:
         return laid_out and _same_graphs(wide.graph, exact.graph, sizes)
@@ -101,7 +101,7 @@ def is_same(wide: TracedFunction, exact: TracedFunction, sizes: Mapping[str, int
 
 
 def _alike(wide: Any, exact: Any, sizes: Mapping[str, int]) -> bool:
-    """Whether two values of attributes are the same at these sizes."""
+    """Whether two attribute values are the same at these sizes."""
     if isinstance(wide, Dim):
         return np.ndim(exact) == 0 and bool(evaluate(wide, sizes) == exact)
     if type(wide) is not type(exact):
@@ -142,7 +142,7 @@ def _same_graphs(wide: Graph, exact: Graph, sizes: Mapping[str, int]) -> bool:
 
 
 def _rows(graph: Graph, number: Mapping[Node, int]) -> Iterator[tuple[Node | None, list[int]]]:
-    """Each node and the places of its inputs; at the end those of the graph's inputs and outputs."""
+    """Yield each node with the indices of its inputs, and at the end the indices of the graph's inputs and outputs."""
     for node in graph.nodes:
         yield node, [number[source] for source in node.inputs]
     yield None, [number[node] for node in (*graph.inputs, *graph.outputs)]
