@@ -1,4 +1,7 @@
-"""What is said of the elements of a value, beside the value that the unpadded function has in its place."""
+"""Marks: facts about the elements of a padded value, compared with the value that the unpadded function has there.
+
+Read `Mark` first. The functions after it make marks and change them; rules of ops are in `static/padding/rules.py`.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,12 @@ Real = tuple[Bools, ...]
 
 
 class Mark(NamedTuple):
-    """What is known of each element of a padded value.
+    """Facts about each element of a padded value.
 
     `real` tells for each axis which places the unpadded value has too: it is the padded value at these, in this order.
-    `taint` is set for a real element that may differ from that of the unpadded value, and for one that is not real
-    unless it is certain. `certain` elements are `value` in every padded call. `upper` is what no element is above,
-    where that is known; `same` numbers the element of a loop's state that an element is a copy of, or is -1.
+    `taint` is set for a real element that may differ from the unpadded one, and for an element that is not real unless
+    it is certain. `certain` elements are `value` in every padded call. `upper` is a bound that no element is above,
+    where one is known. `same` numbers the element of a loop's state that an element is a copy of, or is -1.
     """
 
     taint: Bools
@@ -34,41 +37,41 @@ class Mark(NamedTuple):
 
     @property
     def extra(self) -> Bools:
-        """Which elements the unpadded value does not have."""
+        """The elements that the unpadded value does not have, as bools."""
         if _is_all(self.real):
             return np.broadcast_to(np.False_, self.taint.shape)
         return np.asarray(~functools.reduce(np.logical_and.outer, self.real))
 
     @property
     def wrong(self) -> Bools:
-        """Which real elements may differ from those of the unpadded value."""
+        """The real elements that may differ from those of the unpadded value, as bools."""
         return self.taint & ~self.extra
 
     @property
     def copies(self) -> npt.NDArray[np.int64]:
-        """`same`, for each element."""
+        """`same` as an array with a number for each element."""
         return np.broadcast_to(np.int64(-1), self.taint.shape) if self.same is None else self.same
 
     @property
     def extreme(self) -> Bools:
-        """Where it is surely infinite, or as large as numbers get: what masks put before a maximum."""
+        """The elements that are surely infinite or the largest float, as masks put them before a maximum."""
         if self.value.dtype.kind != "f":
             return np.zeros(self.value.shape, bool)
         return np.asarray(self.certain & ~self.taint & (abs(self.value) >= np.finfo(self.value.dtype).max))
 
     @property
     def nonzero(self) -> Bools:
-        """Where it is not surely 0, padded and unpadded."""
+        """The elements that are not surely 0, padded and unpadded."""
         return ~self.certain | self.taint | (self.value != 0)
 
     def at(self, place: int) -> Mark:
-        """One of its rows."""
+        """Return the mark of one row."""
         parts = [None if part is None else np.asarray(part[place]) for part in (*self[:3], self.same)]
         taint, certain, value, same = parts
         return Mark(taint, certain, value, self.real[1:], self.upper, same)  # type: ignore[arg-type]
 
     def ignored(self, identity: float) -> Bools:
-        """Where an element adds nothing to an op with this identity, or is what the unpadded function has there too."""
+        """Return where an element adds nothing to an op with this identity, or is equal in the unpadded function."""
         same = self.value == identity if np.isfinite(identity) else self.extreme & (self.value * identity > 0)
         return np.where(self.extra, self.certain & same, ~self.taint)
 
@@ -80,25 +83,25 @@ MarkRule = Callable[
 
 
 def unknown_mark(shape: Sequence[Size], true: Sequence[Size], dtype: Any, *, taint: bool = False) -> Mark:
-    """Elements of which nothing is known; the first ones are real."""
+    """Return the mark of elements of which nothing is known; the first ones, in the true sizes, are real."""
     sizes = tuple(map(int, shape))
     flags, nowhere = (np.broadcast_to(np.asarray(flag), sizes) for flag in (taint, False))
     return sound(Mark(flags, nowhere, np.broadcast_to(np.zeros((), dtype), sizes), first(shape, true)))
 
 
 def unlike(node: Node, other: Node) -> Mark:
-    """What is known of a tensor that has nothing to do with the one of the unpadded graph."""
+    """Return the mark of a tensor that has nothing to do with its partner in the unpadded graph: all tainted."""
     return unknown_mark(shape_of(node), shape_of(other), node.spec.dtype, taint=True)
 
 
 def padded_argument(shape: Sequence[Size], dtype: Any, true: Sequence[Size]) -> Mark:
-    """An argument whose elements beyond the true sizes are padding: False in a mask, and anything in numbers."""
+    """Return the mark of an argument padded beyond the true sizes: False in a mask, and anything in numbers."""
     mark = unknown_mark(shape, true, dtype)
     return sound(mark._replace(certain=mark.extra)) if np.dtype(dtype) == np.bool_ else mark
 
 
 def anything(node: Node, other: Node, sources: Sequence[Marks]) -> Marks:
-    """An op of which nothing is assumed: every result depends on all of every operand, and on every size."""
+    """Return the marks of an op of which nothing is assumed: each result depends on every operand and size."""
     taint = any((mark.taint | mark.extra).any() for source in sources for mark in flat(source))
     pairs = list(zip(specs_of(node), specs_of(other), strict=True))
     taint = taint or any(spec != true for spec, true in pairs)
@@ -107,27 +110,27 @@ def anything(node: Node, other: Node, sources: Sequence[Marks]) -> Marks:
 
 
 def specs_of(node: Node) -> list[Any]:
-    """The specs of the tensors that a node computes."""
+    """Return the specs of the tensors that a node computes."""
     return list(getattr(node.spec, "items", [node.spec]))
 
 
 def flat(marks: Marks) -> list[Mark]:
-    """The marks of all the tensors of a node."""
+    """Return the marks of all the tensors of a node as a list."""
     return [marks] if isinstance(marks, Mark) else [mark for part in marks for mark in flat(part)]
 
 
 def each(change: Callable[[Mark], Mark], marks: Marks) -> Marks:
-    """The marks with each of them changed."""
+    """Return the marks with `change` applied to each of them."""
     return change(marks) if isinstance(marks, Mark) else tuple([each(change, part) for part in marks])
 
 
 def shape_of(node: Node) -> tuple[int, ...]:
-    """The sizes of a value, which are numbers."""
+    """Return the shape of a value, whose sizes are numbers."""
     return tuple(map(int, node.spec.shape))
 
 
 def first(shape: Sequence[Size], true: Sequence[Size]) -> Real:
-    """The places of an array padded at its ends."""
+    """Return the real places of an array that is padded at the ends of its axes."""
     return tuple([np.arange(int(size)) < int(count) for size, count in zip(shape, true, strict=True)])
 
 
@@ -137,12 +140,12 @@ def is_first(real: Bools) -> bool:
 
 
 def number_elements(start: int, like: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """A number for each element, from `start` on."""
+    """Return an array of this shape with a number for each element, from `start` on."""
     return np.asarray(np.arange(start, start + like.size).reshape(like.shape))
 
 
 def cut(array: npt.NDArray[Any], real: Real) -> npt.NDArray[Any]:
-    """What the unpadded function has of an array."""
+    """Return the part of an array that the unpadded function has."""
     return array if _is_all(real) else array[np.ix_(*real)]
 
 
@@ -151,10 +154,10 @@ def _is_all(real: Real) -> bool:
 
 
 def best_fit(extra: Bools, true: Sequence[int], misfits: Callable[[Real], Bools]) -> tuple[Real, Bools]:
-    """The real places of a value, and at which of them it may differ from the unpadded one.
+    """Return the real places of a value, and at which of them it may differ from the unpadded one.
 
-    Any choice of as many places as the unpadded value has is allowed, since `misfits` compares for it: tried are the
-    first ones, and those that are not extra.
+    Any choice of as many places as the unpadded value has is allowed, since `misfits` compares for it. Two choices are
+    tried: the first places, and the places that are not extra.
     """
     start = first(extra.shape, true)
     wrong = misfits(start)
@@ -168,25 +171,25 @@ def best_fit(extra: Bools, true: Sequence[int], misfits: Callable[[Real], Bools]
 
 
 def spread(flags: Bools, real: Real, shape: Sequence[int]) -> Bools:
-    """Flags of the unpadded value at its places in the padded one."""
+    """Return flags of the unpadded value at its places in the padded one, False elsewhere."""
     result = np.zeros(tuple(shape), bool)
     result[np.ix_(*real) if real else ()] = flags
     return result
 
 
 def whole(mark: Mark) -> Mark:
-    """The same value beside itself: all of it is real, and what is known is not tainted."""
+    """Return the mark of the value beside itself: all of it is real, and certain elements are not tainted."""
     return mark._replace(taint=mark.taint & ~mark.certain, real=first(mark.taint.shape, mark.taint.shape), same=None)
 
 
 def sound(mark: Mark) -> Mark:
-    """What is extra has nothing it could be equal to, and so is tainted unless it is known."""
+    """Return the mark with extra elements tainted unless they are certain: they have no partner to be equal to."""
     extra = mark.extra
     return mark._replace(taint=np.where(extra, ~mark.certain, mark.taint)) if extra.any() else mark
 
 
 def decide_mark(mark: Mark, where: Bools, value: Any) -> Mark:
-    """The same, but known to be `value` where something has decided so."""
+    """Return the mark with elements certain to be `value` where `where` is set."""
     if not where.any():
         return mark
     values = np.where(where, value, mark.value).astype(mark.value.dtype)

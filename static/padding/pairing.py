@@ -1,6 +1,7 @@
-"""A padded graph beside the unpadded one: marks from node to node.
+"""A padded graph beside the unpadded one: marks go from node to node.
 
-Control flow: the branches and bodies of a padded graph beside those of the unpadded one.
+Read `follow` and `Pairing` first. The second half pairs branches and bodies of control flow: switches, scans, while
+loops.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ Pair = tuple[Node, Node]  # a node, and the one in its place in the unpadded gra
 
 
 def follow(graph: Graph, other: Graph, inputs: Sequence[Marks]) -> Pairing:
-    """The padded graph beside the unpadded one, for these marks of its inputs. The sizes are numbers.
+    """Follow the padded graph beside the unpadded one, for these marks of its inputs. All sizes are numbers.
 
-    Raises ShapeError where what the graphs return is not computed by the same ops.
+    Raises ShapeError where the outputs of the graphs are not computed by the same ops.
     """
     beside = Pairing(graph, other, inputs)
     with np.errstate(all="ignore"):
@@ -53,10 +54,10 @@ def follow(graph: Graph, other: Graph, inputs: Sequence[Marks]) -> Pairing:
 
 
 class Pairing:
-    """The nodes of a padded graph and, for each that has one, its partner in the unpadded graph; and their marks.
+    """The nodes of a padded graph, their partners in the unpadded graph where they have one, and their marks.
 
-    The padded graph may do more, as a Python loop over its axis does: what it does alone is followed too, and may
-    turn out to stand for a value that has a partner, as a state that a mask has kept.
+    The padded graph may have more nodes, as the trace of a Python loop over its axis does. A node without a partner is
+    followed too, and may turn out to be a copy of a value that has one, as a state that a mask has kept is.
     """
 
     def __init__(self, graph: Graph, other: Graph, inputs: Sequence[Marks]) -> None:
@@ -69,7 +70,7 @@ class Pairing:
         self._next = 0
 
     def walk(self) -> None:
-        """Go through both graphs in order."""
+        """Pair and mark the nodes of both graphs in order."""
         waiting = _computed_nodes(self.other)
         ahead = next(waiting, None)
         for node in _computed_nodes(self.graph):
@@ -83,11 +84,11 @@ class Pairing:
 
     @property
     def outputs(self) -> list[Marks]:
-        """The marks of what the graph returns."""
+        """The marks of the graph's outputs."""
         return list(map(self.of, self.graph.outputs, self.other.outputs))
 
     def of(self, node: Node, other: Node) -> Marks:
-        """The marks of a node beside another. Numbers that are known may be beside several constants."""
+        """Return the marks of a node beside another. Numbers that are known may be beside several constants."""
         if node is not other and other.is_constant and not node.is_constant:
             return _same_numbers(self.marks[node], other)
         if not node.is_constant:
@@ -103,7 +104,10 @@ class Pairing:
         return (node.is_constant and other.is_constant) or self.partner.get(node) is other
 
     def _pair(self, node: Node, other: Node) -> bool:
-        """Mark a node beside another, unless it does or takes something else, as a later step of a loop does."""
+        """Mark a node beside another.
+
+        Return False where it is another op or has other inputs, as a later loop step has.
+        """
         sources = self._sources(node, other) if _are_alike(node, other) else None
         if sources is None:
             return False
@@ -114,7 +118,7 @@ class Pairing:
         return True
 
     def _sources(self, node: Node, other: Node) -> list[Marks] | None:
-        """The marks of the inputs; None where they are not the partners of the other's."""
+        """Return the marks of the inputs, None where they are not the partners of the other node's inputs."""
         if len(node.inputs) == len(other.inputs) and all(map(self._are_partners, node.inputs, other.inputs)):
             return list(map(self.of, node.inputs, other.inputs))
         paired = [n for n in node.inputs if n in self.partner]
@@ -124,7 +128,7 @@ class Pairing:
         return [self.marks[n] if n in self.partner else _extend_mark(self.of(n, n), like, axis) for n in node.inputs]
 
     def _alone(self, node: Node) -> None:
-        """Follow a node without a partner, and find whether it only hands on a value that has one."""
+        """Mark a node without a partner, and find whether it is a copy of a value that has one."""
         mark = _mark_pair(node, node, [self._whole(source) for source in node.inputs])
         self.marks[node] = mark
         origin = self._origin(node, mark) if isinstance(mark, Mark) else None
@@ -142,7 +146,7 @@ class Pairing:
         return whole(mark)._replace(same=self._numbers[node])
 
     def _origin(self, node: Node, mark: Mark) -> tuple[Node, Mark] | None:
-        """The partner and marks of a node whose elements are copies of those of another one."""
+        """Return the partner and mark of a node whose elements are copies of those of another node, else None."""
         last = bisect.bisect_right(self._starts, mark.copies.max(initial=-1))
         if not last:
             return None
@@ -161,13 +165,13 @@ class Pairing:
 
 
 def _computed_nodes(graph: Graph) -> Iterator[Node]:
-    """The nodes that are computed for what a graph returns."""
+    """Yield the nodes that the outputs of a graph are computed from, without sources."""
     needed = ancestors(graph.outputs)
     return (node for node in graph.nodes if node in needed and not node.is_source)
 
 
 def _are_alike(node: Node, other: Node) -> bool:
-    """Whether it is the same op, with results of as many axes, none smaller."""
+    """Whether two nodes have the same op, and results of as many axes, none smaller than the other's."""
     return node.op is other.op and all(map(_is_wider, specs_of(node), specs_of(other)))
 
 
@@ -178,13 +182,13 @@ def _is_wider(spec: TensorSpec, true: TensorSpec) -> bool:
 
 
 def _extend_mark(mark: Mark, like: Mark, axis: int) -> Mark:
-    """What only the padded graph joins to others along an axis."""
+    """Return the mark of a value that only the padded graph joins to others along an axis: none of it is real."""
     nowhere = np.zeros(mark.taint.shape[axis], bool)
     return sound(mark._replace(real=(*like.real[:axis], nowhere, *like.real[axis + 1 :]), same=None))
 
 
 def culprit(beside: Pairing, output: Node) -> Node:
-    """The first node, of those that an output is computed from, that may differ from its partner."""
+    """Return the first node, of those that an output is computed from, that may differ from its partner."""
     needed = ancestors([output])
     reached = (n for n, mark in beside.marks.items() if n in needed and isinstance(mark, Mark) and mark.wrong.any())
     node = next(reached, output)
@@ -204,12 +208,12 @@ def _mark_pair(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
 
 
 def is_constant(mark: Mark) -> bool:
-    """Whether it is the same numbers in every call, padded and unpadded."""
+    """Whether a value is the same numbers in every call, padded and unpadded."""
     return bool(mark.certain.all() and not mark.wrong.any())
 
 
 def _constant(node: Node, other: Node, mark: Mark, sources: Sequence[Mark]) -> Mark:
-    """An op on numbers that are known, so that it can be done on both."""
+    """Return the mark of an op on known numbers, computed with both the padded and the unpadded ones."""
     try:
         computed = np.asarray(node.op.kernel(*[s.value for s in sources], **node.attrs))
         expected = np.asarray(other.op.kernel(*[cut(s.value, s.real) for s in sources], **other.attrs))
@@ -219,12 +223,12 @@ def _constant(node: Node, other: Node, mark: Mark, sources: Sequence[Mark]) -> M
 
 
 def _same_numbers(mark: Mark, constant: Node) -> Mark:
-    """What is known of a value beside a constant."""
+    """Return the mark of a value with known numbers beside a constant."""
     return _numbers(mark.value, np.asarray(constant.op.kernel(**constant.attrs)), mark)
 
 
 def _numbers(computed: npt.NDArray[Any], expected: npt.NDArray[Any], mark: Mark) -> Mark:
-    """Numbers that are known beside those that are expected; `mark` tells which may be extra."""
+    """Return the mark of known numbers beside expected ones; `mark` tells which elements may be extra."""
 
     def misfits(real: Real) -> Bools:
         kept = cut(computed, real)
@@ -237,7 +241,7 @@ def _numbers(computed: npt.NDArray[Any], expected: npt.NDArray[Any], mark: Mark)
 
 
 def _pair_subgraphs(graph: Graph, other: Graph) -> Callable[[Sequence[Any]], list[Marks]]:
-    """The marks of what a pair of subgraphs returns, as a function of those of its inputs."""
+    """Return a function from the marks of a pair of subgraphs' inputs to the marks of its outputs."""
 
     def outputs(inputs: Sequence[Any]) -> list[Marks]:
         beside = Pairing(graph, other, inputs)
@@ -248,7 +252,7 @@ def _pair_subgraphs(graph: Graph, other: Graph) -> Callable[[Sequence[Any]], lis
 
 
 def _join_marks(mark: Marks, other: Marks) -> Marks:
-    """What holds of both."""
+    """Return the mark that holds for either of two values."""
     if not isinstance(mark, Mark):
         return tuple(map(_join_marks, mark, other))
     same = mark.certain & other.certain & (mark.value == other.value)
@@ -271,7 +275,7 @@ def _switch(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
 
 
 def _undecided_mark(mark: Mark) -> Mark:
-    """What is known where it is the same in every branch, whichever both take."""
+    """Return the mark of a branch's result when the two calls may take different branches."""
     return mark._replace(taint=mark.taint | ~mark.certain)
 
 
@@ -279,7 +283,7 @@ def _undecided_mark(mark: Mark) -> Mark:
 
 
 def _scan(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
-    """Step by step: those that the unpadded scan has too beside its own, the others beside doing nothing."""
+    """Follow a scan step by step: a step of the unpadded scan beside its own, any other beside doing nothing."""
     body, carry, xs, length = (node.attrs[key] for key in ("body", "carry", "xs", "length"))
     real = _steps(length, other.attrs["length"], sources[carry : carry + xs])
     sequences = [_in_step(x, real) for x in sources[carry : carry + xs]]
@@ -301,20 +305,20 @@ def _scan(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
 
 
 def _steps(length: int, true: int, sequences: Sequence[Mark]) -> Bools:
-    """Which steps the unpadded scan has too: any as many may be taken, since the state is compared step by step."""
+    """Return which steps the unpadded scan has too; any choice will do, since the state is compared step by step."""
     fitting = (x.real[0] for x in sequences if np.count_nonzero(x.real[0]) == true)
     return next(fitting, np.arange(length) < true)
 
 
 def _in_step(x: Mark, real: Bools) -> Mark:
-    """A sequence, of which nothing is known where its rows go to other steps than in the unpadded scan."""
+    """Return a sequence's mark, tainted all over where its rows go to other steps than in the unpadded scan."""
     return x if np.array_equal(x.real[0], real) else _taint(x)._replace(real=(real, *x.real[1:]))
 
 
 def _apart(inputs: Sequence[Marks], carried: Sequence[Node]) -> list[Marks]:
-    """The inputs of a step that no unpadded one is beside: all real, and the elements of the state numbered.
+    """Return the inputs of a step without a partner: all real, and the elements of the state numbered.
 
-    `carried` are the nodes that the state comes from: what is the same node has the same numbers.
+    `carried` are the nodes that the state comes from: states from one node have the same numbers.
     """
     all_real = [each(whole, mark) for mark in inputs]
     starts = np.cumsum([0, *(mark.taint.size for mark in inputs[: len(carried)])])
@@ -325,7 +329,7 @@ def _apart(inputs: Sequence[Marks], carried: Sequence[Node]) -> list[Marks]:
 
 
 def _check_extra_step(before: Mark, after: Mark, entered: Mark) -> Mark:
-    """A state after a step that the unpadded scan does not take: it must be what it was before."""
+    """Return the state after a step that the unpadded scan does not take, tainted where it differs from before."""
     equal = before.certain & after.certain & (before.value == after.value)
     same = (after.copies == entered.copies) | equal
     upper = before.upper if same.all() else None
@@ -333,7 +337,7 @@ def _check_extra_step(before: Mark, after: Mark, entered: Mark) -> Mark:
 
 
 def _stack_marks(real: Bools, marks: Sequence[Mark], spec: TensorSpec) -> Mark:
-    """Rows one upon the other, of which those of real steps are real."""
+    """Return the mark of stacked rows; the rows of real steps are real."""
     rows = [mark for mark, is_real in zip(marks, real, strict=True) if is_real]
     inner = rows[0].real if rows else first(marks[0].taint.shape, spec.shape[1:])
     apart = [is_real and not all(map(np.array_equal, m.real, inner)) for m, is_real in zip(marks, real, strict=True)]
@@ -348,7 +352,7 @@ def _stack_marks(real: Bools, marks: Sequence[Mark], spec: TensorSpec) -> Mark:
 
 
 def _fixpoint(step: Callable[[tuple[Marks, ...]], Sequence[Marks]], state: tuple[Marks, ...]) -> tuple[Marks, ...]:
-    """What holds of a state after any number of steps."""
+    """Return the marks of a state that hold after any number of steps."""
     while True:
         after = tuple(map(_join_marks, state, step(state)))
         if all(map(_alike, flat(state), flat(after))):

@@ -1,8 +1,7 @@
-"""Padding that cannot be seen in the result: a proof for each size, by the marks in `static/padding/marks.py`.
+"""Proves for each size that padding cannot change the result, by the marks in `static/padding/marks.py`.
 
-Cropping: which axes of a result follow a padded size, and the result cut to the true sizes.
-
-What a call is compiled for: the words that shape policies and the proof about their padding share.
+`prove_padding` is the proof. `Cropping` finds which axes of a result follow a padded size, and cuts the result to the
+true sizes. `Specialisation` says what a call is compiled for; shape policies make it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Bounds = tuple[str | None, ...]
 
 
 def bounds(traced: Sequence[Any], names: Sequence[Names], true: Mapping[str, int]) -> Bounds:
-    """For each argument of integers the smallest true size that none of them is above, as a length would be."""
+    """Return for each array of integers the smallest true size that none of its elements exceeds, as for lengths."""
     return tuple([_bind_axis(array, axes, true) for array, axes in zip(traced, names, strict=True)])
 
 
@@ -40,7 +39,7 @@ def _bind_axis(array: Any, axes: Names, true: Mapping[str, int]) -> str | None:
 
 
 def prove_padding(padded: Graph, unpadded: Graph, call: Specialisation, at_most: Bounds, crop: Cropping) -> None:
-    """Raise ShapeError unless the cropped result of one trace is that of the other, whatever is in the padding."""
+    """Raise ShapeError unless the cropped padded result equals the unpadded one for any content of the padding."""
     graph, true = (pipeline.apply(decompose, version) for version in (padded, unpadded))
     marks = []
     for node, other, bound in zip(graph.inputs, true.inputs, at_most, strict=True):
@@ -83,7 +82,7 @@ class Cropping(NamedTuple):
         return cls(tuple(tuple(axes) for axes in cropped))
 
     def __call__(self, result: Any, call: Specialisation) -> Any:
-        """The result with every followed axis cut to its true size."""
+        """Return the result with every followed axis cut to its true size."""
         leaves, structure = tree.flatten(result)
         cut = [
             leaf[tuple(map(slice, true_shape(leaf.shape, axes, call)))] if any(axes) else leaf
@@ -93,7 +92,7 @@ class Cropping(NamedTuple):
 
 
 def true_shape(shape: Sequence[int], axes: Names, call: Specialisation) -> list[int]:
-    """A shape less what was padded: an axis that follows a size may be longer or shorter by some elements than that."""
+    """Return a shape less its padding; an axis that follows a size may be some elements longer or shorter than it."""
     return [
         size - (call.padded[name] - call.true[name]) if name else size for size, name in zip(shape, axes, strict=True)
     ]
@@ -116,7 +115,7 @@ Names = tuple[str | None, ...]
 
 
 class Specialisation(NamedTuple):
-    """What a call is compiled for: a spec for each traced leaf, and the sizes of the axes to pad, before and after."""
+    """The specs that a call is compiled for, one for each traced leaf, and the named sizes before and after padding."""
 
     specs: list[TensorSpec]
     true: Mapping[str, int]

@@ -1,8 +1,7 @@
-"""Ops that work element by element: tainted where an operand is, unless something known decides.
+"""The padding rules of ops: which results an element of an operand may reach, as marks.
 
-Indexing by arrays: an element is reached by those it may be picked from, and by the index.
-
-Ops that move, add up, sort and pick elements: which of the results each element reaches.
+The order: ops that work element by element (a result is tainted where an operand is, unless a known number decides),
+indexing by arrays, ops that move elements, sums, other reductions and sorting. The table `RULES` is at the end.
 """
 
 from __future__ import annotations
@@ -37,10 +36,10 @@ from static.padding.marks import (
 
 
 def line_up(shape: Sequence[int], sources: Sequence[Mark]) -> tuple[Real, list[Mark]]:
-    """The real places of the result of operands that broadcast.
+    """Return the real places of a result of operands that broadcast, and the operands' marks.
 
-    An operand whose real places are others, so that its elements meet those of others than in the unpadded function,
-    is taken for one of which nothing is known.
+    An operand with other real places meets other elements than in the unpadded function. It counts as one of which
+    nothing is known.
     """
     axes = [
         next(mark.real[axis] for mark in sources if -axis <= len(mark.real) and len(mark.real[axis]) == size)
@@ -65,7 +64,7 @@ def _lost_mark(mark: Mark, axes: Sequence[Bools]) -> Mark:
 
 
 def by_element(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
-    """The marks of the result of any op on the elements of its operands, which broadcast."""
+    """Return the mark of a result of any op on the elements of its operands, which broadcast."""
     return _combine_marks(node, *line_up(shape_of(node), sources))
 
 
@@ -79,7 +78,7 @@ def _combine_marks(node: Node, real: Real, sources: Sequence[Mark]) -> Mark:
 
 
 _NEUTRAL: RuleTable[tuple[float, tuple[int, ...]]] = RuleTable("neutral numbers", otherwise=(0, ()))
-"""What leaves the other operand as it is: the number, and which operands may be it."""
+"""The number that leaves the other operand as it is, and the positions of the operands that may be it."""
 _NEUTRAL.enter({
     "add": (0, (0, 1)), "subtract": (0, (1,)), "multiply": (1, (0, 1)), "divide": (1, (1,)),
     "maximum": (-np.inf, (0, 1)), "minimum": (np.inf, (0, 1)), "logical_or": (0, (0, 1)), "logical_and": (1, (0, 1)),
@@ -102,7 +101,7 @@ Decide = Callable[[Node, Mark, Sequence[Mark]], Mark]
 
 
 def _deciding_rule(decide: Decide) -> MarkRule:
-    """The rule of an op of which some operands decide, whatever the others are."""
+    """Return the rule of an op in which some operand can decide the result, whatever the others are."""
 
     def rule(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:  # noqa: ARG001  (a Rule)
         real, marks = line_up(shape_of(node), sources)
@@ -121,7 +120,7 @@ def _quotient(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
 
 
 def _shift_rule(sign_of_other: int, node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
-    """A sum or difference: what is known to be infinite, or as large as numbers get, stays so."""
+    """Decide a sum or difference: an element that is known to be infinite, or the largest float, stays so."""
     x, y = sources
     for mark, sign in ((x, 1), (y, sign_of_other)):
         if mark.extreme.any():
@@ -131,7 +130,7 @@ def _shift_rule(sign_of_other: int, node: Node, result: Mark, sources: Sequence[
 
 
 def _equal(otherwise: bool, node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
-    """A comparison: no other number is as large."""
+    """Decide a comparison with an extreme element: no other number is as large."""
     where = np.broadcast_to(functools.reduce(np.logical_or, [mark.extreme for mark in sources]), shape_of(node))
     return decide_mark(result, where & ~result.certain, otherwise)
 
@@ -159,9 +158,9 @@ def _where(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
 
 
 def _comparison_rule(least: Callable[[Any, Any], Any], first: int) -> MarkRule:
-    """`position < length`, which is False where the position is known to be no less than any length can be.
+    """Return the rule of `position < length`: False where the position is known to reach the length's upper bound.
 
-    What is as large as numbers get is larger than all others.
+    An extreme element (infinite, or the largest float) is larger than all others.
     """
 
     def decide(node: Node, result: Mark, sources: Sequence[Mark]) -> Mark:
@@ -189,7 +188,7 @@ def _conversion_rule(node: Node, other: Node, sources: Sequence[Mark]) -> Mark: 
 
 
 def _kernels(node: Node, other: Node, index: Mark) -> list[functools.partial[object]]:
-    """Both ops as functions of the other operand, for an index that is known."""
+    """Return both ops as functions of the other operand, for an index that is known."""
     values = index.value, cut(index.value, index.real)
     return [_at(version, value) for version, value in zip((node, other), values, strict=True)]
 
@@ -206,13 +205,13 @@ def _is_known(index: Mark) -> bool:
 
 
 def _picks_alike(node: Node, size: int, real: Bools) -> bool:
-    """Whether an index means the same place padded and unpadded: one from the end does so only for equal sizes."""
+    """Whether an index means the same place padded and unpadded; from the end it does so only for equal sizes."""
     counted = node.inputs[1].op in (sorting.argsort, reductions.argmax, reductions.argmin)
     return len(real) == size or (counted and is_first(real))
 
 
 def _take_rule(along: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
-    """take and take_along_axis: tainted where the index is, or where what is picked may be."""
+    """Mark take and take_along_axis: a result is tainted where the index is, or where the picked element may be."""
     x, index = sources
     axis = node.attrs["axis"]
     if _is_known(index):
@@ -233,7 +232,7 @@ def _take_rule(along: bool, node: Node, other: Node, sources: Sequence[Mark]) ->
 
 
 def _wide(index: Mark, axis: int, ndim: int) -> Bools:
-    """The taint of an index whose axes are some of the `ndim` axes of a value, from `axis` on."""
+    """Return the taint of an index with axes inserted, so that it broadcasts to `ndim` axes from `axis` on."""
     if index.taint.ndim == ndim:
         return index.taint
     return index.taint.reshape((*(1,) * axis, *index.taint.shape, *(1,) * (ndim - axis - index.taint.ndim)))
@@ -244,7 +243,7 @@ def _but(real: Real, axis: int) -> Real:
 
 
 def _scatter_add_rule(along: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
-    """scatter_add and add_along_axis: what is known to be 0 adds nothing, wherever it goes."""
+    """Mark scatter_add and add_along_axis: an element that is known to be 0 adds nothing, wherever it goes."""
     g, index = sources
     axis = node.attrs["axis"]
     if _is_known(index):
@@ -273,7 +272,7 @@ Kernel = Callable[..., Any]
 
 
 def movement_rule(node: Node, other: Node, sources: Sequence[Mark], *, fills: bool = False) -> Mark:
-    """An op that puts elements where its attributes say; one that `fills` puts known ones between them."""
+    """Mark an op that moves elements by its attributes; one that `fills` puts known elements between them."""
     filled = [{**version.attrs, "value": 0} if "value" in version.attrs else version.attrs for version in (node, other)]
     kernels = [functools.partial(node.op.kernel, **attrs) for attrs in filled]
     fill = float(node.attrs.get("value", 0))
@@ -285,7 +284,7 @@ def movement_rule(node: Node, other: Node, sources: Sequence[Mark], *, fills: bo
 
 
 def relocate(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fill: float = 0) -> Mark:
-    """Each element is numbered, and both kernels tell where it goes; the number 0 is that of what is filled in."""
+    """Number each element and let both kernels move the numbers; the number 0 stands for filled-in elements."""
     ends = np.cumsum([1, *(s.taint.size for s in sources)])
     numbers = [np.arange(at, at + s.taint.size).reshape(s.taint.shape) for at, s in zip(ends, sources, strict=False)]
     placed = np.asarray(kernels[0](*numbers))
@@ -314,7 +313,7 @@ def relocate(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark], fil
 
 
 def _sum(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
-    """A linear op, or a bilinear one."""
+    """Mark a linear or bilinear op."""
     kernels = [functools.partial(version.op.kernel, **_linear(version.attrs)) for version in (node, other)]
     return sum_rule(node, kernels, sources)
 
@@ -324,7 +323,7 @@ def _total(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
 
 
 def _single(node: Node, x: Mark) -> Any:
-    """What a sum is a copy of, in which all but one are known to be 0."""
+    """Return what a sum is a copy of, where all but one of its terms are known to be 0."""
     if x.same is None:
         return None
     options = {key: node.attrs[key] for key in ("axis", "keepdims")}
@@ -337,9 +336,9 @@ def _linear(attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def sum_rule(node: Node, kernels: Sequence[Kernel], sources: Sequence[Mark]) -> Mark:
-    """What is known to be 0 adds nothing, and takes away what it is multiplied with.
+    """Mark a linear op: an element that is known to be 0 adds nothing, and makes its products 0.
 
-    That nothing else differs is seen at one random point, with 0 for what is extra: two functions that are linear in
+    That nothing else differs is tested at one random point, with 0 for extra elements: two functions that are linear in
     each operand differ almost everywhere, or nowhere.
     """
     parts, wrong, own = (
@@ -369,7 +368,7 @@ def _endless(mark: Mark) -> Bools:
 
 
 def _in_sum(mark: Mark) -> tuple[Bools, Bools, Bools]:
-    """What is not 0, what of it does not belong there, and what is not extra."""
+    """Return the flags of elements that are not 0, of those of them that are not ignored, and of real elements."""
     return mark.nonzero, mark.nonzero & ~mark.ignored(0), ~mark.extra
 
 
@@ -384,9 +383,10 @@ def reduction_rule(
     identity: Identity | None = None,
     numbers: bool = False,
 ) -> Mark:
-    """A reduction over axes: what is extra must be what it ignores.
+    """Mark a reduction over axes, which must ignore extra elements.
 
-    `identity` is what changes nothing, None for those that count, such as a mean; `numbers` those that give places.
+    `identity` gives the element that changes nothing, None for reductions that count elements, such as a mean.
+    `numbers` marks reductions that return positions.
     """
     (x,) = sources
     axes = node.attrs["axis"] if isinstance(node.attrs["axis"], tuple) else (node.attrs["axis"],)
@@ -402,7 +402,7 @@ def reduction_rule(
 
 
 def _counts_alike(x: Mark, axis: Sequence[int]) -> bool:
-    """Whether real elements have the numbers that they have unpadded."""
+    """Whether real elements have the same positions as in the unpadded value."""
     reals = [real for i, real in enumerate(x.real) if i in axis]
     return not reals or is_first(functools.reduce(np.logical_and.outer, reals).ravel())
 
@@ -416,7 +416,7 @@ def _least(dtype: np.dtype[Any]) -> float:
 
 
 def _along(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
-    """An op along one axis, whose results depend on all of it."""
+    """Mark an op along one axis in which each result depends on the whole axis."""
     real, marks = line_up(shape_of(node), sources)
     wrong = functools.reduce(np.logical_or, [s.taint | s.extra for s in marks])
     taint = np.broadcast_to(wrong.any(axis=node.attrs["axis"], keepdims=True), shape_of(node))
@@ -424,7 +424,7 @@ def _along(node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
 
 
 def _sort_rule(numbers: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:
-    """What is extra goes to the end where it is known to be the last of all: the elements before are as unpadded."""
+    """Mark a sort: extra elements go to the end where they are known to be last, so that the others are as unpadded."""
     (x,) = sources
     axis = node.attrs["axis"]
     last = x.ignored(float("-inf" if node.attrs["descending"] else "inf")).all()
@@ -447,7 +447,7 @@ def _running(identity: float, node: Node, other: Node, sources: Sequence[Mark]) 
 
 
 class PaddingRule(NamedTuple):
-    """What becomes of marks in an op; with `own_sizes` it compares what both nodes do, and not only their options."""
+    """The rule that marks an op's result; with `own_sizes` it compares both nodes' work, not only their attributes."""
 
     mark: MarkRule
     own_sizes: bool = False
