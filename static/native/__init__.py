@@ -3,14 +3,14 @@
 A graph goes through these files in this order:
 
     grouping     elementwise ops and reductions over one iteration space become one node, a group
-    program      the scheduled graph as Python that calls NumPy's kernels, and segments: runs of native nodes
-    work         which kernels (`recipes`) run on which places (`placement`), and what they refuse
+    program      the scheduled graph as Python that calls NumPy's kernels and segments, which are runs of native nodes
+    work         which kernels (`recipes`) run on which places (`placement`), and which errors they raise
     groups       a recipe becomes loop IR (`ir`): groups row by row, with `functions` for each op; `products` in tiles,
                  `convolutions` with their `weight_gradients` over windows, `pooling`, `picking` by positions
-    emit         loop IR as LLVM IR; target and link make it machine code, which cache keeps on disk
+    emit         loop IR as LLVM IR; `target` and `link` make it machine code, which `cache` keeps on disk
     cores        a long kernel as several calls, which the threads of a `pool` share; `flow` has loops and branches
     binding      the segment as one function that Python calls: a table of addresses and a list of kernels. Its code is
-                 in `entry` and `drivers`; `layouts` says where they find what they read
+                 in `entry` and `drivers`; `layouts` says where they find the fields that they read
 
 `static` imports none of this before somebody asks for the backend.
 """

@@ -1,10 +1,12 @@
-"""A native program bound to sizes: every address is known or comes with a call; nodes are recipes or NumPy kernels.
+"""Binds a native program to sizes: every address is known or comes with a call; nodes are recipes or NumPy kernels.
 
-A segment of native kernels as one function that Python calls: no kernel knows of Python, and none is called by it.
+A segment of native kernels becomes one function that Python calls. No kernel knows of Python or is called by it.
 
-One piece of machine code serves all segments: `self` of the function is an array, the table, which says what to
-do. For each argument, an array, the address of its data is noted; results are made; patches write the
-addresses of what is new in this call into the rows that kernels read; and the kernels run one after the other.
+One piece of machine code serves all segments. The `self` of the function is an array, the table, which says what to do:
+note the address of each argument's data, make the results, write the addresses that are new in this call into the rows
+that kernels read (patches), and run the kernels one after the other.
+
+Read `bind`, then `_make_segment` and `make`. `ShownKernel` and `format_kernel` show kernels to people.
 """
 
 from __future__ import annotations
@@ -45,12 +47,12 @@ def bind(
     kept: int = KEPT,
     threads: int = 1,
 ) -> Binding:
-    """Lay out the arena, make the kernels for these sizes, and the function to call, for so many threads."""
+    """Bind a native program to sizes: lay out the arena, make the kernels, and the function to call."""
     return binding.bind(program, sizes, others, kept, functools.partial(_Binder, threads))
 
 
 class _Binder(Binder):
-    """Makes the function of each segment."""
+    """A binder that also makes the function of each native segment."""
 
     _latest: Frame | None = None
 
@@ -60,7 +62,10 @@ class _Binder(Binder):
         self.cores = Cores(pool.pool_of(threads, target), target)
 
     def bound(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> FunctionType:
-        """The function to call; of the outermost program, which is bound last, what looks at its arguments itself."""
+        """Return the function to call.
+
+        For the outermost program, bound last, also set `direct` where it is one segment.
+        """
         run = super().bound(program, layout, arena)
         self.direct = None
         if is_one_segment(program):
@@ -69,7 +74,7 @@ class _Binder(Binder):
         return run
 
     def default(self, slot: Slot, program: LoweredGraph, values: Mapping[Node, Any], runs: Mapping[Node, Runs]) -> Any:
-        """What a parameter of the function holds: of a segment what runs it."""
+        """Return the value of a parameter of the function; for a segment the function that runs it."""
         if slot[2] == "e":
             return array_maker(slot[1], _array(slot[1], self.sizes))
         if slot[2] != "s":
@@ -81,7 +86,10 @@ class _Binder(Binder):
         return function
 
     def inner(self, program: LoweredGraph, graph: Graph, layout: ArenaLayout, room: np.ndarray[Any, Any]) -> Any:
-        """What runs a graph that a node holds; of a native loop or branch the frame of that graph."""
+        """Return the function that runs a graph which a node holds.
+
+        For a native loop or branch the frame of that graph.
+        """
         if graph not in inner_of(program):
             return super().inner(program, graph, layout, room)
         body: Any = program.inner[graph]
@@ -98,7 +106,7 @@ class _Binder(Binder):
 def _make_segment(
     segment: Segment, frame: Frame, runs: Mapping[Node, Runs], cores: Cores
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """The function that runs a segment, and the recipes of the kernels it calls."""
+    """Return the function that runs a segment, and the recipes of the kernels that it calls."""
     number = {node: i for i, node in enumerate((*segment.arguments, *segment.made))}
     collector = WorkCollector(frame, runs, cores, Refusals())
 
@@ -132,7 +140,7 @@ def compile_work(
     keeps: Any,
     target: Target,
 ) -> Any:
-    """The function of so many arrays that does the work with machine code of the kernels it uses."""
+    """Return a function of `arguments` arrays that does the work with the machine code of these kernels."""
     kernels = link.kernels(used, target)
     drivers = {name: code.address for name, code in link.drivers(target).items()} if flow.has_flow(work) else {}
 
@@ -145,7 +153,10 @@ def compile_work(
 def _scratch(
     used: Sequence[Any], target: Target, sharers: int
 ) -> tuple[Callable[[Any, int], list[Location]], np.ndarray[Any, Any]]:
-    """Where a recipe's scratch buffers lie: kernels that run one after the other share them; others have a number."""
+    """Return a function for the places of a recipe's scratch buffers, and the memory that they lie in.
+
+    Kernels that run one after the other share scratch; kernels that run side by side have a number each.
+    """
     wanted = {recipe: recipe.scratch(target) for recipe in dict.fromkeys(used)}
     sizes = {r: [-(-n * np.dtype(d).itemsize // 64) * 64 for d, n in buffers] for r, buffers in wanted.items()}
     most = -(-max(map(sum, sizes.values()), default=0) // memory.ALIGNMENT) * memory.ALIGNMENT
@@ -163,14 +174,14 @@ UNLOCKED = 1 << 20  # operations: a segment of more lets other threads run meanw
 
 
 class StepArray(NamedTuple):
-    """A result that the step allocates, or an argument that it expects."""
+    """A result that the step allocates, or an argument that it expects: shape and dtype."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
 
 class _Table(np.ndarray[Any, Any]):
-    """The table of a step and where its code is; it keeps alive what the addresses in it are of."""
+    """The table of a step, and the address of its code; `keeps` holds the objects whose addresses are in the table."""
 
     entry: int = 0
     keeps: Any = None
@@ -193,11 +204,11 @@ def make(
     refusals: Refusals,
     keeps: Any,
 ) -> Callable[..., Any]:
-    """A function of so many arrays that does the work, and gives a tuple of results, or True if it makes none.
+    """Return a function of `arguments` arrays that does the work.
 
-    Places are the number of an argument or result and how many bytes from its start, or -1 and an address.
-    It gives False, and does nothing, where an argument is not in row-major order, or not aligned. It raises what a
-    kernel refuses.
+    It returns a tuple of results, or True if there are none. A place is (number of an argument or result, bytes from
+    its start), or (-1, address). The function returns False, and does nothing, where an argument is not in row-major
+    order or not aligned. It raises the error of a kernel that refuses its values.
     """
     python, context, refuse = layouts.python(), refusals.context, refusals.refuse
     listed = flow.CallTable(work, address, drivers, context)
@@ -218,9 +229,9 @@ def make(
 
 
 def checking(function: Callable[..., Any], arguments: Sequence[StepArray]) -> Callable[..., Any]:
-    """The same step, of any objects: it gives False where they are not arrays of just these dtypes and shapes, too.
+    """Return the same step for any objects; it returns False where they are not arrays of these dtypes and shapes.
 
-    A dtype is the object that an array has, so that an array of an equal one does not fit.
+    A dtype is compared as an object, so that an array with an equal but different dtype object does not fit.
     """
     table: Any = function.__self__  # type: ignore[attr-defined]
     fields = layouts.StepTable.from_buffer_copy(table)
@@ -230,9 +241,9 @@ def checking(function: Callable[..., Any], arguments: Sequence[StepArray]) -> Ca
 
 
 def array_maker(node: Node, wanted: StepArray) -> Callable[[Any], np.ndarray[Any, Any]]:
-    """What makes of the value of a node the array that native code takes it for.
+    """Return a function that turns the value of a node into the array that native code expects.
 
-    It raises ShapeError where the op has given something else than its spec says.
+    That function raises ShapeError where the op has given a value that does not match its spec.
     """
 
     def as_array(value: Any) -> np.ndarray[Any, Any]:
@@ -247,7 +258,7 @@ def array_maker(node: Node, wanted: StepArray) -> Callable[[Any], np.ndarray[Any
 
 
 def _array_table(arrays: Sequence[StepArray]) -> tuple[Any, Any]:
-    """Arrays as machine code reads them, and the shapes, which are to be kept with these."""
+    """Return arrays as structures that machine code reads, and their shapes, which must be kept alive with these."""
     shapes = [np.array(array.shape or (0,), np.intp) for array in arrays]
     specs: list[Any] = [(len(a.shape), shape.ctypes.data, id(a.dtype)) for a, shape in zip(arrays, shapes, strict=True)]
     return (layouts.ArraySpec * len(specs))(*specs), shapes
@@ -268,7 +279,7 @@ def _definition(entry: int) -> _Definition:
 
 
 class ShownKernel:
-    """A kernel of an executable, and how often a call runs it: in a `while_loop`, how often two turns do."""
+    """A kernel of an executable, and how often a call runs it (in a `while_loop`, how often two turns run it)."""
 
     def __init__(self, recipe: Any, count: int, target: Target) -> None:
         self.recipe, self.count, self.target = recipe, count, target
@@ -296,12 +307,12 @@ class ShownKernel:
 
 
 def kernels_of(recipes: Sequence[Any]) -> tuple[ShownKernel, ...]:
-    """The kernels of these recipes, each once."""
+    """Return the kernels of these recipes, each once, with a count."""
     return tuple(ShownKernel(recipe, count, host()) for recipe, count in Counter(recipes).items())
 
 
 def format_kernel(kernel: LoopKernel) -> str:
-    """A kernel as text."""
+    """Return the loop IR of a kernel as text."""
     writer = _Text()
     parameters = ", ".join(f"p{p.number}: {p.type}" for p in kernel.parameters)
     return "\n".join([f"kernel({parameters})", *writer.lines(kernel.body, 1)])

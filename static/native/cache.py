@@ -1,7 +1,7 @@
-"""Kernels on disk: object code by what it was made of, in a folder that nobody else can write to.
+"""Kernels on disk: object code, named by a hash of its source, in a folder that nobody else can write to.
 
-A cached kernel is code that will run. So it is only read from a folder, and a file, that belongs to this user and that
-no other may write. `GRAPHDUEL_NATIVE_CACHE` names the folder, or says `off`.
+A cached kernel is code that will run. So it is read only from a folder and a file that belong to this user and that no
+other user may write. `GRAPHDUEL_NATIVE_CACHE` names the folder, or says `off`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAGIC = b"graphduel native 1\n"
 
 
 def folder() -> Path | None:
-    """Where kernels are kept; None where they are not."""
+    """Return the folder of cached kernels, None where nothing is cached."""
     said = os.environ.get(SWITCH, "")
     if said == "off" or os.name != "posix":
         return None
@@ -34,7 +34,7 @@ def folder() -> Path | None:
 
 
 def key(recipes: Iterable[Any], target: tuple[str, ...]) -> str:
-    """What stands for these kernels on this machine, made by this emitter and this LLVM."""
+    """Return the key of these kernels on this machine, made by this emitter and this LLVM."""
     parts = [_maker(), *target, *map(repr, recipes)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -50,7 +50,7 @@ def _maker() -> str:
 
 
 def load(name: str) -> bytes | None:
-    """The object code kept under this key; None where there is none that can be trusted."""
+    """Return the object code stored under this key, None where there is none that can be trusted."""
     place = folder()
     if place is None or not _is_private(place):
         return None
@@ -67,7 +67,7 @@ def load(name: str) -> bytes | None:
 
 
 def save(name: str, code: bytes) -> None:
-    """Keep object code under a key, whole or not at all; where that cannot be, nothing is kept."""
+    """Store object code under a key, whole or not at all; an error of the file system is ignored."""
     place = folder()
     if place is None:
         return
@@ -79,7 +79,7 @@ def save(name: str, code: bytes) -> None:
 
 
 def _is_private(place: Path) -> bool:
-    """Whether a folder is one, ours, and nobody else may write to it."""
+    """Whether a path is a folder that belongs to this user and that nobody else may write to."""
     try:
         status = place.lstat()
     except OSError:

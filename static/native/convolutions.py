@@ -1,16 +1,15 @@
-"""Convolution and its adjoint in the elements as products of which one operand is read through its windows.
+"""Convolution and its gradient in the elements, as products of which one operand is read through its windows.
 
-It is never unfolded: the product has a term a tap, which begins where the tap meets its first element.
+The windows are never unfolded: the product has a term for each tap, which begins where the tap meets its first element.
 
     convolution          weight [features, channels and taps] times windows [channels and taps, places]
-    convolution_input    the same of the cotangents, for each residue of the strides of the elements
+    convolution_input    the same with cotangents, for each residue of the strides of the elements
 
-What windows meet, as they are multiplied: elements where they lie, or spread in a copy.
-
-An element that a tap meets lies as far from the first of its window wherever that is. So windows that lie side by side
-are a row of a matrix for each tap of each channel, read where they are. Where windows reach beyond the elements, or
-begin some elements apart, one example is first *spread*: copied between zeros, with the elements of each residue of the
-strides side by side. That copies an element once, and not once a tap.
+`Convolution` is the recipe. `WindowSpread`, below it, says how the windows' elements lie. The distance from a window's
+first element to the element of a tap is the same for all windows. So windows that lie side by side are, for each tap of
+each channel, a row of a matrix, read in place. Where windows reach beyond the elements, or begin some elements apart,
+one example is first *spread*: copied between zeros, with the elements of each residue of the strides side by side. That
+copies an element once, and not once a tap.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ from static.native.target import Target
 
 
 class Convolution(NamedTuple):
-    """A recipe: each row of weights, of channels and taps, with every window of each example, group by group.
+    """A recipe: each row of weights (channels and taps) times every window of each example, group by group.
 
-    `taps` says where the weight of each lies after that of its channel. `weight` has strides for group, row and
-    channel, `source` for example, group, channel and axes, and `out` for example, group, row and axes.
+    `taps` has for each tap the distance of its weight from the weight of its channel. `weight` has strides for group,
+    row and channel, `source` for example, group, channel and axes, and `out` for example, group, row and axes.
     """
 
     dtype: str
@@ -48,12 +47,12 @@ class Convolution(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """About how many operations a call takes: a vector at a time."""
+        """About how many vector operations a call takes."""
         return self._product.operations
 
     @property
     def extents(self) -> list[Extent]:
-        """What is read of weights and elements, and written of the result."""
+        """The memory that is read of weights and elements, and written of the result."""
         sizes = [axis.size for axis in self.windows]
         taps = (max(0, *self.taps) + 1, 1 - min(0, *self.taps))  # where the farthest lie on either side
         return [
@@ -64,7 +63,7 @@ class Convolution(NamedTuple):
 
     @property
     def spread(self) -> WindowSpread:
-        """How an example lies when it is multiplied."""
+        """How the elements of an example lie when they are multiplied."""
         return WindowSpread(self.windows, self.channels, self.source[2:], split=True)
 
     @property
@@ -73,24 +72,24 @@ class Convolution(NamedTuple):
 
     @property
     def _flat(self) -> int:
-        """The columns where rows of windows follow each other as their elements do, with what lies between rows."""
+        """The columns of the product if rows of windows follow each other as their elements do, gaps included."""
         return sum((n - 1) * step for n, step in zip(self._counts, self.spread.along, strict=True)) + 1
 
     @property
     def _by_row(self) -> bool:
-        """Whether each row of windows is a product: its vectors are as full as those that run over all of them."""
+        """Whether each row of windows is a product: its vectors are as full as those that run over all windows."""
         lanes = math.prod(self._counts[:-1]) * -(-self._counts[-1] // LANES) * LANES
         return self.out[-1] == 1 and self._flat != math.prod(self._counts) and lanes <= self._flat
 
     @property
     def _is_direct(self) -> bool:
-        """Whether the product writes the result where it belongs."""
+        """Whether the product writes the result in its final place."""
         is_dense = self.out[3:] == row_major(self._counts)
         return self._by_row or (is_dense and self._flat == math.prod(self._counts))
 
     @property
     def _product(self) -> Product:
-        """The product, whose batch has the rows of windows where each is a product."""
+        """The product; its batch includes the rows of windows where each row is a product."""
         spread, by_row = self.spread, self._by_row
         inner = (self._counts[:-1], spread.along[:-1], self.out[3:-1]) if by_row else ((), (), ())
         beside = (0, 0) if spread.is_copied else self.source[:2]
@@ -110,7 +109,7 @@ class Convolution(NamedTuple):
         )
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
-        """The dtype and elements of each buffer: a spread example, its result, and a panel of the product."""
+        """Return the dtype and elements of each buffer: a spread example, its result, and a panel of the product."""
         return [*self._own_scratch, *self._product.scratch(target)]
 
     @property
@@ -119,7 +118,7 @@ class Convolution(NamedTuple):
         return [(self.dtype, elements) for elements in wanted if elements]
 
     def lower(self, target: Target) -> LoopKernel:
-        """The kernel: its parameters are the weight, the source, the result, and scratch."""
+        """Return the kernel; its parameters are the weight, the source, the result, and scratch."""
         b = LoopBuilder([self.dtype] * (3 + len(self.scratch(target))))
         weight, source, out, *room = b.parameters
         spread, own = self.spread, iter(room)
@@ -143,7 +142,7 @@ class Convolution(NamedTuple):
 
 
 def convolution(x: LaidArray, weight: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
-    """The recipe of x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
+    """Return the work of x [N, C, *sizes] and weight [F, C / groups, *window] -> [N, F, *counts]."""
     sizes, counts, dense = x.shape[2:], out.shape[2:], row_major(out.shape)
     windows = sliding(sizes, counts, window)
     rows, channels = weight.shape[0] // groups, weight.shape[1]
@@ -162,12 +161,12 @@ def convolution(x: LaidArray, weight: LaidArray, out: LaidArray, window: Window,
 
 
 def _taps(chosen: Sequence[Sequence[int]], steps: Sequence[int]) -> Iterator[int]:
-    """Where the weights of these taps of each axis lie, in row-major order."""
+    """Yield the offsets of the weights of these taps of each axis, in row-major order."""
     return (sum(times(tap, steps)) for tap in itertools.product(*chosen))
 
 
 class _Residue(NamedTuple):
-    """Elements of an axis at one place between two strides: the first, their windows of cotangents, and their taps."""
+    """The elements of an axis with one residue of the stride: the first, their windows of cotangents, their taps."""
 
     first: int
     windows: Sliding
@@ -175,7 +174,7 @@ class _Residue(NamedTuple):
 
 
 def _residues(size: int, count: int, part: tuple[int, int, int, int, int]) -> list[_Residue]:
-    """The residues of an axis: tap t of window p meets the padded element p * stride + t * dilation."""
+    """Return the residues of an axis: tap t of window p meets the padded element p * stride + t * dilation."""
     length, stride, before, _, dilation = part
     residues = []
     for first in range(min(stride, size)):
@@ -186,9 +185,9 @@ def _residues(size: int, count: int, part: tuple[int, int, int, int, int]) -> li
 
 
 def convolution_gradient(g: LaidArray, weight: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
-    """The recipes of g [N, F, *counts] and weight -> [N, C, *sizes], a convolution of g for each residue of strides.
+    """Return the work of g [N, F, *counts] and weight -> [N, C, *sizes].
 
-    They write every element but those that no tap meets.
+    It is a convolution of g for each residue of the strides. It writes every element that some tap meets, and no other.
     """
     dense, strides = row_major(out.shape), [part[1] for part in window]
     channels, features = weight.shape[1], weight.shape[0] // groups
@@ -216,7 +215,7 @@ def convolution_gradient(g: LaidArray, weight: LaidArray, out: LaidArray, window
 
 
 def is_covered(window: Window) -> bool:
-    """Whether a tap meets every element, wherever it lies between two strides."""
+    """Whether some tap meets every element, wherever it lies between two strides."""
     return all({t * part[4] % part[1] for t in range(part[0])} == set(range(part[1])) for part in window)
 
 
@@ -225,9 +224,9 @@ Terms = Sequence[tuple[Index, int]]
 
 
 class Sliding(NamedTuple):
-    """Windows along an axis: elements, windows, and how many elements apart these begin.
+    """Windows along an axis: the number of elements, the number of windows, and the stride between windows.
 
-    `reaches` has an element for each tap: which one it meets in the first window. What lies outside is 0.
+    `reaches` has for each tap the element that it meets in the first window. Elements outside the axis are 0.
     """
 
     size: int
@@ -237,7 +236,7 @@ class Sliding(NamedTuple):
 
 
 class SpreadAxis(NamedTuple):
-    """An axis of the copy: its residues of `split`, the number of the first element of each, and how many there are."""
+    """An axis of the spread copy: its residues of `split`, their first element, and how many elements each has."""
 
     size: int
     split: int
@@ -247,25 +246,25 @@ class SpreadAxis(NamedTuple):
 
     @classmethod
     def of(cls, axis: Sliding, split: int) -> SpreadAxis:
-        """What the windows along an axis meet, with so many residues apart."""
+        """Return the axis that the windows meet, with `split` residues separated."""
         starts = [reach // split for reach in axis.reaches]
         extent = (axis.places - 1) * (axis.stride // split) + max(starts) - min(starts) + 1
         return cls(axis.size, split, tuple(sorted({reach % split for reach in axis.reaches})), min(starts), extent)
 
     @property
     def is_inside(self) -> bool:
-        """Whether this is a part of the elements as they lie."""
+        """Whether the axis is a part of the elements as they lie, so that no copy is needed."""
         return self.split == 1 and self.low >= 0 and self.low + self.extent <= self.size
 
     def inside(self, residue: int) -> range:
-        """Which elements of the copy are elements of the source."""
+        """Return which elements of the copy, for a residue, are elements of the source."""
         first = max(0, -((self.low * self.split + residue) // self.split))
         stop = min(self.extent, -(-(self.size - residue) // self.split) - self.low)
         return range(first, max(first, stop))
 
 
 class WindowSpread(NamedTuple):
-    """The channels of an example as their windows meet them: where they lie (`steps` for channel and axes), or copied.
+    """The channels of an example as their windows read them: in place (`steps` for channel and axes), or copied.
 
     `split` tells whether elements that are a stride apart lie side by side in a copy.
     """
@@ -282,7 +281,7 @@ class WindowSpread(NamedTuple):
 
     @property
     def is_copied(self) -> bool:
-        """Whether there is a copy: elements are no neighbours, or windows reach beyond them."""
+        """Whether there is a copy: elements are not neighbours in memory, or windows reach beyond them."""
         sizes = [axis.size for axis in self.windows]
         pairs = zip(sizes, self.steps[1:], row_major(sizes), strict=True)
         is_dense = all(size == 1 or step == dense for size, step, dense in pairs)
@@ -290,28 +289,28 @@ class WindowSpread(NamedTuple):
 
     @property
     def extents(self) -> list[int]:
-        """The sizes of the axes along which windows move, as they lie."""
+        """The sizes of the axes along which windows move, in the copy or in place."""
         return [axis.extent for axis in self.axes] if self.is_copied else [axis.size for axis in self.windows]
 
     @property
     def channel(self) -> int:
-        """Elements between channels."""
+        """The distance between channels, in elements."""
         residues = math.prod(len(axis.residues) for axis in self.axes)
         return residues * math.prod(self.extents) if self.is_copied else self.steps[0]
 
     @property
     def elements(self) -> int:
-        """Elements of the copy."""
+        """The number of elements of the copy, 0 where there is none."""
         return self.channels * self.channel if self.is_copied else 0
 
     @property
     def along(self) -> Strides:
-        """Elements between windows that are neighbours along each axis."""
+        """The distance between neighbouring windows along each axis, in elements."""
         strides = [1 if self.split else axis.stride for axis in self.windows]
         return tuple(s * step for s, step in zip(strides, row_major(self.extents), strict=True))
 
     def taps(self) -> list[int]:
-        """Where each tap of the first window lies in a channel."""
+        """Return the offset of each tap of the first window in a channel, in elements."""
         strides = row_major(self.extents)
         if not self.is_copied:
             by_axis = [[r * s for r in axis.reaches] for axis, s in zip(self.windows, strides, strict=True)]
@@ -327,14 +326,14 @@ class WindowSpread(NamedTuple):
         return places
 
     def clear(self, b: LoopBuilder, copy: Parameter) -> None:
-        """Write zeros, which stay where windows reach beyond the elements."""
+        """Write zeros into the copy; they stay where windows reach beyond the elements."""
         if all(len(axis.inside(residue)) == axis.extent for axis in self.axes for residue in axis.residues):
             return
         zero = b.constant(0.0, Type(copy.type.dtype, LANES))
         b.vectors(self.elements, lambda i, active: b.store(b.access(copy, [(i, 1)], 1, active), zero))
 
     def fill(self, b: LoopBuilder, source: Parameter, at: Terms, copy: Parameter) -> None:
-        """Copy the elements of an example, which begins at these terms."""
+        """Copy the elements of the example that begins at these terms."""
         axes, strides = self.axes, row_major(self.extents)
         for number, residues in enumerate(itertools.product(*(axis.residues for axis in axes))):
             ranges = [axis.inside(residue) for axis, residue in zip(axes, residues, strict=True)]
@@ -353,7 +352,7 @@ class WindowSpread(NamedTuple):
 
 
 class StridedArray(NamedTuple):
-    """An array of a kernel: elements between neighbours along each axis, and where the first lies."""
+    """An array of a kernel: the strides of its axes and the offset of its first element, in elements."""
 
     base: Parameter
     strides: Strides
@@ -361,13 +360,13 @@ class StridedArray(NamedTuple):
     at: Terms = ()
 
     def access(self, b: LoopBuilder, counters: Sequence[Index], active: int) -> Access:
-        """Elements along the last axis."""
+        """Return the access of elements along the last axis."""
         terms = [*self.at, *zip(counters, self.strides, strict=True)]
         return b.access(self.base, terms, self.strides[-1] if active > 1 else 1, active, self.offset)
 
 
 def copy_loops(b: LoopBuilder, sizes: Sequence[int], source: StridedArray, target: StridedArray) -> None:
-    """The loops that copy an array of these sizes to another."""
+    """Write the loops that copy an array of these sizes to another."""
 
     def row(counters: Sequence[Index]) -> None:
         def vector(i: Index, active: int) -> None:
@@ -379,12 +378,12 @@ def copy_loops(b: LoopBuilder, sizes: Sequence[int], source: StridedArray, targe
 
 
 def times(left: Sequence[int], right: Sequence[int]) -> Strides:
-    """The products of numbers that stand at the same place."""
+    """Return the products of numbers at equal positions."""
     return tuple(a * b for a, b in zip(left, right, strict=True))
 
 
 def sliding(sizes: Sequence[int], counts: Sequence[int], window: Window) -> tuple[Sliding, ...]:
-    """The windows of each axis; their taps are those of all axes, in row-major order."""
+    """Return the windows of each axis; each has the taps of all axes, in row-major order."""
     reaches = [[tap * dilation - before for tap in range(length)] for length, _, before, _, dilation in window]
     by_axis = zip(*itertools.product(*reaches), strict=True)
     strides = [part[1] for part in window]

@@ -1,15 +1,16 @@
-"""Work for several cores: a long kernel is several calls of shorter ones, on parts of its arrays.
+"""Work for several cores: a long kernel becomes several calls of shorter ones, on parts of its arrays.
 
-What is computed does not depend on how many cores there are. Groups are cut into chunks by their sizes alone. A
-reduction that crosses chunks gives each a part, and one more kernel joins these in their order, on one core as on
-several. An element of a product is one chain of multiply-adds wherever the product is cut. Chunks are dealt to cores as
-they become free, where a kernel is long enough for that to pay.
+Results do not depend on the number of cores. Groups are cut into chunks by their sizes alone. A reduction that crosses
+chunks gives each a part, and one more kernel joins the parts in order, on one core as on several. An element of a
+product is one chain of multiply-adds wherever the product is cut. Cores take chunks as they become free, where a kernel
+is long enough for that to pay.
 
-The work of a segment in waves: kernels that do not wait for each other, which cores may run side by side.
+The work of a segment is arranged in waves: kernels of one wave do not wait for each other, and cores may run them side
+by side. A kernel waits for earlier kernels that write bytes which it reads or writes, or that read bytes which it
+writes. The bytes decide, and not the graph: so a kernel also waits where the plan gives it memory that another value
+had before. It runs in the first wave after all kernels that it waits for.
 
-A kernel waits for those before it that write what it reads or writes, or read what it writes. The bytes say that, and
-not the graph: so it also waits where the plan gives it memory that was another's before. It runs in the first wave
-after all that it waits for.
+Read `Cores` first, then `cut_product` and `arrange_waves`.
 """
 
 from __future__ import annotations
@@ -48,20 +49,20 @@ Divisible = Product | Turn | Convolution | WeightGradient | Pooling | Picking | 
 
 
 class Part(NamedTuple):
-    """A kernel on a part of its arrays."""
+    """A kernel, and the places of a part of its arrays."""
 
     recipe: Any
     places: list[Location]
 
 
 class Cores:
-    """What cuts the work of a step for a pool; without one everything runs on the core of the caller."""
+    """Cuts the work of a step for a pool of threads; without a pool everything runs on the caller's core."""
 
     def __init__(self, pool: Pool | None, target: Target) -> None:
         self.pool, self.target = pool, target
 
     def cut(self, recipe: Any, places: list[Location], room: Room) -> Work:
-        """The work of a kernel. `room(key, elements, dtype)` gives memory beside its arrays."""
+        """Return the work of a kernel, cut in parts; `room(key, elements, dtype)` gives memory for partial results."""
         if isinstance(recipe, Group):
             return self._group(recipe, places, room)
         if self._pays(recipe.operations):
@@ -69,11 +70,11 @@ class Cores:
         return [(recipe, places)]
 
     def arrange_cores(self, work: Work) -> Work:
-        """The work with kernels side by side that do not wait for each other, where that pays."""
+        """Return the work with independent kernels side by side, where that pays."""
         return arrange_waves(work, self._side_by_side) if self.pool else work
 
     def _side_by_side(self, wave: Work) -> Work:
-        """Pieces that do not wait for each other, in lists that take about as long: the longest come first."""
+        """Return independent pieces as parallel lists that take about equal time, the longest pieces first."""
         lists = [inner for recipe, places in wave for inner in _lists_of(recipe, places)]
         lengths = [flow.operations(inner) for inner in lists]
         if len(wave) < 2 or not self._pays(sum(lengths), max(lengths)):
@@ -91,7 +92,7 @@ class Cores:
         return min(DEALT * self.pool.threads, MOST_LISTS) if self.pool else 1
 
     def _pays(self, operations: int, longest: int = 0) -> bool:
-        """Whether several cores save enough time on so many operations, of which the longest part is not cut."""
+        """Whether several cores save enough time on this many operations; the longest part is not cut."""
         if self.pool is None:
             return False
         saved = operations - max(longest, operations / self.pool.threads)
@@ -109,14 +110,14 @@ class Cores:
         return [*(self._dealt(parts) if self._pays(recipe.operations) else parts), *joins]
 
     def _dealt(self, parts: Sequence[Part]) -> Work:
-        """Parts in lists, which any core may take."""
+        """Return parts in parallel lists, which any core may take."""
         size = -(-len(parts) // self._lists)
         lists = tuple(list(map(tuple, parts[i : i + size])) for i in range(0, len(parts), size))
         return [(Flow("parallel", lists, pool=self.pool), [])] if len(lists) > 1 else list(map(tuple, parts))
 
 
 def _lists_of(recipe: Any, places: list[Location]) -> Sequence[Work]:
-    """The lists of what cores share; one of a kernel that is not cut."""
+    """Return the lists that cores share; one list for a kernel that is not cut."""
     return recipe.lists if isinstance(recipe, Flow) else [[(recipe, places)]]
 
 
@@ -124,19 +125,19 @@ def _lists_of(recipe: Any, places: list[Location]) -> Sequence[Work]:
 
 
 def rows_of_chunk(recipe: Group) -> int:
-    """How much of the first axis is a chunk, where each has sums of its own."""
+    """Return how many rows of the first axis make a chunk, where each chunk has sums of its own."""
     size, inner = recipe.sizes[0], math.prod(recipe.sizes[1:])
     rows, step = max(-(-CHUNK // inner), -(-size // MOST)), _step(recipe)
     return -(-rows // step) * step
 
 
 def _step(recipe: Group) -> int:
-    """What parts of the first axis are a multiple of: vectors, or rows that run side by side."""
+    """Return what parts of the first axis are a multiple of: a vector's lanes, or the rows that run side by side."""
     return WIDE if len(recipe.sizes) == 1 else recipe.together
 
 
 def crossing(recipe: Group) -> list[int] | None:
-    """The results that are reduced over the first axis in parts; None where the group cannot be cut there."""
+    """Return the results that are reduced over the first axis in parts; None where the group cannot be cut there."""
     steps = recipe.steps
     if not recipe.sizes or not math.prod(recipe.sizes):
         return None
@@ -151,7 +152,7 @@ def crossing(recipe: Group) -> list[int] | None:
 
 
 def _is_dense(recipe: Group, i: int) -> bool:
-    """Whether a result takes each element of the memory between its first and last."""
+    """Whether a result fills the memory between its first and last element."""
     array = recipe.results[i][0]
     return _extent(recipe, i) == math.prod(s for s, stride in zip(recipe.sizes, array.strides, strict=True) if stride)
 
@@ -167,7 +168,7 @@ def _dtype(recipe: Group, i: int) -> np.dtype[Any]:
 
 
 def _chunk(recipe: Group, places: list[Location], number: int, start: int, rows: int, targets: dict[int, int]) -> Part:
-    """The group on so many rows from a start on; what it reduces over all is a part, which goes to its target."""
+    """Return the group on some rows; a result that is reduced over all rows becomes a part, written to its target."""
     arrays = [*recipe.operands, *(array for array, _ in recipe.results)]
     moved = [_offset_location(place, start * a.strides[0] * _width(a)) for place, a in zip(places, arrays, strict=True)]
     for i, at in targets.items():
@@ -182,7 +183,7 @@ def _chunk(recipe: Group, places: list[Location], number: int, start: int, rows:
 
 
 def _join(recipe: Group, i: int, count: int, at: int, places: list[Location]) -> Part:
-    """The kernel that reduces the parts of a result, one after the other."""
+    """Return the kernel that reduces the parts of a result, one after the other."""
     array, n = recipe.results[i]
     step, extent = recipe.steps[n], _extent(recipe, i)
     joined = GroupStep(step.op, step.dtype, step.gives, (("operand", 0),), 0, False, "memory", step.taken)
@@ -197,7 +198,7 @@ def _join(recipe: Group, i: int, count: int, at: int, places: list[Location]) ->
 class Axis(NamedTuple):
     """An axis along which a kernel is cut: its field in the recipe, its size, the step of parts, strides in bytes.
 
-    `at` is its number where the field has several sizes.
+    `at` is the axis's index where the field has several sizes.
     """
 
     field: str
@@ -207,7 +208,7 @@ class Axis(NamedTuple):
     at: int = 0
 
     def waiting(self, most: int) -> float:
-        """How much longer than an even share the longest share of a core takes, in at most so many parts."""
+        """Return how much longer than an even share a core's longest share takes, in at most `most` parts."""
         length = _even(self.size, most, self.step)
         parts, tiles = -(-self.size // length), -(-self.size // self.step)
         cores = max(1, most // DEALT)
@@ -215,7 +216,7 @@ class Axis(NamedTuple):
 
 
 def cut_product(recipe: Divisible, places: Sequence[Location], most: int, target: Target) -> list[Part]:
-    """A product, windows, a matrix that is turned, or what is picked, in at most so many parts."""
+    """Return a product, convolution, turned matrix, pooling or picking in at most `most` parts."""
     axis = _axis(recipe, most, target)
     length, whole = _even(axis.size, most, axis.step), getattr(recipe, axis.field)
     parts = []
@@ -228,7 +229,7 @@ def cut_product(recipe: Divisible, places: Sequence[Location], most: int, target
 
 
 def _axis(recipe: Divisible, most: int, target: Target) -> Axis:
-    """Where a kernel is cut: between examples or matrices of a stack, panels of columns, or tiles of rows."""
+    """Return the axis to cut a kernel along: examples, matrices of a stack, panels of columns, or tiles of rows."""
     if isinstance(recipe, Pooling):
         arrays = (*recipe.operands, recipe.out)
         return Axis("outer", recipe.outer[0], 1, tuple(array.strides[0] * _width(array) for array in arrays))
@@ -239,7 +240,7 @@ def _axis(recipe: Divisible, most: int, target: Target) -> Axis:
 
 
 def _axis_of_product(recipe: Product | Turn | Convolution | WeightGradient, most: int, target: Target) -> Axis:
-    """The same of what has one dtype, with strides in elements."""
+    """Return the axis to cut a recipe of one dtype along, with strides in elements."""
     if isinstance(recipe, Turn):
         return Axis("rows", recipe.rows, LANES, (recipe.row, recipe.columns))
     if isinstance(recipe, WeightGradient):
@@ -259,7 +260,7 @@ def _axis_of_product(recipe: Product | Turn | Convolution | WeightGradient, most
 
 
 def _axis_of_picking(recipe: Picking | Flattening) -> Axis:
-    """The first axis along which parts write to different places; one that is not cut where there is none."""
+    """Return the first axis along which parts write to different places; one that is not cut where there is none."""
     apart = list(range(len(recipe.sizes)))
     arrays: tuple[ArrayLayout, ...]
     if isinstance(recipe, Flattening):
@@ -274,7 +275,7 @@ def _axis_of_picking(recipe: Picking | Flattening) -> Axis:
 
 
 def _even(size: int, most: int, step: int) -> int:
-    """The size of parts, a multiple of a step, of which there are at most so many."""
+    """Return the size of parts, a multiple of `step`, such that there are at most `most` of them."""
     return -(-size // (most * step)) * step
 
 
@@ -290,7 +291,7 @@ Joined = Callable[[Work], Work]
 
 
 def arrange_waves(work: Work, joined: Joined) -> Work:
-    """The same work wave by wave, each as `joined` makes it. A loop or branch waits for all before it."""
+    """Return the work in waves, each changed by `joined`. A loop or branch waits for all work before it."""
     arranged_work: Work = []
     between: Work = []
     for recipe, places in work:
@@ -317,7 +318,7 @@ def _in_waves(work: Work, joined: Joined) -> Work:
 
 
 def _touched_extents(piece: tuple[Any, list[Location]]) -> Iterator[tuple[int, Extent]]:
-    """What a piece reads or writes: of which argument, and the bytes, counted from its start."""
+    """Yield the memory that a piece reads or writes: the argument, and the bytes from its start."""
     for recipe, places in flow.calls([piece]):
         for (which, offset), extent in zip(places, recipe.extents, strict=True):
             if extent.low < extent.high:
@@ -325,20 +326,20 @@ def _touched_extents(piece: tuple[Any, list[Location]]) -> Iterator[tuple[int, E
 
 
 class _Uses:
-    """For each byte the latest wave that writes and the latest that reads it, in stretches that are alike."""
+    """The latest wave that writes and the latest that reads each byte, in stretches with equal values."""
 
     def __init__(self) -> None:
         self.starts: list[float] = [-math.inf]
         self.latest = [(-1, -1)]
 
     def first_after(self, extent: Extent) -> int:
-        """The first wave in which these bytes may be read, or written."""
+        """Return the first wave in which these bytes may be read, or written."""
         low, high, is_written = extent
         stretches = self.latest[bisect_right(self.starts, low) - 1 : bisect_left(self.starts, high)]
         return 1 + max(max(uses) if is_written else uses[0] for uses in stretches)
 
     def note(self, wave: int, extent: Extent) -> None:
-        """Remember that these bytes are read or written in a wave."""
+        """Record that these bytes are read or written in a wave."""
         first, end = self._stretch_at(extent.low), self._stretch_at(extent.high)
         if extent.is_written:
             self.starts[first:end], self.latest[first:end] = [extent.low], [(wave, -1)]
@@ -346,7 +347,7 @@ class _Uses:
             self.latest[first:end] = [(write, max(read, wave)) for write, read in self.latest[first:end]]
 
     def _stretch_at(self, byte: int) -> int:
-        """The number of the stretch that begins with a byte."""
+        """Return the index of the stretch that begins at a byte; a stretch is split there if needed."""
         number = bisect_left(self.starts, byte)
         if number == len(self.starts) or self.starts[number] != byte:
             self.starts.insert(number, byte)

@@ -1,11 +1,12 @@
-"""The machine code that runs loops and branches, as LLVM IR: `flow` says what they do, and `layouts` what they read.
+"""The machine code that runs loops, branches and shared lists, as LLVM IR.
 
-A loop looks every so many operations whether Ctrl-C was pressed, by Python's own PyErr_CheckSignals. Then it stops, and
-so does every loop of this call that comes after; the step ends with the exception.
+`flow` says what they do, and `layouts` which structures they read. Once in so many operations a loop checks whether
+Ctrl-C was pressed, by Python's PyErr_CheckSignals. Then it stops, and so does every later loop of this call; the step
+ends with the exception.
 
-Functions that are the same for every graph, as LLVM IR: fields of structures by name, and loops over a count.
-
-llvmlite's builder knows the types. This needs llvmlite, so only what compiles imports it.
+The functions are the same for every graph. `FunctionWriter`, at the end, writes LLVM IR: fields of structures by name,
+and loops over a count. llvmlite's builder knows the types. This module needs llvmlite, so only modules that compile
+import it.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ VOID = ir.VoidType()
 
 
 def module() -> str:
-    """The LLVM IR of all."""
+    """Return the LLVM IR of all drivers."""
     module = ir.Module("drivers")
     run, look = run_calls(module).function, _look(module)
     _loop(module, run, look)
@@ -51,7 +52,7 @@ def module() -> str:
 
 
 def run_calls(module: Any) -> FunctionWriter:
-    """The function that makes the calls of a list, one after the other."""
+    """Write the function that makes the calls of a list, one after the other."""
     f = FunctionWriter(module, "run_calls", VOID, [POINTER])
     (calls,) = f.arguments
     first = f.field(calls, CallList, "first")
@@ -66,7 +67,7 @@ def run_calls(module: Any) -> FunctionWriter:
 
 
 def _look(module: Any) -> Any:
-    """The function that asks Python, when it is time, whether to stop."""
+    """Write the function that asks Python, once in `LOOK` operations, whether to stop."""
     f = FunctionWriter(module, "look", VOID, [POINTER, LONG])
     context, operations = f.arguments
     since = f.b.add(f.field(context, StepContext, "since"), operations)
@@ -83,7 +84,7 @@ def _look(module: Any) -> Any:
 
 
 def _loop(module: Any, run: Any, look: Any) -> None:
-    """Two turns alternate, each with its truth and its lists: the condition, the body, and what follows the loop."""
+    """Write the while loop: two turns alternate, each with its truth and its lists (condition, body, after)."""
     f = FunctionWriter(module, WHILE, VOID, [POINTER], is_internal=False)
     (header,) = f.arguments
     context, truths, operations, lists = (f.field(header, LoopHeader, name) for name, _ in LoopHeader._fields_)
@@ -107,7 +108,7 @@ def _loop(module: Any, run: Any, look: Any) -> None:
 
 
 def _branches(module: Any, run: Any) -> None:
-    """The list of the number that chooses: the first where it is below 0, the last where it is too large."""
+    """Write the switch, which runs the list of its number; the first below 0, the last where it is too large."""
     f = FunctionWriter(module, SWITCH, VOID, [POINTER], is_internal=False)
     (header,) = f.arguments
     at = f.b.load(f.field(header, BranchHeader, "number"), typ=POINTER)
@@ -123,7 +124,7 @@ def _branches(module: Any, run: Any) -> None:
 
 
 def _whole(f: FunctionWriter, at: Any, dtype: str) -> Any:
-    """The number of this dtype at an address, as int64."""
+    """Return the number of this dtype at an address, as int64."""
     loaded = f.b.load(at, align=1, typ=ir.IntType(8 * int(dtype[1:])))
     if dtype == "b1":
         return f.b.zext(f.b.icmp_unsigned("!=", loaded, number(0, BYTE)), LONG)
@@ -134,7 +135,7 @@ def _whole(f: FunctionWriter, at: Any, dtype: str) -> Any:
 
 
 def _write_job_loop(module: Any, run: Any, name: str, *, from_front: bool) -> Any:
-    """The function that takes lists of the pool's job from one end and runs them, until nobody has to take any."""
+    """Write the function that takes lists of the pool's job from one end and runs them until none is left."""
     f = FunctionWriter(module, name, VOID, [POINTER])
     (pool,) = f.arguments
     ticket_at = f.at(pool, PoolState, "ticket")
@@ -156,15 +157,15 @@ def _write_job_loop(module: Any, run: Any, name: str, *, from_front: bool) -> An
 
 
 def _untaken(f: FunctionWriter, ticket: Any) -> tuple[Any, Any]:
-    """The first of the lists that nobody has taken, and the one after the last."""
+    """Return the first list that nobody has taken, and the one after the last."""
     return f.b.and_(f.b.lshr(ticket, number(TICKET_BITS)), number(MOST_LISTS)), f.b.and_(ticket, number(MOST_LISTS))
 
 
 def _parallel(module: Any, run: Any) -> None:
-    """Lists of calls that do not wait for each other, shared with a pool; run in turn where that has no threads now.
+    """Write the driver of parallel lists, shared with a pool; they run in turn where the pool has no free threads.
 
-    The caller takes them from the front and the others from the back, so that a part of an array, which is the same
-    part of the lists of each kernel, is mostly in the cache of the core that takes it next.
+    The caller takes lists from the front and the other threads from the back. The same part of an array has the same
+    place in the lists of each kernel, so it is mostly in the cache of the core that takes it next.
     """
     _attend(module, _write_job_loop(module, run, "shared_from_back", from_front=False))
     shared = _write_job_loop(module, run, "shared_from_front", from_front=True)
@@ -203,7 +204,7 @@ def _parallel(module: Any, run: Any) -> None:
 
 
 def _poll_once(f: FunctionWriter, pool: Any, looks: Any) -> Any:
-    """One look more without what a thread waits for; after some of them it rests."""
+    """Write one more poll of a waiting thread; once in `REST` polls it yields the core."""
     more = f.b.add(looks, number(1))
     with f.where("==", f.b.and_(more, number(REST - 1)), number(0)):
         f.call(pool, PoolState, "rest")
@@ -211,13 +212,13 @@ def _poll_once(f: FunctionWriter, pool: Any, looks: Any) -> Any:
 
 
 def _in_turn(f: FunctionWriter, run: Any, count: Any, lists: Any) -> None:
-    """Run the lists one after the other, and return."""
+    """Write code that runs the lists one after the other, and returns."""
     f.each(count, lambda i: f.b.call(run, [f.item(lists, CallList, i)]))
     f.b.ret_void()
 
 
 def _count(module: Any) -> None:
-    """What takes time and does nothing, to measure with: a loop of as many turns as the row says."""
+    """Write a function that only takes time, to measure with: a loop of as many turns as the row says."""
     f = FunctionWriter(module, COUNT, VOID, [POINTER], is_internal=False)
     (row,) = f.arguments
     f.each(f.b.load(row, typ=LONG), lambda _: None)
@@ -225,7 +226,7 @@ def _count(module: Any) -> None:
 
 
 def _attend(module: Any, shared: Any) -> None:
-    """What a thread of a pool does: it takes part in jobs, looks for some time whether there is one, and sleeps."""
+    """Write the loop of a pool's thread: take part in jobs, poll for a new one for some time, then sleep."""
     f = FunctionWriter(module, ATTEND, VOID, [POINTER], is_internal=False)
     (pool,) = f.arguments
     before, look, sleep, doze, woken = f.b.block, *map(f.b.append_basic_block, ("look", "sleep", "doze", "woken"))
@@ -273,7 +274,7 @@ _TYPES = {ctypes.c_int64: LONG, ctypes.c_ssize_t: LONG, ctypes.c_int: INT, ctype
 
 
 def number(value: int, type: Any = LONG) -> Any:
-    """A constant."""
+    """Return an LLVM constant."""
     return ir.Constant(type, value)
 
 
@@ -287,27 +288,27 @@ class FunctionWriter:
         self.b: Any = ir.IRBuilder(self.function.append_basic_block("start"))
 
     def at(self, address: Any, layout: type[ctypes.Structure], name: str) -> Any:
-        """The address of a field of a structure."""
+        """Return the address of a field of a structure."""
         return self.moved(address, number(getattr(layout, name).offset))
 
     def moved(self, address: Any, count: Any) -> Any:
-        """The address so many bytes further."""
+        """Return the address `count` bytes further."""
         return self.b.gep(address, [count], source_etype=BYTE)
 
     def field(self, address: Any, layout: type[ctypes.Structure], name: str) -> Any:
-        """The number or address in a field."""
+        """Load the number or address in a field."""
         return self.b.load(self.at(address, layout, name), typ=_TYPES.get(kinds(layout)[name], POINTER))
 
     def set_field(self, address: Any, layout: type[ctypes.Structure], name: str, value: Any) -> None:
-        """Write a field."""
+        """Store a value in a field."""
         self.b.store(value, self.at(address, layout, name))
 
     def item(self, first: Any, kind: type[Any], index: Any) -> Any:
-        """The address of an element of an array of structures or addresses."""
+        """Return the address of an element of an array of structures or addresses."""
         return self.b.gep(first, [index], source_etype=ir.ArrayType(BYTE, ctypes.sizeof(kind)))
 
     def call(self, address: Any, layout: type[ctypes.Structure], name: str, *arguments: Any, kind: Any = None) -> Any:
-        """Call the function whose address is in a field: of the kind of the field, unless that says none."""
+        """Call the function whose address is in a field; `kind` is its type where the field has none."""
         prototype = (kind or kinds(layout)[name])()
         result = _TYPES[prototype.restype] if prototype.restype else ir.VoidType()
         pointer = ir.FunctionType(result, [_TYPES[argument] for argument in prototype.argtypes]).as_pointer()
@@ -330,6 +331,6 @@ class FunctionWriter:
 
     @contextmanager
     def where(self, name: str, left: Any, right: Any) -> Iterator[None]:
-        """What is written inside runs where a comparison of integers holds: `==`, `!=`, `<` or `>`."""
+        """Run the code written in the block where a comparison of integers holds: `==`, `!=`, `<` or `>`."""
         with self.b.if_then(self.b.icmp_signed(name, left, right)):
             yield

@@ -1,8 +1,8 @@
-"""Loop IR as LLVM IR: each vector of the one becomes a vector of the other, and LLVM only generates code.
+"""Loop IR as LLVM IR: each vector of the loop IR becomes an LLVM vector, and LLVM only generates code.
 
-No optimisation pass runs, and no flag lets LLVM change a number: what is written is what is computed.
+No optimisation pass runs, and no flag lets LLVM change a number: the operations are computed as they are written.
 
-How LLVM spells types, numbers, masks and conversions.
+The functions at the end spell types, numbers, masks and conversions in LLVM's syntax.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge
 
 
 def emit(name: str, kernel: LoopKernel, declared: set[str], target: Target) -> str:
-    """The function of a kernel: it takes the address of a row of addresses, one for each parameter."""
+    """Return the function of a kernel; it takes the address of a row of addresses, one for each parameter."""
     writer = _FunctionText(declared)
     for parameter in kernel.parameters:
         n = parameter.number
@@ -180,14 +180,14 @@ class _FunctionText:
         return f"shufflevector {whole} {first}, {whole} poison, <{node.type.lanes} x i32> zeroinitializer"
 
     def half(self, node: LaneOp) -> str:
-        """The front or the back half of a vector."""
+        """Return the front or the back half of a vector."""
         lanes, whole = node.type.lanes, llvm_type(node.args[0].type)
         start = 0 if node.name == "front" else lanes
         order = ", ".join(f"i32 {start + i}" for i in range(lanes))
         return f"shufflevector {whole} {self.of(node.args[0])}, {whole} poison, <{lanes} x i32> <{order}>"
 
     def interleaved(self, node: LaneOp) -> str:
-        """The lower or upper halves of two vectors, an element of the one and of the other in turn."""
+        """Return the lower or the upper halves of two vectors, with their elements in turn."""
         lanes = node.type.lanes
         start = 0 if node.name == "low" else lanes // 2
         order = [f"i32 {start + i // 2 + i % 2 * lanes}" for i in range(lanes)]
@@ -202,7 +202,7 @@ class _FunctionText:
         return f"{conversion(source, target)} {self.typed(node.args[0])} to {llvm_type(node.type)}"
 
     def fold(self, node: Fold) -> None:
-        """Halves joined until one lane is left."""
+        """Join the halves of a vector until one lane is left."""
         value, type = self.of(node.vector), node.vector.type
         while type.lanes > 1:
             half, whole = Type(type.dtype, type.lanes // 2), llvm_type(type)
@@ -274,18 +274,18 @@ _NAMES = {"f4": "float", "f8": "double", "b1": "i1"}
 
 
 def llvm_type(type: Type) -> str:
-    """The type as LLVM calls it."""
+    """Return LLVM's name of a type."""
     element = _NAMES.get(type.dtype) or f"i{8 * int(type.dtype[1:])}"
     return element if type.lanes == 1 else f"<{type.lanes} x {element}>"
 
 
 def in_memory(type: Type) -> str:
-    """The type of the elements where they lie: a truth takes a byte."""
+    """Return the type of the elements in memory: a truth takes a byte."""
     return llvm_type(Type("u1", type.lanes) if type.dtype == "b1" else type)
 
 
 def literal(constant: Constant) -> str:
-    """A number as LLVM writes it, in every lane."""
+    """Return a constant as LLVM writes it, with its number in every lane."""
     type, number = constant.type, constant.number
     if isinstance(number, tuple):
         element = Type(type.dtype, 1)
@@ -301,27 +301,27 @@ def literal(constant: Constant) -> str:
 
 
 def width(dtype: str) -> int:
-    """The bytes of an element."""
+    """Return the bytes of an element."""
     return int(dtype[1:])
 
 
 def suffix(dtype: str) -> str:
-    """How the names of intrinsics end for elements of a dtype."""
+    """Return the end of an intrinsic's name for elements of a dtype."""
     return f"{'f' if dtype[0] == 'f' else 'i'}{8 * width(dtype)}"
 
 
 def mask(lanes: int, active: int) -> str:
-    """The mask of the first lanes."""
+    """Return the mask of a vector whose first `active` lanes count."""
     return f"<{lanes} x i1> <{', '.join('i1 true' if i < active else 'i1 false' for i in range(lanes))}>"
 
 
 def sign(name: str, kind: str) -> str:
-    """A comparison of integers, with or without signs."""
+    """Return LLVM's name of a comparison of integers, signed or unsigned."""
     return name if name in ("eq", "ne") else ("s" if kind == "i" else "u") + name
 
 
 def conversion(source: str, target: str) -> str:
-    """How LLVM turns numbers of one dtype into another's."""
+    """Return LLVM's name of the conversion between two dtypes."""
     wider = width(target) > width(source)
     if source[0] == "f":
         return "fpext" if wider else "fptrunc"

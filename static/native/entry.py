@@ -1,4 +1,4 @@
-"""The machine code that Python calls, as LLVM IR: `step` says what it does, and `layouts` what it reads."""
+"""The machine code that Python calls, as LLVM IR: `binding` describes it, and `layouts` the structures it reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ADDRESS, SIZE = ctypes.c_void_p, ctypes.c_ssize_t
 
 
 def module() -> str:
-    """The LLVM IR of the entry: a function of Python's fast calling convention, whose `self` is an array, the table."""
+    """Return the LLVM IR of the entry, a function of Python's fast calling convention whose `self` is the table."""
     module = ir.Module(NAME)
     parts = [_read(module), _make_results(module), _patch_addresses(module), run_calls(module)]
     _entry(module, *(part.function for part in parts))
@@ -66,7 +66,10 @@ def _entry(module: Any, read: Any, make: Any, patch: Any, run: Any) -> None:
 
 
 def _read(module: Any) -> FunctionWriter:
-    """Notes where the data of arguments lie; 0 if one is not expected, not in row-major order, or not aligned."""
+    """Write the function that notes the data address of each argument, and returns 0 if one does not fit.
+
+    An argument does not fit that is not expected, not in row-major order, or not aligned.
+    """
     fits = _fits(module).function
     f = FunctionWriter(module, "read", LONG, [POINTER, POINTER, POINTER])
     table, arguments, data = f.arguments
@@ -89,7 +92,10 @@ def _read(module: Any) -> FunctionWriter:
 
 
 def _fits(module: Any) -> FunctionWriter:
-    """Whether an object is an array, of a dtype and a shape. Its type is looked at before what only arrays have."""
+    """Write the function that tests whether an object is an array of a dtype and a shape.
+
+    It tests the type first, since only arrays have the other fields.
+    """
     f = FunctionWriter(module, "fits", LONG, [POINTER, POINTER, POINTER])
     python, array, spec = f.arguments
 
@@ -112,7 +118,10 @@ def _fits(module: Any) -> FunctionWriter:
 
 
 def _make_results(module: Any) -> FunctionWriter:
-    """Makes the tuple of results, or gives True if there are none; null after an exception. Notes where data lie."""
+    """Write the function that makes the tuple of results, True if there are none, and null after an exception.
+
+    It also notes the data address of each result.
+    """
     f = FunctionWriter(module, "make", POINTER, [POINTER, POINTER])
     table, data = f.arguments
     python = f.field(table, StepTable, "python")
@@ -143,7 +152,7 @@ def _make_results(module: Any) -> FunctionWriter:
 
 
 def _patch_addresses(module: Any) -> FunctionWriter:
-    """Writes the addresses of this call into the rows that kernels read."""
+    """Write the function that puts the addresses of this call into the rows that kernels read."""
     f = FunctionWriter(module, "patch", ir.VoidType(), [POINTER, POINTER])
     table, data = f.arguments
     patches = f.field(table, StepTable, "patches")

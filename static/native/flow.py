@@ -1,7 +1,8 @@
-"""Loops and branches among the kernels of a segment: what runs again, and what runs instead of something else.
+"""Loops and branches among the kernels of a segment.
 
-A piece of work is a recipe and the places that its kernel works on. A `Flow` is a piece too: it has work of its own,
-and decides by the values at its places how often, or which of it, runs.
+A piece of work is a recipe and the places that its kernel works on. A `Flow` is a piece too: it has lists of work of
+its own, and the values at its places decide how often, or which of them, runs. `CallTable` turns work into structures
+that machine code reads.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ Location = tuple[int, int]
 Work = list[tuple[Any, list[Location]]]
 
 DECIDING = ("b1", "i4", "i8")
-"""What a branch can be chosen by."""
+"""The dtypes of the number that a branch can be chosen by."""
 
 
 class Flow(NamedTuple):
-    """A loop (`while`) or branches (`switch`), with the lists of work that it chooses from; or what cores share.
+    """A loop (`while`) or branches (`switch`), with the lists of work that it chooses from; or lists that cores share.
 
-    A loop has two turns, so that a state lies in two places in turn. Of each turn it has three lists: the condition,
-    the body, and what is done once the condition fails; of each it has the place of the truth. Branches have one list
-    each, and the place of the number that is chosen by, a `dtype`. Of what is shared (`parallel`) all lists run, in any
-    order, by the threads of a `pool`.
+    A loop has two turns, so that a state lies in two places alternately. Each turn has three lists (the condition, the
+    body, and the work after the condition fails) and the place of its truth. Branches have one list each, and the place
+    of the number that chooses, of dtype `dtype`. All lists of a `parallel` flow run, in any order, on the threads of a
+    `pool`.
     """
 
     kind: str
@@ -37,7 +38,7 @@ class Flow(NamedTuple):
 
 
 def calls(work: Work) -> Iterator[tuple[Any, list[Location]]]:
-    """The recipes of all kernels with their places, as often as they are called, those of loops once for each turn."""
+    """Yield all kernels with their places, as often as they are called; those of a loop once for each of two turns."""
     for recipe, places in work:
         if isinstance(recipe, Flow):
             for inner in recipe.lists:
@@ -47,28 +48,28 @@ def calls(work: Work) -> Iterator[tuple[Any, list[Location]]]:
 
 
 def kernels(work: Work) -> Iterator[Any]:
-    """The recipes of all kernels, as often as they are called."""
+    """Return the recipes of all kernels, as often as they are called."""
     return (recipe for recipe, _ in calls(work))
 
 
 def has_flow(work: Work) -> bool:
-    """Whether there is a loop or branch among it."""
+    """Whether the work has a loop, a branch or parallel lists."""
     return any(isinstance(recipe, Flow) for recipe, _ in work)
 
 
 def has_loop(work: Work) -> bool:
-    """Whether nobody knows how long it takes."""
+    """Whether the work has a loop, so that its duration is unknown."""
     flows = [recipe for recipe, _ in work if isinstance(recipe, Flow)]
     return any(flow.kind == "while" or any(map(has_loop, flow.lists)) for flow in flows)
 
 
 def operations(work: Work) -> int:
-    """The operations of all kernels, of a loop those of two turns."""
+    """Return the number of operations of all kernels; a loop counts two turns."""
     return sum(recipe.operations for recipe in kernels(work))
 
 
 def further(first: Work, later: Work, turns: int) -> Work:
-    """The work whose places lie so many times as far from those of `first` as those of `later` do."""
+    """Return the work moved on: each place by `turns` times the distance between `first` and `later`."""
     moved_work: Work = []
     for (recipe, places), (other, others) in zip(first, later, strict=True):
         pairs = zip(places, others, strict=True)
@@ -81,14 +82,14 @@ def further(first: Work, later: Work, turns: int) -> Work:
 
 
 def sharers(work: Work) -> int:
-    """How many lists run at the same time, at most."""
+    """Return the most lists that run at the same time."""
     flows = [recipe for recipe, _ in work if isinstance(recipe, Flow)]
     counts = (len(f.lists) if f.kind == "parallel" else max(map(sharers, f.lists), default=1) for f in flows)
     return max(counts, default=1)
 
 
 def with_scratch(work: Work, scratch: Any, number: int = 0) -> Work:
-    """The work with the places of scratch buffers after those of each kernel: in lists that are shared other ones."""
+    """Return the work with scratch places after the places of each kernel; parallel lists get separate scratch."""
     scratched: Work = []
     for recipe, places in work:
         if isinstance(recipe, Flow):
@@ -109,8 +110,8 @@ LISTS = ("condition", "body", "after")
 class CallTable:
     """A segment's work as structures that machine code reads.
 
-    `row` has an address for each place, `patches` say which of them are of this call, and `calls` pairs functions with
-    where their addresses lie. A flow is called with a header, which has lists of calls of its own.
+    `row` has an address for each place, `patches` say which addresses change with each call, and `calls` pairs
+    functions with the place of their addresses. A flow is called with a header, which has lists of calls of its own.
     """
 
     def __init__(self, work: Work, address: Any, drivers: Any, context: layouts.StepContext) -> None:
@@ -122,7 +123,7 @@ class CallTable:
         self.calls = self.listed(work)
 
     def listed(self, work: Work) -> layouts.CallList:
-        """The calls that the work is."""
+        """Return the list of calls for this work."""
         pairs: list[tuple[int, int]] = []
         for recipe, places in work:
             if isinstance(recipe, Flow):
@@ -133,13 +134,13 @@ class CallTable:
         return layouts.CallList(len(pairs), self.array(layouts.KernelCall, pairs))
 
     def array(self, kind: type[Any], items: Sequence[Any]) -> int:
-        """Where an array of these structures lies, which this object keeps."""
+        """Return the address of an array of these structures, which this object keeps alive."""
         array = (kind * len(items))(*items)
         self.keeps.append(array)
         return ctypes.addressof(array)
 
     def _places(self, places: Sequence[Location]) -> int:
-        """Where the addresses of these places lie."""
+        """Return the address of the row entries for these places."""
         start = int(self.row.ctypes.data) + 8 * self.used
         for number, (which, offset) in enumerate(places, self.used):
             if which >= 0:
@@ -150,7 +151,7 @@ class CallTable:
         return start
 
     def _flow(self, flow: Flow, places: Sequence[Location]) -> Any:
-        """The header of a loop or of branches."""
+        """Return the header of a loop, of branches, or of parallel lists."""
         lists = self.array(layouts.CallList, [self.listed(work) for work in flow.lists])
         at = self._places(places)
         header: Any

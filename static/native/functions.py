@@ -1,6 +1,7 @@
-"""Elementwise ops as operations of the loop IR, and which ops and dtypes there are. Others are NumPy's.
+"""Elementwise ops as operations of the loop IR, and a table of the native ops and dtypes. NumPy computes all others.
 
-Functions of float32 that are not one instruction, by reductions, polynomials and series.
+The first half has functions of float32 that are not one instruction, by reductions, polynomials and series; the second
+half has the table `NATIVE`.
 
 Most are computed in float64, which for short series is exact to a hair more than half a unit in the last place of
 float32. `exp` and `tanh`, in which graphs spend their time, have forms in float32 (Cephes' reductions and polynomials):
@@ -26,7 +27,7 @@ _BIAS = 127  # of the exponent of a float32
 
 
 def _polynomial(b: LoopBuilder, x: Value, coefficients: Sequence[float]) -> Value:
-    """The polynomial with these coefficients, that of the highest power first, by Horner's rule."""
+    """Return the polynomial with these coefficients, the highest power first, by Horner's rule."""
     total: Value = b.constant(coefficients[0], x.type)
     for coefficient in coefficients[1:]:
         total = b.op("fma", total, x, b.constant(coefficient, x.type))
@@ -34,7 +35,7 @@ def _polynomial(b: LoopBuilder, x: Value, coefficients: Sequence[float]) -> Valu
 
 
 def _pair_coefficients(b: LoopBuilder, x: Value, square: Value, coefficients: Sequence[float]) -> Value:
-    """The same of an odd number of coefficients in pairs, by powers of x * x: fewer operations wait for each other."""
+    """Return the polynomial of an odd number of coefficients, in pairs by powers of x * x for more parallelism."""
     first, *rest = (b.constant(coefficient, x.type) for coefficient in coefficients)
     total: Value = first
     for high, low in zip(rest[::2], rest[1::2], strict=True):
@@ -43,7 +44,7 @@ def _pair_coefficients(b: LoopBuilder, x: Value, square: Value, coefficients: Se
 
 
 def _clamp(b: LoopBuilder, x: Value, low: float, high: float) -> Value:
-    """x in a range; NaN stays."""
+    """Return x clamped to a range; NaN stays."""
     for name, limit in (("lt", low), ("gt", high)):
         bound = b.constant(limit, x.type)
         x = b.op("select", test(b, name, x, bound), bound, x, type=x.type)
@@ -57,7 +58,7 @@ _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-
 
 
 def _reduce_range(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
-    """n + 2 * 127 as the last bits of an integer, and e ** r - 1, with x = n log(2) + r."""
+    """Return n + 2 * 127 as the last bits of an integer, and e ** r - 1, for x = n log(2) + r."""
     magic = b.constant(_MAGIC + 2 * _BIAS, x.type)
     shifted = b.op("fma", x, b.constant(math.log2(math.e), x.type), magic)
     n = b.op("sub", shifted, magic)
@@ -69,13 +70,13 @@ def _reduce_range(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
 
 
 def _power(b: LoopBuilder, biased: Value) -> Value:
-    """2 ** n of n + 127 in the last bits of an integer, whose other bits are shifted out."""
+    """Return 2 ** n, given n + 127 in the last bits of an integer, whose other bits are shifted out."""
     exponent = b.op("shl", biased, b.constant(23, biased.type))
     return b.op("bits", exponent, type=Type("f4", biased.type.lanes))
 
 
 def _exp(b: LoopBuilder, x: Value) -> Value:
-    """e ** x as 2 ** n e ** r, in two steps, since 2 ** n may be too large or small for a normal float32."""
+    """Return e ** x as 2 ** n e ** r, in two steps, since 2 ** n may be beyond the normal float32 numbers."""
     shifted, p = _reduce_range(b, _clamp(b, x, -_LARGE, 88.8))
     half = b.op("ashr", shifted, b.constant(1, shifted.type))
     scale = _power(b, half)
@@ -83,7 +84,7 @@ def _exp(b: LoopBuilder, x: Value) -> Value:
 
 
 def _tanh(b: LoopBuilder, x: Value) -> Value:
-    """1 - 2 / (exp(2 |x|) + 1) with the sign of x; a polynomial near 0. NaN stays, as no comparison with it holds."""
+    """Return tanh(x): 1 - 2 / (exp(2 |x|) + 1) with the sign of x, a polynomial near 0; NaN stays."""
     type, whole = x.type, Type("i4", x.type.lanes)
     unit, most = b.constant(1.0, type), b.constant(10.0, type)
     size = b.op("abs", x)
@@ -103,7 +104,7 @@ def _tanh(b: LoopBuilder, x: Value) -> Value:
 
 
 def _erf(b: LoopBuilder, x: Value) -> Value:
-    """The rational function of NumPy's kernel, in float32 too: 1 and -1 from where erf rounds to them. NaN stays."""
+    """Return erf(x) by the rational function of NumPy's kernel, in float32; 1 and -1 where erf rounds to them."""
     limited = _clamp(b, x, -ONE_IN_SINGLE, ONE_IN_SINGLE)
     square = b.op("mul", limited, limited)
     ratio = b.op("div", _polynomial(b, square, P_SINGLE), _polynomial(b, square, Q_SINGLE))
@@ -119,7 +120,7 @@ _LAST_BELOW_ONE = float(np.nextafter(np.float32(ONE_IN_SINGLE), np.float32(0)))
 
 
 def _wide(write: Write) -> Write:
-    """A function of float32 that is computed in float64."""
+    """Return a function of float32 that computes in float64."""
 
     def write_rounding(b: LoopBuilder, *args: Value) -> Value:
         return cast(b, write(b, *(cast(b, x, "f8") for x in args)), "f4")
@@ -134,7 +135,7 @@ _WIDE_MAGIC, _WIDE_BIAS = 6755399441055744.0, 1023  # 1.5 * 2**52
 
 
 def _power_parts(b: LoopBuilder, x: Value) -> tuple[Value, Value]:
-    """2 ** n and 2 ** r - 1, with x = n + r and r at most one half: |x| below 1000."""
+    """Return 2 ** n and 2 ** r - 1, for x = n + r with |r| at most one half and |x| below 1000."""
     magic, whole = b.constant(_WIDE_MAGIC + _WIDE_BIAS, x.type), Type("i8", x.type.lanes)
     shifted = b.op("add", x, magic)
     r = b.op("sub", x, b.op("sub", shifted, magic))
@@ -164,7 +165,7 @@ def _wide_sigmoid(b: LoopBuilder, x: Value) -> Value:
 
 
 def _hyperbolic(join: str) -> Write:
-    """sinh and cosh: half of exp(x) - exp(-x), where near 0 no digits are lost, or of their sum."""
+    """Return sinh or cosh: half of exp(x) - exp(-x), which loses no digits near 0, or of their sum."""
 
     def write(b: LoopBuilder, x: Value) -> Value:
         half = b.constant(0.5, x.type)
@@ -185,9 +186,10 @@ _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1 / 2)
 
 
 def _wide_log(b: LoopBuilder, x: Value, less_one: Value | None = None) -> Value:
-    """log(x), or log(1 + less_one) with x = 1 + less_one: e log(2) + 2 atanh(s), s = (m - 1) / (m + 1), x = m 2 ** e.
+    """Return log(x), or log(1 + less_one) with x = 1 + less_one.
 
-    m lies between sqrt(1 / 2) and sqrt(2). Where e is 0, what was rounded away in x is still in `less_one`.
+    It is e log(2) + 2 atanh(s) with s = (m - 1) / (m + 1) and x = m 2 ** e; m lies between sqrt(1 / 2) and sqrt(2).
+    Where e is 0, the part that was rounded away in x is still in `less_one`.
     """
     whole, unit, zero = Type("i8", x.type.lanes), b.constant(1.0, x.type), b.constant(0.0, x.type)
     bits = b.op("bits", x, type=whole)
@@ -215,7 +217,7 @@ def _scaled_log(base: float) -> Write:
 
 
 def _wide_logaddexp(b: LoopBuilder, x: Value, y: Value) -> Value:
-    """The larger, and log1p(exp(-difference)); of equal infinities that infinity."""
+    """Return the larger plus log1p(exp(-difference)); for equal infinities that infinity."""
     same = test(b, "eq", x, y)
     difference = b.op("abs", b.op("sub", x, y))
     difference = b.op("select", same, b.constant(0.0, x.type), difference, type=x.type)
@@ -238,7 +240,7 @@ _ATAN = [(-1) ** k * 2.0**_HALVINGS / (2 * k + 1) for k in range(9, -1, -1)]
 
 
 def _wide_atan(b: LoopBuilder, x: Value) -> Value:
-    """The angle halved three times, atan(x) = 2 atan(x / (1 + sqrt(1 + x * x))), and a series for what is left."""
+    """Return atan(x): the angle halved three times, atan(x) = 2 atan(x / (1 + sqrt(1 + x * x))), then a series."""
     unit = b.constant(1.0, x.type)
     u = _clamp(b, x, -1e30, 1e30)
     for _ in range(_HALVINGS):
@@ -279,7 +281,7 @@ def _wide_atanh(b: LoopBuilder, x: Value) -> Value:
 
 
 def _wide_pow(b: LoopBuilder, x: Value, y: Value) -> Value:
-    """|x| ** y by logarithm and exponential, with the sign of x where y is odd; C's cases where a limit decides."""
+    """Return |x| ** y by logarithm and exponential, with the sign of x for odd y, and C's special cases."""
     zero, unit = b.constant(0.0, x.type), b.constant(1.0, x.type)
     size, half = b.op("abs", x), b.constant(0.5, x.type)
     exponent = b.op("mul", y, b.op("mul", _wide_log(b, size), b.constant(math.log2(math.e), x.type)))
@@ -312,11 +314,11 @@ LONGEST = np.dtype(np.uint64)
 
 
 class Native(NamedTuple):
-    """How an op is written, on values of which kinds, and in which dtype: that of the result, or of the operands.
+    """How an op is written in loop IR, the kinds of dtypes it takes, and if it computes in its operands' dtype.
 
     single   of floats float32 alone
     chooses  the first operand is a truth
-    holds    of a comparison, whether it does where the first operand is the smaller, and where the second one is
+    holds    for a comparison: whether it holds where the first operand is smaller, and where the second is
     """
 
     write: Write
@@ -328,12 +330,12 @@ class Native(NamedTuple):
 
 
 def dtype_of(dtype: np.dtype[Any]) -> str:
-    """The letter and bytes that the IR calls a dtype."""
+    """Return the letter and bytes by which the IR names a dtype."""
     return dtype.str[1:]
 
 
 def compute_dtype(node: Node) -> np.dtype[Any] | None:
-    """The dtype that a node is computed in; None where the op is not native for these dtypes."""
+    """Return the dtype that a node is computed in, None where the op is not native for its dtypes."""
     native = NATIVE[node.op]
     dtypes = [source.spec.dtype for source in node.inputs]
     if not all(d.kind in ANY and d.itemsize in WIDTHS for d in (*dtypes, node.spec.dtype)):
@@ -349,17 +351,17 @@ def compute_dtype(node: Node) -> np.dtype[Any] | None:
 
 
 def _casts(source: np.dtype[Any], target: np.dtype[Any]) -> bool:
-    """Whether every number has one meaning as the other: a float may be too large for an integer."""
+    """Whether every number of one dtype has a meaning in the other; a float may be too large for an integer."""
     return not (source.kind == "f" and target.kind in "iu")
 
 
 def _is_mixed(native: Native, dtypes: Sequence[np.dtype[Any]]) -> bool:
-    """Whether ints are compared that no int holds both of: float64, which they would become, is not exact."""
+    """Whether a comparison is between int64 and uint64, which no int holds both; float64 would not be exact."""
     return native.holds is not None and {d.kind for d in dtypes} == set("iu") and np.result_type(*dtypes).kind == "f"
 
 
 def compute(b: LoopBuilder, op: Op, dtype: str, args: Sequence[Value]) -> Value:
-    """The value of a native op computed in a dtype; what is to be chosen by is a truth."""
+    """Return the value of a native op computed in a dtype; a first operand that chooses is cast to a truth."""
     native = NATIVE[op]
     if native.chooses:
         return native.write(b, cast(b, args[0], "b1"), *(cast(b, x, dtype) for x in args[1:]))
@@ -377,7 +379,7 @@ def _compare(name: str) -> Write:
 
 
 def _compare_mixed(b: LoopBuilder, write: Write, holds: tuple[bool, bool], x: Value, y: Value) -> Value:
-    """A comparison of an int with uint64, in uint64; an int below 0 is less than that, whatever it holds."""
+    """Return a comparison of an int with uint64, computed in uint64; an int below 0 is less than any uint64."""
     unsigned = write(b, *(cast(b, operand, dtype_of(LONGEST)) for operand in (x, y)))
     signed, below = (x, holds[0]) if x.type.dtype[0] == "i" else (y, holds[1])
     is_below = test(b, "lt", signed, b.constant(0, signed.type))
@@ -389,7 +391,7 @@ def _truth(name: str) -> Write:
 
 
 def _number_of(name: str) -> Write:
-    """fmax and fmin: of a number and NaN the number."""
+    """Return fmax or fmin: of a number and NaN they give the number."""
 
     def write(b: LoopBuilder, x: Value, y: Value) -> Value:
         chosen = test(b, name, x, y)
@@ -437,7 +439,7 @@ def _absolute(b: LoopBuilder, x: Value) -> Value:
 
 
 def _whole(name: str) -> Write:
-    """A rounding, which integers need not."""
+    """Return a rounding function; integers stay as they are."""
     return lambda b, x: b.op(name, x) if x.type.dtype[0] == "f" else x
 
 
@@ -456,7 +458,7 @@ def _isinf(b: LoopBuilder, x: Value) -> Value:
 
 
 def _single(write: Write) -> Native:
-    """A function of float32 alone."""
+    """Return the entry of a function that is native for float32 alone."""
     return Native(write, FLOATS, single=True)
 
 

@@ -35,12 +35,12 @@ RECENT = 4  # groups of one space that a node is offered to, the latest ones
 
 
 def group(graph: Graph) -> Graph:
-    """The graph with its elementwise ops and reductions in groups. Takes time in proportion to the nodes."""
+    """Return the graph with its elementwise ops and reductions in groups; takes time proportional to the nodes."""
     return Grouping(remove_dead_code(ungroup(graph))).run()
 
 
 def ungroup(graph: Graph) -> Graph:
-    """The graph without the groups that were made for NumPy's kernels: their nodes stand in it again."""
+    """Return the graph without the groups made for NumPy's kernels: their nodes stand in it again."""
     if not any(is_group(node) for node in graph.nodes):
         return graph
     made: dict[Node, Node] = {}
@@ -62,12 +62,12 @@ def ungroup(graph: Graph) -> Graph:
 
 
 def is_computed(node: Node) -> bool:
-    """Whether a node is elementwise and native."""
+    """Whether a node is elementwise and native for its dtypes."""
     return is_pointwise(node) and functions.compute_dtype(node) is not None
 
 
 def is_reduced(node: Node) -> bool:
-    """Whether a node is a reduction that is native, in the dtype of its result."""
+    """Whether a node is a reduction that is native in the dtype of its result."""
     if node.op not in JOINED_BY:
         return False
     source, target = node.inputs[0].spec.dtype, node.spec.dtype
@@ -78,19 +78,22 @@ def is_reduced(node: Node) -> bool:
 
 
 def is_number(node: Node) -> bool:
-    """Whether a node is an integer or a truth, which code holds; code that differs in floats alone is the same."""
+    """Whether a node is an int or bool constant of one element, which code may contain.
+
+    Floats are not in the code, so that graphs that differ in floats alone share it.
+    """
     value = node.attrs["value"] if node.is_constant else None
     return isinstance(value, np.ndarray) and value.size == 1 and value.dtype.kind in functions.BITS
 
 
 def reduced_axes(node: Node, space: Shape) -> set[int]:
-    """The axes of the space that a reduction goes over."""
+    """Return the axes of the space that a reduction goes over."""
     missing = len(space) - len(node.inputs[0].spec.shape)
     return {axis + missing for axis in node.attrs["axis"]}
 
 
 class GroupDraft:
-    """Nodes over one space, where their values lie in it, and the axis from which on reductions take all."""
+    """Nodes over one space, the positions of their values, and the axis from which row reductions take all axes."""
 
     def __init__(self, space: Shape, most: int = MOST_NODES) -> None:
         self.space, self.most = space, most
@@ -101,7 +104,7 @@ class GroupDraft:
         self.full = tuple(not dims.same(size, 1) for size in space)
 
     def admits(self, node: Node) -> bool:
-        """Takes the node if its value can be computed here."""
+        """Add the node if its value can be computed in this group; return whether it was added."""
         if len(self.nodes) >= self.most or any(source in self.late for source in node.inputs):
             return False
         shapes = [align_shape(source.spec.shape, self.space) for source in node.inputs]
@@ -154,7 +157,7 @@ def _fits_in(place: Position | None, shape: Position) -> bool:
 
 
 class Grouping:
-    """Steps in an order, each a node or a group; a node joins the earliest group after all that it reads."""
+    """Steps in order, each a node or a group; a node joins the earliest group after all that it reads."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
@@ -168,7 +171,7 @@ class Grouping:
         self.order: list[Node] = []
 
     def run(self) -> Graph:
-        """The graph with groups."""
+        """Return the graph with groups."""
         for node in self.graph.nodes:
             if node.is_source:  # inputs and constants come before all steps
                 self.at[node] = -1
@@ -209,7 +212,7 @@ class Grouping:
         return True
 
     def _joins(self, node: Node, number: int) -> bool:
-        """Whether the group of this number takes the node: all that it reads is computed there or before."""
+        """Add the node to the group of this number if all that it reads is computed there or before; return whether."""
         draft = self.steps[number]
         if not isinstance(draft, GroupDraft) or any(self.at[s] > number for s in node.inputs):
             return False
@@ -236,7 +239,7 @@ class Grouping:
                 self._emit(node)
 
     def _nodes_read_outside(self, draft: GroupDraft) -> set[Node]:
-        """The nodes that something outside reads, and what views that are read outside look at."""
+        """Return the nodes that some node outside reads, and the inputs of views that are read outside."""
         inside = set(draft.nodes)
         needed: set[Node] = set()
         for node in reversed(draft.nodes):
@@ -248,7 +251,7 @@ class Grouping:
 
 
 def analyse_body(body: Graph, space: Shape) -> GroupDraft:
-    """The group that a body was made of: where its values lie, and what is late."""
+    """Return the group draft that a body was made from: the positions of its values, and which are late."""
     draft = GroupDraft(space)
     for node in body.nodes:
         if node.inputs and not draft.admits(node):
@@ -257,7 +260,7 @@ def analyse_body(body: Graph, space: Shape) -> GroupDraft:
 
 
 def stages(body: Graph) -> dict[Node, int]:
-    """For each node how many reductions of rows it waits for: one more than what it reads of these."""
+    """Return for each node how many row reductions it waits for, one after the other."""
     stage: dict[Node, int] = {}
     for node in body.nodes:
         waits = [stage[s] + (s.op in JOINED_BY) for s in node.inputs]
@@ -266,7 +269,7 @@ def stages(body: Graph) -> dict[Node, int]:
 
 
 def _body(draft: GroupDraft, outputs: list[Node]) -> tuple[Graph, list[Node]]:
-    """The graph of a group in the order in which its kernel runs, and the nodes outside that it takes as operands."""
+    """Return the graph of a group in the order in which its kernel runs, and its operands outside."""
     made: dict[Node, Node] = {}
     operands: list[Node] = []
     for node in _alive(draft, outputs):
@@ -289,7 +292,7 @@ def _operand(source: Node, number: int) -> Node:
 
 
 def _alive(draft: GroupDraft, outputs: list[Node]) -> Iterator[Node]:
-    """The nodes that the outputs need: not the views that only something outside reads."""
+    """Yield the nodes that the outputs need; views that only nodes outside read are left out."""
     alive = set(outputs)
     for node in reversed(draft.nodes):
         if node in alive:

@@ -1,16 +1,15 @@
-"""A group as loops: over rows, and in each row over vectors; what nobody outside reads stays in registers.
+"""A group as loops: over rows, and in each row over vectors; values that only the group reads stay in registers.
 
-A recipe says all that the code depends on, and is the key of a kernel: groups that do the same share one. In a row the
-steps run in stages. A reduction of rows is carried through the loops of a row in vectors and folded at its end; the
-steps that read it run in the next stage, and what they read of an earlier one passes through memory.
+A recipe (`Group`) has everything that the code depends on, and is the key of a kernel: equal groups share one. In a row
+the steps run in stages. A reduction of a row is carried through the loops of the row in vectors and folded at its end.
+Steps that read it run in the next stage, and values that they read of an earlier stage pass through memory.
 
-Sums are made in one order, whatever the machine: in the lanes of vectors, blocks of a long row by themselves, then
-halves of a vector. A sum over rows is added up row by row.
+Sums are made in one order on every machine: in the lanes of vectors, blocks of a long row by themselves, then halves of
+a vector. A sum over rows is added up row by row.
 
-The innermost loops of a group: vectors along the last axis, and what a row adds up on the way.
-
-Vectors are wide where a row is long: of several times 16 lanes, whose instructions have nothing to do with each other,
-so that the processor works on all of them while each waits for its own. What is reduced is then halved to 16 lanes.
+`RowLoops`, in the second half, writes the innermost loops: vectors along the last axis, and the reductions on the way.
+Vectors are wide in a long row: several times 16 lanes, whose instructions are independent, so that the processor works
+on all of them while each waits for its operands. Reductions are then halved to 16 lanes.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ SHORT, FEW = 1024, 32  # elements of a row, and steps, up to which they do: it s
 
 
 class Group(NamedTuple):
-    """A recipe: the sizes of the axes, of which those from `split` on make a row, and what is read, done and written.
+    """A recipe: the sizes of the axes (a row takes those from `split` on), operands, results and steps.
 
-    Each result is an array and the number of the step that it is of.
+    Each result is an array and the number of the step whose value it holds.
     """
 
     sizes: tuple[int, ...]
@@ -61,25 +60,25 @@ class Group(NamedTuple):
 
     @property
     def extents(self) -> list[Extent]:
-        """What is read and written of operands and results."""
+        """The memory that is read of operands and written of results."""
         read = [Extent.of(array.dtype, self.sizes, array.strides) for array in self.operands]
         return read + [Extent.of(a.dtype, self.sizes, a.strides, is_written=True) for a, _ in self.results]
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
-        """The dtype and elements of each buffer that the kernel needs beside operands and results."""
+        """Return the dtype and elements of each buffer that the kernel needs beside operands and results."""
         del target  # the same on every machine
         row = math.prod(self.sizes[self.split :])
         return [(self.steps[number].gives, row) for number in self.kept()] * self.together
 
     @property
     def together(self) -> int:
-        """How many rows run side by side: some where each is short and waits for what it reduces."""
+        """How many rows run side by side: several where rows are short and wait for their reductions."""
         waits = any(step.over == "row" for step in self.steps)
         is_short = math.prod(self.sizes[self.split :]) <= SHORT and len(self.steps) <= FEW
         return ROWS if waits and is_short and self.split and self.sizes[self.split - 1] >= ROWS else 1
 
     def kept(self) -> list[int]:
-        """The steps whose values a later stage reads again, and that are no results."""
+        """Return the steps whose values a later stage reads, and that are no results."""
         written = {number for _, number in self.results}
         kept: dict[int, None] = {}
         for step in self.steps:
@@ -93,7 +92,7 @@ class Group(NamedTuple):
         return not source.row and not source.over and source.stage < stage
 
     def lower(self, target: Target) -> LoopKernel:
-        """The kernel: its parameters are operands, results and scratch buffers, in this order."""
+        """Return the kernel; its parameters are operands, results and scratch buffers, in this order."""
         return _GroupLowering(self, target).run()
 
 
@@ -117,7 +116,7 @@ class _GroupLowering:
         ]  # fmt: skip
 
     def run(self) -> LoopKernel:
-        """Write the kernel: what sums in memory start with, the rows, and what makes sums means."""
+        """Return the kernel: starting values of sums in memory, the rows, and the divisions that make sums means."""
         late = [n for n, step in enumerate(self.recipe.steps) if step.over == "memory"]
         for n in late:
             self._each(n, lambda n, access: self.b.store(access, self.contexts[0].start(n, 1)))
@@ -128,7 +127,7 @@ class _GroupLowering:
         return self.b.kernel(takes_turns=True)
 
     def _outer(self) -> None:
-        """The loops over rows, of which some run side by side, and then those that are left."""
+        """Write the loops over rows, some of which run side by side, and then the remaining rows."""
         together, outer = self.recipe.together, self.recipe.sizes[: self.recipe.split]
         if together == 1:
             self.b.nest(outer, lambda counters: self._rows([counters]))
@@ -145,7 +144,7 @@ class _GroupLowering:
         self.b.nest(outer[:-1], inner)
 
     def _each(self, n: int, visit: Callable[[int, Access], None]) -> None:
-        """Visit every element of a result, a number at a time."""
+        """Visit every element of a result, one number at a time."""
         for parameter, array in self.results[n]:
             axes = [(size, stride) for size, stride in zip(self.recipe.sizes, array.strides, strict=True) if stride]
 
@@ -155,14 +154,14 @@ class _GroupLowering:
             self.b.nest([size for size, _ in axes], inner)
 
     def _divide(self, n: int, total: Value) -> Value:
-        """A mean of a sum; any other reduction is what it is."""
+        """Return a mean from a sum; any other reduction as it is."""
         step = self.recipe.steps[n]
         if step.taken is None:
             return total
         return self.b.op("div", total, self.b.constant(float(step.taken), total.type))
 
     def _rows(self, rows: Sequence[Sequence[Index]]) -> None:
-        """Rows side by side: each stage of all of them, so that none waits for what it reduces by itself."""
+        """Write rows side by side, stage by stage, so that no row waits alone for its reduction."""
         steps, pairs = self.recipe.steps, list(zip(self.contexts, rows, strict=False))
         for stage in range(1 + max(step.stage for step in steps)):
             numbers = [n for n, step in enumerate(steps) if step.stage == stage]
@@ -173,19 +172,19 @@ class _GroupLowering:
                 self._stage([n for n in numbers if not steps[n].row or steps[n].over], context, counters)
 
     def _number(self, n: int, context: KernelContext, counters: Sequence[Index]) -> None:
-        """A step that gives a number a row."""
+        """Write a step that gives a number per row."""
         step = self.recipe.steps[n]
         args = [context.number(arg, counters) for arg in step.args]
         self._note(n, functions.compute(self.b, step.op, step.dtype, args), context, counters)
 
     def _note(self, n: int, value: Value, context: KernelContext, counters: Sequence[Index]) -> None:
-        """Note a number of this row, and write it where it is a result."""
+        """Record a number of this row, and store it where it is a result."""
         context.rows[n] = value
         for laid in self.results.get(n, ()):
             self.b.store(context.at(laid, counters), ir.cast(self.b, value, laid[1].dtype))
 
     def _stage(self, numbers: Sequence[int], context: KernelContext, counters: Sequence[Index]) -> None:
-        """The steps of a stage over one row; then what it reduces is known."""
+        """Write the steps of a stage over one row, and record the row's reductions."""
         if not numbers:
             return
         folds = [n for n in numbers if self.recipe.steps[n].over == "row"]
@@ -202,7 +201,7 @@ class _GroupLowering:
         counters: Sequence[Index],
         totals: Sequence[Value],
     ) -> Sequence[Value]:
-        """The loops over the axes of a row, which carry what is reduced."""
+        """Write the loops over the axes of a row; return the totals of its reductions."""
         if axis == len(self.recipe.sizes) - 1:
             return RowLoops(context, numbers, counters).run(totals)
 
@@ -220,7 +219,7 @@ BoundArray = tuple[Parameter, ArrayLayout]
 
 @dataclass
 class KernelContext:
-    """What the loops of a kernel share: arrays by the numbers of operands and steps, and the numbers of this row."""
+    """The state that a kernel's loops share: arrays by operand and step, and the numbers of this row."""
 
     b: LoopBuilder
     target: Target
@@ -231,16 +230,16 @@ class KernelContext:
     rows: dict[int, Value] = field(default_factory=dict)
 
     def start(self, n: int, lanes: int) -> Constant:
-        """What a reduction starts with."""
+        """Return the starting value of a reduction."""
         step = self.steps[n]
         return self.b.constant(identity(step.join, step.dtype), Type(step.dtype, lanes))
 
     def joined(self, n: int, left: Value, right: Value) -> Value:
-        """Two parts of a reduction as one."""
+        """Return two parts of a reduction joined."""
         return ir.JOINS[self.steps[n].join](self.b, left, right)
 
     def number(self, arg: Argument, counters: Sequence[Index]) -> Value:
-        """An argument that is one number at these counters, of the first axes or of all but the last."""
+        """Return an argument that is one number at these counters, of the first axes or of all but the last."""
         kind, *what = arg
         if kind == "number":
             dtype, raw = what
@@ -248,12 +247,12 @@ class KernelContext:
         return self.rows[what[0]] if kind == "step" else self.b.load(self.at(self.operands[what[0]], counters), 1)
 
     def at(self, laid: BoundArray, counters: Sequence[Index]) -> Access:
-        """The place of one element."""
+        """Return the access of one element."""
         return self.b.access(laid[0], list(zip(counters, laid[1].strides, strict=False)), 0, 1)
 
 
 class _Chunk(NamedTuple):
-    """A vector along the last axis: at a start and a counter; its lanes, and how many of these count."""
+    """A vector along the last axis: its start and counter, its lanes, and how many of them count."""
 
     start: Index
     counter: Index
@@ -262,7 +261,7 @@ class _Chunk(NamedTuple):
 
 
 class RowLoops:
-    """The steps of one stage along the last axis, at the counters of the others."""
+    """The steps of one stage along the last axis, at these counters of the other axes."""
 
     def __init__(self, context: KernelContext, numbers: Sequence[int], counters: Sequence[Index]) -> None:
         self.context, self.b = context, context.b
@@ -282,7 +281,7 @@ class RowLoops:
         return kind == "number" or not self.context.operands[what][1].strides[-1]
 
     def run(self, totals: Sequence[Value]) -> Sequence[Value]:
-        """Gives what is reduced over rows, joined with these totals."""
+        """Write the loop; return the row reductions, joined with these totals."""
         size = self.context.sizes[-1]
         carried = [*totals, *(self.context.start(n, LANES) for n in self.sums)]
         if carried and size > 2 * BLOCK:
@@ -297,7 +296,7 @@ class RowLoops:
         return carried[: len(totals)]
 
     def _blocks(self, size: int, carried: list[Value]) -> list[Value]:
-        """Blocks of a long row, each reduced by itself."""
+        """Write blocks of a long row, each reduced by itself; return the totals."""
         whole = size // BLOCK
 
         def turn(counter: Index, totals: Sequence[Value]) -> Sequence[Value]:
@@ -316,7 +315,7 @@ class RowLoops:
         return [self.context.joined(n, t, p) for n, t, p in zip(self.carried, totals, parts, strict=True)]
 
     def _vectors(self, start: Index, size: int, carried: list[Value], wide: bool = True) -> list[Value]:
-        """All vectors of so many elements from a start on: wide ones, or those of 16 lanes, and what is left."""
+        """Write all vectors of `size` elements from a start on, wide or of 16 lanes, and the remainder."""
         width = WIDE if wide else LANES
         done = size // width * width
         if done:
@@ -324,7 +323,7 @@ class RowLoops:
         return self._rest(start, done, size, carried) if size > done else carried
 
     def _wide(self, start: Index, stop: int) -> list[Value]:
-        """What wide vectors reduce, in 16 lanes. Each is computed in parts that take four registers."""
+        """Write loops over wide vectors, in parts of four registers; return their reductions in 16 lanes."""
         lanes = min(WIDE, 4 * self.context.target.lanes)
         count, size, fixed = WIDE // lanes, len(self.carried), self._spread(lanes)
 
@@ -336,7 +335,7 @@ class RowLoops:
         return [self._halve(n, totals[i::size]) for i, n in enumerate(self.carried)]
 
     def _narrow(self, start: Index, stop: int, totals: Sequence[Value]) -> list[Value]:
-        """Vectors of 16 lanes one after the other."""
+        """Write a loop over vectors of 16 lanes, one after the other; return the totals."""
         fixed = self._spread(LANES)
 
         def turn(counter: Index, carried: Sequence[Value]) -> Sequence[Value]:
@@ -345,18 +344,18 @@ class RowLoops:
         return list(self.b.loop(stop, LANES, totals, turn))
 
     def _rest(self, start: Index, first: int, size: int, totals: Sequence[Value]) -> list[Value]:
-        """The vectors of 16 lanes that are left, side by side; what they reduce is joined in their order."""
+        """Write the remaining vectors of 16 lanes side by side; return the totals, joined in order."""
         chunks = [_Chunk(start, at, LANES, min(LANES, size - at)) for at in range(first, size, LANES)]
         reduced = dict(zip(self.carried, totals, strict=True))
         self._run(chunks, [reduced] * len(chunks), self._spread(LANES))
         return list(reduced.values())
 
     def _spread(self, lanes: int) -> dict[Argument, Value]:
-        """What is the same along the axis, in every lane."""
+        """Return the arguments that are the same along the axis, spread to every lane."""
         return {arg: self.b.splat(number, lanes) for arg, number in self.once.items()}
 
     def _halve(self, n: int, parts: Sequence[Value]) -> Value:
-        """The parts of a reduction in 16 lanes: the upper half of a wide vector joined with the lower."""
+        """Return the parts of a reduction joined to 16 lanes: upper halves of vectors with the lower ones."""
         while len(parts) > 1:
             half = len(parts) // 2
             parts = [self.context.joined(n, a, b) for a, b in zip(parts[:half], parts[half:], strict=True)]
@@ -368,21 +367,21 @@ class RowLoops:
         return wide
 
     def _together(self, chunks: Sequence[_Chunk], totals: Sequence[Value], fixed: dict[Argument, Value]) -> list[Value]:
-        """The steps on vectors with totals of their own. Gives those of the first, of the second, and so on."""
+        """Write the steps on vectors that each have totals of their own; return the totals, vector by vector."""
         count = len(self.carried)
         rows = [dict(zip(self.carried, totals[i * count : (i + 1) * count], strict=True)) for i in range(len(chunks))]
         self._run(chunks, rows, fixed)
         return [total for reduced in rows for total in reduced.values()]
 
     def _run(self, chunks: Sequence[_Chunk], totals: Sequence[dict[int, Value]], fixed: dict[Argument, Value]) -> None:
-        """Each step on all of these vectors."""
+        """Write each step on all of these vectors."""
         values = [dict(fixed) for _ in chunks]
         for n in self.numbers:
             for chunk, reduced, computed in zip(chunks, totals, values, strict=True):
                 self._step(n, chunk, reduced, computed)
 
     def _step(self, n: int, chunk: _Chunk, reduced: dict[int, Value], values: dict[Argument, Value]) -> None:
-        """One step on one vector."""
+        """Write one step on one vector."""
         step = self.context.steps[n]
         args = [self._argument(arg, chunk, values) for arg in step.args]
         if not step.over:
@@ -396,7 +395,7 @@ class RowLoops:
             self._add(n, value, chunk)
 
     def _argument(self, arg: Argument, chunk: _Chunk, values: dict[Argument, Value]) -> Value:
-        """The value of an argument; what an earlier stage has computed lies where that has put it."""
+        """Return the value of an argument, loaded from an operand or from an earlier stage's result."""
         if arg not in values:
             laid = self.context.operands[arg[1]] if arg[0] == "operand" else self.context.results[arg[1]][0]
             values[arg] = self.b.load(self._access(laid, chunk), chunk.lanes)
@@ -413,13 +412,13 @@ class RowLoops:
             self.b.store(self._access(laid, chunk), ir.cast(self.b, value, laid[1].dtype))
 
     def _add(self, n: int, value: Value, chunk: _Chunk) -> None:
-        """Join a value with what lies in memory."""
+        """Join a value with the elements in memory."""
         for laid in self.context.results[n]:
             access = self._access(laid, chunk)
             self.b.store(access, self.context.joined(n, self.b.load(access, chunk.lanes), value))
 
     def _active(self, n: int, value: Value, chunk: _Chunk) -> Value:
-        """The value with the identity in the lanes that do not count."""
+        """Return the value with the identity in the lanes that do not count."""
         if chunk.active == chunk.lanes:
             return value
         mask = self.b.constant(tuple(i < chunk.active for i in range(chunk.lanes)), Type("b1", chunk.lanes))

@@ -1,18 +1,19 @@
-"""The loop IR: what a kernel does, in seven kinds of node, before any machine is known.
+"""The loop IR: the operations of a kernel, in seven kinds of node, before any machine is known.
 
     kernel k(p0: f32, p1: f32)
-      v1 = loop i from 0 to 96 by 16 carrying a = 0.0
-        v2 = load p0[i ...] f32x16
-        v3 = add(a, v2)
-        carry v3
-      v4 = fold add(v1)
-      store p1[0] = v4
+        v1 = loop i from 0 to 96 by 16 carrying a = 0.0
+            v2 = load p0[i ...] f32x16
+            v3 = add(a, v2)
+            carry v3
+        v4 = fold add(v1)
+        store p1[0] = v4
 
-A value is a vector of a fixed number of lanes (one lane: a number); the same lanes on every machine, so that sums are
-made in the same order everywhere. Loops say how far they go in numbers: a kernel is made for sizes that are known.
-Addresses are counted in elements, and linear in the counters of the loops around.
+A value is a vector of a fixed number of lanes (a number has one lane), with the same lanes on every machine, so that
+sums are made in the same order everywhere. The bounds of loops are numbers: a kernel is made for known sizes. Addresses
+are counted in elements, and linear in the counters of the enclosing loops.
 
-What functions and reductions are made of: comparisons, casts, extremes, and how two parts become one.
+Read the node classes first, then `LoopBuilder`. The functions at the end are parts of ops and reductions: comparisons,
+casts, extremes, and joins of two parts.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ LANES = 16
 
 
 class Type(NamedTuple):
-    """What a value is: NumPy's letter and bytes of its elements (`f4`; `b1` is a truth), and how many there are."""
+    """The type of a value: NumPy's letter and bytes of its elements (`f4`; `b1` is a truth), and its lanes."""
 
     dtype: str
     lanes: int
@@ -83,7 +84,7 @@ class Store:
 
 @dataclass(eq=False, slots=True)
 class LaneOp(Value):
-    """An operation lane by lane; `operations` in `emit` lists them."""
+    """An operation lane by lane; `emit` has the table of names."""
 
     name: str
     args: tuple[Value, ...]
@@ -91,7 +92,7 @@ class LaneOp(Value):
 
 @dataclass(eq=False, slots=True)
 class Fold(Value):
-    """The lanes of a vector made one: the upper half joined with the lower, until one is left."""
+    """The lanes of a vector joined to one: the upper half with the lower, until one is left."""
 
     name: str
     vector: Value
@@ -120,7 +121,7 @@ COUNTER = Type("i8", 1)
 
 
 class OffsetIndex(NamedTuple):
-    """A counter and a number that is added to it."""
+    """A loop counter plus a number."""
 
     counter: Value
     by: int
@@ -130,7 +131,7 @@ Index = Value | OffsetIndex | int
 
 
 def offset_index(index: Index, by: int) -> Index:
-    """An index and a number added."""
+    """Return an index plus a number."""
     if isinstance(index, int):
         return index + by
     return OffsetIndex(index.counter, index.by + by) if isinstance(index, OffsetIndex) else OffsetIndex(index, by)
@@ -138,9 +139,9 @@ def offset_index(index: Index, by: int) -> Index:
 
 @dataclass(slots=True)
 class LoopKernel:
-    """A function of addresses: its parameters, what it does, and whether vectors that it computes take turns.
+    """A kernel: its parameters, its body, and whether the vectors that it computes take turns.
 
-    Then instructions should stay in about the order in which the body has them.
+    If they do, instructions should stay in about the order in which the body has them.
     """
 
     parameters: Sequence[Parameter]
@@ -157,11 +158,11 @@ class LoopBuilder:
         self._constants: dict[tuple[Any, str, Type], Constant] = {}
 
     def kernel(self, *, takes_turns: bool = False) -> LoopKernel:
-        """What was written."""
+        """Return the kernel that was written."""
         return LoopKernel(self.parameters, self.body, takes_turns)
 
     def constant(self, number: Any, like: Type) -> Constant:
-        """A number in every lane."""
+        """Return a constant with this number in every lane."""
         key = number, str(number), like  # 0.0 and -0.0 are equal, and not the same
         if key not in self._constants:
             self._constants[key] = Constant(like, number)
@@ -170,7 +171,7 @@ class LoopBuilder:
     def access(
         self, base: Parameter, terms: Sequence[tuple[Index, int]], step: int = 1, active: int = LANES, offset: int = 0
     ) -> Access:
-        """The place at these counters; a counter may be a number, where its loop has one turn."""
+        """Return the access at these counters; a counter may be a number, where its loop has one turn."""
         kept = []
         for index, stride in terms:
             counter, by = index if isinstance(index, OffsetIndex) else (index, 0)
@@ -182,23 +183,23 @@ class LoopBuilder:
         return Access(base, offset, tuple(kept), step, active)
 
     def load(self, access: Access, lanes: int = LANES) -> Value:
-        """The elements at a place: bytes that are truths become truths."""
+        """Append a load of the elements at a place; bytes of bools become truths."""
         node = Load(Type(access.base.type.dtype, lanes), access)
         self.body.append(node)
         return node
 
     def store(self, access: Access, value: Value) -> None:
-        """Write a value."""
+        """Append a store of a value."""
         self.body.append(Store(access, value))
 
     def op(self, name: str, *args: Value, type: Type | None = None) -> Value:
-        """An operation on values of one type, which is the result's too unless it is given."""
+        """Append an operation on values of one type, which is the result's type too unless one is given."""
         node = LaneOp(type or args[0].type, name, args)
         self.body.append(node)
         return node
 
     def splat(self, number: Value, lanes: int) -> Value:
-        """A number in every lane."""
+        """Return a number spread to every lane."""
         if number.type.lanes == lanes:
             return number
         if isinstance(number, Constant):
@@ -206,7 +207,7 @@ class LoopBuilder:
         return self.op("splat", number, type=Type(number.type.dtype, lanes))
 
     def fold(self, name: str, vector: Value) -> Value:
-        """All lanes joined to one number."""
+        """Append a fold of all lanes to one number."""
         node = Fold(Type(vector.type.dtype, 1), name, vector)
         self.body.append(node)
         return node
@@ -219,9 +220,9 @@ class LoopBuilder:
         turn: Callable[[Index, Sequence[Value]], Sequence[Value] | None],
         start: int = 0,
     ) -> Sequence[Value]:
-        """A loop whose body `turn(counter, carried)` writes; a single turn is written without a loop, none not at all.
+        """Append a loop whose body `turn(counter, carried)` writes.
 
-        Gives the carried values after the last turn.
+        A single turn is written without a loop; no turn writes nothing. Returns the carried values after the last turn.
         """
         if stop <= start:
             return inits
@@ -239,7 +240,7 @@ class LoopBuilder:
     def nest(
         self, sizes: Sequence[int], turn: Callable[[Sequence[Index]], None], counters: Sequence[Index] = ()
     ) -> None:
-        """Loops inside each other over axes of these sizes, which carry nothing."""
+        """Append nested loops over axes of these sizes, which carry nothing."""
         if not sizes:
             turn(counters)
             return
@@ -250,7 +251,7 @@ class LoopBuilder:
         self.loop(sizes[0], 1, (), inner)
 
     def vectors(self, size: int, visit: Callable[[Index, int], None]) -> None:
-        """Visit so many elements a vector at a time: its start, and how many of its lanes count."""
+        """Visit `size` elements, a vector at a time, with its start and the number of its lanes that count."""
         whole = size // LANES * LANES
         self.loop(whole, LANES, (), lambda i, _: visit(i, LANES))
         if size % LANES:
@@ -261,22 +262,22 @@ Write = Callable[..., Value]
 
 
 def cast(b: LoopBuilder, x: Value, dtype: str) -> Value:
-    """The value in another dtype."""
+    """Return the value in another dtype."""
     return x if x.type.dtype == dtype else b.op("cast", x, type=Type(dtype, x.type.lanes))
 
 
 def test(b: LoopBuilder, name: str, *args: Value) -> Value:
-    """A comparison: a truth a lane."""
+    """Return a comparison: a truth per lane."""
     return b.op(name, *args, type=Type("b1", args[0].type.lanes))
 
 
 def maximum(b: LoopBuilder, x: Value, y: Value) -> Value:
-    """The larger; NaN where either is."""
+    """Return the larger of two values; NaN where either is."""
     return _extreme(b, "gt", x, y)
 
 
 def minimum(b: LoopBuilder, x: Value, y: Value) -> Value:
-    """The smaller; NaN where either is."""
+    """Return the smaller of two values; NaN where either is."""
     return _extreme(b, "lt", x, y)
 
 
@@ -288,7 +289,7 @@ def _extreme(b: LoopBuilder, name: str, x: Value, y: Value) -> Value:
 
 
 def operation(name: str) -> Write:
-    """One operation of the loop IR as a function."""
+    """Return a function that appends one operation of the loop IR."""
     return lambda b, *args: b.op(name, *args)
 
 
@@ -300,4 +301,4 @@ JOINS: dict[str, Write] = {
     "and": operation("and"),
     "or": operation("or"),
 }
-"""How two parts of a reduction become one."""
+"""The functions that join two parts of a reduction."""

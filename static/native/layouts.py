@@ -1,7 +1,7 @@
-"""Where machine code finds what it reads: C structures, whose offsets ctypes knows and whose fields Python writes.
+"""C structures that machine code reads: ctypes knows their offsets, and Python writes their fields.
 
-`ArrayObject` is NumPy's and CPython's; the others are our own. `checked` compares the former with arrays that Python
-knows before any code that reads it runs.
+`ArrayObject` is NumPy's and CPython's layout; the other structures are our own. `check_layout` compares the former with
+real arrays before any code that reads it runs.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class ArraySpec(Structure):
 
 
 class Patch(Structure):
-    """An address of this call: what is so many bytes into an argument or result is written to a slot."""
+    """An address that changes with each call: that of an argument or result plus an offset, written to a slot."""
 
     _fields_ = (("slot", c_void_p), ("array", c_int64), ("offset", c_int64))
 
 
 KERNEL = CFUNCTYPE(None, c_void_p)
-"""A kernel or driver: a function of the address of what it reads."""
+"""The type of a kernel or driver: a function of the address of its row or header."""
 
 
 class KernelCall(Structure):
-    """A `KERNEL`, and the row of addresses or the header of a loop or branch that it is called with."""
+    """A `KERNEL`, and the row of addresses, or the header of a loop or branch, that it is called with."""
 
     _fields_ = (("function", c_void_p), ("row", c_void_p))
 
@@ -67,13 +67,13 @@ class CallList(Structure):
 
 
 INTERRUPTED = 1
-"""What `stopped` holds after Ctrl-C. More is the number of what a kernel refuses (`refusals`)."""
+"""The value of `stopped` after Ctrl-C. Greater values are numbers of errors that kernels raise (`Refusals`)."""
 
 
 class StepContext(Structure):
-    """What all kernels of a step share: whether to stop, the operations since the last look, and how to ask Python.
+    """State that all kernels of a step share: whether to stop, operations since the last check, and Python's functions.
 
-    What refuses nothing writes to `ignored`, and so needs no branch.
+    A kernel writes to `ignored` where nothing is wrong, and so needs no branch.
     """
 
     _fields_ = (
@@ -87,34 +87,34 @@ class StepContext(Structure):
 
 
 class LoopHeader(Structure):
-    """A loop: where the addresses of its two truths lie, the operations of a turn, and its lists of calls."""
+    """A loop: the place of the addresses of its two truths, the operations of a turn, and its lists of calls."""
 
     _fields_ = (("context", c_void_p), ("truths", c_void_p), ("operations", c_int64), ("lists", c_void_p))
 
 
 class BranchHeader(Structure):
-    """Branches: where the address of the number lies that chooses, its dtype, and their lists of calls."""
+    """Branches: the place of the address of the number that chooses, its dtype, and the lists of calls."""
 
     _fields_ = (("number", c_void_p), ("dtype", c_int64), ("count", c_int64), ("lists", c_void_p))
 
 
 class ParallelHeader(Structure):
-    """Lists of calls that cores share: the pool, how many there are, and where."""
+    """Lists of calls that cores share: the pool, how many lists there are, and their address."""
 
     _fields_ = (("pool", c_void_p), ("count", c_int64), ("lists", c_void_p))
 
 
 TICKET_BITS = 16
-"""Of a ticket for the first of the lists that nobody has taken, and as many for the one after the last."""
+"""The bits of a ticket for the first list that nobody has taken, and as many for the one after the last."""
 MOST_LISTS = (1 << TICKET_BITS) - 1
 
 
 class PoolState(Structure):
-    """What the threads of a pool share.
+    """State that the threads of a pool share.
 
-    `ticket` is the number of the job, 32 bits, and which of its lists nobody has taken; `left` is how many are not
-    done. `busy` while a step has the pool, `sleepers` how many threads wait for the condition. The rest is
-    POSIX's: the functions, and room for a mutex and a condition on any system.
+    `ticket` holds the number of the job (32 bits) and which of its lists nobody has taken; `left` counts lists that are
+    not done. `busy` is set while a step has the pool, and `sleepers` counts threads that wait for the condition. The
+    rest is POSIX's: functions, and room for a mutex and a condition on any system.
     """
 
     _fields_ = (
@@ -154,10 +154,10 @@ class PythonApi(Structure):
 
 
 class StepTable(Structure):
-    """All that the code of a step reads: its arguments and results, the patches, the calls, and what they need.
+    """All data that the code of a step reads: arguments and results, patches, calls, and pointers to the rest.
 
-    `expected` says what the arguments have to be, or nothing where Python has looked. `refuse` is a function of
-    Python's, which raises the error of what a kernel has refused.
+    `expected` describes the required arguments, or is null where Python has checked them. `refuse` is a Python function
+    that raises the error of a kernel that has stopped.
     """
 
     _fields_ = (
@@ -176,13 +176,13 @@ class StepTable(Structure):
 
 
 def kinds(layout: Any) -> dict[str, Any]:
-    """The type of each field of a structure, by its name."""
+    """Return the type of each field of a structure, by name."""
     return dict(layout._fields_)
 
 
 @functools.cache
 def python() -> PythonApi:
-    """The addresses in this process. Raises NativeError where Python or NumPy are not as the layouts say."""
+    """Return addresses of this process's Python and NumPy. Raises NativeError where the layouts do not fit."""
     check_layout()
     api = ctypes.pythonapi
     kind = kinds(PythonApi)
@@ -202,7 +202,7 @@ def python() -> PythonApi:
 
 
 def context() -> StepContext:
-    """The context of one step, in which nothing has run."""
+    """Return the context of a new step, in which nothing has run."""
     api, kind = ctypes.pythonapi, kinds(StepContext)
     functions = {"ensure": api.PyGILState_Ensure, "check": api.PyErr_CheckSignals, "release": api.PyGILState_Release}
     return StepContext(
@@ -211,7 +211,7 @@ def context() -> StepContext:
 
 
 def pool_state() -> PoolState:
-    """The state of a pool without threads. Raises AttributeError where there are no POSIX threads."""
+    """Return the state of a pool without threads. Raises AttributeError where there are no POSIX threads."""
     system, kind = ctypes.CDLL(None), kinds(PoolState)
     functions = {
         "acquire": system.pthread_mutex_lock,
@@ -226,7 +226,7 @@ def pool_state() -> PoolState:
 
 
 def clear(state: PoolState) -> None:
-    """Forget what a pool was doing."""
+    """Reset the job of a pool, and its mutex and condition."""
     system, at = ctypes.CDLL(None), ctypes.addressof(state)
     state.ticket = state.left = state.busy = state.sleepers = 0
     system.pthread_mutex_init(c_void_p(at + PoolState.mutex.offset), None)
@@ -243,7 +243,7 @@ def _numpy_function(number: int) -> int:
 
 @functools.cache
 def check_layout() -> None:
-    """Look whether arrays lie in memory as `ArrayObject` says. Raises NativeError where they do not."""
+    """Check that arrays lie in memory as `ArrayObject` says. Raises NativeError where they do not."""
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     if sys.implementation.name != "cpython" or not has_lock or ctypes.sizeof(c_void_p) != 8:
         raise NativeError("backend='native' needs CPython on 64 bits with its interpreter lock; use backend='numpy'")
@@ -264,7 +264,7 @@ def check_layout() -> None:
 
 
 def wrong_fields(array: np.ndarray[Any, Any]) -> list[str]:
-    """The fields of an array's object that do not hold what NumPy says of the array."""
+    """Return the fields of an array's object that differ from what NumPy says of the array."""
     lies = ArrayObject.from_address(id(array))
     flags = array.flags
     truths = {

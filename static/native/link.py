@@ -1,7 +1,6 @@
-"""From LLVM IR to addresses: one just-in-time compiler a process, and a table of the kernels that are in use.
+"""From LLVM IR to addresses: one just-in-time compiler per process, and a table of the kernels that are in use.
 
-A kernel is given back when nothing that runs it is left, and the memory of what LLVM has linked with the last of its
-kernels.
+A kernel is released when nothing that runs it is left. LLVM's memory of a library is released with its last kernel.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def _unload(gone: list[tuple[Any, Any]]) -> None:
 
 
 class _Library:
-    """What LLVM has linked together, and the compiler that it is in; unloaded before this is let go."""
+    """A library that LLVM has linked, and its compiler; the library is unloaded before the compiler is released."""
 
     def __init__(self, jit: Any, loaded: Any) -> None:
         self._jit, self._loaded = jit, loaded
@@ -42,7 +41,8 @@ class _Library:
         return address
 
     def __del__(self, gone: Any = _gone, lock: Any = lock, unload: Any = _unload) -> None:
-        # Anywhere, so that waiting for the lock could wait for ever; and late, when a module has no names any more.
+        # A finalizer may run anywhere, so that waiting for the lock could wait for ever; and late, when a module has no
+        # names.
         parts = vars(self)
         gone.append((parts.pop("_jit"), parts.pop("_loaded")))
         if lock.acquire(blocking=False):
@@ -53,7 +53,7 @@ class _Library:
 
 
 class MachineCode:
-    """Machine code at an address, for as long as this object is there: it holds what LLVM has linked."""
+    """Machine code at an address; this object keeps the library alive that the code is in."""
 
     __slots__ = ("__weakref__", "address", "library")
 
@@ -66,7 +66,7 @@ _number = itertools.count()
 
 
 def kernels(recipes: Iterable[Any], target: Target) -> Mapping[Any, MachineCode]:
-    """The kernel of each recipe; those that are new are compiled together, or come from the cache."""
+    """Return the machine code of each recipe's kernel; new kernels are compiled together, or come from the cache."""
     with lock:
         _unload(_gone)
         wanted = dict.fromkeys(recipes)
@@ -81,7 +81,7 @@ def kernels(recipes: Iterable[Any], target: Target) -> Mapping[Any, MachineCode]
 
 
 def module(names: Mapping[Any, str], target: Target) -> str:
-    """The LLVM IR of these recipes' kernels for a target."""
+    """Return the LLVM IR of these recipes' kernels for a target."""
     declared: set[str] = set()
     functions = [emit.emit(name, recipe.lower(target), declared, target) for recipe, name in names.items()]
     return "\n".join([*functions, *sorted(declared)])
@@ -89,18 +89,18 @@ def module(names: Mapping[Any, str], target: Target) -> str:
 
 @functools.cache
 def entry(target: Target) -> MachineCode:
-    """The function that Python calls."""
+    """Return the machine code of the function that Python calls."""
     return _fixed_functions("entry", target, ["entry"])["entry"]
 
 
 @functools.cache
 def drivers(target: Target) -> Mapping[str, MachineCode]:
-    """The functions that run loops, branches and what cores share, and one to measure with."""
+    """Return the functions that run loops, branches and shared lists, and one to measure with."""
     return _fixed_functions("drivers", target, [flow.WHILE, flow.SWITCH, flow.PARALLEL, flow.ATTEND, flow.COUNT])
 
 
 def _fixed_functions(name: str, target: Target, functions: list[str]) -> dict[str, MachineCode]:
-    """The functions of a module of this package, which is imported only to compile it."""
+    """Return the functions of a module of this package, which is imported only to compile it."""
 
     def write() -> str:
         text: str = importlib.import_module(f"static.native.{name}").module()
@@ -131,7 +131,7 @@ def _load_code(target: Target, code: bytes, names: Iterable[str]) -> dict[str, M
 
 
 def compile_module(target: Target, text: str) -> bytes:
-    """The object code of a module: no addresses are in it."""
+    """Return the object code of an LLVM module; it contains no addresses."""
     import llvmlite.binding as llvm
 
     parsed = llvm.parse_assembly(text)
@@ -140,7 +140,7 @@ def compile_module(target: Target, text: str) -> bytes:
 
 
 def assembly(text: str, target: Target) -> str:
-    """The module as instructions of a target, which may be another machine than this."""
+    """Return the module as instructions of a target, which may be another machine than this."""
     import llvmlite.binding as llvm
 
     with lock:
@@ -148,7 +148,7 @@ def assembly(text: str, target: Target) -> str:
 
 
 def machine(target: Target) -> Any:
-    """LLVM's generator of code for this target."""
+    """Return LLVM's code generator for this target."""
     import llvmlite.binding as llvm
 
     if target.triple:
@@ -164,7 +164,7 @@ def machine(target: Target) -> Any:
 
 @functools.lru_cache(maxsize=1)
 def _jit(target: Target, turn: int) -> Any:
-    """The compiler of this turn; earlier ones go with the last of their libraries."""
+    """Return the compiler of this turn; earlier compilers are released with the last of their libraries."""
     del turn
     import llvmlite.binding as llvm
 
@@ -187,7 +187,10 @@ declare i32 @llvm.vector.reduce.add.v16i32(<16 x i32>)
 
 
 def probe(target: Target) -> None:
-    """Run code for this target here. Raises AssertionError where it gives something wrong; may end the process."""
+    """Run code for this target here.
+
+    Raises AssertionError where its result is wrong; an unknown instruction ends the process.
+    """
     place = _load_code(target, compile_module(target, PROBE), ["probe"])["probe"]
     numbers = (ctypes.c_float * 16)(*([2.0] * 16))
     if ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(place.address)(ctypes.addressof(numbers)) != 16 * 6:

@@ -1,9 +1,11 @@
-"""Elements picked by arrays of positions, and their adjoints, as loops over positions with rows of elements inside.
+"""Elements picked by arrays of positions, and the gradients of picking, as loops over positions.
 
-A position is looked at before it is used. One that the axis does not have is taken for 0, so that nothing outside of an
-array is read or written; the kernel says so in the context of the step, which raises the error (`refusals`).
+Inside these loops are rows of elements. A position is checked before it is used. One outside the axis counts as 0, so
+that nothing outside an array is read or written; the kernel writes to the context of the step, and the step raises the
+error (`Refusals`). Additions are made in the order of the positions, as NumPy's kernels make them, which gives the same
+bits.
 
-What is added is added in the order of the positions, as NumPy's kernels do, which gives the same bits.
+`Picking` and `Flattening` are the recipes.
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ WIDE = LANES // 2  # positions that are flattened side by side: int64 takes twic
 
 
 def is_flattened(node: Node) -> bool:
-    """Whether positions of several axes, which int64 holds, become one."""
+    """Whether an op combines positions along several axes that int64 can hold."""
     return all(_is_position(source.spec.dtype) for source in node.inputs)
 
 
 def is_picked(node: Node, *, adds: bool = False) -> bool:
-    """Whether the positions are ones that int64 holds, and the elements can be copied, or added where it `adds`."""
+    """Whether int64 can hold the positions, and the elements can be copied, or added where the op `adds`."""
     first, positions, *others = (source.spec.dtype for source in node.inputs)
     dtype = node.spec.dtype
     kinds = functions.REALS if adds else functions.ANY
@@ -56,10 +58,10 @@ def _is_position(dtype: np.dtype[Any]) -> bool:
 
 
 class Picking(NamedTuple):
-    """A recipe: each element of a space, and the one of an axis of so many, neighbours a step apart, at its position.
+    """A recipe: for each element of a space, the element at its position along an axis of `size`, `step` apart.
 
-    `way` is "take", from what is picked to the values; or "add" or "put", from the values to that. The layouts are over
-    the space.
+    `way` is "take" (from the picked array to the values), or "add" or "put" (from the values to the picked array). The
+    layouts are over the space.
     """
 
     way: Way
@@ -77,7 +79,7 @@ class Picking(NamedTuple):
 
     @property
     def extents(self) -> list[Extent]:
-        """What is read and written of what is picked, positions, values, and where it refuses."""
+        """The memory that is read and written: picked array, positions, values, and the words of the context."""
         picked = (*self.sizes, self.size), (*self.picked.strides, self.step)
         return [
             Extent.of(self.picked.dtype, *picked, is_written=self.way != "take"),
@@ -88,21 +90,21 @@ class Picking(NamedTuple):
 
     @property
     def refused(self) -> tuple[int, ...]:
-        """The sizes of axes that positions may be outside of."""
+        """The sizes of the axes that positions may be outside of."""
         return (self.size,)
 
     @property
     def depth(self) -> int:
-        """How many axes the positions need: along the others a position is the same."""
+        """The number of axes along which positions vary; along the others a position is the same."""
         return max((axis + 1 for axis, stride in enumerate(self.positions.strides) if stride), default=0)
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
-        """There is no scratch buffer."""
+        """Return no scratch buffers."""
         del target
         return []
 
     def lower(self, target: Target) -> LoopKernel:
-        """The kernel: its parameters are what is picked, positions, values, and where it refuses."""
+        """Return the kernel; its parameters are the picked array, positions, values, and the words of the context."""
         del target  # the same on every machine
         b = LoopBuilder([self.picked.dtype, self.positions.dtype, self.values.dtype, *[COUNTER.dtype] * 2])
         picked, positions, values, *refusal = b.parameters
@@ -122,7 +124,7 @@ class Picking(NamedTuple):
     def _row(
         self, b: LoopBuilder, picked: Parameter, values: Parameter, place: Value, counters: Sequence[Index]
     ) -> None:
-        """What has one position."""
+        """Write the loops over the elements that share one position."""
         rest, there = self.sizes[self.depth :], [(place, self.step)]
 
         def move(at: Sequence[Index], active: int, lanes: int) -> None:
@@ -151,7 +153,7 @@ class Picking(NamedTuple):
 
 
 class Flattening(NamedTuple):
-    """A recipe: the place in row-major order of a position along each of some axes, for each element of a space."""
+    """A recipe: for each element of a space the row-major index of its positions along several axes."""
 
     sizes: tuple[int, ...]
     refused: tuple[int, ...]
@@ -165,18 +167,18 @@ class Flattening(NamedTuple):
 
     @property
     def extents(self) -> list[Extent]:
-        """What is read of positions, and written of the result and where it refuses."""
+        """The memory that is read of positions, and written of the result and the context."""
         read = [Extent.of(array.dtype, self.sizes, array.strides) for array in self.positions]
         written = Extent.of(self.out.dtype, self.sizes, self.out.strides, is_written=True)
         return [*read, written, *_refusing(self.refused)]
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
-        """There is no scratch buffer."""
+        """Return no scratch buffers."""
         del target
         return []
 
     def lower(self, target: Target) -> LoopKernel:
-        """The kernel: its parameters are positions, the result, and where it refuses."""
+        """Return the kernel; its parameters are positions, the result, and the words of the context."""
         del target  # the same on every machine
         b = LoopBuilder(
             [*(array.dtype for array in (*self.positions, self.out)), *[COUNTER.dtype] * (1 + len(self.refused))]
@@ -210,7 +212,7 @@ def _access(
     b: LoopBuilder, base: Parameter, array: ArrayLayout, counters: Sequence[Index], active: int,
     more: Sequence[tuple[Index, int]] = (),
 ) -> Access:  # fmt: skip
-    """Elements along the last axis, at these counters of the first axes."""
+    """Return the access of elements along the last axis, at these counters of the first axes."""
     terms = [*zip(counters, array.strides, strict=False), *more]
     return b.access(base, terms, array.strides[-1] if active > 1 else 1, active)
 
@@ -221,14 +223,14 @@ Turn = Callable[[Sequence[Index], Sequence[Value]], Sequence[Value]]
 def _carry_loops(
     b: LoopBuilder, sizes: Sequence[int], turn: Turn, inits: Sequence[Value], counters: Sequence[Index] = ()
 ) -> Sequence[Value]:
-    """Loops inside each other, which carry values."""
+    """Write nested loops that carry values; return the values after them."""
     if not sizes:
         return turn(counters, inits)
     return b.loop(sizes[0], 1, inits, lambda i, carried: _carry_loops(b, sizes[1:], turn, carried, (*counters, i)))
 
 
 def _check_position(b: LoopBuilder, position: Value, size: int) -> tuple[Value, Value]:
-    """A position counted from the front, or 0 for one that an axis does not have; and whether it is one of these."""
+    """Return a position counted from the front (0 for one outside the axis), and whether it is outside."""
     whole = Type(COUNTER.dtype, position.type.lanes)
     place, zero, count = cast(b, position, whole.dtype), b.constant(0, whole), b.constant(size, whole)
     place = b.op("select", test(b, "lt", place, zero), b.op("add", place, count), place, type=whole)
@@ -237,12 +239,15 @@ def _check_position(b: LoopBuilder, position: Value, size: int) -> tuple[Value, 
 
 
 def _refusing(sizes: Sequence[int]) -> list[Extent]:
-    """The two words that a kernel writes to, and the number for each axis: so that what refuses first is told."""
+    """Return the extents of the two context words that a kernel writes to, and of the error number of each axis."""
     return [Extent.of(COUNTER.dtype, (2,), (1,), is_written=True)] + [Extent.of(COUNTER.dtype, (), ())] * len(sizes)
 
 
 def _refuse(b: LoopBuilder, refused: Sequence[Value], words: Parameter, *numbers: Parameter) -> None:
-    """Write the number of the first that is refused into the second word, unless it holds one; else into the first."""
+    """Store the error number of the first axis that has a position outside, unless an earlier kernel stored one.
+
+    Where all is well the number goes to the first word, which nobody reads.
+    """
     for is_refused, number in zip(refused, numbers, strict=True):
         earlier = b.load(b.access(words, [], 1, 1, 1), 1)
         is_first = test(b, "eq", earlier, b.constant(0, COUNTER))
@@ -251,7 +256,7 @@ def _refuse(b: LoopBuilder, refused: Sequence[Value], words: Parameter, *numbers
 
 
 def pick_recipe(way: Way, operands: Sequence[LaidArray], out: LaidArray, axis: int, *, is_along: bool = False) -> Work:
-    """The recipe of an op that picks along an axis; what is added to, or written to, is there before."""
+    """Return the work of an op that picks along an axis; an array that is added or written to is filled before."""
     whole, positions = operands[0] if way == "take" else out, operands[1]
     values = out if way == "take" else operands[0 if way == "add" else 2]
     before, after = whole.steps[:axis], whole.steps[axis + 1 :]
@@ -273,7 +278,7 @@ def pick_recipe(way: Way, operands: Sequence[LaidArray], out: LaidArray, axis: i
 
 
 def flatten_recipe(operands: Sequence[LaidArray], out: LaidArray, sizes: tuple[int, ...]) -> Work:
-    """The recipe of places in row-major order."""
+    """Return the work that computes row-major indices."""
     arrays = (*operands, out)
     strides = [broadcast(laid, out.shape) for laid in arrays]
     axes, _ = runs(out.shape, None, strides)
@@ -285,7 +290,7 @@ def flatten_recipe(operands: Sequence[LaidArray], out: LaidArray, sizes: tuple[i
 def _layouts(
     arrays: Sequence[LaidArray], strides: Sequence[Sequence[int]], axes: Sequence[Sequence[int]]
 ) -> list[ArrayLayout]:
-    """The layout of each array over runs of axes."""
+    """Return the layout of each array over runs of axes."""
     return [
         ArrayLayout(functions.dtype_of(laid.dtype), tuple(along[run[-1]] if run else 0 for run in axes))
         for laid, along in zip(arrays, strides, strict=True)

@@ -1,6 +1,7 @@
-"""Where an array lies: what recipes are made of, together with what a node computes.
+"""The places of arrays in memory, and the parts of recipes: array layouts and steps.
 
-What a group consists of: arrays, and steps over them; and how parts of a reduction become one.
+Read `LaidArray` and `Extent` first. `ArrayLayout` and `GroupStep` are the parts of a group's recipe; `JOINED_BY` and
+`identity` say how parts of a reduction are joined.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from static.native.target import NativeError
 
 
 class LaidArray(NamedTuple):
-    """Where an array lies: so many bytes after the start of an argument, or at an address where `which` is -1."""
+    """An array at a place: `offset` bytes into argument number `which`, or an address where that is -1."""
 
     which: int
     offset: int
@@ -27,23 +28,26 @@ class LaidArray(NamedTuple):
 
     @property
     def place(self) -> Location:
-        """What a call needs to know."""
+        """The place that a call of a kernel needs: (`which`, `offset`)."""
         return self.which, self.offset
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Elements between neighbours along each axis; 0 where there is one alone."""
+        """The distance of neighbours along each axis in elements; 0 where an axis has size 1."""
         pairs = zip(self.strides, self.shape, strict=True)
         return tuple(0 if size == 1 else stride // self.dtype.itemsize for stride, size in pairs)
 
     @property
     def reach(self) -> tuple[int, int]:
-        """From where to where its bytes lie, counted as its place is."""
+        """The first byte of the array and the one after its last, counted like its offset."""
         low, high, _ = Extent.of(f"{self.dtype.kind}{self.dtype.itemsize}", self.shape, self.steps)
         return self.offset + low, self.offset + high
 
     def with_shape(self, shape: Sequence[int]) -> LaidArray:
-        """The same memory, which is in row-major order, in another shape."""
+        """Return the same memory, which is in row-major order, in another shape.
+
+        Raises NativeError for another size.
+        """
         if math.prod(shape) != math.prod(self.shape):
             raise NativeError(f"native code would read {self.shape} as {tuple(shape)}; use backend='numpy'")
         strides = row_major(shape, self.dtype.itemsize)
@@ -51,7 +55,7 @@ class LaidArray(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """The bytes from the place of an array to which a kernel keeps when it reads the array, or writes it."""
+    """The bytes that a kernel reads or writes of an array, counted from the array's place."""
 
     low: int
     high: int
@@ -59,9 +63,9 @@ class Extent(NamedTuple):
 
     @classmethod
     def of(cls, dtype: str, sizes: Sequence[int], strides: Sequence[int], *, is_written: bool = False) -> Extent:
-        """That of an array of these sizes, with so many elements between neighbours along each axis.
+        """Return the extent of an array of these sizes, with strides in elements.
 
-        Along an axis where they are the same it has an element at least, since a sum over nothing is written too.
+        An axis of stride 0 counts one element at least, since a sum over nothing is written too.
         """
         if any(n == 0 and stride for n, stride in zip(sizes, strides, strict=True)):
             return cls(0, 0, is_written)
@@ -71,10 +75,9 @@ class Extent(NamedTuple):
 
 
 def check_bounds(work: Work, arrays: Sequence[LaidArray]) -> Work:
-    """The work, whose kernels keep to these arrays.
+    """Return the work; raise NativeError where one of its kernels would leave these arrays.
 
-    Their code is made for sizes that the arrays are believed to have. Raises NativeError where they have others, and
-    a kernel would read or write beside them.
+    A kernel's code is made for sizes that its arrays are believed to have.
     """
     reaches = [(laid.which, *laid.reach) for laid in arrays]
     for recipe, places in work:
@@ -86,19 +89,19 @@ def check_bounds(work: Work, arrays: Sequence[LaidArray]) -> Work:
 
 
 def row_major(shape: Sequence[int], each: int = 1) -> tuple[int, ...]:
-    """How far neighbours are apart along each axis in row-major order, where an element takes `each`."""
+    """Return the distance of neighbours along each axis in row-major order, where an element takes `each`."""
     return tuple(math.prod(shape[axis + 1 :]) * each for axis in range(len(shape)))
 
 
 def broadcast(laid: LaidArray, space: Sequence[int]) -> tuple[int, ...]:
-    """The elements between neighbours along each axis of a space that an array is broadcast to."""
+    """Return the distance of neighbours along each axis of a space that an array is broadcast to, in elements."""
     return (*[0] * (len(space) - len(laid.shape)), *laid.steps)
 
 
 def runs(space: Sequence[int], split: int | None, arrays: Sequence[Sequence[int]]) -> tuple[list[list[int]], int]:
-    """The axes of a space in runs that all arrays, given by their strides, treat as one; and the first run of a row.
+    """Return the axes of a space in runs that all arrays treat as one axis, and the number of a row's first run.
 
-    Those from `split` on make a row; without a split the last run is one.
+    `arrays` has the strides of each array. Axes from `split` on make a row; without a split the last run is the row.
     """
     joined: list[list[int]] = []
     outer = 0
@@ -117,25 +120,25 @@ def runs(space: Sequence[int], split: int | None, arrays: Sequence[Sequence[int]
 
 
 JOINED_BY: RuleTable[str] = RuleTable("native reductions", otherwise="")
-"""How two parts of a reduction become one, by the names of `ir.JOINS`; nothing of what is no native reduction."""
+"""How two parts of a reduction are joined, by the names of `ir.JOINS`; "" for an op that is no native reduction."""
 JOINED_BY.enter({"sum": "add", "mean": "add", "max": "max", "min": "min", "prod": "mul", "any": "or", "all": "and"})
 
 Argument = tuple[Any, ...]
 
 
 class ArrayLayout(NamedTuple):
-    """An operand or result: its dtype, and how many elements lie between neighbours along each axis."""
+    """The layout of an operand or result: its dtype, and the distance of neighbours along each axis in elements."""
 
     dtype: str
     strides: tuple[int, ...]
 
 
 class GroupStep(NamedTuple):
-    """One op: what it is computed in, where its arguments are, and when it runs.
+    """One op of a group: the dtype it is computed in, the places of its arguments, and its stage.
 
-    It `gives` another dtype where it compares. `args` are ("step", number), ("operand", number) or ("number", dtype,
-    bytes). `row` tells whether it gives a number a row. Of a reduction, `over` is "row" or "memory", and `taken` of a
-    mean how many numbers it is taken of.
+    `gives` is the dtype of its result, which differs for comparisons. `args` are ("step", number), ("operand", number)
+    or ("number", dtype, bytes). `row` tells whether the result is one number per row. For a reduction, `over` is "row"
+    or "memory", and for a mean `taken` is the count of its numbers.
     """
 
     op: Op
@@ -154,7 +157,7 @@ class GroupStep(NamedTuple):
 
 
 def identity(join: str, dtype: str) -> Any:
-    """What a reduction starts with: joined with a number it leaves that as it is, but for -0.0 in a sum."""
+    """Return the start of a reduction: joined with a number it leaves the number as it is, except -0.0 in a sum."""
     if join in ("max", "min"):
         low, high = (-math.inf, math.inf) if dtype[0] == "f" else _range(dtype)
         return low if join == "max" else high

@@ -1,8 +1,8 @@
 """Threads that wait in machine code, without Python's lock, until a step of the same process has work for them.
 
-`drivers` has their code. A thread that finds nothing to do looks again for some hundred microseconds, and sleeps then.
-They start with the first executable for so many threads, and end with the last. While a process forks there are none,
-and then they start again, in both.
+`drivers` has their code. A thread that finds nothing to do polls for some hundred microseconds, and then sleeps. The
+threads start with the first executable for that number of threads, and end with the last. Before a process forks they
+are stopped, and they start again afterwards, in both processes.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _lock = threading.RLock()
 
 
 def count(threads: int | str) -> int:
-    """The number of threads that an option means: "all" is one for each core that this process may use."""
+    """Return the number of threads that an option means: "all" is one for each core that this process may use."""
     if isinstance(threads, int):
         return threads
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def pool_of(threads: int, target: Target) -> Pool | None:
-    """The pool of so many threads, the caller's among them; None for one, and where there are no POSIX threads."""
+    """Return the pool of this many threads, including the caller's; None for one thread, and without POSIX threads."""
     if threads == 1 or os.name != "posix":
         return None
     with _lock:
@@ -50,7 +50,7 @@ def pool_of(threads: int, target: Target) -> Pool | None:
 
 
 class Pool:
-    """So many threads, with that of the caller; `state` is what their code reads."""
+    """A number of threads, including the caller's; `state` is the memory that their code reads."""
 
     def __init__(self, threads: int, target: Target) -> None:
         self.threads, self.target = threads, target
@@ -72,7 +72,7 @@ class Pool:
         self.state.workers = len(self._waiting)
 
     def stop(self) -> None:
-        """End the threads, after what they do now; work that comes meanwhile runs in the thread that has it."""
+        """End the threads after their present work; later work runs in the thread that has it."""
         _stop(self.state, self._waiting)
 
 
@@ -94,9 +94,9 @@ def _stop(state: PoolState, waiting: list[threading.Thread]) -> None:
 
 
 def _nanoseconds(pool: Pool) -> int:
-    """How long sharing work takes: the least that any process measured, since others may run meanwhile.
+    """Return the nanoseconds that sharing work takes: the least that any process measured, kept in the cache.
 
-    Where the machine was too busy to tell, it is said to take the most, and nothing is kept of that.
+    Other processes may run meanwhile. Where the machine was too busy to tell, it is `SLOWEST`, and nothing is kept.
     """
     name = cache.key(["sharing at least", pool.threads, platform.platform(), platform.node()], pool.target)
     measured = _sharing_cost(pool)
@@ -112,10 +112,10 @@ def _nanoseconds(pool: Pool) -> int:
 
 
 def _sharing_cost(pool: Pool) -> int:
-    """How many nanoseconds longer lists that count take, one for each thread, than one such list.
+    """Return how many nanoseconds longer one counting list per thread takes than one list alone.
 
-    Both are the least of several times: one that was interrupted is longer, so that no more than one of them is wrong,
-    and the difference is then no time at all.
+    Both times are the least of several. An interrupted run is longer, so at most one of them is wrong; the difference
+    may then be negative.
     """
     turns = ctypes.c_int64(TURNS)
     call = layouts.KernelCall(pool.code["count"].address, ctypes.addressof(turns))

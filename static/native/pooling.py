@@ -1,7 +1,7 @@
-"""Ops over windows as loops over cells: a result is read off what its taps meet, and written once.
+"""Ops over windows as loops over cells: each result is computed from the elements at its taps, and written once.
 
-A cell of an axis is a window, or as many elements as windows are apart. Cells whose taps all meet something are
-computed by one piece of code, a vector of them at a time; those at the edges, where some taps meet nothing, have code
+A cell of an axis is a window, or as many elements as windows are apart. Cells whose taps all meet an element are
+computed by one piece of code, a vector of cells at a time. Cells at the edges, where some taps meet nothing, have code
 of their own. Taps come in the order in which NumPy's kernels add them up, which gives the same bits.
 """
 
@@ -39,7 +39,7 @@ NO_TAP = 255
 
 
 class _Tap(NamedTuple):
-    """A tap of a window: its number, and what lies there in each operand that is read tap by tap."""
+    """A tap of a window: its number, and the values at it of each operand that is read tap by tap."""
 
     number: int
     values: Sequence[Value]
@@ -65,7 +65,7 @@ def _max(b: LoopBuilder, type: Type, taps: Sequence[_Tap], beside: Sequence[Valu
 
 
 def _argmax(b: LoopBuilder, type: Type, taps: Sequence[_Tap], beside: Sequence[Value]) -> Value:
-    """The first tap that is the maximum, the last if none is; the last NaN if there is one."""
+    """Return the number of the first tap with the maximum, the last tap if none has it, or the last NaN's tap."""
     wide = Type("i4", type.lanes)
     chosen: Value = b.constant(taps[-1].number if taps else NO_TAP, wide)
     for tap in reversed(taps[:-1]):
@@ -87,7 +87,7 @@ def _pick(b: LoopBuilder, type: Type, taps: Sequence[_Tap], beside: Sequence[Val
 
 
 def _sum_chosen_taps(b: LoopBuilder, type: Type, taps: Sequence[tuple[int, Value, Value]]) -> Value:
-    """The sum of the values whose tap was chosen."""
+    """Return the sum of the values whose tap was chosen."""
     zero = b.constant(0.0, type)
     total: Value = zero
     for number, value, chosen in taps:
@@ -97,7 +97,7 @@ def _sum_chosen_taps(b: LoopBuilder, type: Type, taps: Sequence[tuple[int, Value
 
 
 class _Form(NamedTuple):
-    """How an op is computed, how many operands are read tap by tap, and whether it goes from windows to elements."""
+    """How an op over windows is computed, how many operands it reads tap by tap, and if its results are elements."""
 
     fold: Fold
     tapped: int
@@ -116,7 +116,7 @@ FORMS.enter({
 
 
 def is_pooled(node: Node) -> bool:
-    """Whether a node goes over windows of floats that are small enough for their taps to be written out."""
+    """Whether a node goes over windows of floats whose taps are few enough to be written out."""
     form = FORMS[node.op]
     if not form.tapped:
         return False
@@ -127,20 +127,20 @@ def is_pooled(node: Node) -> bool:
 
 
 def _unrolled_taps(window: Window, to_elements: bool) -> int:
-    """About how many taps are written out: those of whole windows, and of windows that are cut off at an edge."""
+    """Return about how many taps are written out: of whole windows, and of windows cut off at an edge."""
     edges = [length if to_elements or before or after else 1 for length, _, before, after, _ in window]
     return math.prod(part[0] * -(-edge // part[1]) for part, edge in zip(window, edges, strict=True))
 
 
 class _Reach(NamedTuple):
-    """A tap of an axis, and which element or window it meets from the first cell."""
+    """A tap of an axis, and the index of the element or window that it meets from the first cell."""
 
     tap: int
     place: int
 
 
 class _Cells(NamedTuple):
-    """Cells of an axis with the same taps: those of each result in a cell, or None where there is no such result."""
+    """Cells of an axis with the same taps: the taps of each result in a cell, None where a cell has no such result."""
 
     start: int
     stop: int
@@ -148,7 +148,7 @@ class _Cells(NamedTuple):
 
 
 class Pooling(NamedTuple):
-    """A recipe: the op, the sizes of the axes before the windows', elements, windows, and how arrays lie."""
+    """A recipe: the op, the sizes of the axes before the windows', elements, windows, and the layouts of arrays."""
 
     op: Op
     outer: tuple[int, ...]
@@ -165,7 +165,7 @@ class Pooling(NamedTuple):
 
     @property
     def extents(self) -> list[Extent]:
-        """What is read of operands, tap by tap or beside, and written of the result."""
+        """The memory that is read of operands, tap by tap or beside, and written of the result."""
         form = FORMS[self.op]
         apart, beside = (self.counts, self.elements) if form.to_elements else (self.elements, self.counts)
         sizes = [apart if number < form.tapped else beside for number in range(len(self.operands))]
@@ -176,17 +176,17 @@ class Pooling(NamedTuple):
         return [*read, Extent.of(self.out.dtype, (*self.outer, *beside), self.out.strides, is_written=True)]
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
-        """There is no scratch buffer."""
+        """Return no scratch buffers."""
         del target
         return []
 
     def lower(self, target: Target) -> LoopKernel:
-        """The kernel: its parameters are the operands and the result."""
+        """Return the kernel; its parameters are the operands and the result."""
         del target  # the same on every machine
         return _PoolingLoops(self).run()
 
     def cells(self, axis: int) -> list[_Cells]:
-        """The cells of an axis, in runs whose taps are the same."""
+        """Return the cells of an axis, in runs with the same taps."""
         length, stride, before, _, dilation = self.window[axis]
         size, count = self.elements[axis], self.counts[axis]
         if not FORMS[self.op].to_elements:
@@ -200,7 +200,7 @@ class Pooling(NamedTuple):
 
 
 def _runs(size: int, step: int, results: Sequence[tuple[int, Sequence[_Reach]]]) -> list[_Cells]:
-    """Runs of cells whose taps meet one of so many elements or windows, each cell `step` after the one before."""
+    """Return runs of cells with the same taps, for `size` elements or windows; cells are `step` apart."""
 
     def met_range(reach: _Reach, count: int) -> range:
         first = min(count, max(0, -(reach.place // step)))
@@ -248,7 +248,7 @@ class _PoolingLoops:
             self.b.nest(sizes[:-1], row)
 
     def _cells(self, outer: Sequence[Index], cells: Sequence[Index], runs: Sequence[_Cells], active: int) -> None:
-        """The results of some cells that lie side by side."""
+        """Write the results of some cells that lie side by side."""
         loaded: dict[tuple[int, tuple[int, ...]], Value] = {}
 
         def load(operand: int, places: tuple[int, ...]) -> Value:
@@ -287,7 +287,7 @@ class _PoolingLoops:
     def _write(
         self, row: Sequence[Value | None], outer: Sequence[Index], cells: Sequence[Index], first: list[int], active: int
     ) -> None:
-        """Write the results of a row of cells: two of a cell, which are neighbours, in turn."""
+        """Write the results of a row of cells; two results of a cell are neighbours, and are interleaved."""
         step = self.out[1].strides[-1]
         if len(row) == 2 and None not in row and step == 1:
             for half, name in enumerate(("low", "high")):
@@ -306,7 +306,7 @@ class _PoolingLoops:
         self, laid: tuple[Parameter, ArrayLayout], outer: Sequence[Index], cells: Sequence[Index], steps: Sequence[int],
         places: Sequence[int], active: int,
     ) -> Access:  # fmt: skip
-        """The elements of an array that lie at these places, counted from cells that are so many elements apart."""
+        """Return the access of an array's elements at these places, counted from cells that are `steps` apart."""
         parameter, array = laid
         beside, strides = array.strides[: len(outer)], array.strides[len(outer) :]
         along = [step * stride for step, stride in zip(steps, strides, strict=True)]
@@ -316,7 +316,7 @@ class _PoolingLoops:
 
 
 def pooling_recipe(node: Node, operands: Sequence[LaidArray], out: LaidArray) -> Work:
-    """The recipe of an op over windows; one image is an axis of one."""
+    """Return the work of an op over windows; an array without outer axes gets one of size 1."""
     window: Window = node.attrs["window"]
     rank, arrays = len(window), (*operands, out)
     few, many = out.shape[-rank:], operands[0].shape[-rank:]

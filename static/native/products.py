@@ -1,15 +1,15 @@
 """Matrix products in tiles of registers: each element of the result is one chain of fused multiply-adds over k.
 
 A tile is some rows by some vectors of columns, with an accumulator each, as many as there are registers. The tile
-decides how fast a product is and not what it gives, so that all machines give the same bits. A long k is cut: then the
-chain goes through the result. Where rows of the right matrix lie far apart the first tile of a panel packs it. Where
-columns do not lie side by side each panel is turned, or the whole matrix where there are few tiles, or several products
-of a segment share an argument.
+decides how fast a product is and not its bits, so that all machines give the same bits. A long k is cut: then the chain
+goes through the result. Where rows of the right matrix lie far apart the first tile of a panel packs it. Where columns
+do not lie side by side each panel is transposed, or the whole matrix where there are few tiles, or several products of
+a segment share an argument.
 
-Matrices turned in registers: 16 rows of 16 elements become 16 columns by interleaving vectors four times.
-
-Interleaving row i with row i + 8 moves each element a step nearer to its place, as a perfect shuffle does with cards;
-after four of them element j of row i is element i of row j. Where registers are few, blocks are smaller.
+`Product` is the recipe, and `ProductLoops` writes it. `Turn`, below, is a recipe that transposes a matrix in registers:
+16 rows of 16 elements become 16 columns by interleaving vectors four times. Interleaving row i with row i + 8 moves
+each element a step nearer to its place, as a perfect shuffle does with cards; after four of them element j of row i is
+element i of row j. Where registers are few, blocks are smaller.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FAR = 64  # elements between rows of the right matrix from which on packing pays
 
 
 class Matrix(NamedTuple):
-    """How a stack of matrices lies: elements between matrices along each axis of the stack, rows and columns."""
+    """The layout of a stack of matrices: the stride of each axis of the stack, of rows and of columns, in elements."""
 
     batch: tuple[int, ...]
     row: int
@@ -38,14 +38,14 @@ class Matrix(NamedTuple):
 
 
 class Term(NamedTuple):
-    """One of the multiplications of a k: how many elements after the place of k its two numbers lie."""
+    """One multiplication for each k: the offsets of its two numbers from the place of k, in elements."""
 
     left: int
     right: int
 
 
 class Panel(NamedTuple):
-    """The vectors and rows of a tile, and the length of k in one go."""
+    """The vectors and rows of a tile, and the part of k that is multiplied in one go."""
 
     vectors: int
     rows: int
@@ -55,7 +55,7 @@ class Panel(NamedTuple):
 class Product(NamedTuple):
     """A recipe: `batch` products of f[rows, inner] and f[inner, columns].
 
-    With several `terms` each k has as many multiplications: the taps of a window, where k is a channel.
+    With several `terms` each k has several multiplications: the taps of a window, where k is a channel.
     """
 
     dtype: str
@@ -70,12 +70,12 @@ class Product(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """About how many operations a call takes: a vector at a time."""
+        """About how many vector operations a call takes."""
         return math.prod(self.batch) * self.rows * self.inner * len(self.terms) * -(-self.columns // LANES)
 
     @property
     def extents(self) -> list[Extent]:
-        """What is read of the two matrices, and written of the result, where each k is one multiplication."""
+        """The memory that is read of the two matrices and written of the result; each k is one multiplication."""
         left, right, out = ((*m.batch, m.row, m.column) for m in (self.left, self.right, self.out))
         return [
             Extent.of(self.dtype, (*self.batch, self.rows, self.inner), left),
@@ -85,7 +85,7 @@ class Product(NamedTuple):
 
     @property
     def rows_of_terms(self) -> tuple[tuple[Term, ...], int, Term]:
-        """Terms that repeat, how often, and how far apart: many that are alike but for that are the turns of a loop."""
+        """The terms that repeat, how often, and their distance: many terms at equal distances become a loop."""
         terms = self.terms
         for length in range(3, len(terms) // 2 + 1) if len(terms) > MOST_TERMS else ():
             ahead = {(b.left - a.left, b.right - a.right) for a, b in zip(terms, terms[length:], strict=False)}
@@ -95,23 +95,23 @@ class Product(NamedTuple):
 
     @property
     def turns(self) -> bool:
-        """Whether the right matrix is turned before it is read."""
+        """Whether the right matrix is transposed before it is read."""
         return self.right.column != 1 and self.columns > 1
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
-        """The dtype and elements of each buffer that the kernel needs beside operands and result."""
+        """Return the dtype and elements of each buffer that the kernel needs beside operands and result."""
         panel = self.panel(target)
         if self.packs(panel):
             return [(self.dtype, panel.length * panel.vectors * LANES)]
         return [(self.dtype, self.inner * self.columns)] if self.turns else []
 
     def packs(self, panel: Panel) -> bool:
-        """Whether panels of the right matrix are packed, and turned where they have to be."""
+        """Whether panels of the right matrix are packed (and transposed where they have to be)."""
         far = self.turns or (self.right.row > panel.vectors * LANES and self.right.row >= FAR)
         return far and len(self.terms) == 1 and self.rows >= 3 * panel.rows and self.inner >= 16
 
     def panel(self, target: Target) -> Panel:
-        """How the product is cut on a target."""
+        """Return how the product is cut on a target."""
         vectors, rows = tile(self.rows, self.columns, self.dtype, target)
         longest = min(LONGEST, PANEL // (vectors * LANES * int(self.dtype[1:])))
         pieces = max(1, min(self.inner, -(-self.inner * len(self.terms) // longest)))
@@ -119,14 +119,14 @@ class Product(NamedTuple):
         return Panel(vectors, rows, -(-length // LANES) * LANES if self.turns and pieces > 1 else length)
 
     def lower(self, target: Target) -> LoopKernel:
-        """The kernel: its parameters are the left matrix, the right one, the result, and scratch."""
+        """Return the kernel; its parameters are the left matrix, the right one, the result, and scratch."""
         b = LoopBuilder([self.dtype] * (3 + len(self.scratch(target))))
         ProductLoops(self, target, b, b.parameters).run()
         return b.kernel()
 
 
 def tile(rows: int, columns: int, dtype: str, target: Target) -> tuple[int, int]:
-    """The vectors and rows of a tile: what wastes fewest lanes, keeps multipliers busy, and loads least."""
+    """Return the vectors and rows of a tile that wastes few lanes, keeps multipliers busy, and loads little."""
     wanted = max(1, -(-columns // LANES))
     best = (float("inf"), 1, 1)
     for vectors in range(1, min(wanted, VECTORS) + 1):
@@ -144,15 +144,16 @@ def tile(rows: int, columns: int, dtype: str, target: Target) -> tuple[int, int]
 
 
 def _fits(count: int, across: int, target: Target) -> bool:
-    """Whether a tile of so many rows, each of so many registers, leaves a quarter of all, and room for its operands.
+    """Whether a tile of so many rows leaves a quarter of the registers, and room for its operands.
 
-    Those are a row of the right matrix and a number of the left one; a single row is loaded as it is used.
+    A row takes `across` registers. Operands are a row of the right matrix and a number of the left one; a single row is
+    loaded as it is used.
     """
     return 4 * count * across <= 3 * target.registers and (count == 1 or (count + 1) * across < target.registers)
 
 
 class _Piece(NamedTuple):
-    """A part of k: the first, how many there are, and whether what they give is added to the result."""
+    """A part of k: its first index, its length, and whether its products are added to the result."""
 
     first: Index
     length: int
@@ -160,9 +161,10 @@ class _Piece(NamedTuple):
 
 
 class _Tile(NamedTuple):
-    """A tile: its first row and column, rows, vectors, the lanes of the last of these, and the part of k.
+    """A tile: its first row and column, rows, vectors, the lanes of the last vector, and the part of k.
 
-    The first of a panel packs: what it reads of the right matrix it writes to scratch, where the others read it.
+    The first tile of a panel packs: it writes the part of the right matrix that it reads to scratch, where the other
+    tiles read it.
     """
 
     row: Index
@@ -175,7 +177,7 @@ class _Tile(NamedTuple):
 
 
 class ProductLoops:
-    """Writes the loops of a product on the left matrix, the right one, the result, and scratch."""
+    """Writes the loops of a product, for parameters of the left matrix, the right one, the result, and scratch."""
 
     def __init__(self, recipe: Product, target: Target, b: LoopBuilder, parameters: Sequence[Parameter]) -> None:
         self.recipe, self.target, self.b = recipe, target, b
@@ -206,7 +208,7 @@ class ProductLoops:
             self._columns(_Piece(whole, inner - whole, adds=True))
 
     def _turn(self, start: tuple[Index, Index], sizes: tuple[int, int], width: int) -> None:
-        """Copy a part of the right matrix to scratch, with its columns side by side, in rows so wide."""
+        """Copy a part of the right matrix to scratch, transposed, so that columns lie side by side."""
         right, scratch, stack = self.recipe.right, self.room[0], self.stack
         first = [(start[0], right.row), (start[1], right.column)]
 
@@ -220,7 +222,7 @@ class ProductLoops:
         turn(self.b, *sizes, read, write, self.target, down=right.column > width)
 
     def _columns(self, piece: _Piece) -> None:
-        """The panels of columns: those of whole width, then what is left."""
+        """Write the panels of columns: those of whole width, then the remainder."""
         width = self.vectors * LANES
         whole = self.recipe.columns // width * width
         self.b.loop(whole, width, (), lambda j, _: self._panel(j, self.vectors, LANES, piece))
@@ -267,7 +269,7 @@ class ProductLoops:
         return self.b.access(self.out, terms, out.column, active, r * out.row + v * LANES * out.column)
 
     def _multiply(self, tile: _Tile, k: Index, totals: Sequence[Value]) -> Sequence[Value]:
-        """One more k for each accumulator of a tile."""
+        """Write the multiplications of one k for each accumulator of a tile; return the totals."""
         terms, count, apart = self.recipe.rows_of_terms
 
         def turn(row: Index, carried: Sequence[Value]) -> Sequence[Value]:
@@ -278,7 +280,7 @@ class ProductLoops:
         return self.b.loop(count, 1, totals, turn)
 
     def _across(self, tile: _Tile, k: Index, term: Term, row: tuple[Index, int]) -> list[Value]:
-        """The vectors of a row of the right matrix."""
+        """Return the vectors of a row of the right matrix."""
         width, actives = tile.vectors * LANES, [LANES] * (tile.vectors - 1) + [tile.lanes]
         packed = [
             self.b.access(self.room[0], [(k, width)], 1, LANES, v * LANES) for v in range(self.packs * tile.vectors)
@@ -292,7 +294,7 @@ class ProductLoops:
         return loaded
 
     def _add(self, tile: _Tile, k: Index, term: Term, row: tuple[Index, Term], totals: Sequence[Value]) -> list[Value]:
-        """One more term, of a row of terms that lie so far apart."""
+        """Write one term for each accumulator; `row` has the counter and the distance of repeated terms."""
         further, apart = row
         left, across = self.recipe.left, self._across(tile, k, term, (further, apart.right))
         terms = [*zip(self.batch, left.batch, strict=True), (tile.row, left.row)]
@@ -310,7 +312,7 @@ Placed = Callable[[Index, Index, int, int, int], Access]
 
 
 class Turn(NamedTuple):
-    """A recipe: a matrix f[rows, columns] with these elements between neighbours, copied into row-major order."""
+    """A recipe: a matrix f[rows, columns] with these strides, in elements, copied into row-major order."""
 
     dtype: str
     rows: int
@@ -325,18 +327,18 @@ class Turn(NamedTuple):
 
     @property
     def extents(self) -> list[Extent]:
-        """What is read of the matrix, and written of the copy."""
+        """The memory that is read of the matrix, and written of the copy."""
         sizes = self.rows, self.columns
         written = Extent.of(self.dtype, sizes, (self.columns, 1), is_written=True)
         return [Extent.of(self.dtype, sizes, (self.row, self.column)), written]
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
-        """There is no scratch buffer."""
+        """Return no scratch buffers."""
         del target
         return []
 
     def lower(self, target: Target) -> LoopKernel:
-        """The kernel: its parameters are the matrix and the copy."""
+        """Return the kernel; its parameters are the matrix and the copy."""
         b = LoopBuilder([self.dtype] * 2)
         matrix, copy = b.parameters
 
@@ -355,10 +357,10 @@ class Turn(NamedTuple):
 def turn(
     b: LoopBuilder, rows: int, columns: int, read: Placed, write: Placed, target: Target, *, down: bool = False
 ) -> None:
-    """Copy a matrix in blocks: `read` gives the place of elements down a column, `write` that of elements along a row.
+    """Copy a matrix transposed, in blocks: `read` gives accesses down a column, `write` along a row.
 
-    Both take the counters of row and column, what is to be added to each, and how many elements there are. Blocks
-    follow each other along a row, or `down` a column, which is better where columns lie farther apart than rows go.
+    Both take the counters of row and column, an offset for each, and how many elements there are. Blocks follow each
+    other along a row, or `down` a column, which is better where columns lie farther apart than rows go.
     """
     dtype = b.parameters[0].type.dtype
     lanes = _side(dtype, target)
@@ -383,7 +385,7 @@ def turn(
 
 
 def _side(dtype: str, target: Target) -> int:
-    """The rows and columns of a block: half of the registers hold it, and the others what it becomes."""
+    """Return the side of a block: half of the registers hold it, and the others its transpose."""
     side = LANES
     while side > 1 and 2 * side * target.parts(dtype, side) > target.registers:
         side //= 2
@@ -391,7 +393,7 @@ def _side(dtype: str, target: Target) -> int:
 
 
 def transpose_vectors(b: LoopBuilder, vectors: Sequence[Value]) -> list[Value]:
-    """As many vectors as each has lanes, with rows and columns exchanged."""
+    """Return the transpose of a square of vectors: as many vectors as each has lanes."""
     half, turned = len(vectors) // 2, list(vectors)
     for _ in range(half.bit_length()):
         pairs = [(turned[i], turned[i + half]) for i in range(half)]

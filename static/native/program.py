@@ -31,7 +31,7 @@ from static.passes.fusion import is_group
 from static.passes.loops import is_scan
 
 _FLOWS: RuleTable[Callable[[Node], bool]] = RuleTable("flows as native code", otherwise=lambda _: False)
-"""Whether a loop or branches may run as native code where all that is in them does: no history grows."""
+"""Whether a loop or branches may run as native code if all nodes in them do; a loop that saves its history may not."""
 _FLOWS.enter({
     "scan": lambda _: True,
     "while_loop": lambda node: not node.attrs["save"],
@@ -40,9 +40,10 @@ _FLOWS.enter({
 
 
 class Segment(NamedTuple):
-    """Native nodes that run one after the other; what they are given as arguments, and what they make new.
+    """A run of native nodes, its arguments, and the new arrays that it makes.
 
-    It `looks` at what it is given where Python has computed some of that, which may be something else than its spec.
+    It `looks` at its arguments (checks dtype and shape) where Python has computed some of them, since such a value may
+    differ from its spec.
     """
 
     nodes: tuple[Node, ...]
@@ -52,7 +53,7 @@ class Segment(NamedTuple):
 
 
 def lower(graph: Graph, use_arena: bool = True) -> LoweredGraph:
-    """Group, schedule and write a graph, and what its loops and branches run."""
+    """Group, schedule and write a graph, and the graphs of its loops and branches."""
     with clock.phase("group"):
         grouped = pipeline.apply(group, graph)
     planned = schedule(grouped)
@@ -69,7 +70,7 @@ def _program(graph: Graph, planned: Schedule, use_arena: bool, *, is_outermost: 
 
 
 def natives(program: LoweredGraph) -> list[Node]:
-    """The nodes that run as native code, in order."""
+    """Return the nodes that run as native code, in order."""
     return _natives(program.schedule, program.inner)
 
 
@@ -79,19 +80,19 @@ def _natives(planned: Schedule, inner: Mapping[Graph, Any]) -> list[Node]:
 
 
 def is_one_segment(program: LoweredGraph) -> bool:
-    """Whether a program only calls a segment, with its inputs as they come, and gives what that gives."""
+    """Whether a program only calls one segment, with its inputs in order, and returns the segment's results."""
     graph, segments = program.graph, [slot[3] for slot in program.slots]
     is_whole = (graph.inputs, graph.outputs) in [(s.arguments, s.made) for s in segments if isinstance(s, Segment)]
     return is_whole and len(segments) == 1 and bool(graph.outputs)
 
 
 def inner_of(program: LoweredGraph) -> set[Graph]:
-    """The bodies, conditions and branches that run as native code."""
+    """Return the bodies, conditions and branches that run as native code."""
     return {graph for node in natives(program) if not is_group(node) for graph in node.subgraphs}
 
 
 def _is_native_flow(node: Node, inner: Mapping[Graph, Any]) -> bool:
-    """Whether a loop or branches run as native code: all that is in them does, and no history grows."""
+    """Whether a loop or branches run as native code: all nodes in them do, and no history is saved."""
     if not _FLOWS[node.op](node):
         return False
     made: Any = node.spec
@@ -100,7 +101,7 @@ def _is_native_flow(node: Node, inner: Mapping[Graph, Any]) -> bool:
 
 
 def _is_whole(program: LoweredGraph) -> bool:
-    """Whether native code computes all that a program does."""
+    """Whether native code computes every node of a program."""
     computable = set(natives(program))
     computed = [node for node in program.schedule.order if not node.is_source and node not in computable]
     return all(
@@ -124,7 +125,7 @@ class _Line(NamedTuple):
 
 
 class _SegmentWriter(Writer):
-    """Writes the body of `run` with segments."""
+    """Write the body of `run` with segments."""
 
     def __init__(
         self, graph: Graph, planned: Schedule, in_arena: set[Node], inner: Mapping[Graph, Any], *, is_outermost: bool
@@ -142,7 +143,7 @@ class _SegmentWriter(Writer):
         self.pending: list[Node] = []
 
     def _spoken_nodes(self) -> set[Node]:
-        """The nodes that have a name: operands of NumPy's kernels, what native code gets, and what is handed out."""
+        """Return the nodes that have a name: operands of NumPy's kernels, arguments of segments, and outputs."""
         spoken = set(self.graph.outputs)
         for node in reversed(self.schedule.order):
             is_view = self.owner[node] is not node
@@ -153,13 +154,13 @@ class _SegmentWriter(Writer):
         return spoken
 
     def root(self, node: Node) -> Node:
-        """The node that a view is a view of; itself if it is none."""
+        """Return the node that a view is a view of; the node itself if it is no view."""
         while not node.is_part and self.owner[node] is not node:
             node = node.inputs[0]
         return node
 
     def write(self) -> str:
-        """The source of the function."""
+        """Return the source of the function."""
         for node in self.schedule.order:
             if node in self.native:
                 self.pending.append(node)
@@ -174,7 +175,7 @@ class _SegmentWriter(Writer):
         return f"def run({', '.join(parameters)}):\n" + "".join(f"    {line}\n" for line in text)
 
     def _spell(self, node: Node) -> None:
-        """A line for a node that Python computes."""
+        """Write a line for a node that Python computes."""
         is_view = self.owner[node] is not node
         if writer(node) in self.native or (is_view and node not in self.spoken):
             return
@@ -185,13 +186,13 @@ class _SegmentWriter(Writer):
             self.body.append(_Line(statement, node, node.inputs))
 
     def _results_outside_arena(self, nodes: Iterable[Node]) -> list[Node]:
-        """What native nodes write beside the arena."""
+        """Return the results of native nodes that lie outside the arena."""
         several = {**self.results, **self.parts}
         made = [part for node in nodes for part in several.get(node, (node,))]
         return [node for node in made if node not in self.in_arena]
 
     def _flush(self) -> None:
-        """Write the segment of the nodes that wait."""
+        """Write the segment of the pending nodes."""
         if not self.pending:
             return
         made = self._results_outside_arena(self.pending)
@@ -208,16 +209,16 @@ class _SegmentWriter(Writer):
         self.pending = []
 
     def rank(self, node: Node) -> int:
-        """Where a node is among inputs and outputs: in their order they are given to a segment, and given by it."""
+        """Return a node's index among inputs and outputs; segments take arguments and give results in that order."""
         return self.ranks.get(node, len(self.ranks))
 
     def _is_kept(self, node: Node) -> bool:
-        """Whether a result is handed out, and its memory worth keeping."""
+        """Whether a result is returned to the caller and large enough for its memory to be kept."""
         large = bool(node.spec.symbols) or node.spec.nbytes >= LARGE
         return large and bool(self._handed_out[node])
 
     def _is_sure(self, node: Node) -> bool:
-        """Whether an argument is an array of its spec: made by native code, or looked at when the program is called."""
+        """Whether an argument surely matches its spec: native code made it, or the call of the program checks it."""
         return writer(node) in self.native or (node.is_input and self.is_outermost)
 
     def _call(self, segment: Segment) -> str:
@@ -240,7 +241,7 @@ class _SegmentWriter(Writer):
         return super()._output(node)
 
     def _with_deletions(self) -> Iterator[str]:
-        """The lines, and after each that of the variables which nobody reads any more."""
+        """Yield the lines, and after each a line that deletes the variables which nobody reads any more."""
         last: dict[str, int] = {}
         for i, line in enumerate(self.body):
             for node in self._variables(line):
@@ -256,7 +257,7 @@ class _SegmentWriter(Writer):
                 self.lines.append(line.node)
 
     def _variables(self, line: _Line) -> Iterator[Node]:
-        """The nodes whose local variables a line has to do with."""
+        """Yield the nodes whose local variables a line reads or sets."""
         for node in (*line.reads, *([line.node] if line.node and line.node not in self.native else [])):
             is_parameter = node in self.fixed or node.is_source or is_group(node)
             if not is_parameter and self._name(node).startswith("v"):

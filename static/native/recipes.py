@@ -1,4 +1,7 @@
-"""What a native node becomes for given sizes: recipes, which say all about kernels, and the places they work on."""
+"""The recipes of native nodes for given sizes, and the places that their kernels work on.
+
+The table `KERNELS` is at the end; before it come copies, groups, convolutions, picking and products.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from static.passes.fusion import is_view
 
 
 class NativeOp(NamedTuple):
-    """Whether a node that is no view runs as native code, and its recipes with the places of operands and results."""
+    """Says if a node (that is no view) runs as native code, and makes its work from operands and results."""
 
     admits: Callable[[Node], bool]
     of: Callable[[Node, Sequence[LaidArray], Sequence[LaidArray], Mapping[str, int]], Work]
@@ -36,7 +39,7 @@ class NativeOp(NamedTuple):
 
 
 def copy_recipe(source: LaidArray, target: LaidArray) -> Work:
-    """The recipe that copies an array to another of its shape; none where it lies there already."""
+    """Return the work that copies an array to another of its shape; none where it lies there already."""
     if source.shape != target.shape:
         raise NativeError(f"native code would copy {source.shape} to {target.shape}; use backend='numpy'")
     if source == target or not math.prod(source.shape):
@@ -50,7 +53,7 @@ def copy_recipe(source: LaidArray, target: LaidArray) -> Work:
 
 
 def _place_recipe(source: LaidArray, target: LaidArray, key: tuple[Any, ...]) -> Work:
-    """Zeros, and the array copied to where a key says."""
+    """Return the work that fills an array with zeros, and copies another to the part that a key selects."""
     whole = np.lib.stride_tricks.as_strided(np.empty(1, target.dtype), target.shape, target.strides)
     part = whole[(*key, ...)]  # an array, even of one element
     offset = target.offset + part.ctypes.data - whole.ctypes.data
@@ -59,14 +62,14 @@ def _place_recipe(source: LaidArray, target: LaidArray, key: tuple[Any, ...]) ->
 
 
 def _zeros(target: LaidArray) -> Work:
-    """The recipe that fills an array in row-major order."""
+    """Return the work that fills an array in row-major order with zeros."""
     dtype, size = functions.dtype_of(target.dtype), math.prod(target.shape)
     step = GroupStep(elementwise.positive, dtype, dtype, (("number", dtype, bytes(target.dtype.itemsize)),), 0, False)
     return [(Group((size,), 0, (), ((ArrayLayout(dtype, (1,)), 0),), (step,)), [target.place])]
 
 
 def _concat_recipe(parts: Sequence[LaidArray], target: LaidArray, axis: int) -> Work:
-    """The copies of what is joined along an axis; what was computed where it belongs stays."""
+    """Return the copies that join arrays along an axis; a part that was computed in place needs none."""
     work: Work = []
     start = 0
     for piece in parts:
@@ -106,7 +109,7 @@ def _type_and_strides(laid: LaidArray, space: Sequence[int]) -> tuple[str, tuple
 
 
 def _result(out: Node, laid: LaidArray, space: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
-    """How a result lies along the axes of the space: a reduction that drops axes lies along those it keeps."""
+    """Return the dtype and strides of a result along the axes of the space; dropped axes have stride 0."""
     if out.op not in JOINED_BY or out.attrs["keepdims"]:
         return _type_and_strides(laid, space)
     over, steps = grouping.reduced_axes(out, space), iter(laid.steps)
@@ -158,7 +161,7 @@ def _convolution_gradient_recipe(x: LaidArray, y: LaidArray, out: LaidArray, win
 
 
 def _picks(way: picking.Way, *, is_along: bool = False) -> NativeOp:
-    """What is added goes to zeros, and what is put to a copy of the first operand."""
+    """Return the entry of an op that picks: it adds to zeros, or puts into a copy of the first operand."""
 
     def recipe_of(
         node: Node, operands: Sequence[LaidArray], results: Sequence[LaidArray], _: Mapping[str, int]
@@ -200,14 +203,14 @@ def _product(operands: Sequence[LaidArray], out: LaidArray) -> Work:
 
 
 def with_transpose(recipe: Product, places: Sequence[Location], at: int) -> Work:
-    """A product whose right matrix is turned before, to an address: the two kernels."""
+    """Return the two kernels of a product whose right matrix is first transposed into memory at an address."""
     right, (left, source, out) = recipe.right, places
     turn = Turn(recipe.dtype, recipe.inner, recipe.columns, right.row, right.column)
     return [(turn, [source, (-1, at)]), (recipe._replace(right=Matrix((), recipe.columns, 1)), [left, (-1, at), out])]
 
 
 def _stack(laid: LaidArray, batch: Sequence[int]) -> tuple[int, ...]:
-    """The strides of a stack of matrices, broadcast to all of the batch."""
+    """Return the strides of a stack of matrices, broadcast to the whole batch."""
     own = laid.steps[:-2] if len(laid.shape) > 1 else ()
     return (*[0] * (len(batch) - len(own)), *own)
 
@@ -215,7 +218,7 @@ def _stack(laid: LaidArray, batch: Sequence[int]) -> tuple[int, ...]:
 # Which ops are native ------------------------------------------------------------------------------------------------
 
 BLAS = 1 << 30
-"""Multiplications of a product of matrices from which on NumPy's BLAS is faster, by a tenth and more: 1,024 cubed."""
+"""The number of multiplications in a matrix product from which NumPy's BLAS is faster by a tenth: 1,024 cubed."""
 
 
 def is_copied(spec: Any) -> bool:
@@ -226,7 +229,7 @@ def is_copied(spec: Any) -> bool:
 
 
 def _is_moved(node: Node) -> bool:
-    """Whether the elements of a node, and so of what it is made of, can be copied natively."""
+    """Whether a node and its operands have one dtype whose elements can be copied natively."""
     kinds = {node.spec.dtype, *(source.spec.dtype for source in node.inputs)}
     return len(kinds) == 1 and is_copied(node.spec)
 
@@ -236,7 +239,7 @@ def _is_placed(node: Node) -> bool:
 
 
 def is_product(node: Node) -> bool:
-    """Whether a product of matrices is of one floating dtype, and not so large that BLAS is faster."""
+    """Whether a matrix product is of one floating dtype, and not so large that BLAS is faster."""
     return _is_of_one_float(node) and not _is_for_blas(node)
 
 
@@ -246,7 +249,7 @@ def _is_of_one_float(node: Node) -> bool:
 
 
 def _is_for_blas(node: Node) -> bool:
-    """Whether the sizes of a product are numbers, and each of its matrices takes many multiplications."""
+    """Whether the sizes of a product are numbers, and each matrix product takes `BLAS` multiplications or more."""
     left, right = (source.spec.shape for source in node.inputs)
     sizes = (*left[-2:], *right[-1:]) if len(left) > 1 and len(right) > 1 else ()
     return bool(sizes) and all(isinstance(size, int) for size in sizes) and math.prod(sizes) >= BLAS

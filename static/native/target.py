@@ -1,9 +1,9 @@
-"""The machine that code is made for: its name and features as LLVM knows them, tried once in a process of its own.
+"""The machine that code is made for: its name and features in LLVM's words, tested once in a process of its own.
 
-`GRAPHDUEL_NATIVE_TARGET` names one of `TARGETS` whose code runs here instead. What binds a program asks for the target,
-and all that makes code is given it. On a virtual machine the processor may name features that the system has not
-switched on, and code for them is an illegal instruction. So a child process first compiles and runs a kernel with all
-of them; if it dies, AVX2 and FMA alone are tried.
+`GRAPHDUEL_NATIVE_TARGET` names one of `TARGETS` to use instead. The binder asks for the target and passes it to all
+code that compiles. On a virtual machine the processor may name features that the system has not switched on, and code
+that uses them is an illegal instruction. So a child process first compiles and runs a kernel with all features; if it
+dies, AVX2 and FMA alone are tried.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ link.probe(target.Target(*sys.argv[1:]))
 
 
 class NativeError(GraphError):
-    """There can be no native code here: the message says why, and what to do."""
+    """Native code is not available here; the message says why, and what to do."""
 
 
 class Target(NamedTuple):
@@ -49,7 +49,7 @@ class Target(NamedTuple):
 
     @property
     def registers(self) -> int:
-        """How many vector registers there are."""
+        """The number of vector registers."""
         return 32 if self._has_avx512 or self.triple.startswith("aarch64") else 16
 
     @property
@@ -61,20 +61,21 @@ class Target(NamedTuple):
 
     @property
     def lanes(self) -> int:
-        """The float32 in a vector register."""
+        """The number of float32 in a vector register."""
         return self.width // 4
 
     @property
     def in_order(self) -> str:
         """The attribute of functions whose instructions stay in about the order in which they are written.
 
-        LLVM's scheduler would else finish one vector before it begins the next, which each wait for themselves. It
-        keeps vectors side by side for a processor that cannot reorder instructions, as Intel's first Atom.
+        LLVM's scheduler would finish one vector before it begins the next, although each instruction of a vector waits
+        for the last. It keeps vectors side by side for a processor that cannot reorder instructions, like Intel's first
+        Atom.
         """
         return "" if self.triple.startswith("aarch64") else '"tune-cpu"="atom"'
 
     def parts(self, dtype: str, lanes: int) -> int:
-        """How many registers so many elements take."""
+        """Return how many registers this many elements take."""
         return max(1, lanes * int(dtype[1:]) // self.width)
 
 
@@ -82,7 +83,7 @@ AVX2 = Target("x86-64-v3", "+avx,+avx2,+fma")
 AVX512 = Target("x86-64-v4", "+avx,+avx2,+fma,+avx512f,+avx512bw,+avx512cd,+avx512dq,+avx512vl")
 NEON = Target("generic", "+neon", "aarch64-unknown-linux-gnu")
 TARGETS = {target.cpu: target for target in (AVX2, AVX512)}
-"""What the switch may say: any of these runs on a machine that has its features."""
+"""The targets that the switch may name; each runs on a machine that has its features."""
 
 
 @functools.cache
@@ -108,7 +109,7 @@ def host() -> Target:
 
 
 def _candidate_targets(whole: Target) -> tuple[Target, ...]:
-    """What may be tried, the first that runs is taken."""
+    """Return the targets to try in order; the first that runs is used."""
     said = os.environ.get(SWITCH, "")
     if not said:
         return whole, AVX2
@@ -118,9 +119,9 @@ def _candidate_targets(whole: Target) -> tuple[Target, ...]:
 
 
 def _try_target(target: Target) -> str:
-    """What goes wrong when code for this target runs in a process of its own; nothing if it runs.
+    """Return the reason why code for this target fails in a process of its own, "" if it runs.
 
-    Where it has run, that is kept with the kernels, for this version of the system.
+    A success is recorded in the kernel cache, for this version of the system.
     """
     name = cache.key(["probe", platform.platform()], target)
     if cache.load(name) is not None:

@@ -23,10 +23,10 @@ MOST_ROWS = 36  # of windows that are written out: several tiles for each channe
 
 
 class WeightGradient(NamedTuple):
-    """A recipe: the sum over examples and windows of what each tap of each channel meets, times each cotangent.
+    """A recipe: the sum over examples and windows of the element at each tap of each channel times each cotangent.
 
     The strides of `source` are for example, group, channel and axes, those of `cotangent` for example, group, feature
-    and axes. The result lies in row-major order, `taps` of all channels after each other.
+    and axes. The result lies in row-major order, the taps of one channel after those of another.
     """
 
     dtype: str
@@ -41,12 +41,12 @@ class WeightGradient(NamedTuple):
 
     @property
     def operations(self) -> int:
-        """About how many operations a call takes: a vector at a time."""
+        """About how many vector operations a call takes."""
         return self.examples * self.groups * self._rows * math.prod(self._counts) * (self._width // LANES)
 
     @property
     def extents(self) -> list[Extent]:
-        """What is read of elements and cotangents, and written of the result."""
+        """The memory that is read of elements and cotangents, and written of the result."""
         batch, sizes = (self.examples, self.groups), [axis.size for axis in self.windows]
         return [
             Extent.of(self.dtype, (*batch, self.channels, *sizes), self.source),
@@ -56,7 +56,7 @@ class WeightGradient(NamedTuple):
 
     @property
     def spread(self) -> WindowSpread:
-        """How an example lies when it is multiplied."""
+        """How the elements of an example lie when they are multiplied."""
         return WindowSpread(self.windows, self.channels, self.source[2:], split=False)
 
     @property
@@ -73,23 +73,23 @@ class WeightGradient(NamedTuple):
 
     @property
     def _width(self) -> int:
-        """The features in whole vectors."""
+        """The number of features, rounded up to whole vectors."""
         return -(-self.features // LANES) * LANES
 
     @property
     def _chunk(self) -> int:
-        """The windows along the first axis that are summed by themselves: a panel of cotangents stays in the cache."""
+        """The windows along the first axis that are summed in one go, so that their cotangents stay in the cache."""
         return max(1, min(self._counts[0], LONGEST // math.prod(self._counts[1:])))
 
     def scratch(self, target: Target) -> list[tuple[str, int]]:
-        """The dtype and elements of each buffer: turned cotangents, the result turned, and a spread example."""
+        """Return the dtype and elements of each buffer: transposed cotangents, transposed result, spread example."""
         del target  # the same on every machine
         turned = self._chunk * math.prod(self._counts[1:]) * self._width
         wanted = [turned, self._rows * self._width, self.spread.elements]
         return [(self.dtype, elements) for elements in wanted if elements]
 
     def lower(self, target: Target) -> LoopKernel:
-        """The kernel: its parameters are the source, the cotangents, the result, and scratch."""
+        """Return the kernel; its parameters are the source, the cotangents, the result, and scratch."""
         b = LoopBuilder([self.dtype] * (3 + len(self.scratch(target))))
         _WeightLoops(self, target, b).run()
         return b.kernel()
@@ -137,7 +137,7 @@ class _WeightLoops:
             self._windows(example, group, whole, size - whole)
 
     def _windows(self, example: Index, group: Index, first: Index, count: int) -> None:
-        """Add what the windows from a first one of the first axis on give."""
+        """Add the products of `count` windows along the first axis, from the first one on."""
         self.first, self.sizes = first, (count, *self.counts[1:])
         self._turn([*zip((example, group), self.recipe.cotangent, strict=False), (first, self.recipe.cotangent[3])])
         vectors, rows = tile(self._unit * len(self.places), self.width, self.recipe.dtype, self.target)
@@ -148,7 +148,7 @@ class _WeightLoops:
             self._panel(whole, (self.width - whole) // LANES, rows)
 
     def _turn(self, at: Terms) -> None:
-        """Copy cotangents so that the features of a window lie side by side."""
+        """Copy cotangents transposed, so that the features of a window lie side by side."""
         recipe, b = self.recipe, self.b
         steps, feature = recipe.cotangent[3:], recipe.cotangent[2]
         is_dense = steps == row_major(self.counts)
@@ -174,7 +174,7 @@ class _WeightLoops:
 
     @functools.cached_property
     def _unit(self) -> int:
-        """The channels whose windows are written out: so many that tiles are as full as can be."""
+        """The number of channels whose windows are written out together, chosen so that tiles are full."""
         taps = len(self.places)
         most = tile(ROWS * taps, self.width, self.recipe.dtype, self.target)[1]
         units = range(1, min(self.recipe.channels, max(1, MOST_ROWS // taps)) + 1)
@@ -188,7 +188,7 @@ class _WeightLoops:
             self._tiles(whole, channels - whole, feature, vectors, rows)
 
     def _tiles(self, channel: Index, channels: int, feature: Index, vectors: int, rows: int) -> None:
-        """The taps of some channels, a few in each tile."""
+        """Write the taps of some channels, a few in each tile."""
         offsets = [c * self.channel + place for c in range(channels) for place in self.places]
         each = -(-len(offsets) // -(-len(offsets) // rows))
         for start in range(0, len(offsets), each):
@@ -206,7 +206,7 @@ class _WeightLoops:
             self.b.store(total(r, v), self.b.op("add", self.b.load(total(r, v)), part))
 
     def _sums(self, channel: Index, offsets: Sequence[int], feature: Index, vectors: int) -> Sequence[Value]:
-        """What the windows of a tile add up to."""
+        """Return the sums over windows of a tile's products."""
         b, along = self.b, self.spread.along
         strides = row_major((*self.sizes, self.width))[:-1]
 
@@ -229,7 +229,7 @@ class _WeightLoops:
 
 
 def weight_gradient(x: LaidArray, g: LaidArray, out: LaidArray, window: Window, groups: int) -> Work:
-    """The recipe of x [N, C, *sizes] and g [N, F, *counts] -> [F, C / groups, *window]."""
+    """Return the work of x [N, C, *sizes] and g [N, F, *counts] -> [F, C / groups, *window]."""
     features, channels, dense = g.shape[1] // groups, out.shape[1], row_major(out.shape)
     recipe = WeightGradient(
         functions.dtype_of(out.dtype),

@@ -1,16 +1,13 @@
 """The work of a segment: which kernels run, on which places, in order.
 
-Loops and branches as work on places: a scan is written out step by step, the others decide while they run.
+Read `WorkCollector` first. Loops and branches are work too: a scan is written out step by step, while loops and
+branches decide as they run. A step of a scan runs the kernels of the step before on other places. So it needs no code
+of its own: the places of the first steps are computed, and those of all others follow at equal distances.
 
-A step of a scan runs the kernels of the step before on other places. So it needs no code of its own: the places of
-its first steps are found, and those of all others lie as far apart as these do.
+`Frame` finds the places of a program's values for given sizes: at known addresses, or relative to another value. For a
+view it lets NumPy make the view of an array that takes no memory, and reads the address and strides from it.
 
-Where the values of a program lie for given sizes: at addresses that are known, or from the start of something else.
-
-Where a view lies is found by looking at it: NumPy makes the view of an array that takes no memory, whose address and
-strides say the rest.
-
-What a kernel may refuse while it runs: positions that an axis does not have; and the error that follows.
+`Refusals` has the errors that kernels may report while they run: positions that an axis does not have.
 """
 
 from __future__ import annotations
@@ -48,9 +45,9 @@ Adding = Callable[["WorkCollector", Node, Start], None]
 
 
 class WorkCollector:
-    """Collects the work of nodes of a frame.
+    """Collects the work of the nodes of a frame.
 
-    `runs` holds the frames of loops' bodies, and `kept` memory beside.
+    `runs` holds the frames of graphs inside nodes, and `kept` extra memory by key.
     """
 
     def __init__(
@@ -69,7 +66,7 @@ class WorkCollector:
         self.copies: dict[Any, int] = {}  # of turned matrices
 
     def add(self, node: Node, start: Start, lasting: Callable[[Node], bool] | None = None) -> None:
-        """Add the work of a node. `lasting` tells which roots stay as they are while the segment runs."""
+        """Add the work of a node. `lasting` tells which root nodes stay as they are while the segment runs."""
         adding = ADDING[node.op]
         if adding is not None:
             adding(self, node, start)
@@ -90,18 +87,18 @@ class WorkCollector:
                 self.work += self._cut(node, recipe, places)
 
     def _cut(self, node: Node, recipe: Any, places: list[Location]) -> Work:
-        """The work of a kernel, in parts where cores share it or its sums are made in parts."""
+        """Return the work of a kernel, in parts where cores share it or its sums are made in parts."""
         return self.cores.cut(recipe, places, lambda key, *room: self.room((node, "part", key), *room))
 
     def inside(self, node: Node, graph: Graph, *, again: bool) -> WorkCollector:
-        """The worker of a graph that a node holds; of one that runs `again` and again, what can be is done once."""
+        """Return a collector for a graph inside a node; where it runs repeatedly, shared work is done once, before."""
         frame, runs = self.runs[node][graph]
         inner = WorkCollector(frame, runs, self.cores, self.refusals, self)
         inner.before = self.work if again else None
         return inner
 
     def in_rows(self, key: Any, laid: LaidArray) -> LaidArray:
-        """The array in row-major order, copied if it is not."""
+        """Return the array in row-major order; add a copy to the work if it is not."""
         if laid.steps == laid.with_shape(laid.shape).steps:
             return laid.with_shape(laid.shape)
         copy = self.like(key, laid)
@@ -109,12 +106,12 @@ class WorkCollector:
         return copy
 
     def like(self, key: Any, laid: LaidArray) -> LaidArray:
-        """Memory of this key for an array of that shape and dtype, in row-major order."""
+        """Return memory for an array of that shape and dtype in row-major order, one per key."""
         at = self.room(key, math.prod(laid.shape), laid.dtype)
         return laid._replace(which=-1, offset=at, strides=row_major(laid.shape, laid.dtype.itemsize))
 
     def room(self, key: Any, elements: int, dtype: Any) -> int:
-        """The address of memory for so many elements, the same whenever this key comes again."""
+        """Return the address of memory for this many elements; the same key gets the same memory again."""
         if key not in self.kept:
             self.kept[key] = np.empty(elements * np.dtype(dtype).itemsize + memory.ALIGNMENT, np.uint8)
         start = int(self.kept[key].ctypes.data)
@@ -123,7 +120,7 @@ class WorkCollector:
     def _with_transpose(
         self, node: Node, recipe: Product, places: list[Location], lasting: Callable[[Node], bool]
     ) -> None:
-        """A product whose right matrix is turned: once for all products that share what stays as it is."""
+        """Add a product whose right matrix is transposed, once for all products that share a lasting matrix."""
         stays = lasting(self.frame.root(node.inputs[1]))
         is_shared = stays and (self.before is not None or self.frame.right[node.inputs[1]] > 1)
         if not is_shared and recipe.packs(recipe.panel(self.cores.target)):
@@ -150,7 +147,7 @@ TURNS = 2  # states lie in two places in turn, so that every second step lies al
 
 
 class _HeldGraph:
-    """A graph that a node holds, as work. Inputs that `last` are the same each time that it runs."""
+    """A graph inside a node, as work. Inputs in `last` are the same each time that it runs."""
 
     def __init__(
         self, collector: WorkCollector, node: Node, graph: Graph, last: Collection[Node], *, again: bool = True
@@ -160,7 +157,7 @@ class _HeldGraph:
         self.frame = self.inner.frame
 
     def run(self, inputs: Sequence[LaidArray], targets: Sequence[LaidArray | None]) -> tuple[Work, list[LaidArray]]:
-        """The work on these inputs, which puts each output where it is wanted; and where outputs are computed."""
+        """Return the work on these inputs, which writes outputs to their targets, and the arrays of the outputs."""
         self.inner.work = []
         bound = {node: self._check_spec(node, laid).place for node, laid in zip(self.graph.inputs, inputs, strict=True)}
         for output, target in zip(self.graph.outputs, targets, strict=True):
@@ -179,22 +176,22 @@ class _HeldGraph:
         return self.inner.work, outputs
 
     def _check_spec(self, node: Node, laid: LaidArray) -> LaidArray:
-        """The array for a node of this graph, which is one of its shape and dtype. Raises NativeError for another."""
+        """Return the array for a node of this graph. Raises NativeError where its shape or dtype differs."""
         if (laid.shape, laid.dtype) != (self.frame.shape(node), node.spec.dtype):
             raise NativeError(f"native code would take {laid.shape} as {node.spec}; use backend='numpy'")
         return laid
 
     def _is_made(self, output: Node) -> bool:
-        """Whether a result is written by the kernels of this graph, beside its arena."""
+        """Whether a kernel of this graph writes an output directly, outside its arena."""
         return self.frame.root(output) is output and not output.is_input and output not in self.frame.values
 
     def _private(self, root: Node) -> Location:
-        """A place for what is made and handed to nobody."""
+        """Return a place for a value that no other graph reads."""
         return -1, self.collector.room((self.node, root), math.prod(self.frame.shape(root)), root.spec.dtype)
 
 
 class _Scan:
-    """A scan: its state lies in two places in turn, and what it stacks is written where it belongs."""
+    """A scan: its state alternates between two places, and stacked outputs are written in place."""
 
     def __init__(self, collector: WorkCollector, node: Node, start: Start) -> None:
         self.collector, self.node = collector, node
@@ -210,7 +207,7 @@ class _Scan:
         self.states = _in_turn(collector, node, self.operands[: self.carry])
 
     def add(self) -> None:
-        """Add the first state, the steps, and the last state."""
+        """Add the copy of the first state, the steps, and the copy of the last state."""
         work = self.collector.work
         for i in range(self.carry):
             work += recipes.copy_recipe(self.operands[i], self._state(i, 0))
@@ -224,7 +221,7 @@ class _Scan:
             work += recipes.copy_recipe(whole[number], laid)
 
     def _step(self, number: int) -> Work:
-        """The work of a step."""
+        """Return the work of a step."""
         row = self.length - 1 - number if self.reverse else number
         states, after = ([self._state(i, n) for i in range(self.carry)] for n in (number, number + 1))
         inputs = [*states, *(_row_of(laid, row) for laid in self.operands[self.carry : self.carry + self.xs])]
@@ -233,7 +230,7 @@ class _Scan:
         return self.body.run(inputs, targets)[0]
 
     def _state(self, i: int, number: int) -> LaidArray:
-        """Where a state lies before a step: where it is saved, or in one of two places in turn."""
+        """Return the place of a state before a step: its saved row, or one of two alternating places."""
         if self.save and number < self.length:
             row = self.length - 1 - number if self.reverse else number
             saved = self._stack_row(len(self.graph.outputs) + i, row)
@@ -242,12 +239,12 @@ class _Scan:
         return self.states[number % TURNS][i]
 
     def _stack_row(self, number: int, row: int) -> LaidArray | None:
-        """The row of what a scan stacks; None where nobody reads it."""
+        """Return the row of a stacked output, None where nobody reads it."""
         return _row_of(self.stacks[number], row) if number in self.stacks else None
 
 
 class _While:
-    """A loop that goes on for as long as its condition holds; its state lies in two places in turn."""
+    """A loop that goes on as long as its condition holds; its state alternates between two places."""
 
     def __init__(self, collector: WorkCollector, node: Node, start: Start) -> None:
         self.collector, self.carry = collector, node.attrs["carry"]
@@ -260,7 +257,7 @@ class _While:
         )
 
     def add(self) -> None:
-        """Add the first state, and the loop."""
+        """Add the copy of the first state, and the loop."""
         outer, lists, truths = self.operands[self.carry :], [], []
         for operand, state in zip(self.operands, self.states[0], strict=False):
             self.collector.work += recipes.copy_recipe(operand, state)
@@ -296,18 +293,18 @@ class _Switch:
 
 
 def _operands(collector: WorkCollector, node: Node, start: Start) -> list[LaidArray]:
-    """Where the operands lie, in row-major order."""
+    """Return the operands of a node in row-major order."""
     laid = [collector.frame.laid(source, start) for source in node.inputs]
     return [collector.in_rows((node, "operand", i), operand) for i, operand in enumerate(laid)]
 
 
 def _parts(collector: WorkCollector, node: Node, start: Start) -> list[tuple[int, LaidArray]]:
-    """The results that somebody reads, by number, and where they belong."""
+    """Return the results that some node reads, as pairs of number and place."""
     return [(p.attrs["number"], collector.frame.laid(p, start)) for p in collector.frame.results.get(node, ())]
 
 
 def _in_turn(collector: WorkCollector, node: Node, operands: Sequence[LaidArray]) -> list[list[LaidArray]]:
-    """For each turn the places of a state."""
+    """Return the places of a state for each of the two turns."""
     return [
         [collector.like((node, "state", i, turn), operand) for i, operand in enumerate(operands)]
         for turn in range(TURNS)
@@ -319,12 +316,12 @@ def _row_of(laid: LaidArray, row: int) -> LaidArray:
 
 
 def _later(seen: Sequence[Work], number: int) -> Work:
-    """The work of a step, from those of two steps that lie like it."""
+    """Return the work of a step, extrapolated from two earlier steps with the same alternating places."""
     return further(seen[number % TURNS], seen[number % TURNS + TURNS], number // TURNS)
 
 
 ADDING: RuleTable[Adding | None] = RuleTable("native control flow", otherwise=None)
-"""What adds a node that holds graphs."""
+"""A function that adds the work of a node that holds graphs."""
 ADDING.enter({
     "scan": lambda collector, node, start: _Scan(collector, node, start).add(),
     "while_loop": lambda collector, node, start: _While(collector, node, start).add(),
@@ -333,7 +330,7 @@ ADDING.enter({
 
 
 class Frame:
-    """A program, what of it is the same in every call, the sizes, and of how many products a value is the right one."""
+    """A program with its fixed arrays and its sizes, and how many products read each value as their right matrix."""
 
     def __init__(self, program: LoweredGraph, values: Mapping[Node, Any], sizes: Mapping[str, int]) -> None:
         self.program, self.values, self.sizes = program, values, sizes
@@ -347,7 +344,7 @@ class Frame:
         self._roots: dict[Node, Node] = {}
 
     def laid(self, node: Node, start: Callable[[Node], Location]) -> LaidArray:
-        """Where a value lies; `start` says where those do that are neither fixed nor views."""
+        """Return the place of a value; `start` gives places of roots that are not fixed."""
         array = self.values.get(node)
         if array is not None:
             return LaidArray(-1, array.ctypes.data, array.shape, array.strides, array.dtype)
@@ -356,7 +353,7 @@ class Frame:
         return LaidArray(which, offset + array.ctypes.data - base.ctypes.data, array.shape, array.strides, array.dtype)
 
     def root(self, node: Node) -> Node:
-        """The node that this is a view of."""
+        """Return the node that a node is a view of, through all views."""
         if node not in self._roots:
             root = node
             while not root.is_part and self.owner[root] is not root:
@@ -365,12 +362,12 @@ class Frame:
         return self._roots[node]
 
     def shape(self, node: Node) -> tuple[int, ...]:
-        """The shape of a value in numbers."""
+        """Return the shape of a value in numbers."""
         shape: tuple[int, ...] = resolve(node.spec.shape, self.sizes)
         return shape
 
     def _show(self, node: Node) -> np.ndarray[Any, Any]:
-        """An array that lies in memory as the value will: one element that stands for all, in row-major order."""
+        """Return an array laid out like the value, without memory of its own: one element stands for all."""
         waiting = [node]
         while waiting[-1] is not self.root(waiting[-1]) and waiting[-1] not in self._shown:
             waiting.append(waiting[-1].inputs[0])
@@ -393,7 +390,7 @@ class Frame:
 
 
 def _memory_of(array: Any) -> Any:
-    """What an array is a view of, and that in turn, up to what has memory of its own."""
+    """Return the array that owns an array's memory, through all views."""
     while getattr(array, "base", None) is not None:
         array = array.base
     return array
@@ -404,14 +401,14 @@ FIRST = layouts.INTERRUPTED + 1
 
 
 class Refusals:
-    """The context of a step, and what the numbers mean that its kernels may write there."""
+    """The context of a step, and the meaning of the error numbers that its kernels may store there."""
 
     def __init__(self) -> None:
         self.context = layouts.context()
         self.axes: list[tuple[Node, int]] = []
 
     def places(self, node: Node, sizes: tuple[int, ...], room: Room) -> list[Location]:
-        """What a kernel of the node needs to refuse a position on axes of these sizes: words, and a number for each."""
+        """Return the places a kernel needs to report a position outside an axis: the context, and a number per axis."""
         numbers = []
         for axis, size in enumerate(sizes):
             at = room((node, "refusal", axis), 1, "i8")
@@ -421,7 +418,7 @@ class Refusals:
         return [(-1, ctypes.addressof(self.context) + layouts.StepContext.ignored.offset), *numbers]
 
     def refuse(self) -> NoReturn:
-        """Raise OutOfRangeError for what was refused first, with the op, its specs and the user's line."""
+        """Raise OutOfRangeError for the first position that was outside, with the op, its specs and the user's line."""
         node, size = self.axes[self.context.stopped - FIRST]
         self.context.stopped = 0
         raise dispatch.explain_error(node.op, [source.spec for source in node.inputs], outside(size), node.source)
