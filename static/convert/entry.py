@@ -1,4 +1,4 @@
-"""What a user asks for: a function to be traced with its control flow converted, and what became of it."""
+"""The functions that a user calls: convert a function for tracing, and report which of its parts were converted."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _reports: weakref.WeakKeyDictionary[Any, ConversionReport] = weakref.WeakKeyDict
 
 
 def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[..., Any]:
-    """The function to trace in place of `f`: its control flow becomes that of the graph where values decide.
+    """Return the function to trace in place of `f`: its control flow becomes the graph's where values decide.
 
-    Without `max_rounds` a loop that only the run ends is a `while_loop`, whose gradient has no gradient. With it such a
-    loop is a scan of so many rounds: its gradient has gradients of any order, and room for so many states; a round
-    after the end does nothing but keep the state. A run that needs more rounds raises ControlFlowError.
-    Raises ControlFlowError for what no graph can hold, which names the user's line and the remedy.
+    Without `max_rounds`, a loop that only the run ends becomes a `while_loop`, whose gradient has no gradient. With
+    `max_rounds` it becomes a scan of that many rounds: it has gradients of any order, and room for that many states. A
+    round after the end only keeps the state. A run that needs more rounds raises ControlFlowError. Raises
+    ControlFlowError, with the user's line and the remedy, for code that no graph can hold.
     """
 
     @functools.wraps(f)
     def wrapper(*args: Any) -> Any:
         here = Conversion(conversion.packages(f), max_rounds)
-        is_inside_a_branch = is_conditional()  # of the trace around, of which this one sees no more
+        is_inside_a_branch = is_conditional()  # of the enclosing trace, which is not visible inside this one
         try:
             with here, converts(call, conversion.unconverted_reason), Region(is_inside_a_branch) as region:
                 return _finish_trace(region, lambda: call(f)(*args))
@@ -58,7 +58,7 @@ def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[
 
 
 def _finish_trace(region: Region, run: Callable[[], Any]) -> Any:
-    """The result of a trace, which must have changed nothing that lasts; what it has changed is put back."""
+    """Return the result of a trace, and undo its writes. Raises ControlFlowError where it changed a lasting object."""
     try:
         result = run()
         changed = [write.place.label for write in region.changed() if not isinstance(write.place, Overwriting)]
@@ -73,9 +73,10 @@ def _finish_trace(region: Region, run: Callable[[], Any]) -> Any:
 
 
 def why(f: Any) -> ConversionReport:
-    """What the last trace of a function with `convert=True` has converted, and what it has left, with the reasons.
+    """Return a report of the last trace of a function with `convert=True`.
 
-    Takes the function, or what `jit` made of it. Raises ValueError where nothing has been traced.
+    It says what was converted, and what was not, and why. Takes the function, or its jitted form. Raises ValueError
+    where nothing has been traced.
     """
     function = getattr(f, "f", f)
     if function not in _reports:

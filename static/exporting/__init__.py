@@ -1,4 +1,5 @@
-"""Graphs for others to run: written as models of ONNX. Needs `graphduel[onnx]`.
+"""Graphs written as ONNX models, for other programs to run. Needs `graphduel[onnx]`.
 
-`writer` has the table of how ops are written, which the files beside it fill; `model` makes the model of a trace.
+`writer` has the table of rules that write ops, which the other files fill; `model` makes the model of a traced
+function.
 """

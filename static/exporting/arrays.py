@@ -1,4 +1,4 @@
-"""How ops are written that move elements, reduce, pick, sort or multiply matrices."""
+"""Rules that write ops which move elements, reduce, pick, sort or multiply matrices."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def flip(w: OnnxWriter, node: Node, x: str) -> str:
 
 
 def reverse_axes(w: OnnxWriter, x: str, axes: Sequence[int]) -> str:
-    """The elements in the opposite order along some axes."""
+    """Write x with its elements in the opposite order along some axes."""
     count = len(axes)
     return (
         x
@@ -68,7 +68,7 @@ def pad(w: OnnxWriter, node: Node, x: str) -> str:
 
 @RULES.for_op("getitem")
 def getitem(w: OnnxWriter, node: Node, x: str) -> str:
-    """A Slice, a Gather for each axis that an int takes away, and what None adds."""
+    """Write a Slice, a Gather for each axis that an int removes, and an Unsqueeze for None."""
     key = node.attrs["key"]
     along = list(enumerate(entry for entry in key if entry is not None))
     cuts = [
@@ -87,7 +87,7 @@ def getitem(w: OnnxWriter, node: Node, x: str) -> str:
 
 
 def _bounds(part: slice, size: Size) -> tuple[Size, Size, int]:
-    """Start, end and step of a slice; ONNX moves a start beyond the axis to its end, on either side."""
+    """Return start, end and step of a slice; ONNX moves a start beyond the axis to its end, on either side."""
     if not dims.is_symbolic((part, size)):
         chosen = range(*part.indices(size))
         return (chosen.start, chosen.stop if chosen.stop >= 0 else BEGIN, chosen.step) if chosen else (0, 0, 1)
@@ -97,14 +97,14 @@ def _bounds(part: slice, size: Size) -> tuple[Size, Size, int]:
 
 
 def _new_axes(key: Sequence[Any]) -> list[int]:
-    """The places of the axes that None adds, among those of the result."""
+    """Return the axes of the result that None adds."""
     kept = [entry for entry in key if entry is None or isinstance(entry, slice)]
     return [place for place, entry in enumerate(kept) if entry is None]
 
 
 @RULES.for_op("place")
 def place(w: OnnxWriter, node: Node, g: str) -> str:
-    """Zeros around g along each axis that the key cuts; between its elements too where the step is not 1."""
+    """Write zeros around g along each axis that the key cuts; between its elements too where the step is not 1."""
     key, shape = node.attrs["key"], node.attrs["shape"]
     new = _new_axes(key)
     if new:
@@ -121,7 +121,7 @@ def place(w: OnnxWriter, node: Node, g: str) -> str:
 
 
 def _sizes_along(node: Node, along: Sequence[Any], new: Sequence[int]) -> list[Size]:
-    """How many elements of g lie along each axis of the result."""
+    """Return the number of elements of g along each axis of the result."""
     have = iter(size for place, size in enumerate(node.inputs[0].shape) if place not in new)
     return [next(have) if isinstance(entry, slice) else 1 for entry in along]
 
@@ -144,7 +144,7 @@ def _place_entry(w: OnnxWriter, g: str, axis: int, entry: Any, size: Size, lengt
 
 
 def _place_index(w: OnnxWriter, g: str, axis: int, place: Size, size: Size, node: Node) -> str:
-    """Zeros along an axis of this size but for one place, where g is."""
+    """Write zeros along an axis of this size, with g at one position."""
     along = w("Range", *map(w.number, (0, size, 1)))
     there = w("Equal", w.write_reshape(along, [size, *[1] * (len(node.shape) - 1 - axis)]), w.number(place))
     return w("Where", there, g, w.scalar(0, node))
@@ -158,7 +158,7 @@ def _pad_axis(w: OnnxWriter, x: str, ndim: int, axis: int, before: Size, after: 
 
 @RULES.for_op("setitem")
 def setitem(w: OnnxWriter, node: Node, x: str, value: str) -> str:
-    """The value, broadcast, chosen where the key points."""
+    """Write the value, broadcast, in the positions that the key selects."""
     if any(isinstance(size, Dim) for size in node.shape):
         raise Refusal("on a symbolic size it is not written; give sizes as numbers")
     places = np.full(node.shape, -1)
@@ -193,20 +193,20 @@ def reduction(op: str, w: OnnxWriter, node: Node, x: str) -> str:
 
 
 def write_reduction(w: OnnxWriter, op: str, x: str, node: Node) -> str:
-    """A reduction of x over the axes of a node: over none x itself."""
+    """Write a reduction of x over the axes of a node; over no axes it is x itself."""
     axes = w.ints(node.attrs["axis"])
     return w(op, x, axes, keepdims=int(node.attrs["keepdims"]), noop_with_empty_axes=1)
 
 
 @RULES.for_op("any")
 def any_of(w: OnnxWriter, node: Node, x: str) -> str:
-    """Whether there are some that hold: of nothing too."""
+    """Write whether any element is true; False for no elements."""
     return w.cast(write_reduction(w, "ReduceSum", w.cast(w.cast(x, np.bool_), np.int64), node), np.bool_)
 
 
 @RULES.for_op("all")
 def all_of(w: OnnxWriter, node: Node, x: str) -> str:
-    """Whether there are none that do not hold."""
+    """Write whether all elements are true: no element is false."""
     return w("Not", any_of(w, node, w("Not", w.cast(x, np.bool_))))
 
 
@@ -226,7 +226,7 @@ def cumulative_sum(w: OnnxWriter, node: Node, x: str) -> str:
 
 
 def places(w: OnnxWriter, name: str) -> str:
-    """Indices as ONNX takes them: of int64."""
+    """Write indices in a dtype that ONNX takes: int32 stays, all others become int64."""
     return name if w.dtypes[name] == np.int32 else w.cast(name, np.int64)
 
 
@@ -249,7 +249,7 @@ def add_along_axis(w: OnnxWriter, node: Node, g: str, indices: str) -> str:
 
 @RULES.for_op("scatter_add")
 def scatter_add(w: OnnxWriter, node: Node, g: str, indices: str) -> str:
-    """Rows added at their places along the first axis, to which the axis is moved."""
+    """Write the addition of rows at their positions along the first axis; the axis is moved there and back."""
     axis = node.attrs["axis"]
     first = [axis, *(a for a in range(len(node.shape)) if a != axis)]
     zeros = w.zeros([node.shape[a] for a in first], node.dtype)
@@ -265,7 +265,7 @@ def scatter(w: OnnxWriter, node: Node, x: str, indices: str, values: str) -> str
 
 
 def _scatter_rows(w: OnnxWriter, node: Node, rows: str, indices: str, values: str, axis: int, join: str) -> str:
-    """Rows with values written, or added, at the indices; then the first axis is again where it was."""
+    """Write values over, or add them to, rows at the indices; then move the first axis back to its place."""
     source = node.inputs[1]
     count = len(source.shape)
     ndim = len(node.shape)
@@ -286,7 +286,7 @@ def sort(output: int, w: OnnxWriter, node: Node, x: str) -> str:
 
 @RULES.for_op("searchsorted")
 def searchsorted(w: OnnxWriter, node: Node, x: str, y: str) -> str:
-    """How many are less, or no more; NaN is more than any number."""
+    """Write the count of elements that are less, or not greater; NaN is greater than any number."""
     dtype = np.result_type(*(source.dtype for source in node.inputs))
     x, y = w.cast(x, dtype), w("Unsqueeze", w.cast(y, dtype), w.ints([-1]))
     left = node.attrs["side"] == "left"
@@ -299,7 +299,7 @@ def searchsorted(w: OnnxWriter, node: Node, x: str, y: str) -> str:
 
 @RULES.for_op("flat_index")
 def flat_index(w: OnnxWriter, node: Node, *names: str) -> str:
-    """The place among elements row by row; negative positions count from the end."""
+    """Write the row-major index of positions; negative positions count from the end."""
     total = w.constant(0, np.int64)
     for name, size in zip(names, node.attrs["sizes"], strict=True):
         length = w.number(size)

@@ -1,4 +1,4 @@
-"""How control flow is written: branches as Ifs, loops of any kind as Loops, whose bodies see the values around them."""
+"""Rules that write control flow: branches as nested Ifs, loops as Loops, whose bodies see the values around them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def part(w: OnnxWriter, node: Node, names: Names) -> Names:
 
 @RULES.for_op("switch")
 def switch(w: OnnxWriter, node: Node, index: str, *operands: str) -> Names:
-    """Ifs one in the other: each asks whether it is the branch before the rest."""
+    """Write nested Ifs: each asks whether the index picks its branch or a later one."""
     return _write_choice(w, node.attrs["branches"], index, operands, 0)
 
 
@@ -52,7 +52,7 @@ def _loop(
     w: OnnxWriter, limit: str, going: str, state: Sequence[str], specs: Sequence[TensorSpec],
     rows: Sequence[TensorSpec], turn: Turn,
 ) -> list[str]:  # fmt: skip
-    """A Loop over a state of these specs; the last state, and what each turn gives of these specs, stacked."""
+    """Write a Loop over a state of these specs; return the last state, then each turn's rows, stacked."""
     body = _body(w, specs, rows, turn)
     names = w("Loop", limit, going, *state, outputs=len(specs) + len(rows), body=body)
     return names if isinstance(names, list) else [names]
@@ -71,7 +71,7 @@ def _body(w: OnnxWriter, specs: Sequence[TensorSpec], rows: Sequence[TensorSpec]
 
 @RULES.for_op("while_loop")
 def while_loop(w: OnnxWriter, node: Node, *names: str) -> Names:
-    """The state before each turn is what a gradient goes back through."""
+    """Write a while loop as a Loop; with `save` it also stacks the state before each turn, for the gradient."""
     carry, condition, body = node.attrs["carry"], node.attrs["condition"], node.attrs["body"]
     start, outer = names[:carry], names[carry:]
     specs = [source.spec for source in node.inputs[:carry]]
@@ -88,7 +88,7 @@ def while_loop(w: OnnxWriter, node: Node, *names: str) -> Names:
 
 @RULES.for_op("while_loop_gradient")
 def while_loop_gradient(w: OnnxWriter, node: Node, history: list[str], *names: str) -> Names:
-    """As many turns as there are saved states, which are read from the last to the first, or the other way."""
+    """Write a Loop of one turn per saved state, read from the last to the first, or from the first to the last."""
     carry, step, reverse = node.attrs["carry"], node.attrs["step"], node.attrs["reverse"]
     start, outer = names[:carry], names[carry:]
     count = w("Squeeze", w("Shape", history[0], start=0, end=1))

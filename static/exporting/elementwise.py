@@ -1,4 +1,4 @@
-"""How ops that work element by element are written."""
+"""Rules that write ops which work element by element."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from static.exporting.writer import RULES, OnnxWriter
 
 
 def same(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
-    """What ONNX has an op for, on operands of the dtype of the result."""
+    """Write an op that ONNX has too, on operands in the dtype of the result."""
     return w(op, *w.typed(names, node.dtype))
 
 
@@ -44,7 +44,7 @@ def write_comparison(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
 
 
 def _together(w: OnnxWriter, *names: str) -> list[str]:
-    """Operands of a comparison in the dtype that they have together."""
+    """Return the operands of a comparison in their common dtype."""
     return w.typed(names, np.result_type(*(w.dtypes[name] for name in names)))
 
 
@@ -54,7 +54,7 @@ def not_equal(w: OnnxWriter, node: Node, *names: str) -> str:
 
 
 def is_special(op: str, w: OnnxWriter, node: Node, x: str) -> str:
-    """Whether numbers are NaN or infinite, which an integer never is."""
+    """Write whether numbers are NaN or infinite, which an integer never is."""
     return w("Not", w("Equal", x, x)) if w.dtypes[x].kind != "f" else w(op, x)
 
 
@@ -94,7 +94,7 @@ def clip(w: OnnxWriter, node: Node, *names: str) -> str:
 
 @RULES.for_op("floor_divide")
 def floor_divide(w: OnnxWriter, node: Node, *names: str) -> str:
-    """What is left when the rest is taken away, divided: a whole number but for rounding. By 0 it is the quotient."""
+    """Write x less its remainder, divided by y and rounded to a whole number; the plain quotient for y = 0."""
     x, y = w.typed(names, node.dtype)
     if node.dtype.kind != "f":
         return w("Div", w("Sub", x, w("Mod", x, y)), y)
@@ -108,7 +108,7 @@ def floor_divide(w: OnnxWriter, node: Node, *names: str) -> str:
 
 @RULES.for_op("remainder")
 def remainder(w: OnnxWriter, node: Node, *names: str) -> str:
-    """With the sign of the divisor, which Mod gives integers alone."""
+    """Write the remainder with the sign of the divisor, which ONNX's Mod gives for integers only."""
     x, y = w.typed(names, node.dtype)
     if node.dtype.kind != "f":
         return w("Mod", x, y)
@@ -117,7 +117,7 @@ def remainder(w: OnnxWriter, node: Node, *names: str) -> str:
 
 
 def _rest(w: OnnxWriter, x: str, y: str) -> tuple[str, str]:
-    """What is left of x when y is taken away as often as it goes, and whether it is on the other side of 0 than y."""
+    """Return the remainder of x with the sign of x, and whether its sign differs from that of y."""
     rest, zero = w("Mod", x, y, fmod=1), w.constant(0, w.dtypes[x])
     sides = w("Xor", w("Less", rest, zero), w("Less", y, zero))
     return rest, w("And", w("Not", w("Equal", rest, zero)), sides)
@@ -134,7 +134,7 @@ def log_to_a_base(base: float, w: OnnxWriter, node: Node, x: str) -> str:
 
 @RULES.for_op("log1p")
 def log1p(w: OnnxWriter, node: Node, x: str) -> str:
-    """log(u) * x / (u - 1) with u = 1 + x: what rounding took from u it took from both (Kahan). log(u) far from 0."""
+    """Write log(u) * x / (u - 1) with u = 1 + x, in which rounding errors of u cancel (Kahan); log(u) for x > 1."""
     x = w.cast(x, node.dtype)
     unit = w.scalar(1, node)
     u = w("Add", x, unit)
@@ -146,7 +146,7 @@ def log1p(w: OnnxWriter, node: Node, x: str) -> str:
 
 @RULES.for_op("expm1")
 def expm1(w: OnnxWriter, node: Node, x: str) -> str:
-    """(u - 1) * x / log(u) with u = exp(x), for the same reason; u - 1 where x is far from 0."""
+    """Write (u - 1) * x / log(u) with u = exp(x), in which rounding errors of u cancel; u - 1 far from 0."""
     x = w.cast(x, node.dtype)
     unit = w.scalar(1, node)
     u = w("Exp", x)
@@ -160,7 +160,7 @@ def expm1(w: OnnxWriter, node: Node, x: str) -> str:
 
 @RULES.for_op("logaddexp")
 def logaddexp(w: OnnxWriter, node: Node, *names: str) -> str:
-    """The larger, and log(1 + exp(-distance)); equal infinities are their own."""
+    """Write the larger plus log(1 + exp(-distance)); equal infinities give that infinity."""
     x, y = w.typed(names, node.dtype)
     distance = w("Abs", w("Sub", x, y))
     gap = w("Where", w("Equal", x, y), w.scalar(0, node), distance)
@@ -169,7 +169,7 @@ def logaddexp(w: OnnxWriter, node: Node, *names: str) -> str:
 
 @RULES.for_op("hypot")
 def hypot(w: OnnxWriter, node: Node, *names: str) -> str:
-    """Measured by the longer side, whose square may be no number; infinite where one is, beside NaN too."""
+    """Write the hypotenuse scaled by the longer side, so that no square overflows; infinite where a side is."""
     x, y = (w("Abs", name) for name in w.typed(names, node.dtype))
     longer, shorter, unit = w("Max", x, y), w("Min", x, y), w.scalar(1, node)
     part = w("Div", shorter, w("Where", w("Equal", longer, w.scalar(0, node)), unit, longer))
@@ -186,9 +186,9 @@ def extreme_but_nan(op: str, w: OnnxWriter, node: Node, *names: str) -> str:
 
 
 def shift(direction: str, w: OnnxWriter, node: Node, *names: str) -> str:
-    """BitShift, which takes unsigned numbers alone; by less than nothing or more bits than there are nothing is left.
+    """Write BitShift, which takes only unsigned numbers; a shift by a negative count or by all bits gives 0.
 
-    A negative number goes to the right as the complement of its own complement.
+    A negative number is shifted to the right as the complement of its shifted complement.
     """
     x, y = w.typed(names, node.dtype)
     unsigned = np.dtype(f"u{node.dtype.itemsize}")

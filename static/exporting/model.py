@@ -1,4 +1,4 @@
-"""A traced function as a model of ONNX."""
+"""A traced function as an ONNX model."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _IR_VERSION = 9  # of the file: the first that has this opset
 
 
 def model_of(traced: TracedFunction) -> onnx.ModelProto:
-    """The model of a graph: inputs are named as the leaves of the arguments, outputs as those of the result.
+    """Return the model of a traced function; inputs are named after the arguments' leaves, outputs after the result's.
 
-    What the function reads besides its arguments is a constant, as it is now.
-    Raises UnwritableError naming an op that ONNX has not, and its line, or for random numbers.
+    Tensors that the function reads besides its arguments become constants, with their present values. Raises
+    UnwritableError, with its line, for an op that ONNX does not have, and for random numbers.
     """
     graph = traced.graph
     count = len(graph.inputs) - len(traced.reads)

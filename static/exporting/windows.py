@@ -1,7 +1,7 @@
-"""How convolutions and windows are written.
+"""Rules that write convolutions and ops over windows.
 
-A convolution is Conv, its two adjoints are ConvTranspose and a Conv with the batch as channels. Windows are Gathers: a
-constant says where each tap of each window lies among the elements, the place behind the last being the padding.
+A convolution is Conv; its two gradients are ConvTranspose, and a Conv with the batch as channels. Windows are Gathers:
+a constant has the index of each tap of each window among the elements, and the index after the last is the padding.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def convolution(w: OnnxWriter, node: Node, *names: str) -> str:
 
 @RULES.for_op("convolution_input")
 def convolution_input(w: OnnxWriter, node: Node, *names: str) -> str:
-    """What windows do not reach at the end of an axis is what ONNX calls output_padding."""
+    """Write ConvTranspose; elements at the end of an axis that no window reaches are its output_padding."""
     window, have = node.attrs["window"], node.inputs[0].shape[2:]
     rest = []
     for count, size, (length, stride, before, after, gap) in zip(have, node.attrs["sizes"], window, strict=True):
@@ -47,7 +47,7 @@ def convolution_input(w: OnnxWriter, node: Node, *names: str) -> str:
 
 @RULES.for_op("convolution_weight")
 def convolution_weight(w: OnnxWriter, node: Node, *names: str) -> str:
-    """The input with examples as channels, convolved with the cotangent as a weight: strides and dilations change."""
+    """Write a Conv of the input, with examples as channels, and the cotangent as weight; strides and dilations swap."""
     x, g = w.typed(names, node.dtype)
     groups, window = node.attrs["groups"], node.attrs["window"]
     batch, channels, *sizes = node.inputs[0].shape
@@ -71,7 +71,7 @@ def convolution_weight(w: OnnxWriter, node: Node, *names: str) -> str:
 
 
 def _sizes(node: Node, shape: tuple[Any, ...]) -> tuple[int, ...]:
-    """The sizes that windows slide over, as numbers."""
+    """Return the sizes that windows slide over, as numbers. Raises Refusal for symbolic ones."""
     sizes = node.attrs.get("sizes") or shape[len(shape) - len(node.attrs["window"]) :]
     if any(isinstance(size, Dim) for size in sizes):
         raise Refusal(f"windows over {sizes} are not written; give numbers")
@@ -79,7 +79,7 @@ def _sizes(node: Node, shape: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def _places(sizes: tuple[int, ...], window: Window) -> np.ndarray[Any, Any]:
-    """[windows, taps]: where each tap of each window lies among the elements in rows, or behind them."""
+    """Return [windows, taps]: the row-major index of each tap of each window, the number of elements for padding."""
     flat = np.arange(math.prod(sizes)).reshape(sizes)
     along = counts(sizes, window)
     places = np.full((*along, math.prod(part[0] for part in window)), flat.size)
@@ -89,7 +89,7 @@ def _places(sizes: tuple[int, ...], window: Window) -> np.ndarray[Any, Any]:
 
 
 def _gather_windows(w: OnnxWriter, node: Node, x: str, filler: Any) -> str:
-    """x as [..., windows, taps]."""
+    """Write x as [..., windows, taps]."""
     source = node.inputs[0]
     sizes = _sizes(node, source.shape)
     leading = source.shape[: len(source.shape) - len(sizes)]
@@ -100,7 +100,7 @@ def _gather_windows(w: OnnxWriter, node: Node, x: str, filler: Any) -> str:
 
 
 def _spread(w: OnnxWriter, node: Node, values: str) -> str:
-    """Values [..., windows, taps] added up where the taps lie."""
+    """Write the sum of values [..., windows, taps] at the elements where their taps lie."""
     sizes = _sizes(node, node.shape)
     places = _places(sizes, node.attrs["window"])
     leading = node.shape[: len(node.shape) - len(sizes)]
@@ -113,7 +113,7 @@ def _spread(w: OnnxWriter, node: Node, values: str) -> str:
 
 
 def _by_window(w: OnnxWriter, node: Node, g: str) -> str:
-    """What there is for each window, with an axis for taps."""
+    """Write a value per window with an added axis for taps."""
     shape = node.inputs[0].shape
     leading = shape[: len(shape) - len(node.attrs["window"])]
     windows = math.prod(counts(_sizes(node, node.shape), node.attrs["window"]))

@@ -1,7 +1,7 @@
-"""A graph being written as one of ONNX: its nodes, constants and sizes, and the table that says how each op is written.
+"""The writer of a graph as an ONNX graph (nodes, constants, sizes), and the table of rules for each op.
 
-A rule takes the writer, the node and the names of its inputs, and returns the name of the result (names, of an op that
-computes several tensors). Calling the writer with an op of ONNX adds a node of it.
+A rule takes the writer, the node and the names of its inputs, and returns the name of the result (a list of names for
+an op with several results). Calling the writer with the name of an ONNX op adds a node.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ DType = np.dtype[Any]
 
 
 class Refusal(Exception):  # noqa: N818  (a reason, to which the writer adds the op and its line)
-    """Why a rule does not write a node: an op, a type or a size that ONNX has not."""
+    """Raised by a rule that cannot write a node: ONNX lacks an op, a type or a size."""
 
 
 def _wider(names: str, *carriers: str) -> dict[DType, list[DType]]:
     return {np.dtype(name): [np.dtype(carrier) for carrier in carriers] for name in names.split()}
 
 
-# The types that hold all values of one, those first that implementations have most often.
+# The types that hold all values of a type, the most widely implemented first.
 _CARRIERS = {
     **_wider("bool int8 int16 uint8 uint16", "int32", "int64"),
     **_wider("uint32", "int64"),
@@ -44,14 +44,14 @@ _CARRIERS = {
 
 
 class Operand(NamedTuple):
-    """The type that values have, and the one as which an op takes them."""
+    """The type of a value, and the type as which an op takes it."""
 
     own: DType
     taken: DType
 
 
 def type_of(dtype: DType) -> int:
-    """ONNX's type of a dtype. Raises Refusal where there is none."""
+    """Return ONNX's type of a dtype. Raises Refusal where there is none."""
     try:
         return helper.np_dtype_to_tensor_dtype(dtype)
     except (KeyError, ValueError):
@@ -59,7 +59,7 @@ def type_of(dtype: DType) -> int:
 
 
 def _name(dtype: DType) -> str:
-    """A type as definitions of ops write it."""
+    """Return the name of a type in the definitions of ONNX's ops."""
     return f"tensor({TensorProto.DataType.Name(type_of(dtype)).lower()})"
 
 
@@ -75,16 +75,15 @@ def _schema(op: str) -> Any:
 
 @functools.cache
 def _allowed_types(op: str) -> Mapping[str, Sequence[str]]:
-    """The types that each type variable of an op stands for."""
+    """Return the types that each type variable of an op may stand for."""
     return {entry.type_param_str: entry.allowed_type_strs for entry in _schema(op).type_constraints}
 
 
 def operands(op: str, dtypes: Sequence[DType | None]) -> list[Operand | None]:
-    """How an op takes values of these types, those that have to be of one in the type that they have together.
+    """Return how an op takes values of these types; operands that must agree get their common type.
 
-    None stands for one that is left out, or may be of any type.
-
-    Raises Refusal where it takes neither a type nor one that holds its values.
+    None stands for an operand that is left out, or may be of any type. Raises Refusal where the op takes neither a type
+    nor one that holds its values.
     """
     formal = list(_schema(op).inputs)
     of_each = [*formal, *[formal[-1]] * (len(dtypes) - len(formal))]
@@ -107,7 +106,7 @@ def _operand_of(op: str, variable: str, dtype: DType) -> Operand:
 
 
 def results(op: str, inputs: Sequence[Operand | None], count: int, attributes: Mapping[str, Any]) -> list[Operand]:
-    """The types of the results of an op: as it gives them, and as its operands have them."""
+    """Return the types of an op's results: as the op gives them, and in the type of its operands."""
     formal, variables = list(_schema(op).outputs), list(_schema(op).inputs)
     bound = {entry.type_str: operand for entry, operand in zip(variables, inputs, strict=False) if operand is not None}
     graphs = [value for value in attributes.values() if isinstance(value, onnx.GraphProto)]
@@ -137,7 +136,7 @@ Rule = Callable[..., Names]
 
 
 class UnwritableError(GraphError):
-    """A graph has an op, a type or a size that ONNX has not."""
+    """A graph has an op, a type or a size that ONNX does not have."""
 
 
 def _absent(w: OnnxWriter, node: Node, *names: Names) -> Names:
@@ -153,11 +152,11 @@ RULES: RuleTable[Rule] = RuleTable("ONNX", otherwise=_absent)
 
 
 class OnnxWriter:
-    """Writes the nodes of one graph, and of those inside it, which see the names of those around them.
+    """Writes the nodes of one graph, and of the graphs inside it, which see the names around them.
 
     weights   the constants: initializers of the outermost graph
-    front     what computes symbolic sizes from the inputs, before all other nodes
-    nodes     what is written now: of the graph, or of a body inside it
+    front     nodes that compute symbolic sizes from the inputs, before all other nodes
+    nodes     the list that is being written: of the graph, or of a body inside it
     dtypes    the type of each value, by its name
     """
 
@@ -181,9 +180,9 @@ class OnnxWriter:
     # Nodes ------------------------------------------------------------------------------------------------------
 
     def __call__(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
-        """The name of the result of an op of ONNX on values of these names; a list of names of several outputs.
+        """Add a node of an ONNX op on values of these names; return its result's name, a list for several outputs.
 
-        Values of a type that the op does not take are cast to one that it does, and the results back.
+        Values of a type that the op does not take are cast to one that it takes, and its results are cast back.
         """
         taken_as = operands(op, [self.dtypes[name] if name else None for name in inputs])
         taken = [
@@ -198,32 +197,32 @@ class OnnxWriter:
         return cast_back[0] if outputs == 1 else cast_back
 
     def name(self, stem: str) -> str:
-        """A name that nothing has yet."""
+        """Return a name that no value has yet."""
         self._count += 1
         name = f"{stem}_{self._count}"
         return self.name(stem) if name in self.dtypes else name
 
     def takes(self, name: str, spec: TensorSpec) -> onnx.ValueInfoProto:
-        """An input of that name and spec, of the model or of a body inside it."""
+        """Declare an input of that name and spec, of the model or of a body inside it."""
         self.dtypes[name] = spec.dtype
         return value_of(name, spec)
 
     def write(self, graph: Graph, inputs: Sequence[Names]) -> list[str]:
-        """Write the nodes of a graph whose inputs are values of these names; the names of its outputs."""
+        """Write the nodes of a graph on inputs of these names; return the names of its outputs."""
         self._names.update(zip(graph.inputs, inputs, strict=True))
         for node in graph.nodes:
             self.value(node)
         return [self._names[output] for output in graph.outputs]
 
     def write_again(self, graph: Graph, inputs: Sequence[Names]) -> list[str]:
-        """The same of a graph that may have been written elsewhere: its nodes get names of their own."""
+        """Write a graph that may be written elsewhere too, with new names for its nodes."""
         outside, self._names = self._names, {}
         names = self.write(graph, inputs)
         self._names = outside
         return names
 
     def value(self, node: Node) -> Names:
-        """The name of a node's result, which is written now if it has not been."""
+        """Return the name of a node's result; the node is written now if it has not been."""
         if node not in self._names:
             self._names[node] = self._write(node)
         return self._names[node]
@@ -256,7 +255,7 @@ class OnnxWriter:
         return self.cast(self.number(value), node.dtype)
 
     def constant(self, value: Any, dtype: Any = None) -> str:
-        """The name of a constant array."""
+        """Return the name of a constant array."""
         array = np.asarray(value, dtype)
         key = array.dtype.str, array.shape, array.tobytes()
         if key not in self._constants:
@@ -267,11 +266,11 @@ class OnnxWriter:
         return self._constants[key]
 
     def ints(self, values: Iterable[int]) -> str:
-        """The name of a constant vector of int64."""
+        """Return the name of a constant vector of int64."""
         return self.constant([*values], np.int64)
 
     def shape(self, sizes: Iterable[Size]) -> str:
-        """The name of an int64 vector of sizes, computed where some are symbolic."""
+        """Return the name of an int64 vector of sizes, computed where some are symbolic."""
         held = list(sizes)
         numbers = [size for size in held if not isinstance(size, Dim)]
         if len(numbers) == len(held):
@@ -279,7 +278,7 @@ class OnnxWriter:
         return self("Concat", *map(self.size, held), axis=0)
 
     def size(self, size: Size) -> str:
-        """The name of an int64 vector of one size."""
+        """Return the name of an int64 vector of one size."""
         if not isinstance(size, Dim):
             return self.ints([size])
         if str(size) not in self._sizes:
@@ -289,11 +288,11 @@ class OnnxWriter:
         return self._sizes[str(size)]
 
     def number(self, size: Size) -> str:
-        """The name of an int64 scalar of one size."""
+        """Return the name of an int64 scalar of one size."""
         return self("Squeeze", self.size(size)) if isinstance(size, Dim) else self.constant(size, np.int64)
 
     def _compute_size(self, size: Dim) -> str:
-        """A symbolic size: read off an input that has it, or made of others."""
+        """Write a symbolic size: read from an input that has it, or computed from other sizes."""
         if str(size) in self._axes:
             name, axis = self._axes[str(size)]
             return self("Shape", name, start=axis, end=axis + 1)
@@ -320,29 +319,32 @@ class OnnxWriter:
     # What many rules need ---------------------------------------------------------------------------------------
 
     def cast(self, name: str, dtype: Any) -> str:
-        """A value in another dtype, or itself where it has that."""
+        """Return a value in another dtype, or its own name where it has that dtype."""
         kind = np.dtype(dtype)
         return name if self.dtypes[name] == kind else self("Cast", name, to=type_of(kind))
 
     def typed(self, names: Sequence[str], dtype: Any) -> list[str]:
-        """The values of these names in one dtype."""
+        """Return the values of these names in one dtype."""
         return [self.cast(name, dtype) for name in names]
 
     def scalar(self, value: float, like: Node) -> str:
-        """A number in the dtype of a node."""
+        """Return a number in the dtype of a node."""
         return self.constant(value, like.dtype)
 
     def zeros(self, shape: Sequence[Size], dtype: Any, value: Any = 0) -> str:
-        """An array of one value."""
+        """Return an array filled with one value."""
         element = numpy_helper.from_array(np.asarray([value], dtype))
         return self("ConstantOfShape", self.shape(shape), value=element)
 
     def write_reshape(self, name: str, shape: Sequence[Size]) -> str:
-        """A value in another shape."""
+        """Return a value in another shape."""
         return self("Reshape", name, self.shape(shape), allowzero=1)
 
     def body(self, write: Callable[[], tuple[list[Any], list[str]]], inputs: Sequence[Any] = ()) -> GraphProto:
-        """A graph inside this one: what `write` writes, which returns the outputs' specs and names."""
+        """Return a graph inside this one with the nodes that `write` adds.
+
+        `write` returns the outputs' specs and names.
+        """
         here, self.nodes = self.nodes, []
         specs, names = write()
         copies = [self("Identity", name) for name in names]
@@ -353,6 +355,6 @@ class OnnxWriter:
 
 
 def value_of(name: str, spec: TensorSpec) -> onnx.ValueInfoProto:
-    """An input or output of that name and spec; symbolic sizes are named as they are written."""
+    """Return the declaration of an input or output; symbolic sizes get their text as a name."""
     sizes = [size if isinstance(size, int) else str(size) for size in spec.shape]
     return helper.make_tensor_value_info(name, type_of(spec.dtype), sizes)

@@ -1,4 +1,4 @@
-"""Expressions rewritten: what decides, compares, calls, or makes a container goes through an operator."""
+"""Expressions rewritten: a decision, comparison, call or new container goes through an operator."""
 
 from __future__ import annotations
 
@@ -36,40 +36,40 @@ _COMPARED: dict[type[ast.cmpop], str] = {
     ast.Gt: "greater",
     ast.GtE: "greater_equal",
 }
-# They look at the frame that calls them.
+# Functions that look at the frame of their caller.
 _OF_FRAMES = frozenset(["super", "globals", "__import__", "breakpoint"])
 
 
 class Expressions(ast.NodeTransformer):
-    """Rewrites the expressions of one function. `guarded` are its variables that may hold what cannot be read.
+    """Rewrites the expressions of one function. `guarded` are its variables that may hold an unreadable value.
 
-    `settable` are those that an expression may set by `:=` in a part that becomes a function of its own: `<put NAME>`
-    sets NAME. There is none in a lambda, whose variables no other function can set.
+    `settable` are variables that an expression may set by `:=` in a part that becomes a function of its own: `<put
+    NAME>` sets NAME. A lambda has none, since no other function can set its variables.
     """
 
     def __init__(self, guarded: Names, settable: Names = NONE, tried: bool = False) -> None:
         self._guarded, self._settable = guarded, settable
-        self.tried = tried  # whether a handler of exceptions is around
-        self._is_apart = False  # whether what is rewritten becomes a function of its own
+        self.tried = tried  # whether the expression is inside a try with handlers
+        self._is_apart = False  # whether the expression becomes a function of its own
 
     def __call__(self, node: ast.expr) -> ast.expr:
-        """The rewritten expression."""
+        """Return the rewritten expression."""
         new: ast.expr = self.visit(node)
         return new
 
     def apart(self, node: ast.expr) -> ast.expr:
-        """The rewritten expression, as the body of a function of its own."""
+        """Return the rewritten expression, as the body of a function of its own."""
         outside, self._is_apart = self._is_apart, True
         new = self(node)
         self._is_apart = outside
         return new
 
     def later(self, node: ast.expr) -> ast.Lambda:
-        """A function that computes the expression."""
+        """Return a lambda that computes the expression."""
         return thunk(self.apart(node))
 
     def index(self, node: ast.expr) -> ast.expr:
-        """What stands in square brackets, as an expression that can stand outside of them."""
+        """Return the index of a subscript as an expression that can stand outside of brackets."""
         if isinstance(node, ast.Slice):
             parts = [
                 self(part) if part is not None else ast.Constant(None) for part in (node.lower, node.upper, node.step)
@@ -82,18 +82,18 @@ class Expressions(ast.NodeTransformer):
     # Decisions -----------------------------------------------------------------------------------------------
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        """`a if test else b`: both are functions."""
+        """Rewrite `a if test else b`; both values become lambdas."""
         return at(operator("choose", self(node.test), self.later(node.body), self.later(node.orelse)), node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        """`and` and `or`: what comes after the first is a function."""
+        """Rewrite `and` and `or`; the operands after the first become a lambda."""
         name = "both" if isinstance(node.op, ast.And) else "any_of"
         first, *rest = node.values
         after = rest[0] if len(rest) == 1 else ast.copy_location(ast.BoolOp(node.op, rest), node)
         return at(operator(name, self(first), self.later(after)), node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        """`not`."""
+        """Rewrite `not`, `-`, `+` and `~`."""
         if isinstance(node.op, ast.Not):
             return at(operator("negated", self(node.operand)), node)
         if isinstance(node.operand, ast.Constant):
@@ -101,7 +101,7 @@ class Expressions(ast.NodeTransformer):
         return at(operator("signed", ast.Constant(type(node.op).__name__), self(node.operand)), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
-        """A comparison; a chain of them reads each operand once."""
+        """Rewrite a comparison; a chain of comparisons reads each operand once."""
         names = [_COMPARED[type(op)] for op in node.ops]
         node.comparators = [
             at(operator("iterated", value), value) if isinstance(op, (ast.In, ast.NotIn)) else value
@@ -116,7 +116,7 @@ class Expressions(ast.NodeTransformer):
     # Calls and containers ------------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        """A call: the function is converted where it can be."""
+        """Rewrite a call, so that the called function is converted where it can be."""
         if (isinstance(node.func, ast.Name) and node.func.id in _OF_FRAMES) or is_operator(node):
             self.generic_visit(node)
             return node
@@ -125,34 +125,34 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        """An attribute that is read: a property or a method of the user's may compute it."""
+        """Rewrite the read of an attribute, which a property or a method of the user's may compute."""
         self.generic_visit(node)
         is_read = isinstance(node.ctx, ast.Load) and getattr(node.value, "id", "") != OPERATORS
         return at(operator("attribute", node.value, ast.Constant(node.attr)), node) if is_read else node
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> ast.expr:
-        """A text made of values."""
+        """Rewrite an f-string, whose values become text."""
         for value in node.values:
             if isinstance(value, ast.FormattedValue):
                 value.value = at(operator("shown", self(value.value)), value)
         return node
 
     def visit_Starred(self, node: ast.Starred) -> ast.expr:
-        """Items that are taken to be arguments, or items of a container."""
+        """Rewrite a starred expression, which spreads items into arguments or a container."""
         if isinstance(node.ctx, ast.Load):
             return at(ast.Starred(operator("spread", self(node.value)), ast.Load()), node)
         self.generic_visit(node)
         return node
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        """An item that is read: only the run may know which."""
+        """Rewrite the read of an item, whose index only the run may know."""
         if isinstance(node.ctx, ast.Load):
             return at(operator("tried_item" if self.tried else "item", self(node.value), self.index(node.slice)), node)
         self.generic_visit(node)
         return node
 
     def visit(self, node: ast.AST) -> Any:
-        """The rewritten form of any node."""
+        """Return the rewritten form of any node."""
         if isinstance(node, COMPREHENSIONS):
             return self._comprehension(node)
         if isinstance(node, (ast.List, ast.Set, ast.Dict)):
@@ -162,25 +162,25 @@ class Expressions(ast.NodeTransformer):
         return super().visit(node)
 
     def _display(self, node: ast.List | ast.Set | ast.Dict) -> ast.expr:
-        """A container that nobody else holds."""
+        """Rewrite a list, set or dict display, which makes a container that nobody else holds."""
         self.generic_visit(node)
         return node if isinstance(getattr(node, "ctx", None), ast.Store) else at(operator("made", node), node)
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
-        """An operator between two values."""
+        """Rewrite a binary operator."""
         name = ast.Constant(type(node.op).__name__)
         return at(operator("arithmetic", name, self(node.left), self(node.right)), node)
 
     # Scopes --------------------------------------------------------------------------------------------------
 
     def visit_Name(self, node: ast.Name) -> ast.expr:
-        """A variable that is read."""
+        """Rewrite the read of a variable that may hold an unreadable value."""
         if isinstance(node.ctx, ast.Load) and node.id in self._guarded:
             return at(operator("read", node), node)
         return node
 
     def visit_NamedExpr(self, node: ast.NamedExpr) -> ast.expr:
-        """`name := value`, by a function that sets the variable where another one computes the value."""
+        """Rewrite `name := value`; in a function of its own the variable is set by `<put name>`."""
         name, value = node.target.id, self(node.value)
         if not self._is_apart:
             return at(ast.NamedExpr(node.target, value), node)
@@ -190,19 +190,19 @@ class Expressions(ast.NodeTransformer):
         return at(operator("assigned", operator("variables", texts([name]), get, load(put_name(name))), value), node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
-        """A function inside: converted with the one around it."""
+        """Rewrite a lambda, which is converted with the function around it."""
         node.args = self.arguments(node.args)
         node.body = Expressions(self._guarded - names_bound(node.args))(node.body)
         return at(operator("converted", node), node)
 
     def arguments(self, args: ast.arguments) -> ast.arguments:
-        """Parameters with their defaults, which belong to the scope around the function."""
+        """Return parameters with rewritten defaults, which belong to the scope around the function."""
         args.defaults = [self(default) for default in args.defaults]
         args.kw_defaults = [default and self(default) for default in args.kw_defaults]
         return args
 
     def _comprehension(self, node: ast.expr) -> ast.expr:
-        """A comprehension; its first iterable belongs to the scope around it."""
+        """Rewrite a comprehension; its first iterable belongs to the scope around it."""
         inner = Expressions(self._guarded - names_bound(node), self._settable, self.tried)
         inner._is_apart = True
         generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
@@ -222,12 +222,12 @@ class Expressions(ast.NodeTransformer):
 
 
 def put_name(name: str) -> str:
-    """The function that sets a variable for expressions that become functions of their own."""
+    """Return the name of the function that sets a variable for expressions in functions of their own."""
     return f"<put {name}>"
 
 
 def _is_simple(node: ast.GeneratorExp) -> bool:
-    """Whether the loops of a generator expression are over names, of which no function inside it sees a later value."""
+    """Whether the loops of a generator expression are over plain names, which no function inside captures."""
     own, loops = names_bound(node), node.generators
     targets = [n for loop in loops for n in ast.walk(loop.target)]
     parts = [node.elt, *(test for loop in loops for test in loop.ifs), *(loop.iter for loop in loops[1:])]
@@ -241,7 +241,10 @@ def _is_simple(node: ast.GeneratorExp) -> bool:
 
 
 def _stream(source: ast.expr, loops: Sequence[ast.comprehension], inner: Expressions, element: ast.expr) -> ast.expr:
-    """A generator expression over a source: of several loops the first hands over the generators of the others."""
+    """Return a generator expression as a stream.
+
+    With several loops each item of the first is a stream of the others.
+    """
     loop, *rest = loops
     tests = [inner(test) for test in loop.ifs]
     test = tests[-1] if tests else ast.Constant(None)
@@ -253,14 +256,14 @@ def _stream(source: ast.expr, loops: Sequence[ast.comprehension], inner: Express
 
 
 def _of_item(target: ast.expr, value: ast.expr) -> ast.expr:
-    """A function of an item, which it unpacks to the names of a target."""
+    """Return a lambda of an item, which unpacks it to the names of a target."""
     if isinstance(target, ast.Name):
         return ast.Lambda(parameters(target.id), value)
     return ast.Lambda(parameters(GIVEN), _unpack(target, value))
 
 
 def _unpack(target: ast.expr, value: ast.expr) -> ast.expr:
-    """A value after what is given was unpacked to the names of a target, tuples in it included."""
+    """Return an expression for a value that reads the names of a target, after the given item is unpacked to them."""
     parts = target.elts if isinstance(target, ast.Tuple) else []
     names = [part.id if isinstance(part, ast.Name) else f"{GIVEN} {number}" for number, part in enumerate(parts)]
     for name, part in zip(names, parts, strict=True):

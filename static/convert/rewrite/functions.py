@@ -1,8 +1,8 @@
-"""A function rewritten whole, compiled under the file and the lines of its source, and kept by its code.
+"""A function rewritten whole, compiled under the file and the lines of its source, and cached by its code.
 
-Generator functions turned inside out: each `yield` becomes a call of a consumer, which is a parameter.
-
-A second parameter tells whether to go on: the function returns where its consumer has left the loop.
+Read `RewriteCache` and `rewrite_function` first. Generator functions are turned inside out, at the end of this file:
+each `yield` becomes a call of a consumer, which is a parameter. A second parameter tells whether to go on: the function
+returns where its consumer has left the loop.
 """
 
 from __future__ import annotations
@@ -47,11 +47,14 @@ from static.convert.rewrite.syntax import (
 
 _FACTORY, _NAME = "<factory>", "<rewritten>"
 _BLOCK = re.compile(r"<(if|else|while|for) \d+>\.<locals>\.")
-"""The functions that blocks become, in a qualified name."""
+"""The parts of a qualified name that belong to functions made from blocks."""
 
 
 def rewrite_function(node: ast.FunctionDef, enclosing: Names = NONE) -> ast.FunctionDef:
-    """The function with its statements rewritten. `enclosing` are guarded variables of the functions around it."""
+    """Return the function with its statements rewritten.
+
+    `enclosing` are guarded variables of the functions around it.
+    """
     doc = node.body[:1] if ast.get_docstring(node, clean=False) is not None else []
     statements = node.body[len(doc) :] or [at(ast.Pass(), node)]
     parameters = names_bound(node.args)
@@ -66,7 +69,7 @@ def rewrite_function(node: ast.FunctionDef, enclosing: Names = NONE) -> ast.Func
 
 
 def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt]:
-    """What a rewritten function does first: its declarations, and the journal's handles on variables outside it."""
+    """Return the first statements of a rewritten function: declarations, and outer variables for the journal."""
     out: list[ast.stmt] = []
     if around.globals:
         out.append(ast.Global(sorted(around.globals)))
@@ -89,7 +92,7 @@ def _head(around: Around, parameters: set[str], written: Names) -> list[ast.stmt
 
 
 class RewriteCache:
-    """The code of functions, rewritten once each while it is there; `NotConvertedError` is remembered as well."""
+    """Rewritten functions by code, each rewritten once; a `NotConvertedError` is remembered as well."""
 
     def __init__(self, operators: object) -> None:
         self._cell = CellType(operators)
@@ -98,7 +101,7 @@ class RewriteCache:
         self._kept = weakref.WeakKeyDictionary()
 
     def __call__(self, f: FunctionType) -> FunctionType:
-        """The function with rewritten code; it shares the variables and the defaults of the first.
+        """Return the function with rewritten code; it shares the variables and the defaults of the original.
 
         Raises NotConvertedError with the reason.
         """
@@ -126,7 +129,7 @@ class RewriteCache:
 
 
 def compile_rewritten(code: CodeType) -> CodeType:
-    """The code of a function, rewritten. Raises NotConvertedError."""
+    """Return the rewritten code of a function. Raises NotConvertedError."""
     node = _as_function(copy_tree(definition(code)), code)
     if code.co_flags & inspect.CO_GENERATOR:
         turned_inside_out(node)
@@ -144,7 +147,7 @@ def compile_rewritten(code: CodeType) -> CodeType:
 
 
 def _copy_qualified_names(original: CodeType, code: CodeType) -> CodeType:
-    """A rewritten code, and those inside it, with the qualified names that they have in the original."""
+    """Return a rewritten code, and the codes inside it, with their original qualified names."""
 
     def qualify(name: str) -> str:
         return _BLOCK.sub("", name.replace(f"{_FACTORY}.<locals>.{_NAME}", original.co_qualname, 1))
@@ -161,7 +164,7 @@ def _copy_qualified_names(original: CodeType, code: CodeType) -> CodeType:
 
 
 def _as_function(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> ast.FunctionDef:
-    """The definition without what was evaluated when the function was made: decorators, annotations, defaults."""
+    """Return the definition without decorators, annotations and defaults, which were evaluated when it was made."""
     if isinstance(node, ast.Lambda):
         body: Sequence[ast.stmt] = [at(ast.Return(node.body), node)]
         node = ast.copy_location(function("<lambda>", node.args, body), node)
@@ -177,7 +180,7 @@ def _as_function(node: ast.FunctionDef | ast.Lambda, code: CodeType) -> ast.Func
 
 
 def _name_supers(node: Definition) -> None:
-    """Give `super()` its arguments, which Python finds in a frame that a rewritten call does not have."""
+    """Give `super()` its arguments: Python finds them in a frame, which a rewritten call does not have."""
     first = next((arg.arg for arg in (*node.args.posonlyargs, *node.args.args)), "")
     inside = list(scope([node.body] if isinstance(node, ast.Lambda) else node.body))
     for n in inside:
@@ -188,7 +191,7 @@ def _name_supers(node: Definition) -> None:
 
 
 def _mangle(node: ast.FunctionDef, owner: str) -> None:
-    """Give private names of a class the form that they have inside it (Python's reference, 6.2.1)."""
+    """Give private names the form that they have inside their class (Python's reference, 6.2.1)."""
     if owner in ("", "<locals>"):
         return
     todo: list[ast.AST] = [node]
@@ -210,19 +213,19 @@ CONSUME, GOES_ON, EACH = "<consume>", "<goes on>", "<each>"
 
 
 def turned_inside_out(node: ast.FunctionDef) -> None:
-    """Change a generator function. Raises NotConvertedError where what a yield gives back is used."""
+    """Turn a generator function inside out. Raises NotConvertedError where the value of a yield is used."""
     node.args.posonlyargs[:0] = [ast.arg(CONSUME), ast.arg(GOES_ON)]
     node.body = [new for statement in node.body for new in _Yields().statements(statement)]
 
 
 class _Yields(ast.NodeTransformer):
     def statements(self, statement: ast.stmt) -> list[ast.stmt]:
-        """A statement without yields."""
+        """Return the statements that a statement becomes, without yields."""
         visited = self.visit(statement)
         return visited if isinstance(visited, list) else [visited]
 
     def visit(self, node: ast.AST) -> Any:
-        """Any node but functions inside, which yield for themselves."""
+        """Visit a node, except functions and classes inside, which yield for themselves."""
         if isinstance(node, (ast.Yield, ast.YieldFrom, ast.Await)):
             raise NotConvertedError(
                 f"its line {node.lineno} takes what is sent to a generator, or awaits; write a loop and a function"
@@ -230,21 +233,24 @@ class _Yields(ast.NodeTransformer):
         return node if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else super().visit(node)
 
     def visit_Try(self, node: ast.Try) -> Any:
-        """A try, which would see what the consumer raises."""
+        """Visit a try; one with a yield is refused, since it would catch errors of the consumer."""
         return self._left_late(node)
 
     def visit_With(self, node: ast.With) -> Any:
-        """A with, which would see it too."""
+        """Visit a with; one with a yield is refused, since it would see errors of the consumer."""
         return self._left_late(node)
 
     def _left_late(self, node: ast.Try | ast.With) -> Any:
-        """A block that Python leaves when the generator dies, and not when its consumer leaves the loop."""
+        """Visit a block that Python leaves when the generator dies, not when its consumer leaves the loop.
+
+        Raises NotConvertedError where the block has a yield.
+        """
         if any(isinstance(n, (ast.Yield, ast.YieldFrom)) for n in scope([node])):
             raise NotConvertedError(f"its line {node.lineno} holds a yield in a try or a with; yield outside of it")
         return self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> Any:
-        """`yield value` and `yield from values` as statements."""
+        """Replace the statements `yield value` and `yield from values`."""
         match node.value:
             case ast.Yield(value=value):
                 new: list[ast.stmt] = _yield_statements(value or ast.Constant(None))

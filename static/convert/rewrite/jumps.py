@@ -1,7 +1,7 @@
-"""Jumps lowered: `return`, `break` and `continue` become flags that later statements ask for.
+"""Jumps lowered: `return`, `break` and `continue` become flags that later statements test.
 
-Afterwards a function ends with its only `return`, a loop with an `else` has none, and `match` on constants is `if`.
-A `for` carries the test that ends it early as its attribute `until`.
+Afterwards a function ends with its only `return`, no loop has an `else`, and `match` on constants is `if`. A `for`
+carries the test that ends it early as its attribute `until`.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Body = list[ast.stmt]
 
 
 class Flags(NamedTuple):
-    """The names of the flags of the loop around a statement."""
+    """The names of the flags (broken, skipped) of the loop around a statement."""
 
     broken: str = ""
     skipped: str = ""
 
 
 def _leaving(statements: Sequence[ast.stmt]) -> set[type[ast.stmt]]:
-    """Which of return, break and continue leave these statements."""
+    """Return which of return, break and continue leave these statements."""
     return set().union(*(_jumps_out_of(statement) for statement in statements))
 
 
@@ -56,7 +56,7 @@ def _jumps_out_of(statement: ast.stmt) -> set[type[ast.stmt]]:
 
 
 def _never_ends(statements: Sequence[ast.stmt]) -> bool:
-    """Whether what follows these statements is never reached."""
+    """Whether statements after these are never reached."""
     return any(_is_end(statement) for statement in statements)
 
 
@@ -68,11 +68,11 @@ def _is_end(statement: ast.stmt) -> bool:
             return _never_ends(body) and _never_ends(orelse)
         case ast.While(test=ast.Constant(value=value), body=body):
             return bool(value) and ast.Break not in _leaving(body)
-    return False  # a with statement too: it may swallow what is raised
+    return False  # also a with statement: it may swallow an exception
 
 
 def lower_jumps(body: Sequence[ast.stmt]) -> tuple[Body, ast.Return]:
-    """The statements of a function without jumps, and the return that it ends with."""
+    """Return the statements of a function without jumps, and the return that it ends with."""
     if not _never_ends(body):
         body = [*body, at(ast.Return(ast.Constant(None)), body[-1])]
     last = body[-1]
@@ -92,7 +92,7 @@ class _Lowering:
         return f"{what} {self._made}"
 
     def block(self, statements: Sequence[ast.stmt], loop: Flags) -> Body:
-        """Statements without jumps: what follows one that may leave runs unless it has left."""
+        """Return statements without jumps; a statement after a possible jump runs unless a flag is set."""
         out: Body = []
         for i, statement in enumerate(statements):
             rest = list(statements[i + 1 :])
@@ -108,7 +108,7 @@ class _Lowering:
         return out
 
     def _jump(self, statement: ast.stmt, loop: Flags) -> Body:
-        """The statements that a jump becomes, or none for another statement."""
+        """Return the statements that a jump becomes, [] for another statement."""
         match statement:
             case ast.Return(value=value):
                 new: Body = [assign(RETURNED, ast.Constant(True)), assign(RESULT, value or ast.Constant(None))]
@@ -153,7 +153,7 @@ class _Lowering:
     # Loops ---------------------------------------------------------------------------------------------------
 
     def _loop(self, loop: ast.While | ast.For, outer: Flags) -> Body:
-        """A loop that ends, and whose rounds end, by flags; its else runs unless it was left."""
+        """Lower a loop: flags end it and its rounds, and its else runs unless it was left."""
         leaving = _leaving(loop.body)
         flags = Flags(self._name("is broken"), self._name("is skipped"))
         body = self._non_empty(loop.body, flags)
@@ -177,7 +177,10 @@ class _Lowering:
         return [at(s, loop) for s in out]
 
     def _while(self, loop: ast.While, before: Body, body: Body, goes_on: ast.expr | None) -> tuple[Body, ast.stmt]:
-        """A while loop whose test asks the flags first. A test that sets a variable is made before each round."""
+        """Lower a while loop: its test asks the flags first.
+
+        A test that sets a variable is computed before each round.
+        """
         test = loop.test
         if _sets(test):
             name = self._name("goes on")
@@ -191,14 +194,14 @@ class _Lowering:
         return before, ast.While(test, body, [])
 
     def _lower_test(self, test: ast.expr) -> tuple[Body, ast.expr]:
-        """A test, after statements for the parts of it that set variables and may not run."""
+        """Return a test, and statements that come before it for parts that set variables and may not run."""
         if not (isinstance(test, ast.BoolOp) and _sets(test)):
             return [], test
         name = self._name("test")
         return [at(s, test) for s in self._assign_before(name, test)], at(load(name), test)
 
     def _assign_before(self, name: str, test: ast.expr) -> Body:
-        """Statements that set a variable to a test: `and` and `or` as ifs."""
+        """Return statements that set a variable to a test, with `and` and `or` as ifs."""
         if not isinstance(test, ast.BoolOp):
             return [assign(name, test)]
         first, *rest = test.values
@@ -220,7 +223,7 @@ class _Lowering:
         return ast.Try(blocks[0] or [ast.Pass()], handlers, blocks[1], blocks[2])
 
     def _match(self, statement: ast.Match, loop: Flags) -> Body:
-        """A match on constants as a chain of ifs. Raises NotConvertedError for other patterns whose case may leave."""
+        """Lower a match on constants to a chain of ifs. Raises NotConvertedError for other patterns."""
         subject = self._name("subject")
         chain: Body = []
         for case in reversed(statement.cases):
@@ -238,7 +241,7 @@ def _sets(test: ast.expr) -> bool:
 
 
 def _with_rest(statement: ast.If, rest: Body) -> tuple[ast.If, Body]:
-    """An if whose one branch always leaves takes what follows into the other."""
+    """Move the statements after an if into its other branch, where one branch always leaves."""
     body, orelse = statement.body, statement.orelse
     if rest and _never_ends(body):
         orelse, rest = [*orelse, *rest], []

@@ -38,11 +38,11 @@ _OF_CLASSES = ("property", "staticmethod", "classmethod")
 
 
 class Around:
-    """What a function's statements need to know of it.
+    """Facts about a function that the rewriting of its statements needs.
 
-    `outer` are its global and nonlocal variables, `globals` the first of these; `lasting` are the variables that
-    functions inside it read whenever they run, `lent` those that they set. Blocks may set those in `merged`; those
-    in `guarded` are read through an operator; expressions set those in `assigned` by `:=`.
+    `outer` are its global and nonlocal variables, `globals` the global ones among them. `lasting` are variables that
+    functions inside it read whenever they run, `lent` variables that these set. Blocks may set the variables in
+    `merged`; those in `guarded` are read through an operator; expressions set those in `assigned` by `:=`.
     """
 
     def __init__(self, body: Sequence[ast.stmt], enclosing: Names) -> None:
@@ -58,7 +58,7 @@ class Around:
         self.guarded: Names = self.merged | enclosing
 
     def shared(self, names: Iterable[str]) -> Body:
-        """The declarations that let a function inside set these variables."""
+        """Return the declarations that let a function inside set these variables."""
         wanted = frozenset(names)
         kinds = ((ast.Global, wanted & self.globals), (ast.Nonlocal, wanted - self.globals))
         return [kind(sorted(some)) for kind, some in kinds if some]
@@ -71,7 +71,7 @@ def _nonlocals(function: ast.AST) -> Iterator[str]:
 
 
 def _only_defines(statement: ast.stmt) -> bool:
-    """Whether a statement of a class's body does no more than to give a name to something."""
+    """Whether a statement of a class body only gives a name to something."""
     match statement:
         case ast.FunctionDef(decorator_list=decorators, args=args):
             parts: list[ast.AST] = [args]
@@ -88,12 +88,12 @@ def _only_defines(statement: ast.stmt) -> bool:
 
 
 def _guarded_body(statement: ast.stmt, body: Body) -> Body:
-    """A body whose errors this statement may catch."""
+    """Return a body, wrapped to tell that this statement may catch its errors."""
     return [at(ast.With([ast.withitem(operator("catching"))], body), statement)]
 
 
 class Statements:
-    """Rewrites the statements of one function, which have no jumps any more; `rewrite` those of functions inside."""
+    """Rewrites the statements of one function, without jumps by now; `rewrite` converts functions inside it."""
 
     def __init__(self, around: Around, rewrite: Rewrite) -> None:
         self._around, self._rewrite = around, rewrite
@@ -101,7 +101,7 @@ class Statements:
         self._made = 0
 
     def block(self, statements: Sequence[ast.stmt], after: Names) -> Body:
-        """These statements rewritten, where the variables `after` are read later on."""
+        """Return these statements rewritten; the variables `after` are read after them."""
         live, lives = after, []
         for statement in reversed(statements):
             lives.append(live)
@@ -112,7 +112,7 @@ class Statements:
         return out
 
     def returned(self, last: ast.Return) -> ast.stmt:
-        """The statement that a function ends with."""
+        """Return the statement that a function ends with."""
         return at(ast.Return(operator("returned", self._expressions(last.value or ast.Constant(None)))), last)
 
     def _statement(self, statement: ast.stmt, after: Names) -> Body:
@@ -136,7 +136,7 @@ class Statements:
         return self._plain(statement)
 
     def _plain(self, statement: ast.stmt) -> Body:
-        """A statement that is left as it is but for its expressions."""
+        """Return a statement in which only expressions are rewritten."""
         if isinstance(statement, (ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):
             raise NotConvertedError("it is a coroutine, or holds one; write a function")
         for field, value in ast.iter_fields(statement):
@@ -154,7 +154,7 @@ class Statements:
     # Blocks --------------------------------------------------------------------------------------------------
 
     def _variables(self, names: Sequence[str]) -> tuple[ast.stmt, ast.expr]:
-        """The function that sets these variables, and the operators' handle on them."""
+        """Return the function that sets these variables, and the operators' handle on the variables."""
         put = self._name("set")
         each = ast.Tuple([store(name) for name in names], ast.Store())
         body: Body = [*self._around.shared(names), ast.Assign([each], load(GIVEN))] if names else []
@@ -225,7 +225,7 @@ class Statements:
         return [statement, *(self._unset(name) for name in names if name in self._around.merged)]
 
     def _function(self, statement: ast.FunctionDef) -> Body:
-        """A function inside: converted with the one around it, unless it is a generator."""
+        """Rewrite a function inside, which is converted with the one around it, unless it is a generator."""
         decorators = [self._expressions(decorator) for decorator in statement.decorator_list]
         if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in scope(statement.body)):
             return [statement]
@@ -255,7 +255,7 @@ class Statements:
         return [assign(holder, value), *(new for target in targets for new in self._store(target, load(holder)))]
 
     def _store(self, target: ast.expr, value: ast.expr) -> Body:
-        """The statements that store a value in a target."""
+        """Return the statements that store a value in a target."""
         match target:
             case ast.Attribute(value=owner, attr=attribute):
                 return [ast.Expr(operator("set_attribute", self._expressions(owner), ast.Constant(attribute), value))]
@@ -278,7 +278,7 @@ class Statements:
         return out
 
     def _rewrite_augmented(self, statement: ast.AugAssign) -> Body:
-        """`a += b`; what an item or attribute belongs to is evaluated once."""
+        """Rewrite `a += b`; the owner of an item or attribute is evaluated once."""
         op = ast.Constant(type(statement.op).__name__)
         value = self._expressions(statement.value)
         target = statement.target

@@ -1,15 +1,13 @@
-"""Syntax trees made by hand, in few words.
+"""Syntax trees: short functions that make them, uses of variables, and the tree of a function in memory.
 
 Names that are made up hold a space or a dot, which no name of the user's does.
 
-Which variables statements set and read, and which are read before they are set (upward exposed uses).
+`uses` says which variables statements read before they set them (upward exposed uses), and which they set. It works on
+statements without jumps except `raise`: `jumps.lower_jumps` has run.
 
-All of it on statements without jumps but `raise`: `jumps.lowered` has run.
-
-The syntax tree of a function, found in its file, or in the cell of its notebook, by the place of its first line.
-
-The text is compiled and compared with the function in memory: a file may have been edited after it was imported, and
-other text may have been run under its name. Raises NotConvertedError where there is no tree that is certain.
+`definition` finds the tree of a function in its file, or in the cell of its notebook, by its first line. The text is
+compiled and compared with the function in memory: a file may have been edited after it was imported, and other text may
+have been run under its name. It raises NotConvertedError where there is no tree that is certain.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ OPERATORS = "static.convert"
 """The variable that holds the operators in converted code."""
 
 GIVEN = "<given>"
-"""The parameter of functions that are made here."""
+"""The parameter of functions that the rewriting makes."""
 
 N = TypeVar("N", bound=ast.AST)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -36,65 +34,65 @@ COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def load(identifier: str) -> ast.Name:
-    """A variable that is read."""
+    """Return a variable that is read."""
     return ast.Name(identifier, ast.Load())
 
 
 def store(identifier: str) -> ast.Name:
-    """A variable that is set."""
+    """Return a variable that is set."""
     return ast.Name(identifier, ast.Store())
 
 
 def assign(identifier: str, value: ast.expr) -> ast.Assign:
-    """`identifier = value`."""
+    """Return `identifier = value`."""
     return ast.Assign([store(identifier)], value)
 
 
 def operator(name: str, *args: ast.expr) -> ast.Call:
-    """A call of one of the operators."""
+    """Return a call of one of the operators."""
     return ast.Call(ast.Attribute(load(OPERATORS), name, ast.Load()), list(args), [])
 
 
 def is_operator(call: ast.Call) -> bool:
-    """Whether a call is one of an operator."""
+    """Whether a call is a call of an operator."""
     return isinstance(call.func, ast.Attribute) and getattr(call.func.value, "id", "") == OPERATORS
 
 
 def negate(test: ast.expr) -> ast.expr:
-    """`not test`."""
+    """Return `not test`."""
     return ast.UnaryOp(ast.Not(), test)
 
 
 def either(tests: Sequence[ast.expr]) -> ast.expr:
-    """`a or b or ...`."""
+    """Return `a or b or ...`."""
     return tests[0] if len(tests) == 1 else ast.BoolOp(ast.Or(), list(tests))
 
 
 def parameters(*names: str) -> ast.arguments:
-    """Positional parameters."""
+    """Return positional parameters of these names."""
     return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
 
 
 def thunk(value: ast.expr) -> ast.Lambda:
-    """`lambda: value`."""
+    """Return `lambda: value`."""
     return ast.Lambda(parameters(), value)
 
 
 def function(name: str, args: ast.arguments, body: Sequence[ast.stmt]) -> ast.FunctionDef:
-    """A function without decorators or annotations."""
+    """Return a function without decorators or annotations."""
     return ast.FunctionDef(name, args, list(body) or [ast.Pass()], [], None)
 
 
 def texts(names: Iterable[str]) -> ast.expr:
-    """A tuple of strings."""
+    """Return a tuple of string constants."""
     return ast.Tuple([ast.Constant(name) for name in names], ast.Load())
 
 
 def at(new: N, old: ast.AST) -> N:
-    """The new tree where an old one is, down to the nodes that have places of their own.
+    """Give the new tree the place of an old one, except nodes that have places of their own.
 
-    Of an old one over several lines it has the first: Python takes the line on which the function of a call ends for
-    that of the call.
+    Of an old tree over several lines it takes the first line: for Python the line of a call is the line on which the
+    called expression ends.
     """
     place = {name: value for name in old._attributes if (value := getattr(old, name, None)) is not None}
     if place.get("end_lineno") != place.get("lineno"):
@@ -111,7 +109,7 @@ def at(new: N, old: ast.AST) -> N:
 
 
 def copy_tree(node: N) -> N:
-    """A tree of its own."""
+    """Return a copy of a tree."""
     return copy.deepcopy(node)
 
 
@@ -120,7 +118,7 @@ NONE: Names = frozenset()
 
 
 def scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """The nodes of one scope: not those inside functions and classes that it defines."""
+    """Yield the nodes of one scope, without the insides of functions and classes that it defines."""
     todo = list(nodes)
     while todo:
         node = todo.pop()
@@ -132,7 +130,7 @@ def scope(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 
 def stored_names(nodes: Iterable[ast.AST]) -> Names:
-    """The variables of this scope that statements set or delete."""
+    """Return the variables of this scope that statements set or delete."""
     inside = list(scope(nodes))
     return frozenset([name for node in inside for name in _names_set(node)]) - _bound_names(inside)
 
@@ -153,7 +151,7 @@ def _names_set(node: ast.AST) -> Iterable[str]:
 
 
 def _bound_names(inside: Sequence[ast.AST]) -> Names:
-    """The variables of comprehensions among the nodes of a scope, unless the scope has them too."""
+    """Return the variables of comprehensions in a scope, unless the scope itself has them too."""
     targets = {id(n): n.id for node in inside if isinstance(node, COMPREHENSIONS) for n in _targets(node)}
     if not targets:
         return NONE
@@ -162,7 +160,7 @@ def _bound_names(inside: Sequence[ast.AST]) -> Names:
 
 
 def names_bound(node: ast.AST) -> set[str]:
-    """The variables that a comprehension, or the parameters of a function, bind."""
+    """Return the variables that a comprehension, or the parameters of a function, bind."""
     if isinstance(node, COMPREHENSIONS):
         return {name.id for name in _targets(node)}
     return {arg.arg for arg in ast.walk(node) if isinstance(arg, ast.arg)}
@@ -180,7 +178,7 @@ def _is_set(name: ast.Name) -> bool:
 
 
 def loaded_names(node: ast.AST) -> Names:
-    """The variables that a statement or expression reads, functions inside it included."""
+    """Return the variables that a statement or expression reads, including functions inside it."""
     names = set()
     for n in ast.walk(node):
         if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store):
@@ -197,19 +195,19 @@ class Uses(NamedTuple):
     sure: Names = NONE
 
     def then(self, after: Uses) -> Uses:
-        """Those of statements followed by others."""
+        """Return the uses of statements followed by others."""
         return Uses(self.reads | (after.reads - self.sure), self.sure | after.sure)
 
     def before(self, live: Names) -> Names:
-        """The variables that are read later at the start, where these are at the end."""
+        """Return the variables that are read later at the start of the statements, given those at their end."""
         return (live - self.sure) | self.reads
 
 
 def uses(statements: Sequence[ast.stmt]) -> Uses:
-    """Those of statements that run one after the other."""
+    """Return the uses of statements that run one after the other."""
     total = Uses()
     for statement in statements:
-        cached = vars(statement).get("uses")  # asked for at each level of the blocks around
+        cached = vars(statement).get("uses")  # each enclosing block asks for it again
         if cached is None:
             cached = vars(statement)["uses"] = _uses(statement)
         total = total.then(cached)
@@ -235,16 +233,16 @@ def _uses(statement: ast.stmt) -> Uses:
             return Uses(loaded_names(statement), stored_names(targets))
         case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
             return Uses(loaded_names(statement), stored_names([target]))
-    return Uses(loaded_names(statement))  # of a try, and of what sets nothing
+    return Uses(loaded_names(statement))  # a try too, as no variable is surely set in it
 
 
 def set_until(loop: ast.AST, test: ast.expr | None) -> None:
-    """Let a for loop end when a test fails, besides its items."""
+    """Attach the test to a for loop that ends the loop when it fails."""
     vars(loop)["until"] = test
 
 
 def until(loop: ast.For) -> ast.expr:
-    """The test that lowering has given a for loop, asked before each round: it goes on while this holds."""
+    """Return the test attached to a for loop, asked before each round: the loop goes on while it holds."""
     return getattr(loop, "until", None) or ast.Constant(True)
 
 
@@ -252,17 +250,17 @@ Definition = ast.FunctionDef | ast.Lambda
 
 
 class NotConvertedError(Exception):
-    """Why a function is left as it is, and what to do about it: `reason; remedy`."""
+    """A function is not converted; the text is the reason and the remedy: `reason; remedy`."""
 
 
 class Definitions(NamedTuple):
-    """The functions of a text by the line at which their code starts: their trees, and what they compile to."""
+    """The trees of a text's functions, and their codes, each by the line at which the code starts."""
 
     trees: dict[int, list[Definition]]
     codes: dict[int, list[CodeType]]
 
     def definition(self, code: CodeType) -> Definition | None:
-        """The tree that compiles to this code, if there is one."""
+        """Return the tree that compiles to this code, None if there is no certain one."""
         line = code.co_firstlineno
         if not any(_is_same(candidate, code) for candidate in self.codes.get(line, [])):
             return None
@@ -273,7 +271,7 @@ class Definitions(NamedTuple):
 
 
 def definition(code: CodeType) -> Definition:
-    """The tree of the function that has this code; it is not to be changed."""
+    """Return the tree of the function that has this code; it must not be changed. Raises NotConvertedError."""
     if code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
         raise NotConvertedError("it is a coroutine; write a function")
     file = code.co_filename
@@ -298,7 +296,7 @@ def _read(file: str, code: CodeType) -> Definition | None:
 
 
 FUTURE = 0x1000000
-"""The flag of `from __future__ import annotations`, which a cell of a notebook has from an earlier one."""
+"""The flag of `from __future__ import annotations`, which a notebook cell has from an earlier cell."""
 
 
 @functools.lru_cache(maxsize=16)  # files: their trees are many times as large as they
@@ -321,19 +319,19 @@ def _definitions(text: str, flags: int) -> Definitions:
 
 
 def _inner(code: CodeType) -> list[CodeType]:
-    """The codes of the functions that a code makes."""
+    """Return the codes of the functions that a code makes."""
     return [const for const in code.co_consts if isinstance(const, CodeType)]
 
 
 def _inside(code: CodeType) -> Iterator[CodeType]:
-    """Those, and the ones inside them."""
+    """Yield the codes of functions inside a code, at any depth."""
     for inner in _inner(code):
         yield inner
         yield from _inside(inner)
 
 
 def _is_same(code: CodeType, other: CodeType) -> bool:
-    """Whether two codes do the same at the same places, under whatever file name."""
+    """Whether two codes are equal and at equal places, under whatever file name."""
     return (
         code == other
         and code.co_exceptiontable == other.co_exceptiontable
@@ -347,7 +345,7 @@ def _name(tree: Definition) -> str:
 
 
 def _holds(tree: Definition, code: CodeType) -> bool:
-    """Whether the instructions of a function lie inside the body of this one, and in no lambda further in."""
+    """Whether a code's instructions cover exactly the body of this tree."""
     body = tree.body if isinstance(tree.body, ast.expr) else tree
     places = [p for p in code.co_positions() if p[0] and p[2] is not None and (p[1], p[3]) != (p[0], p[2])]
     if not places:  # Python was told to keep no columns

@@ -1,4 +1,4 @@
-"""Python's operators: those that a class of the user's defines are converted, lists that they make are new."""
+"""Python's operators and comparisons: methods of a user's class are converted, and lists that they make are new."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _OPERATORS: dict[str, tuple[Operator, Operator, str]] = {
 
 
 def by_method(name: str, value: Any, other: Any) -> Any:
-    """What a method of the user's class gives for an operator; NotImplemented where there is none."""
+    """Return the result of an operator's method of a user's class; NotImplemented where there is none."""
     method = inspect.getattr_static(type(value), f"__{name}__", None)
     return call(method)(value, other) if _is_the_users(method) else NotImplemented
 
 
 def arithmetic(name: str, left: Any, right: Any) -> Any:
-    """`one + other`, and the like."""
+    """Return `left + right`, or another binary operator by its name."""
     _check_sequences(name, left, right)
     plain, _, method = _OPERATORS[name]
     returned = by_method(method, left, right)
@@ -55,7 +55,7 @@ def arithmetic(name: str, left: Any, right: Any) -> Any:
 
 
 def augmented_assignment(name: str, value: Any, other: Any) -> Any:
-    """`value += other`, and the like: a list changes, and so does a tensor under all its names."""
+    """Return `value += other`, or another in-place operator: a list changes, and a tensor under all its names."""
     _check_sequences(name, value, other)
     _, in_place, method = _OPERATORS[name]
     returned = by_method(f"i{method}", value, other)
@@ -72,7 +72,7 @@ def augmented_assignment(name: str, value: Any, other: Any) -> Any:
 
 
 def _check_sequences(name: str, left: Any, right: Any) -> None:
-    """Raise ControlFlowError for a length that only the run knows, and for a text that shows a value."""
+    """Raise ControlFlowError for a length that only the run knows, and for a text that shows such a value."""
     if isinstance(left, (str, bytes)) and name == "Mod":
         check_known(right)
         check_read(right)
@@ -98,7 +98,7 @@ _STRICT = {"lt": operator.lt, "le": operator.lt, "gt": operator.gt, "ge": operat
 
 
 def _in_turn(plain: Callable[[Any, Any], Any], strict: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """Sequences compared: by the first parts that differ, or by length where none do."""
+    """Compare two sequences: by the first parts that differ, or by length where none do."""
     result: Any = plain(len(left), len(right))
     for part, other in reversed(list(zip(left, right, strict=False))):
         compared = _ORDERS[strict](part, other)
@@ -131,7 +131,7 @@ _not_equal = _comparison(operator.ne, "ne", "ne")
 
 
 def equal(left: Any, right: Any) -> Any:
-    """`one == other`; nothing that only the run knows equals None."""
+    """Return `left == right`; a value that only the run knows never equals None."""
     if _beside_none(left, right):
         return False
     check_compared(left, right)
@@ -139,7 +139,7 @@ def equal(left: Any, right: Any) -> Any:
 
 
 def not_equal(left: Any, right: Any) -> Any:
-    """`one != other`."""
+    """Return `left != right`."""
     if _beside_none(left, right):
         return True
     check_compared(left, right)
@@ -151,7 +151,7 @@ def _beside_none(left: Any, right: Any) -> bool:
 
 
 def contains(value: Any, container: Any) -> Any:
-    """`value in container`."""
+    """Return `value in container`."""
     method = special(container, "__contains__")
     if method is not None:
         return truth(call(method)(container, value))
@@ -168,7 +168,7 @@ def contains(value: Any, container: Any) -> Any:
 
 
 def not_contained(value: Any, container: Any) -> Any:
-    """`value not in container`."""
+    """Return `value not in container`."""
     return negate(contains(value, container))
 
 
@@ -187,6 +187,6 @@ _BY_NAME: dict[str, Callable[[Any, Any], Any]] = {
 
 
 def chain(names: Sequence[str], left: Any, right: Any, *rest: Callable[[], Any]) -> Any:
-    """`left < right < rest[0]() ...`: each operand is evaluated once, and no more of them than Python does."""
+    """Return `left < right < rest[0]() ...`, evaluating each operand once, and no more of them than Python does."""
     first = _BY_NAME[names[0]](left, right)
     return both(first, lambda: chain(names[1:], right, rest[0](), *rest[1:])) if rest else first

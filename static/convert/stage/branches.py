@@ -1,6 +1,7 @@
-"""Branches: ordinary Python where the test is known, else all of them traced, and a switch that picks at run time.
+"""Branches: ordinary Python where the test is known, else a switch over all branches, traced.
 
-Merging: what the paths of a branch leave, brought together to the values that follow it.
+Errors of the user's come first: which of them a graph can raise. Then come the operators (`branch`, `choose`, `both`,
+`any_of`), `branch_values`, which traces the branches, and `Merge`, which merges the values that the branches leave.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ from static.trace.symbol import Symbol
 from static.trace.tracing import static_key
 
 _CAUGHT = (StopIteration, StopAsyncIteration, AttributeError, LookupError, TypeError)
-"""What Python itself catches, where it loops, looks something up, or asks for a length."""
+"""Errors that Python itself catches where it loops, looks something up, or asks for a length."""
 
 
 class RaisedError(NamedTuple):
-    """An error that a statement of the user's has raised, its line, and why a graph cannot raise it (empty: it can)."""
+    """An error that a user's statement has raised, its line, and why a graph cannot raise it ("": it can)."""
 
     error: BaseException
     line: str
@@ -64,26 +65,26 @@ class RaisedError(NamedTuple):
 
 
 class RaisedErrors:
-    """What the user's statements have raised in this trace, and what there is around that may catch more."""
+    """The errors that the user's statements have raised in this trace, and whether a handler around may catch more."""
 
     def __init__(self) -> None:
         self.errors: list[RaisedError] = []
         self.caught: Table[bool] = {}
 
     def of(self, error: BaseException) -> RaisedError | None:
-        """What is known of an error; None where no statement of the user's has raised it."""
+        """Return the record of an error; None where no statement of the user's has raised it."""
         return next((raised for raised in self.errors if raised.error is error), None)
 
 
 class catching(Handled):  # noqa: N801
-    """The body of a `try` with handlers, or of a `with`: what is raised in it may go no further."""
+    """The body of a `try` with handlers, or of a `with`: an error that is raised in it may be caught."""
 
     def __enter__(self) -> None:
         enter(part(RaisedErrors).caught, self.hold(), True)
 
 
 def user_error(error: Any) -> Any:
-    """The error of a `raise` statement, told of as the user's."""
+    """Return the error of a `raise` statement, and record it as the user's."""
     made = error() if isinstance(error, type) and issubclass(error, BaseException) else error
     if isinstance(made, BaseException):
         part(RaisedErrors).errors.append(RaisedError(made, user_line(), _why_not(made)))
@@ -91,23 +92,23 @@ def user_error(error: Any) -> Any:
 
 
 def fails(message: Any) -> NoReturn:
-    """What `assert` does where its test does not hold."""
+    """Raise the AssertionError of an `assert` whose test does not hold."""
     raise user_error(AssertionError() if message is None else AssertionError(message))
 
 
 def exits(code: Any = None) -> NoReturn:
-    """`sys.exit`."""
+    """Do `sys.exit`: raise a SystemExit that is recorded as the user's."""
     raise user_error(SystemExit(code))
 
 
 def is_raised_by_the_graph(error: BaseException) -> bool:
-    """Whether a statement of the user's has raised an error, and a graph can."""
+    """Whether a statement of the user's has raised an error, and the graph can raise it."""
     told = part(RaisedErrors).of(error)
     return told is not None and not told.why_not
 
 
 def refuse_raised(error: BaseException) -> NoReturn:
-    """Raise ControlFlowError for an error that the graph does not raise."""
+    """Raise ControlFlowError for an error that the graph cannot raise."""
     told = part(RaisedErrors).of(error)
     text = "" if _holds_unknown(error) else f" ({error})"
     why = f", and {told.why_not}" if told and told.why_not else ""
@@ -118,7 +119,7 @@ def refuse_raised(error: BaseException) -> NoReturn:
 
 
 def require(test: Symbol, value: bool, error: BaseException) -> None:
-    """Let the run raise an error unless the test has this value."""
+    """Make the run raise an error unless the test has this value."""
     told = part(RaisedErrors).of(error)
     attrs = {"label": f"{type(error).__name__}: {error}", "line": told.line if told else "", "error": error}
     require_op.apply((test if value else logical_not(test),), attrs)
@@ -126,7 +127,7 @@ def require(test: Symbol, value: bool, error: BaseException) -> None:
 
 
 def _why_not(error: BaseException) -> str:
-    """Why a graph cannot raise an error; empty where it can."""
+    """Return why a graph cannot raise an error, "" where it can."""
     if innermost(part(RaisedErrors).caught, False):
         return "a `try` or `with` around it may catch it"
     if isinstance(error, _CAUGHT):
@@ -151,9 +152,9 @@ Block = Callable[[], Any]
 
 
 class Variables(NamedTuple):
-    """The variables that blocks may set: their names, and how to get and set all of them.
+    """The variables that blocks may set: their names, and functions that get and set all of them.
 
-    `lent` are those that functions inside may set as well: the journal knows them as places.
+    `lent` are those that inner functions may set as well: the journal knows them as places.
     """
 
     names: tuple[str, ...]
@@ -162,7 +163,7 @@ class Variables(NamedTuple):
     lent: tuple[str, ...] = ()
 
     def journal(self) -> None:
-        """Note what the lent ones hold before the block sets them, so that this is what is put back."""
+        """Note the values of the lent variables before the block sets them, so that they can be restored."""
         for number, name in enumerate(self.names):
             if name in self.lent:
                 journal(Variable(self, number))
@@ -172,7 +173,7 @@ NOTHING = Variables((), tuple, lambda _: None)
 
 
 def branch(test: Any, then: Block, otherwise: Block, variables: Variables, live: Sequence[str]) -> None:
-    """`if test: then() else: otherwise()`, where the variables `live` are read later."""
+    """Do `if test: then() else: otherwise()`; the variables in `live` are read later."""
     if not is_symbol(test):
         (then if test else otherwise)()
         return
@@ -200,7 +201,7 @@ def branch(test: Any, then: Block, otherwise: Block, variables: Variables, live:
 
 
 def choose(test: Any, then: Block, otherwise: Block) -> Any:
-    """`then() if test else otherwise()`."""
+    """Return `then() if test else otherwise()`."""
     if not is_symbol(test):
         return then() if test else otherwise()
     (value,) = branch_values(truth(test), [lambda: [otherwise()], lambda: [then()]], ["the value"])
@@ -208,7 +209,7 @@ def choose(test: Any, then: Block, otherwise: Block) -> Any:
 
 
 def both(first: Any, second: Block) -> Any:
-    """`first and second()`."""
+    """Return `first and second()`."""
     if not is_symbol(first):
         return first and second()
     test = truth(first)
@@ -218,7 +219,7 @@ def both(first: Any, second: Block) -> Any:
 
 
 def any_of(first: Any, second: Block) -> Any:
-    """`first or second()`."""
+    """Return `first or second()`."""
     if not is_symbol(first):
         return first or second()
     test = truth(first)
@@ -231,9 +232,9 @@ def any_of(first: Any, second: Block) -> Any:
 
 
 def branch_values(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names: Sequence[str]) -> list[Any]:
-    """The values of the block that the test picks (0 if it is false); places that blocks write to are written.
+    """Return the values of the block that the test picks (0 if it is false), and write the places that blocks write.
 
-    Where one block ends with an error of the user's, the graph requires that the test picks the other.
+    Where one block ends with an error of the user's, the graph requires that the test picks the other one.
     """
     paths: list[Path] = []
     for picked in (True, False):  # what ends with an error is most often under the test, and the rest is traced once
@@ -257,7 +258,7 @@ def branch_values(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names
 
 
 def _required_block(test: Symbol, picked: bool, block: Block, ending: Subgraph, error: BaseException) -> Any:
-    """What a block gives that is traced where the branch stands, for on the other side is nothing but an error."""
+    """Return the values of a block traced in place of the branch, since the other side is nothing but an error."""
     if any(node.has_effect for node in ending.builder.nodes):
         refuse_raised(error)
     require(test, picked, error)
@@ -291,10 +292,10 @@ def _trace_block(name: str, block: Callable[[], list[Any]], assumption: assuming
 
 
 def reached_block(block: Callable[[], Any], errors: list[BaseException] | None = None) -> Any:
-    """What a block gives that only the run knows to be reached.
+    """Return the result of a block that only the run knows to be reached.
 
-    An error that the user's code raises is put into `errors`, and the block gives nothing. Others are refused, and so
-    are all where there is no such list.
+    An error that the user's code raises is appended to `errors`, and the result is (). Other errors are refused, and
+    all errors are where there is no such list.
     """
     try:
         return block()
@@ -310,12 +311,12 @@ def reached_block(block: Callable[[], Any], errors: list[BaseException] | None =
 
 
 def _final_value(path: Path, place: WritePlace) -> Any:
-    """What a place holds at the end of a path."""
+    """Return the value of a place at the end of a path."""
     return path.writes[place.key][1] if place.key in path.writes else readable_after(place.get(), path.writes)
 
 
 class Path(NamedTuple):
-    """What one branch comes to: its graph, the values it leaves, the places it has written to, or how it ends."""
+    """A traced branch: its graph, the values that it leaves, the places that it has written, or its error."""
 
     graph: Subgraph
     values: list[Any]
@@ -325,7 +326,7 @@ class Path(NamedTuple):
 
 
 class Merge:
-    """The values of the paths of a switch brought together: what differs becomes a result of it, once for all alike."""
+    """Merges the values of the paths of a switch: values that differ become its results, equal columns once."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
@@ -333,7 +334,7 @@ class Merge:
         self._columns: dict[Any, MergedValue] = {}
 
     def add(self, name: str, values: Sequence[Any]) -> None:
-        """One more value, given for each path."""
+        """Add one more value, given for each path."""
         columns_before = len(self._columns)
         failed = next((value for value in values if isinstance(value, Differing)), None)
         try:
@@ -353,7 +354,7 @@ class Merge:
             self._columns[key] = MergedValue(name, values)
 
     def results(self, test: Symbol) -> list[Any]:
-        """What each value is after the switch."""
+        """Return each merged value, after the switch is made."""
         results = dict(zip(self._columns, self._switch_outputs(test), strict=True))
 
         def leaf(_: str, values: Sequence[Any]) -> Symbol:
@@ -372,11 +373,11 @@ class Merge:
         return combine_values(name, list(values), leaf, joined, self._values_left)
 
     def _values_left(self, values: Sequence[Any]) -> list[Any]:
-        """The values as their paths have left them."""
+        """Return the values as their paths have left them."""
         return [value_after(value, path.writes) for path, value in zip(self._paths, values, strict=True)]
 
     def _note_join(self, new: Any, values: Sequence[Any]) -> None:
-        """A container made of several: no one may change it, or them, unless each came to be on its path."""
+        """Note a container made from several: nobody may change it, or them, unless each was made on its own path."""
         pairs = [pair for pair in zip(self._paths, values, strict=True) if not isinstance(pair[1], Unset)]
         mark_chosen(new)
         if isinstance(new, tuple):
@@ -399,7 +400,7 @@ class Merge:
 
     @staticmethod
     def _as_user_value(test: Symbol, result: Symbol, column: MergedValue) -> Symbol:
-        """A result as what user code holds: a number, or a tensor that may be one of those that the paths leave."""
+        """Return a result as user code holds it: a number, or a tensor that may be one of the paths' tensors."""
         if column.weak:
             return test if _is_the_test(column) else weak(result)
         merge(result, column.values, test)
@@ -407,7 +408,7 @@ class Merge:
 
 
 def _missing(values: Sequence[Any]) -> list[str]:
-    """The name of a variable that some paths do not set."""
+    """Return the names of variables that some paths do not set."""
     return [value.name for value in values if isinstance(value, (Unset, Partly)) and value.name]
 
 
@@ -417,12 +418,12 @@ def _is_the_test(column: MergedValue) -> bool:
 
 
 def _is_set(value: Any) -> Any:
-    """Whether a variable is set on a path: a bool, or what tells it at run time."""
+    """Return whether a variable is set on a path: a bool, or the symbol that tells it at run time."""
     return value.test if isinstance(value, Partly) else not isinstance(value, Unset)
 
 
 def _key(values: Sequence[Any]) -> tuple[Any, ...]:
-    """What tells the values of a result from those of another."""
+    """Return a key that tells the columns of results apart."""
     return tuple(
         [
             (id(value.node), value.weak) if is_symbol(value) else static_key(value) if is_number(value) else id(value)
@@ -435,9 +436,9 @@ def _key(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _pick_outputs(test: Symbol, branches: Sequence[Subgraph], count: int) -> list[Symbol]:
-    """The outputs of the branch that a test picks, 0 if it is false: a switch, or `where` if neither computes anything.
+    """Return the outputs of the branch that a test picks (0 if it is false): a switch, or `where` if none computes.
 
-    To compute a few cheap ops on both sides is slower than a switch, whose gradient computes one side too.
+    To compute a few cheap ops on both sides would be slower than a switch, whose gradient computes one side too.
     """
     if not any(map(_computes, branches)):
         otherwise, then = ([_outside(branch, output) for output in branch.outputs] for branch in branches)
@@ -452,7 +453,7 @@ def _computes(branch: Subgraph) -> bool:
 
 
 def _outside(branch: Subgraph, output: Node) -> Any:
-    """What a branch returns, as a value of the enclosing graph."""
+    """Return the output of a branch as a value of the enclosing graph."""
     builder = building()
     if output.is_constant:
         return Symbol(builder, builder.constant(output.attrs["value"], output.attrs["dtype"]))

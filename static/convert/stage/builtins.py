@@ -1,8 +1,8 @@
-"""Python's own functions on values that only the run knows. Each is that function where all values are known.
+"""Python's own functions on values that only the run knows; where all values are known, each calls the original.
 
-`sorted`, `list.sort` and `heapq` where only the run knows the order: items are stacked, and taken in that order.
-
-Functions of Python's that look at the frame of their caller: a converted function has other frames and variables.
+The order: functions that look at the frame of their caller (a converted function has other frames and variables),
+sorting and heaps (items are stacked, and taken in the order that only the run knows), then numbers, types and text. The
+table `REPLACED` is at the end.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from static.trace.symbol import Symbol
 
 
 def _of_objects(name: str) -> Callable[..., Any]:
-    """`vars` or `dir`, of an object alone."""
+    """Return `vars` or `dir`, for an object alone."""
     plain = getattr(builtins, name)
 
     def of_object(*args: Any) -> Any:
@@ -71,7 +71,7 @@ def _of_objects(name: str) -> Callable[..., Any]:
 
 
 def _of_text(name: str) -> Callable[..., Any]:
-    """`eval` or `exec`, of a text that names only what it is handed."""
+    """Return `eval` or `exec`, for a text whose names are all given to it."""
     plain = getattr(builtins, name)
 
     def of_text(source: Any, *namespaces: Any, **options: Any) -> Any:
@@ -109,14 +109,17 @@ OF_FRAMES: dict[Any, Callable[..., Any]] = {
     inspect.currentframe: _refuse_frame("inspect.currentframe"),
     inspect.stack: _refuse_frame("inspect.stack"),
 }
-"""What is called in their place. `globals()` by its own name is left as it stands: it says the same everywhere."""
+"""Replacements for functions that look at frames.
+
+`globals()` by its own name stays as it is: it returns the same everywhere.
+"""
 
 
 Key = Callable[[Any], Any]
 
 
 def sort_items(items: Iterable[Any], *, key: Key | None = None, reverse: bool = False) -> list[Any]:
-    """`sorted(items, key=key, reverse=reverse)`."""
+    """Return `sorted(items, key=key, reverse=reverse)`."""
     check_not_frozen(items)
     check_takes(items)
     unsorted = list(items)
@@ -131,12 +134,12 @@ def sort_items(items: Iterable[Any], *, key: Key | None = None, reverse: bool = 
 
 
 def holds_symbols(value: Any) -> bool:
-    """Whether only the run knows something in a container."""
+    """Whether a container holds a value that only the run knows."""
     return any(map(is_symbol, tree.leaves(value)))
 
 
 def _order(keys: Sequence[Any], reverse: bool) -> Any:
-    """The places of the keys in order. Of tuples the last parts are sorted first, and each sort keeps what is equal."""
+    """Return the positions of the keys in sorted order; tuples are sorted by their last parts first, stably."""
     order: Any = None
     for column in reversed(_columns("the key of a sort", keys)):
         values = _stack_values("the key of a sort", column if any(map(is_symbol, column)) else _ranks(column))
@@ -146,7 +149,7 @@ def _order(keys: Sequence[Any], reverse: bool) -> Any:
 
 
 def _columns(name: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """The leaves of containers that are alike, each with those in its place in the others."""
+    """Return the leaves of containers of one structure, grouped by their place in it."""
     flat = [tree.flatten(value) for value in values]
     if any(structure != flat[0][1] for _, structure in flat):
         raise StructureError(f"{name} differs from another in structure")
@@ -154,7 +157,7 @@ def _columns(name: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def _ranks(column: Sequence[Any]) -> list[int]:
-    """Numbers in the order of values that Python compares."""
+    """Return numbers in the order of values that Python can compare."""
     try:
         in_order = sorted(column)
     except TypeError as error:
@@ -163,7 +166,7 @@ def _ranks(column: Sequence[Any]) -> list[int]:
 
 
 def sort(items: list[Any], *, key: Key | None = None, reverse: bool = False) -> None:
-    """`items.sort(key=key, reverse=reverse)`."""
+    """Do `items.sort(key=key, reverse=reverse)`."""
     in_order = sort_items(items, key=key, reverse=reverse)
     journal(Contents(items))
     items[:] = in_order
@@ -180,7 +183,7 @@ def _stack_values(name: str, values: Sequence[Any]) -> Any:
 
 
 def _take_items(items: Sequence[Any], order: Any) -> list[Any]:
-    """The items in an order: each leaf of them is taken from a stack, unless it is the same in all."""
+    """Return the items in an order: each leaf is taken from a stack, unless it is the same in all items."""
     columns = _columns("an item of a sort", items)
     same = [not any(map(is_symbol, column)) and all(leaf == column[0] for leaf in column) for column in columns]
     stacks = [
@@ -201,7 +204,7 @@ def _take_items(items: Sequence[Any], order: Any) -> list[Any]:
 
 
 def heapify(heap: list[Any]) -> None:
-    """`heapq.heapify(heap)`: a sorted list is a heap."""
+    """Do `heapq.heapify(heap)`; a sorted list is a heap."""
     journal(Contents(heap))
     if not holds_symbols(heap):
         heapq.heapify(heap)
@@ -210,7 +213,7 @@ def heapify(heap: list[Any]) -> None:
 
 
 def heappush(heap: list[Any], item: Any) -> None:
-    """`heapq.heappush(heap, item)`."""
+    """Do `heapq.heappush(heap, item)`."""
     journal(Contents(heap))
     if not holds_symbols([*heap, item]):
         heapq.heappush(heap, item)
@@ -220,7 +223,7 @@ def heappush(heap: list[Any], item: Any) -> None:
 
 
 def heappop(heap: list[Any]) -> Any:
-    """`heapq.heappop(heap)`."""
+    """Do `heapq.heappop(heap)`."""
     journal(Contents(heap))
     if not holds_symbols(heap):
         return heapq.heappop(heap)
@@ -229,30 +232,30 @@ def heappop(heap: list[Any]) -> Any:
 
 
 def heappushpop(heap: list[Any], item: Any) -> Any:
-    """`heapq.heappushpop(heap, item)`."""
+    """Do `heapq.heappushpop(heap, item)`."""
     heappush(heap, item)
     return heappop(heap)
 
 
 def heapreplace(heap: list[Any], item: Any) -> Any:
-    """`heapq.heapreplace(heap, item)`."""
+    """Do `heapq.heapreplace(heap, item)`."""
     least = heappop(heap)
     heappush(heap, item)
     return least
 
 
 def nlargest(n: int, iterable: Iterable[Any], key: Key | None = None) -> list[Any]:
-    """`heapq.nlargest(n, iterable, key=key)`."""
+    """Return `heapq.nlargest(n, iterable, key=key)`."""
     return sort_items(iterable, key=key, reverse=True)[: max(n, 0)]
 
 
 def nsmallest(n: int, iterable: Iterable[Any], key: Key | None = None) -> list[Any]:
-    """`heapq.nsmallest(n, iterable, key=key)`."""
+    """Return `heapq.nsmallest(n, iterable, key=key)`."""
     return sort_items(iterable, key=key)[: max(n, 0)]
 
 
 def _scalar(value: Symbol) -> Any:
-    """The one element of a symbol, apart from what is differentiated, as a Python number is."""
+    """Return the one element of a symbol without its history, as a Python number has none."""
     return stop_gradient(reshape(value, ()) if value.shape else value)
 
 
@@ -272,7 +275,7 @@ def _bool(value: Any = False) -> Any:
 
 
 def item_of(value: Symbol) -> Any:
-    """`value.item()`: a number of the kind that the elements are."""
+    """Return `value.item()`: a number of the same kind as the elements."""
     return {"f": _float, "b": _bool}.get(value.dtype.kind, _int)(value)
 
 
@@ -296,7 +299,7 @@ def _pow(base: Any, exponent: Any, modulus: Any = None) -> Any:
 
 
 def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """`max` or `min`, which compare one pair after the other and keep the first of equals."""
+    """Return `max` or `min`, which compare one pair after the other and keep the first of equals."""
 
     @functools.wraps(plain)
     def extreme(*args: Any, key: Callable[[Any], Any] | None = None, **options: Any) -> Any:
@@ -345,12 +348,12 @@ def _type(value: Any, *rest: Any) -> Any:
 
 
 def _stands_for_another(value: Any) -> bool:
-    """Whether Python would have an object of another class: a number, or what gives items."""
+    """Whether a value stands for an object of another class in Python: a number, or an iterator."""
     return isinstance(value, ItemStream) or (is_symbol(value) and value.weak)
 
 
 def _print(*values: Any, **options: Any) -> None:
-    """Print; what only the run knows is printed by the run."""
+    """Print; a value that only the run knows is printed by the run."""
     if not any(map(is_symbol, values)):
         if is_conditional():
             refuse("print(): only the run knows whether it is reached, and the text is known; use graphs.print")
@@ -368,7 +371,7 @@ def _print(*values: Any, **options: Any) -> None:
 
 
 def check_known(value: Any) -> Any:
-    """A value that becomes text. Raises ControlFlowError where only the run knows it."""
+    """Return a value that becomes text. Raises ControlFlowError where only the run knows it."""
     if any(map(is_symbol, leaves(value))) and any(map(_reads_object, _texts_of(value))):
         refuse("a text is made of a value that only the run knows; print the value itself, or return it")
     return value
@@ -379,7 +382,7 @@ def _texts_of(value: Any) -> list[Any]:
 
 
 def _reads_object(method: Any) -> bool:
-    """Whether a text that a method makes depends on what its object holds."""
+    """Whether the text that a method makes depends on the contents of its object."""
     if not isinstance(method, FunctionType):
         return method not in _TEXTS
     named = [step.argval for step in dis.get_instructions(method)]  # one instruction may load several variables
@@ -387,11 +390,11 @@ def _reads_object(method: Any) -> bool:
 
 
 _TEXTS = _texts_of(object())
-"""Of an object of no class of its own: its class and its address."""
+"""The text methods of `object`: they show only the class and the address."""
 
 
 def text_of(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """What makes a text, of values that are known."""
+    """Return a function that makes a text from known values, and refuses others."""
 
     def text(*args: Any, **options: Any) -> Any:
         return plain(*map(check_known, args), **{name: check_known(value) for name, value in options.items()})
@@ -446,9 +449,9 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     sys.exit: branches.exits,
     **OF_FRAMES,
 }
-"""What is called in place of a function of Python's."""
+"""The function that is called in place of each of Python's."""
 
 CALLING = frozenset(
     [max, min, sorted, heapq.nlargest, heapq.nsmallest, map, filter, itertools.takewhile, functools.reduce]
 )
-"""Those that call functions which they are given."""
+"""The functions that call functions which they are given."""

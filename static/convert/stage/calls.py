@@ -1,4 +1,4 @@
-"""Calls: a function of the user's is converted, Python's own take what only the run knows, all others are called."""
+"""Calls: a user's function is converted, Python's own functions are replaced, and all others are called as they are."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from static.convert.stage.trees import is_made_by_object, leaves
 from static.convert.stage.unknown import is_symbol, refuse
 
 OPERATORS = SimpleNamespace()
-"""What converted code calls; `stage.operators` fills it."""
+"""The operators that converted code calls; `stage.operators` fills it."""
 
 _rewrite = RewriteCache(OPERATORS)
-# What does not depend on a trace, and so outlives it: rewritten forms by function, and functions that stay as they are.
+# Independent of a trace, and so kept beyond it: rewritten forms by function, and functions that stay as they are.
 _forms: weakref.WeakKeyDictionary[FunctionType, FunctionType] = weakref.WeakKeyDictionary()
 _rewritten: weakref.WeakSet[FunctionType] = weakref.WeakSet()
 _plain: weakref.WeakSet[FunctionType] = weakref.WeakSet()
@@ -41,19 +41,19 @@ _INERT = (type, print)
 
 
 def plain(f: Any) -> Any:
-    """Leave a function as it is: it is traced, not converted."""
+    """Mark a function to be left as it is: it is traced, not converted."""
     _plain.add(f)
     return f
 
 
 def convert_nested(f: FunctionType) -> FunctionType:
-    """A function that has been rewritten with the one around it."""
+    """Mark a function that has been rewritten with the one around it."""
     _rewritten.add(f)
     return f
 
 
 def convertible(f: Any) -> Any:
-    """The rewritten form of a function of the user's; anything else, and what cannot be rewritten, as it is."""
+    """Return the rewritten form of a user's function; any other object, or one that cannot be rewritten, as it is."""
     if not isinstance(f, FunctionType) or f in _rewritten or f in _plain or not conversion.is_the_users(f):
         return f
     if f not in _forms:
@@ -69,7 +69,7 @@ def convertible(f: Any) -> Any:
 
 
 def call(f: Any) -> Callable[..., Any]:
-    """What to call in place of `f`."""
+    """Return the function to call in place of `f`."""
     if isinstance(f, functools.partial):
         return functools.partial(call(f.func), *f.args, **f.keywords)
     if is_of_a_class_statement(type(f)) and not isinstance(f, type):
@@ -113,7 +113,7 @@ def _replacement(f: Any) -> Callable[..., Any] | None:
 
 
 def _calling(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls those that it is given, in their converted form."""
+    """Return a function that calls the functions it is given in their converted form."""
 
     def calling(*args: Any, **options: Any) -> Any:
         positional = [call(arg) if callable(arg) else arg for arg in args]
@@ -124,14 +124,14 @@ def _calling(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _call_replacement(f: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-    """Call what stands for a function of Python's, which may call methods of what it is given."""
+    """Call the replacement of a Python function, which may call methods of its arguments."""
     for value in (*args, *options.values()):
         check_read(value)
     return f(*args, **options)
 
 
 def _by_a_base(f: MethodWrapperType) -> Callable[..., Any] | None:
-    """What to call for a method of `object` or `type`, bound to one of their objects by `super()` or by its name."""
+    """Return the replacement of a method of `object` or `type` that is bound to one of their objects."""
     if isinstance(f.__self__, type) and f.__name__ == "__call__":
         return functools.partial(_make_by_type, f.__self__)
     written = IMPLICIT.get(f.__objclass__.__dict__.get(f.__name__)) if f.__objclass__ is object else None
@@ -145,7 +145,7 @@ def _next(items: Any, *default: Any) -> Any:
 
 
 def _call_generator(f: FunctionType, /, *args: Any, **options: Any) -> Any:
-    """A call of a generator function."""
+    """Call a generator function: a stream where it can be converted."""
     new = convertible(f)
     if new is f:
         return _outside(f, *args, **options)
@@ -155,17 +155,17 @@ def _call_generator(f: FunctionType, /, *args: Any, **options: Any) -> Any:
 
 
 IMPLICIT: dict[Any, Callable[..., Any]] = {}
-"""What is called for functions of Python's that do what it does by itself elsewhere; `stage.operators` fills it."""
+"""Replacements for Python functions that call methods implicitly; `stage.operators` fills it."""
 
 
 def _construct(kind: type, /, *args: Any, **options: Any) -> Any:
-    """An object of a class, whose __init__ is converted where it is the user's."""
+    """Make an object of a class; its __init__ is converted where it is the user's."""
     by_class = special(kind, "__call__")
     return (_make_by_type if by_class is None else call(by_class))(kind, *args, **options)
 
 
 def _make_by_type(kind: type, /, *args: Any, **options: Any) -> Any:
-    """What `type` makes when a class is called: __new__, then __init__."""
+    """Make an object as `type` does when a class is called: __new__, then __init__."""
     _check_end(kind)
     maker, init = users(class_attribute(kind, "__new__")), class_attribute(kind, "__init__")
     is_plain, by_class = is_made_by_object(kind), class_attribute(type(kind), "__call__")
@@ -182,7 +182,7 @@ def _make_by_type(kind: type, /, *args: Any, **options: Any) -> Any:
 
 
 def _check_end(kind: type) -> None:
-    """Raise ControlFlowError for a class whose objects do something when they are dropped: the journal holds them."""
+    """Raise ControlFlowError for a class with a __del__, since the journal keeps its objects alive."""
     if users(class_attribute(kind, "__del__")) is not None:
         refuse(
             f"{kind.__name__} has a __del__, which runs when nobody holds an object; make the object before the call"
@@ -190,7 +190,7 @@ def _check_end(kind: type) -> None:
 
 
 def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
-    """Call what is not converted. What it may change is noted first; functions that it is given are converted."""
+    """Call a function that is not converted: note what it may change, and convert functions that it is given."""
     check_call(f, args, options)
     if not is_of_the_engines(f):
         for value in (getattr(f, "__self__", None), *args, *options.values()):
@@ -205,14 +205,17 @@ def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
 
 
 def _convert_argument(argument: Any) -> Any:
-    """An argument for what is not converted: a function or a method of the user's is converted."""
+    """Return an argument for a function that is not converted; a function or method of the user's is converted."""
     if isinstance(argument, MethodType) and isinstance(argument.__func__, FunctionType):
         return MethodType(convertible(argument.__func__), argument.__self__)
     return convertible(argument)
 
 
 def _of_a_library(f: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
-    """Call what is not converted. That it takes no value which only the run knows is refused: no handler sees it."""
+    """Call a function that is not converted.
+
+    Raises ControlFlowError where it takes no value that only the run knows, so that no handler sees its TypeError.
+    """
     try:
         return f(*args, **options)
     except (TypeError, AttributeError) as error:
@@ -225,7 +228,7 @@ def _of_a_library(f: Any, args: Sequence[Any], options: Mapping[str, Any]) -> An
 
 
 def _note_result(f: Any, args: tuple[Any, ...], result: Any) -> Any:
-    """The result of a call, noted as new where it is."""
+    """Return the result of a call, noted as new where it is."""
     if isinstance(f, type) and type(result) is f and (f in _MADE or _makes_new_ones(f)):
         return note_object(result)
     name = getattr(f, "__name__", "")
@@ -236,7 +239,7 @@ def _note_result(f: Any, args: tuple[Any, ...], result: Any) -> Any:
 
 
 def _makes_new_ones(kind: type) -> bool:
-    """Whether each call of a class makes an object that nobody holds yet: none of its methods chooses it."""
+    """Whether each call of a class makes a new object: none of its methods chooses an existing one."""
     return is_of_a_class_statement(kind) and not isinstance(
         class_attribute(kind, "__new__"), (FunctionType, staticmethod)
     )
@@ -267,7 +270,7 @@ _MADE = (
 
 @contextmanager
 def _forwards(f: Any) -> Iterator[None]:
-    """Inside, a module of the dynamic engine runs the converted form of what its classes compute."""
+    """Inside the block a module of the dynamic engine runs the converted form of its `forward` methods."""
     modules = list(f.modules()) if hasattr(f, "forward") and hasattr(f, "modules") else []
     changed = []
     for module in modules:

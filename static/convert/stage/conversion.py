@@ -1,10 +1,10 @@
-"""The conversion that runs: whose functions it rewrites, what it has to tell of them, and what its trace knows.
+"""The conversion that runs: whose functions it rewrites, its report on them, and the state of its trace.
 
-What a trace knows begins and ends with it. It is kept in one object, which only the conversion holds. Each file of this
-folder that has something to remember declares a part, a class whose fields say what, and asks `part` for that of the
-trace that runs. docs/convert.md lists them.
+The state of a trace begins and ends with it. It is kept in one object, which only the conversion holds. Each file of
+this folder that has something to remember declares a part (a class whose fields say what it remembers) and asks `part`
+for the part of the running trace. docs/convert.md lists the parts.
 
-What a class of the user's does when Python calls its methods by itself.
+The last functions find methods of the user's classes that Python calls implicitly.
 """
 
 from __future__ import annotations
@@ -30,20 +30,23 @@ Part = TypeVar("Part")
 
 
 class TraceState:
-    """All that one trace knows, a part for each kind of knowledge: made empty when it is first asked for."""
+    """The state of one trace, with a part for each kind of knowledge.
+
+    A part is made empty when it is first asked for.
+    """
 
     def __init__(self) -> None:
         self._parts: dict[type[Any], Any] = {}
 
     def part(self, kind: type[Part]) -> Part:
-        """The part of this class."""
+        """Return the part of this class."""
         if kind not in self._parts:
             self._parts[kind] = kind()
         return self._parts[kind]
 
 
 class MetFunction(NamedTuple):
-    """A function that was called: its name, its place, and why it was not converted (empty where it was)."""
+    """A function that was called: its name, its place, and why it was not converted ("" where it was)."""
 
     name: str
     place: str
@@ -51,10 +54,10 @@ class MetFunction(NamedTuple):
 
 
 class Conversion(Block):
-    """One trace of a converted function; functions of the packages `own` are the user's wherever they are installed.
+    """One trace of a converted function; functions of the packages in `own` are the user's, even if installed.
 
-    With `max_rounds` a loop that only the run ends is a scan of so many rounds. A trace that begins inside another
-    one has a conversion, and so a state, of its own.
+    With `max_rounds` a loop that only the run ends becomes a scan of that many rounds. A trace that begins inside
+    another one has a conversion, and so a state, of its own.
     """
 
     def __init__(self, own: Collection[str], max_rounds: int | None = None) -> None:
@@ -75,21 +78,21 @@ _thread = _Thread()
 
 
 def running() -> Conversion | None:
-    """The conversion of this thread, if any."""
+    """Return the conversion that runs in this thread, or None."""
     return innermost(_thread.running, None)
 
 
 def part(kind: type[Part]) -> Part:
-    """What the trace that runs knows of one kind; outside any trace an empty one, which nobody keeps."""
+    """Return the running trace's state of one kind; outside any trace an empty one, which nobody keeps."""
     conversion = running()
     return kind() if conversion is None else conversion.state.part(kind)
 
 
 def packages(f: Any) -> set[str]:
-    """The packages that a function belongs to: those that it and each function inside it name, and have their text in.
+    """Return the packages of a function and of the functions that it wraps, by module name and by source.
 
-    A wrapper names the module of what it wraps, and its text is of the library that wraps. Who asks for the function
-    to be converted asks for all of it.
+    A wrapper has the module name of the function that it wraps, and its source is the wrapping library's. A user who
+    asks for a function to be converted asks for all of it.
     """
     names = set[str]()
     while f is not None:
@@ -100,7 +103,7 @@ def packages(f: Any) -> set[str]:
 
 
 def _package_in(space: Mapping[str, Any]) -> str:
-    """The package of a module by its globals; of one that `python -m` runs it is not `__main__`."""
+    """Return the package of a module by its globals; for one run by `python -m` it is not `__main__`."""
     return _top(space.get("__package__") or space.get("__name__"))
 
 
@@ -115,7 +118,7 @@ def is_the_users(f: FunctionType) -> bool:
 
 
 def _is_of_a_library(file: str, space: Mapping[str, Any]) -> bool:
-    """Whether a file with these globals is Python's or an installed one, and of no package that is converted."""
+    """Whether a file with these globals is Python's or installed, and of no package that is converted."""
     if not file.startswith(_PYTHON) and not any(name in file for name in _INSTALLED):
         return False
     active = running()
@@ -123,7 +126,7 @@ def _is_of_a_library(file: str, space: Mapping[str, Any]) -> bool:
 
 
 def is_raised_outside(error: Exception, caller: str) -> bool:
-    """Whether a library has raised an error, or what is not written in Python and was called in this file of ours."""
+    """Whether a library, or a function not written in Python that this file of ours called, has raised an error."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -134,7 +137,7 @@ def is_raised_outside(error: Exception, caller: str) -> bool:
 
 
 def note(f: FunctionType, reason: str = "") -> None:
-    """Tell that a function is converted, or why not."""
+    """Record that a function is converted, or why it is not."""
     active = running()
     if active is not None:
         met = MetFunction(f.__qualname__, _place(f.__code__), reason)
@@ -146,14 +149,14 @@ def _place(code: CodeType) -> str:
 
 
 def why_not(f: FunctionType) -> str:
-    """Why a function that was met is not converted, and what to do about it; empty where it is, or was not met."""
+    """Return why a function that was called is not converted, and the remedy; "" where it is, or was not called."""
     active = running()
     met = active and active.functions.get((f.__qualname__, _place(f.__code__)))
     return met.reason if met else ""
 
 
 def unconverted_reason() -> str:
-    """Why the user's code that runs now is not converted, and what to do about it; empty if nothing is."""
+    """Return why the user's code that runs now is not converted, and the remedy; "" if no conversion runs."""
     active, frame = running(), user_frame()
     if active is None or frame is None:
         return ""
@@ -177,11 +180,14 @@ _MADE_AT_RUN_TIME = 512  # the flag of a class made by a class statement
 
 
 class Missing:
-    """Stands for what a class does not have."""
+    """Stands for an attribute that a class does not have."""
 
 
 def class_attribute(kind: type, name: str) -> Any:
-    """What a class or one of its bases holds under a name, as it stands there; Missing where none does."""
+    """Return the attribute of a class or its bases as it is stored, without descriptors.
+
+    Missing where there is none.
+    """
     for base in kind.__mro__:
         if name in vars(base):
             return vars(base)[name]
@@ -189,17 +195,17 @@ def class_attribute(kind: type, name: str) -> Any:
 
 
 def is_of_a_class_statement(kind: type) -> bool:
-    """Whether a class was made at run time: no other one has methods in Python."""
+    """Whether a class was made by a class statement: only such classes have methods in Python."""
     return not issubclass(kind, Symbol) and kind.__flags__ & _MADE_AT_RUN_TIME != 0
 
 
 def special(value: Any, name: str) -> FunctionType | None:
-    """The method of the user's that Python calls by itself for an object, if its class has one."""
+    """Return the user's method that Python calls implicitly for an object, if its class has one, else None."""
     kind = type(value)
     return users(class_attribute(kind, name)) if is_of_a_class_statement(kind) else None
 
 
 def users(method: Any) -> FunctionType | None:
-    """A function of the user's, else None."""
+    """Return a method's function if it is the user's, else None."""
     method = method.__func__ if isinstance(method, (staticmethod, classmethod)) else method
     return method if isinstance(method, FunctionType) and is_the_users(method) else None

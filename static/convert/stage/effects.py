@@ -1,12 +1,11 @@
-"""What code that is not converted does to the world: refused where the graph would not repeat it as Python does.
+"""Effects of code that is not converted: refused where the graph would not repeat them as Python does.
 
-Under a test that only the run knows both sides are traced. So only what the journal knows may be changed there: what is
-called besides the user's own functions must be known to change nothing else.
+Under a test that only the run knows both sides are traced. So only objects that the journal knows may be changed there,
+and a function that is not the user's must be known to change nothing else.
 
-What is known of code that is not converted: which functions change nothing but containers that the journal knows.
-
-For Python's library and NumPy that is a table. A function in Python is looked at: it may write if its instructions
-store anything outside of it, or call what is not known. So what is not known counts as writing.
+`check_call` and the functions after it refuse; `is_harmless` and those after it decide. For Python's library and NumPy
+tables decide. A function in Python is analysed: it may write if its instructions store anything outside of it, or call
+an unknown function. So an unknown function counts as writing.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _UNJOURNALED = (io.IOBase, array, memoryview, ContextVar, queue.Queue, weakref.W
 
 
 def check_call(f: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-    """Raise ControlFlowError for a call of what is not converted, if the graph would not repeat what it changes."""
+    """Raise ControlFlowError for a call of unconverted code, if the graph would not repeat its effects."""
     owner = getattr(f, "__self__", None)
     _check_chance(f, owner)
     check_called(f, args)
@@ -66,26 +65,26 @@ def check_call(f: Any, args: tuple[Any, ...], options: Mapping[str, Any]) -> Non
 
 
 def check_write(container: Any, key: Any = None) -> None:
-    """Raise ControlFlowError for a write to an object that the journal does not know, unless it came to be here."""
+    """Raise ControlFlowError for a write to an object that the journal does not know, unless the trace made it."""
     check_quiet(key)
     if not isinstance(container, MUTABLE) and not is_tensor(container):
         check_changing(container)
 
 
 def check_changing(owner: Any) -> None:
-    """Raise ControlFlowError for an object that changes as the journal cannot note, unless it came to be here."""
+    """Raise ControlFlowError for an object whose change the journal cannot note, unless the trace made it."""
     if not is_ours(owner):
         _refuse_lasting(owner)
 
 
 def check_read(value: Any) -> None:
-    """Raise ControlFlowError for a value that Python may read where the graph would not repeat what that changes."""
+    """Raise ControlFlowError for a value with methods that Python calls to read it, and that may write."""
     for part in parts((value.start, value.stop, value.step) if isinstance(value, slice) else value):
         check_quiet(part)
 
 
 def check_quiet(value: Any) -> None:
-    """Raise ControlFlowError for an object some of whose methods, which Python calls by itself, may write."""
+    """Raise ControlFlowError for an object of a class whose implicitly called methods may write."""
     kind = type(value)
     if not is_quiet(kind) and (is_conditional() or not is_ours(value)):
         refuse(
@@ -95,7 +94,7 @@ def check_quiet(value: Any) -> None:
 
 
 def _draws(owner: Any) -> bool:
-    """Whether an object draws chance; NumPy loads what draws when it is first asked for."""
+    """Whether an object draws random numbers, as those of `random` and `numpy.random` do."""
     return isinstance(owner, random.Random) or type(owner).__module__.startswith("numpy.random")
 
 
@@ -190,18 +189,18 @@ _OF_CLOSURES = ("STORE_DEREF", "DELETE_DEREF")
 
 
 def is_harmless(f: Any) -> bool:
-    """Whether a function that is not converted is known to change nothing but journaled containers."""
+    """Whether an unconverted function is known to change nothing but journaled containers."""
     return _is_harmless(f, frozenset())
 
 
 def is_of_the_engines(f: Any) -> bool:
-    """Whether a function is one of ours, which changes no container."""
+    """Whether a function is one of the engines', which change no container."""
     module = getattr(f, "__module__", None) or type(f).__module__
     return module.partition(".")[0] in ("graphs", "static", "dynamic")
 
 
 def is_quiet(kind: type) -> bool:
-    """Whether nothing that Python calls by itself on the objects of a class, to read them, may write."""
+    """Whether no method that Python calls implicitly to read objects of a class may write."""
     if not is_of_a_class_statement(kind):
         return True
     if kind not in _quiet:
@@ -210,7 +209,7 @@ def is_quiet(kind: type) -> bool:
 
 
 def makes_quietly(kind: type) -> bool:
-    """Whether to make an object of a class, by methods that are not converted, changes that object at most."""
+    """Whether making an object of a class, by unconverted methods, changes that object at most."""
     if kind.__module__ in _PURE_MODULES:
         return True
     held = [class_attribute(kind, name) for name in ("__new__", "__init__", "__post_init__")]
@@ -257,12 +256,12 @@ def _is_harmless_method(owner: Any, name: str, f: Any) -> bool:
 
 
 def _is_of_object(f: Any) -> bool:
-    """Whether it is a method of `object` that reads."""
+    """Whether a method of `object` only reads."""
     return f.__objclass__ is object and f.__name__ not in ("__setattr__", "__delattr__")
 
 
 def _is_harmless_class(kind: type) -> bool:
-    """Whether to make an object of a class changes that object at most."""
+    """Whether making an object of a class changes that object at most."""
     if not makes_quietly(kind):
         return False
     is_known = kind.__module__ in _PURE_MODULES and kind.__name__ not in _WRITING
@@ -271,7 +270,7 @@ def _is_harmless_class(kind: type) -> bool:
 
 
 def _is_pure(f: Any) -> bool:
-    """Whether a function of a module is one of those that are known; one of a class is not."""
+    """Whether a module's function is one of the known pure ones; a method is not."""
     if isinstance(f, FunctionType) and "." in f.__qualname__:
         return False
     module = f.__globals__.get("__name__", "") if isinstance(f, FunctionType) else getattr(f, "__module__", "") or ""
@@ -297,19 +296,19 @@ def _property_functions(kind: type) -> Iterator[FunctionType]:
 
 
 def _may_write(f: FunctionType, kind: type | None, own: bool, seen: Seen) -> bool:
-    """Whether it may write; `kind` is the class of its first argument, whose attributes it may set where `own`."""
+    """Whether a function may write; it may set attributes of its first argument, of class `kind`, where `own`."""
     return f.__code__ not in seen and _Reading(f, kind, own, seen | {f.__code__}).writes(f.__code__)
 
 
 class _Reading:
-    """Goes through the instructions of a function. `held` is what the last one has loaded, where that is known."""
+    """Goes through the instructions of a function; `_held` is the object that the last one has loaded, if known."""
 
     def __init__(self, f: FunctionType, kind: type | None, own: bool, seen: Seen) -> None:
         self._globals, self._kind, self._own, self._seen = f.__globals__, kind, own, seen
         self._held: Any = None
 
     def writes(self, code: CodeType) -> bool:
-        """Whether one of the instructions may write, or one of a function inside."""
+        """Whether one of the instructions, or one of a function inside, may write."""
         first = code.co_varnames[0] if code.co_argcount else ""
         before = ""
         for instruction in dis.get_instructions(code):
@@ -320,7 +319,7 @@ class _Reading:
         return any(self.writes(const) for const in code.co_consts if isinstance(const, CodeType))
 
     def _stores(self, instruction: dis.Instruction, code: CodeType, on_first: bool) -> bool:
-        """Whether it stores outside of the function; an attribute of the first argument may be its own."""
+        """Whether an instruction stores outside the function; attributes of the first argument may be allowed."""
         if instruction.opname in _STORING:
             return not (self._own and on_first and instruction.opname == "STORE_ATTR")
         if instruction.opname in _OF_CLOSURES:
@@ -345,7 +344,7 @@ class _Reading:
 
     @staticmethod
     def _is_a_call(instruction: dis.Instruction) -> bool:
-        """Whether the attribute is called. One that is read is no matter: its class is asked whether that writes."""
+        """Whether the loaded attribute is called. A mere read is allowed: `is_quiet` asks the class about it."""
         return instruction.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and bool((instruction.arg or 0) & 1))
 
     def _method_writes(self, name: str) -> bool:

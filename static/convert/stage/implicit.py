@@ -1,4 +1,4 @@
-"""What Python calls by itself, as a property, `__getitem__`, `__bool__` or `__iter__`: the user's are converted."""
+"""Methods that Python calls implicitly (properties, `__getitem__`, `__bool__`, `__iter__`), converted if the user's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _QUIET_EXITS = ("suppress", "nullcontext", "errstate", "catch_warnings")
 
 
 def attribute(owner: Any, name: str) -> Any:
-    """`owner.name`."""
+    """Return `owner.name`."""
     kind = type(owner)
     if kind is super:
         return _of_a_base(owner, name)
@@ -53,12 +53,12 @@ def attribute(owner: Any, name: str) -> Any:
 
 
 def attribute_plainly(owner: Any, name: str) -> Any:
-    """`object.__getattribute__(owner, name)`."""
+    """Return `object.__getattribute__(owner, name)`."""
     return _find_attribute(owner, name, asks=False)
 
 
 def attribute_or(owner: Any, name: str, *default: Any) -> Any:
-    """`getattr(owner, name, default)`."""
+    """Return `getattr(owner, name, default)`."""
     try:
         return attribute(owner, name)
     except AttributeError:
@@ -68,12 +68,12 @@ def attribute_or(owner: Any, name: str, *default: Any) -> Any:
 
 
 def has_attribute(owner: Any, name: str) -> bool:
-    """`hasattr(owner, name)`."""
+    """Return `hasattr(owner, name)`."""
     return attribute_or(owner, name, Missing) is not Missing
 
 
 def set_attribute(owner: Any, name: str, value: Any) -> None:
-    """`owner.name = value`."""
+    """Do `owner.name = value`."""
     by_all = special(owner, "__setattr__")
     if by_all is not None:
         call(by_all)(owner, name, value)
@@ -82,7 +82,7 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
 
 
 def set_attribute_plainly(owner: Any, name: str, value: Any) -> None:
-    """`object.__setattr__(owner, name, value)`: by the setter of a property, or of a descriptor, where there is one."""
+    """Do `object.__setattr__(owner, name, value)`, through a property or a descriptor where there is one."""
     held = class_attribute(type(owner), name)
     setter = special(held, "__set__")
     if isinstance(held, property) and held.fset is not None:
@@ -95,7 +95,7 @@ def set_attribute_plainly(owner: Any, name: str, value: Any) -> None:
 
 
 def delete_attribute(owner: Any, name: str) -> None:
-    """`del owner.name`."""
+    """Do `del owner.name`."""
     by_all = special(owner, "__delattr__")
     held = class_attribute(type(owner), name)
     if by_all is not None:
@@ -108,7 +108,7 @@ def delete_attribute(owner: Any, name: str) -> None:
 
 
 def _check_attributes(owner: Any, name: str) -> None:
-    """Raise ControlFlowError for an attribute that is more than a value kept under its name."""
+    """Raise ControlFlowError for an attribute that is more than a value stored under its name."""
     if name == "__class__":
         refuse("the class of an object changes, which a graph does not repeat; make another object")
     is_kept = isinstance(owner, (type, ModuleType, FunctionType, SimpleNamespace))
@@ -119,7 +119,7 @@ def _check_attributes(owner: Any, name: str) -> None:
 
 
 def _find_attribute(owner: Any, name: str, asks: bool = True) -> Any:
-    """An attribute of an object, or of a class, by the descriptor that stands for it if that is the user's."""
+    """Return an attribute of an object or a class, through the user's descriptor where there is one."""
     held = class_attribute(type(owner), name)
     if isinstance(owner, type) and held is Missing:
         held, place, kind = class_attribute(owner, name), None, owner
@@ -148,7 +148,7 @@ def _by_getattr(owner: Any, name: str) -> Any:
 
 
 def _of_a_base(bound: Any, name: str) -> Any:
-    """`super().name`."""
+    """Return `super().name`."""
     kinds = list(bound.__self_class__.__mro__)
     for base in kinds[kinds.index(bound.__thisclass__) + 1 :]:
         held = vars(base).get(name)
@@ -168,12 +168,12 @@ def _of_a_module(module: ModuleType, name: str) -> Any:
 
 
 def item(container: Any, key: Any) -> Any:
-    """`container[key]`."""
+    """Return `container[key]`."""
     return _item(places.item, container, key)
 
 
 def tried_item(container: Any, key: Any) -> Any:
-    """`container[key]` where an IndexError would be caught."""
+    """Return `container[key]` where a handler would catch an IndexError."""
     return _item(places.tried_item, container, key)
 
 
@@ -192,7 +192,7 @@ def _item(plain: Callable[[Any, Any], Any], container: Any, key: Any) -> Any:
 
 
 def _missing(container: dict[Any, Any], key: Any) -> Any:
-    """What a dict gives for a key that it does not have."""
+    """Return the value that a dict gives for a missing key."""
     method = special(container, "__missing__")
     if method is not None:
         return call(method)(container, key)
@@ -204,7 +204,7 @@ def _missing(container: dict[Any, Any], key: Any) -> Any:
 
 
 def set_item(container: Any, key: Any, value: Any) -> None:
-    """`container[key] = value`."""
+    """Do `container[key] = value`."""
     method = special(container, "__setitem__")
     if method is not None:
         call(method)(container, key, value)
@@ -215,7 +215,7 @@ def set_item(container: Any, key: Any, value: Any) -> None:
 
 
 def delete_item(container: Any, key: Any) -> None:
-    """`del container[key]`."""
+    """Do `del container[key]`."""
     method = special(container, "__delitem__")
     if method is not None:
         call(method)(container, key)
@@ -231,7 +231,7 @@ def _check_key(key: Any) -> None:
 
 
 def fresh_container(container: Any) -> Any:
-    """A container that nobody else holds, by a display or a comprehension."""
+    """Return a container made by a display or a comprehension, which nobody else holds."""
     if isinstance(container, (dict, set)):
         for key in container:
             _check_key(key)
@@ -242,7 +242,7 @@ def fresh_container(container: Any) -> Any:
 
 
 def truth_value(value: Any) -> Any:
-    """A value whose truth Python can tell: that of an object of the user's is what its method gives."""
+    """Return a value whose truth Python can tell: for an object of the user's, the result of its method."""
     method = special(value, "__bool__")
     if method is not None:
         return call(method)(value)
@@ -251,25 +251,25 @@ def truth_value(value: Any) -> Any:
 
 
 def truth(value: Any = False) -> Any:
-    """`bool(value)`."""
+    """Return `bool(value)`."""
     answer = truth_value(value)
     return unknown.truth(answer) if is_symbol(answer) else bool(answer)
 
 
 def both(first: Any, second: branches.Block) -> Any:
-    """`first and second()`."""
+    """Return `first and second()`."""
     test = truth_value(first)
     return branches.both(first, second) if test is first else branches.choose(test, second, lambda: first)
 
 
 def any_of(first: Any, second: branches.Block) -> Any:
-    """`first or second()`."""
+    """Return `first or second()`."""
     test = truth_value(first)
     return branches.any_of(first, second) if test is first else branches.choose(test, lambda: first, second)
 
 
 def length(value: Any) -> Any:
-    """`len(value)`."""
+    """Return `len(value)`."""
     method = special(value, "__len__")
     return len(value) if method is None else call(method)(value)
 
@@ -278,7 +278,7 @@ def length(value: Any) -> Any:
 
 
 def loop_items(items: Any) -> Any:
-    """What a loop goes over."""
+    """Return the iterable that a loop goes over."""
     method = special(items, "__iter__")
     if method is not None:
         items = call(method)(items)
@@ -288,7 +288,7 @@ def loop_items(items: Any) -> Any:
 
 
 class _Advancing:
-    """An iterator of the user's."""
+    """An iterator of the user's, whose `__next__` is converted."""
 
     def __init__(self, items: Any) -> None:
         self._next = call(special(items, "__next__"))
@@ -302,7 +302,7 @@ class _Advancing:
 
 
 def spread(items: Any) -> Any:
-    """What Python spreads into a call or a display; it asks for the length as well."""
+    """Return the items that Python spreads into a call or a display; Python asks for their length as well."""
     if special(items, "__iter__") is None or special(items, "__len__") or special(items, "__length_hint__"):
         check_quiet(items)
     items = loop_items(items)
@@ -311,7 +311,7 @@ def spread(items: Any) -> Any:
 
 
 def context_manager(manager: Any) -> Any:
-    """What a `with` enters."""
+    """Return the context manager that a `with` enters."""
     if special(manager, "__enter__") is not None or special(manager, "__exit__") is not None:
         return _UserContext(manager)
     check_read(manager)
@@ -326,7 +326,7 @@ def context_manager(manager: Any) -> Any:
 
 
 class _UserContext:
-    """A context manager of the user's."""
+    """A context manager of the user's, whose methods are converted."""
 
     def __init__(self, manager: Any) -> None:
         self._manager = manager
@@ -346,7 +346,7 @@ _SIGNS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def unary(name: str, value: Any) -> Any:
-    """`-value`, and the like."""
+    """Return `-value`, `+value` or `~value`, by the operator's name."""
     method, plain = _SIGNS[name]
     own = special(value, method)
     return plain(value) if own is None else call(own)(value)

@@ -1,9 +1,11 @@
-"""What a loop of the graph carries from round to round, found by tracing its body until nothing new is found.
+"""The state that a loop of the graph carries from round to round, found by tracing its body until nothing new is found.
 
-The first trace takes every value to stay what it is. What the body changes is carried from then on: variables, and the
-places that it writes to. Decisions on values that stay are Python's; the traces before the last one are thrown away.
+The first trace takes every value for constant. A value that the body changes is carried from then on: a variable, or a
+place that the body writes to. Decisions on values that stay constant are Python's. All traces but the last one are
+thrown away. Read `LoopState` first.
 
-Which Python ints a loop of the graph makes grow faster than by a step: in a graph they have 64 bits and wrap.
+`Growth`, in the second half, finds Python ints that a loop makes grow faster than by a step: in a graph they have 64
+bits and wrap.
 """
 
 from __future__ import annotations
@@ -51,14 +53,14 @@ from static.trace.symbol import Symbol
 from static.trace.tracing import forbidden, memory
 
 ROUNDS = 12
-"""Traces of a body after which it is given up: each one writes to objects that the one before did not know."""
+"""The most traces of a body before the loop is refused: each writes to objects that the one before did not know."""
 
 Path = tuple[int, ...]
 Writes = dict[Hashable, tuple[WritePlace, Any]]
 
 
 class Slot(NamedTuple):
-    """What is carried for one leaf of the state, and whether it stands for a Python number."""
+    """The spec of one carried leaf of the state, and whether it stands for a Python number."""
 
     spec: TensorSpec
     weak: bool
@@ -67,7 +69,7 @@ class Slot(NamedTuple):
 class LoopState:
     """The state of a loop: its variables, then the places that its body writes to.
 
-    A leaf is known by its path: the number of the variable or place, and where it is in it.
+    A leaf is identified by its path: the number of the variable or place, and its position inside it.
     """
 
     def __init__(self, variables: Variables) -> None:
@@ -88,9 +90,9 @@ class LoopState:
         self._made: list[tuple[Any, Any]] = []  # containers, and what was made in their place
 
     def settled(self, body: Callable[..., Any], items: Sequence[TensorSpec] = ()) -> Subgraph:
-        """The body, traced on all that it carries and on `items`; it returns what it carries.
+        """Return the body, traced on its carried state and on `items`; it returns the state after the round.
 
-        Raises StructureError where a round changes the structure, the shape or the dtype of something.
+        Raises StructureError where a round changes the structure, the shape or the dtype of a value.
         """
         for _ in range(ROUNDS):
             before = self._knowledge()
@@ -122,7 +124,7 @@ class LoopState:
         return dict(self._slots), set(self._rebound), set(self._late), len(self._places), is_changed
 
     def tested(self, test: Callable[[], Any]) -> Subgraph:
-        """The test of the loop, traced on what it carries."""
+        """Return the test of the loop, traced on the carried state."""
 
         def evaluate_test() -> Any:
             going = read(test())
@@ -137,7 +139,7 @@ class LoopState:
         return Subgraph("condition", run, self._specs())
 
     def start(self) -> list[Any]:
-        """What is carried into the first round."""
+        """Return the state that is carried into the first round."""
         leaves = self._starts()
         return [cast_leaf(leaves.get(path, Unset("")), slot.spec) for path, slot in self._slots.items()]
 
@@ -148,7 +150,7 @@ class LoopState:
         return leaves
 
     def finish(self, results: Sequence[Symbol]) -> None:
-        """Set the variables and the places to what they are after the loop."""
+        """Set the variables and the places to their values after the loop."""
         self._overwrite()
         values = self._fill_state(results)
         self._share(self._given)
@@ -162,7 +164,7 @@ class LoopState:
             write(place, value)
 
     def _overwrite(self) -> None:
-        """What a round has changed in place is changed after the loop, the state that came into it as well."""
+        """Mark tensors that a round changes in place as changed after the loop, also those that came into it."""
         starts = self._starts()
         still_overwritten(self._overwritten.values())
         for path in self._changing:
@@ -171,7 +173,7 @@ class LoopState:
                 overwrite(start)
 
     def _forbid(self, leaves: Mapping[Path, Symbol]) -> None:
-        """Let nobody read the leaves that a round leaves behind changed under another name."""
+        """Forbid reading the leaves that a round leaves behind changed under another name."""
         still_overwritten((Overwriting(leaves[path].node), error) for path, error in self._stale.items())
 
     # Tracing -------------------------------------------------------------------------------------------------
@@ -183,7 +185,7 @@ class LoopState:
         return [*self._variables.get(), *(place.get() for place in self._places)]
 
     def _trace(self, body: Callable[..., Any], items: Sequence[TensorSpec]) -> Subgraph:
-        """The body traced on what is carried so far; what else it changes is learnt."""
+        """Return the body traced on the state carried so far, and learn what else it changes."""
 
         def run(symbols: Sequence[Symbol]) -> tuple[()]:
             count = len(self._slots)
@@ -197,14 +199,14 @@ class LoopState:
         return Subgraph("body", run, [*self._specs(), *items], repeats=True)
 
     def _share(self, leaves: Mapping[Path, Any]) -> None:
-        """Tell which tensors the leaves of a round, or those after the loop, may be: those before it, or after one."""
+        """Record which tensors each leaf may be: the one before the loop, or the one after a round."""
         starts = self._starts()
         for path, leaf in leaves.items():
             if not self._slots[path].weak:
                 share(leaf, [starts.get(path), self._after[path]])
 
     def _inside(self, symbols: Sequence[Symbol], run: Callable[[], Any]) -> tuple[Any, list[Any], list[Any], Writes]:
-        """What `run` gives on the state of these symbols; the state then, the state after it, and all writes."""
+        """Return the result of `run` on the state of these symbols, the states before and after, and all writes."""
         before, starts = self._fill_state(symbols), self._starts()
         self._share(self._given)
         count = len(self._before)
@@ -227,7 +229,7 @@ class LoopState:
         return result, before, after, writes
 
     def _add_places(self, writes: Writes) -> None:
-        """Carry what else was written to."""
+        """Add the places among the writes to the carried state."""
         carried_keys = {place.key for place in self._places}
         replaced = {id(new): label for _, new in self._made for label in [type(new).__name__]}
         for key, (place, value) in writes.items():
@@ -245,7 +247,7 @@ class LoopState:
     # Values of the state ----------------------------------------------------------------------------------------
 
     def _fill_state(self, symbols: Sequence[Symbol]) -> list[Any]:
-        """The values of the state with these symbols for its leaves."""
+        """Return the values of the state with these symbols for its leaves."""
         pairs = zip(self._slots.items(), symbols, strict=True)
         leaves = {path: weak(symbol) if slot.weak else mark_chosen(symbol) for (path, slot), symbol in pairs}
         self._made, self._given = [], leaves
@@ -276,7 +278,7 @@ class LoopState:
     # Learning ------------------------------------------------------------------------------------------------
 
     def _learn(self, path: Path, label: str, before: Any, after: Any) -> None:
-        """Note what a round has changed of a value. Raises StructureError where no loop can carry that."""
+        """Record a round's change of a value. Raises StructureError where no loop can carry it."""
         if isinstance(before, Differing) or isinstance(after, Differing):
             if before is not after:
                 raise StructureError(next(v.why for v in (after, before) if isinstance(v, Differing)))
@@ -297,7 +299,7 @@ class LoopState:
             self._learn_items(path, label, before, after)
 
     def _learn_late(self, path: Path, label: str, after: Any) -> None:
-        """What a round sets and nothing before it: zeros are carried into the first."""
+        """Record a value that a round sets and nothing before it: zeros are carried into the first round."""
         if is_leaf(after):
             self._learn_leaf(path, label, after, after)
         elif (parts := pieces_of(after)) is not None:
@@ -329,7 +331,7 @@ class LoopState:
 
 
 def _dtype(before: Any, after: Any) -> np.dtype[Any] | None:
-    """The dtype that a leaf has in every round; None where a tensor changes its own."""
+    """Return the dtype that a leaf has in every round, None where a tensor changes its own."""
     if is_number(before) and is_number(after):
         return np.result_type(dtype_of(before), dtype_of(after))
     if is_number(before):
@@ -342,7 +344,7 @@ Values = dict[Node, "Growth"]
 
 
 class Growth(IntEnum):
-    """How the value of a node follows from the ints that a loop carries."""
+    """How the value of a node depends on the Python ints that a loop carries."""
 
     FREE = 0  # not at all, or within bounds
     STEP = 1  # one of them, more or less
@@ -350,14 +352,14 @@ class Growth(IntEnum):
 
 
 def fast(outputs: Sequence[Node], carried: Mapping[Node, bool]) -> list[int]:
-    """The numbers of the outputs that grow fast, of those whose input is a Python int as `carried` tells."""
+    """Return the indices of outputs that grow fast, among those whose input is a Python int by `carried`."""
     growths: Values = {node: Growth.STEP if is_int else Growth.FREE for node, is_int in carried.items()}
     ints = list(carried.values())
     return [i for i, output in enumerate(outputs[: len(ints)]) if ints[i] and _growth(output, growths) is Growth.FAST]
 
 
 def _growth(output: Node, growths: Values) -> Growth:
-    """That of a node; `growths` holds those of the inputs, and is filled, without recursion along a chain."""
+    """Return the growth of a node, without recursion along a chain; `growths` caches it, and has those of inputs."""
     todo = [output]
     while todo:
         node = todo[-1]
@@ -419,12 +421,12 @@ def _is_unit(node: Node) -> bool:
 
 
 def _is_mask(node: Node) -> bool:
-    """Whether a number bounds what is made of it and another, bit by bit."""
+    """Whether a node is a constant that bounds its bitwise and with any number."""
     return node.is_constant and node.spec.size == 1 and int(node.attrs["value"]) >= 0
 
 
 def _of_part(control: Node, number: int, growths: Values) -> Growth:
-    """The growth of a result of a switch, or of a loop inside."""
+    """Return the growth of a result of a switch, or of a loop inside."""
     if "branches" in control.attrs:
         return max(_inside(branch, number, control.inputs[1:], growths) for branch in control.attrs["branches"])
     carry = control.attrs["carry"]

@@ -1,4 +1,4 @@
-"""Loops: ordinary Python for as long as the test is known, then a loop of the graph."""
+"""Loops: ordinary Python as long as the test is known, then a loop of the graph."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from static.trace.control import bounded_node, nodes_of, scan_node, while_node
 from static.trace.symbol import Symbol
 
 UNROLLED = 256
-"""Rounds of a loop over known items that are traced one by one after only the run knows whether they are reached."""
+"""The most rounds over known items that are traced one by one once only the run knows if they are reached."""
 
 
 class CountedRange:
@@ -43,7 +43,7 @@ class CountedRange:
         self.start, self.stop, self.step = start, stop, step
 
     def holds(self, at: Any) -> Any:
-        """Whether the loop goes on at a number."""
+        """Return whether the loop goes on at a number."""
         return at < self.stop if self.step > 0 else at > self.stop
 
     def __iter__(self) -> NoReturn:
@@ -58,7 +58,7 @@ class CountedRange:
 
 
 def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = False) -> None:
-    """`while test(): body()`."""
+    """Do `while test(): body()`."""
     while True:
         with Region(conditional=False) as region:
             going = test()
@@ -74,7 +74,7 @@ def while_loop(test: Block, body: Block, variables: Variables, peeled: bool = Fa
 
 
 def _move_test_into_body(test: Block, body: Block) -> tuple[Block, Block]:
-    """A loop whose test writes to something, as one whose body makes the test of the next round."""
+    """Return a test and body in which the body computes the next test, for a test that writes to something."""
     going = HeldValue(test())
 
     def round_and_test() -> None:
@@ -85,7 +85,7 @@ def _move_test_into_body(test: Block, body: Block) -> tuple[Block, Block]:
 
 
 def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
-    """`for item in items: body(item)`, for as long as `goes_on()`, which is asked before each round."""
+    """Do `for item in items: body(item)` as long as `goes_on()`, which is asked before each round."""
     if isinstance(items, CountedRange):
         range_loop(items.start, items, goes_on, body, variables)
         return
@@ -104,7 +104,7 @@ def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: 
 
 
 class _Rounds:
-    """The items of a loop, taken one by one as Python does."""
+    """The items of a loop, taken one by one as Python takes them."""
 
     def __init__(self, items: Any) -> None:
         self._items = items
@@ -112,18 +112,18 @@ class _Rounds:
 
     @property
     def left(self) -> int:
-        """How many are left, the one taken last included."""
+        """The number of items left, including the one taken last; 0 where it is unknown."""
         return len(self._items) - self._taken + 1 if hasattr(self._items, "__len__") else 0
 
     def _all_of(self, iterator: Iterator[Any]) -> Iterator[Any]:
-        """All items of an iterator, of which only the run knows how many are taken: nobody may ask it for more."""
+        """Return all items of an iterator when only the run knows how many are taken; nobody may take more."""
         if type(iterator) not in TAKEN_WHOLE or (iterator is self._items and not is_ours(iterator)):
             refuse("only the run knows how far an iterator is taken; loop over a list, or over range()")
         freeze(iterator)
         return iter(list(iterator))
 
     def before(self, goes_on: Block) -> Iterator[tuple[Any, Any]]:
-        """The items, and whether the loop goes on, for as long as it is not known to have ended."""
+        """Yield the items, and whether the loop goes on, until it is known to have ended."""
         check_not_frozen(self._items)
         check_takes(self._items)
         iterator = iter(self._items)
@@ -144,7 +144,7 @@ class _Rounds:
 def range_loop(
     start: Any, count: CountedRange, goes_on: Block, body: Callable[[Any], Any], variables: Variables
 ) -> None:
-    """A loop over a range as a loop of the graph, which carries the number."""
+    """Write a loop over a range as a loop of the graph, which carries the number."""
     held = [start]
 
     def get() -> tuple[Any, ...]:
@@ -166,9 +166,10 @@ def range_loop(
 
 
 def stage_loop(test: Block, body: Block, variables: Variables, peeled: bool) -> None:
-    """A loop of the graph, whose test and body are traced on the state that they carry.
+    """Write a loop of the graph, whose test and body are traced on the state that they carry.
 
-    Where the first round changes the structure of the state (from None to a tensor), that round is a branch before it.
+    Where the first round changes the structure of the state (as from None to a tensor), it becomes a branch before the
+    loop.
     """
     carried = LoopState(variables)
     try:
@@ -194,7 +195,7 @@ def stage_loop(test: Block, body: Block, variables: Variables, peeled: bool) -> 
 
 
 def over_rows(rows: Symbol, goes_on: Block, body: Callable[[Any], Any], variables: Variables) -> None:
-    """A loop over the rows of an array as a scan; after a break the rows left change nothing."""
+    """Write a loop over the rows of an array as a scan; after a break the remaining rows change nothing."""
     carried = LoopState(variables)
 
     def step(row: Any) -> None:

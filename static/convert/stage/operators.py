@@ -1,4 +1,4 @@
-"""The operators by the names that rewritten code calls them by."""
+"""The table of operators, by the names that rewritten code uses, and those that first ask for a truth value."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ Block = branches.Block
 
 
 def branch(test: Any, then: Block, otherwise: Block, variables: branches.Variables, live: Sequence[str]) -> None:
-    """`if test: then() else: otherwise()`."""
+    """Do `if test: then() else: otherwise()`."""
     branches.branch(implicit.truth_value(test), then, otherwise, variables, live)
 
 
 def choose(test: Any, then: Block, otherwise: Block) -> Any:
-    """`then() if test else otherwise()`."""
+    """Return `then() if test else otherwise()`."""
     return branches.choose(implicit.truth_value(test), then, otherwise)
 
 
 def logical_not(value: Any) -> Any:
-    """`not value`."""
+    """Return `not value`."""
     return unknown.negate(implicit.truth_value(value))
 
 
 def while_loop(test: Block, body: Block, variables: branches.Variables) -> None:
-    """`while test(): body()`."""
+    """Do `while test(): body()`."""
     loops.while_loop(lambda: implicit.truth_value(test()), body, variables)
 
 
 def for_loop(items: Any, goes_on: Block, body: Callable[[Any], Any], variables: branches.Variables) -> None:
-    """`for item in items: body(item)`."""
+    """Do `for item in items: body(item)`."""
     streams.for_each(implicit.loop_items(items), goes_on, body, variables)
 
 
 def stream(source: Any, element: Callable[[Any], Any], test: Callable[[Any], Any] | None, nested: bool = False) -> Any:
-    """A generator expression."""
+    """Return the stream of a generator expression."""
     return streams.stream(implicit.loop_items(source), element, test, nested)
 
 
 def condition(test: Any) -> Any:
-    """The condition of a comprehension. Raises ControlFlowError where only the run knows it."""
+    """Return the condition of a comprehension. Raises ControlFlowError where only the run knows it."""
     test = implicit.truth_value(test)
     if is_symbol(test):
         refuse("only the run knows how many items a comprehension has; compute all, and choose with graphs.where")
@@ -63,36 +63,39 @@ def condition(test: Any) -> Any:
 
 
 def iter_items(items: Any) -> Any:
-    """What Python takes the items of."""
+    """Return the items that Python takes from an iterable."""
     items = implicit.loop_items(items)
     places.check_takes(items)
     return items
 
 
 def check_assertion(test: Any, message: Any) -> None:
-    """`assert test, message()`."""
+    """Do `assert test, message()`."""
     branches.branch(implicit.truth_value(test), lambda: None, lambda: branches.fails(message()), branches.NOTHING, ())
 
 
 def shown_quietly(value: Any) -> Any:
-    """A value that becomes text."""
+    """Return a value that becomes text. Raises ControlFlowError where only the run knows it."""
     check_quiet(value)
     return check_known(value)
 
 
 def consume(function: Any, *args: Any) -> Any:
-    """A call of what takes the items of a generator, or tells whether it wants more."""
+    """Call a generator's consumer, or the function that tells whether it wants more."""
     return function(*args)
 
 
 def is_instance(value: Any, kinds: Any) -> bool:
-    """`isinstance(value, kinds)`."""
+    """Return `isinstance(value, kinds)`."""
     check_read(kinds)
     return bool(REPLACED[isinstance](value, kinds))
 
 
 def class_body(name: str) -> None:
-    """A class statement comes whose body does more than define: Python runs it, and nothing would undo what it does."""
+    """Refuse a class statement with an active body where only the run knows if it is reached.
+
+    Python runs that body, and nothing would undo its effects.
+    """
     if is_conditional():
         refuse(f"the body of class {name} runs where only the run knows whether that is reached; define it before")
 

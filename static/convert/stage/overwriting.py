@@ -1,8 +1,8 @@
-"""`x += y` on tensors: in Python it changes the tensor under all its names, and what shares its memory.
+"""`x += y` on tensors: in Python it changes the tensor under all its names, and all that shares its memory.
 
-A graph's values stay as they are. So the symbol, which all these names hold, stands for a new node from then on. What
-else shares the memory, a view or a tensor that may be this one, still stands for the old node, and to read it is
-refused. Which that is follows from the ops between: a view has the base of its source.
+A graph's values do not change. So the symbol, which all these names hold, stands for a new node from then on. Another
+value that shares the memory (a view, or a tensor that may be this one) still stands for the old node, and reading it is
+refused. The ops between tell which values these are: a view has the base of its source.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from static.trace.symbol import Symbol
 from static.trace.tracing import current, forbidden, memory
 
 MOST = 60
-"""Relations between tensors of which some may be others; where there are more, to read these is refused."""
+"""The most relations between tensors that may be each other; with more, reading these tensors is refused."""
 
 
 class Overwriting:
-    """Whether a tensor has been changed in place: a place, so that what a branch does to it is noted."""
+    """Whether a tensor has been changed in place, as a place, so that a branch's change of it is noted."""
 
     def __init__(self, node: Node) -> None:
         self.owner = node
@@ -36,11 +36,11 @@ class Overwriting:
         self.label = "a tensor"
 
     def get(self) -> Any:
-        """The error that reading it raises, or None."""
+        """Return the error that reading the tensor raises, or None."""
         return forbidden().get(self.owner)
 
     def put(self, value: Any) -> None:
-        """Allow to read it, or forbid it by an error."""
+        """Allow reading the tensor (None), or forbid it by an error."""
         if value is None:
             forbidden().pop(self.owner, None)
         else:
@@ -48,7 +48,7 @@ class Overwriting:
 
 
 class ChangingTensor:
-    """What a symbol stands for, which an operation in place changes: a place."""
+    """The node that a symbol stands for, as a place, since an operation in place changes it."""
 
     def __init__(self, symbol: Symbol) -> None:
         self.owner = symbol
@@ -57,7 +57,7 @@ class ChangingTensor:
         self._seen: dict[Node, Symbol] = {}
 
     def get(self) -> Any:
-        """Another symbol for the node that it stands for; the same one for the same node."""
+        """Return another symbol for the present node; the same symbol for the same node."""
         node = self.owner.node
         if node not in self._seen:
             self._seen[node] = Symbol(self.owner.builder, node)
@@ -65,18 +65,18 @@ class ChangingTensor:
         return self._seen[node]
 
     def put(self, value: Any) -> None:
-        """Let it stand for what this symbol stands for."""
+        """Let the symbol stand for the node of another symbol."""
         self.owner.builder, self.owner.node = value.builder, value.node
 
 
 def value_after(value: Any, writes: Mapping[Any, tuple[WritePlace, Any]]) -> Any:
-    """What a value was at the end of a stretch with these writes, which have been undone since."""
+    """Return the value at the end of a stretch with these writes, which have been undone since."""
     key = ("symbol", id(value))
     return writes[key][1] if is_symbol(value) and key in writes else value
 
 
 class Either(NamedTuple):
-    """A tensor that is another one where a test has a value."""
+    """A relation: a tensor is another one where a test has a value."""
 
     merged: Symbol
     source: Symbol
@@ -84,16 +84,16 @@ class Either(NamedTuple):
     value: bool
 
     def other(self, symbol: Symbol) -> Symbol | None:
-        """The other of the two, for one of them."""
+        """Return the other one of the two tensors, None for a symbol that is neither."""
         return self.source if symbol is self.merged else self.merged if symbol is self.source else None
 
     def holds(self) -> Symbol:
-        """Whether the two are one."""
+        """Return a bool symbol: whether the two tensors are one."""
         return self.test if self.value else logical_not(self.test)
 
 
 def _is_seen(symbol: Symbol) -> bool:
-    """Whether a symbol belongs to the graph that is traced, or to one around it."""
+    """Whether a symbol belongs to the graph that is traced, or to an enclosing one."""
     builder = current()
     while builder is not None and builder is not symbol.builder:
         builder = builder.parent
@@ -101,7 +101,7 @@ def _is_seen(symbol: Symbol) -> bool:
 
 
 class SharedMemory:
-    """Which tensors may be which others, so that what changes one in place may change them."""
+    """Which tensors may be which others, so that a change of one in place may change them."""
 
     def __init__(self) -> None:
         self.sources: dict[Node, set[Node]] = {}
@@ -115,7 +115,7 @@ class SharedMemory:
 
 
 def share(result: Symbol, values: Iterable[Any]) -> None:
-    """Tell that a tensor may be one of these, and that no test says which."""
+    """Record that a tensor may be one of these values, and that no test says which."""
     _link(result, values)
     symbols = [result, *(value for value in values if is_symbol(value) and not value.weak)]
     part(SharedMemory).vague.update(memory(symbol.node) for symbol in symbols)
@@ -139,7 +139,7 @@ def _link(result: Symbol, values: Iterable[Any]) -> None:
 
 
 def merge(result: Symbol, values: Sequence[Any], test: Symbol) -> None:
-    """Tell that a tensor is the first of these values where a test does not hold, and else the second."""
+    """Record that a tensor is the first of these values where a test fails, and the second where it holds."""
     shared = part(SharedMemory)
     _link(result, values)
     owners = [_owner(value) for value in values]
@@ -153,13 +153,13 @@ def merge(result: Symbol, values: Sequence[Any], test: Symbol) -> None:
 
 
 def _owner(value: Any) -> Any:
-    """The tensor, for a symbol that says what it stands for."""
+    """Return the tensor whose present node a symbol holds, else the value itself."""
     shared = part(SharedMemory)
     return shared.owners[id(value)].owner if id(value) in shared.owners else value
 
 
 def _same_memory(node: Node) -> set[Node]:
-    """The tensors that may be changed with one: those that it may be, and all that may be one of these."""
+    """Return the tensors that may change with one: all that it may be, and all that may be one of these."""
     shared = part(SharedMemory)
     return _reachable_nodes(_reachable_nodes({node}, shared.sources), shared.results)
 
@@ -175,10 +175,10 @@ def _reachable_nodes(start: set[Node], steps: Mapping[Node, set[Node]]) -> set[N
 
 
 def update_in_place(value: Symbol, result: Symbol) -> Symbol:
-    """The tensor after an operation in place: itself, under all its names. Raises ControlFlowError for an argument.
+    """Return the tensor after an operation in place: itself, under all its names, or only the result.
 
-    Only the result has it where the shape or dtype would change, where the tensor may be a number, which no operation
-    changes, and where a function of the user's is the body of an op.
+    Only the result has the new value where the shape or dtype would change, where the tensor may be a Python number,
+    and where a user's function is the body of an op. Raises ControlFlowError for an argument.
     """
     shared = part(SharedMemory)
     if value.node in shared.arrays:
@@ -195,7 +195,7 @@ def update_in_place(value: Symbol, result: Symbol) -> Symbol:
 
 
 def _other_names(value: Symbol) -> list[tuple[Symbol, Symbol]]:
-    """The tensors that are this one on some paths, each with what tells whether it is; none where that is not clear."""
+    """Return the tensors that are this one on some paths, each with its test; [] where that is unclear."""
     related, same = _possible_aliases(value), _same_memory(memory(value.node))
     if len(related) > MOST or any(node in part(SharedMemory).vague and node not in forbidden() for node in same):
         return []
@@ -210,11 +210,11 @@ def _other_names(value: Symbol) -> list[tuple[Symbol, Symbol]]:
 
 
 class _UnseenTestError(Exception):
-    """What tells which tensor one is belongs to a branch that has ended."""
+    """Raised when the test that tells which tensor a value is belongs to a branch that has ended."""
 
 
 def _possible_aliases(value: Symbol) -> list[Either]:
-    """Every relation by which a tensor may be others, and these others still."""
+    """Return every relation by which a tensor may be another one, through any number of steps."""
     symbols, relations = [value], dict[int, Either]()
     for symbol in symbols:
         for number, either in enumerate(part(SharedMemory).either):
@@ -226,7 +226,7 @@ def _possible_aliases(value: Symbol) -> list[Either]:
 
 
 class Origins:
-    """Which tensor each of several is in the end, by what tells whether it is that one; None stands for always."""
+    """The tensors that each value may be in the end, with the test that tells it; None means always."""
 
     def __init__(self, related: Sequence[Either]) -> None:
         self._sources: dict[int, list[Either]] = {}
@@ -235,7 +235,7 @@ class Origins:
             self._sources.setdefault(id(either.merged), []).append(either)
 
     def of(self, symbol: Symbol) -> dict[int, Symbol | None]:
-        """The tensors that it may be, each with its test."""
+        """Return the tensors that a value may be, by id, each with its test."""
         key = id(symbol)
         if key not in self._found:
             sources = self._sources.get(key)
@@ -258,13 +258,13 @@ def _both(first: Symbol | None, second: Symbol | None) -> Symbol | None:
 
 
 def _common(left: Mapping[int, Symbol | None], right: Mapping[int, Symbol | None]) -> Symbol | None:
-    """Whether two tensors are one, by what they may be; None where they never are."""
+    """Return a bool symbol for whether two tensors are one, None where they never are."""
     ways = [_both(test, right[origin]) for origin, test in left.items() if origin in right]
     return functools.reduce(logical_or, [way for way in ways if way is not None]) if ways else None
 
 
 def _stands_for(old: Node, new: Node) -> None:
-    """Tell that a tensor has another node: what it may be, and what may be it, is as before."""
+    """Record that a tensor has a new node; its relations to other tensors stay."""
     shared = part(SharedMemory)
     old, new = memory(old), memory(new)
     for steps, back in (
@@ -279,7 +279,7 @@ def _stands_for(old: Node, new: Node) -> None:
 
 
 def overwrite(value: Symbol) -> None:
-    """The memory of a tensor is changed. Raises ControlFlowError for an argument."""
+    """Record that the memory of a tensor is changed. Raises ControlFlowError for an argument."""
     node = memory(value.node)
     if any(alias.is_input and alias in _arguments(value.builder) for alias in _same_memory(node)):
         refuse(
@@ -290,7 +290,7 @@ def overwrite(value: Symbol) -> None:
 
 
 def was_changed(node: Node) -> bool:
-    """Whether it was this one that was changed, and not one that may be it."""
+    """Whether this node itself was changed, and not only one that may be it."""
     return node in part(SharedMemory).changed
 
 
@@ -301,22 +301,22 @@ def _forbid(nodes: Iterable[Node]) -> None:
 
 
 def stale(start: Any, own: Node) -> None:
-    """What comes into a round as `own` is changed there, and with it all else that is the tensor at the start.
+    """Forbid reading tensors that share memory with `start`, which a round changes in place as `own`.
 
-    From the next round on nobody may read that; nor in the first one, for the rounds of a loop are one graph.
+    From the next round on nobody may read them; nor in the first one, since the rounds of a loop are one graph.
     """
     if is_symbol(start) and not start.weak:
         _forbid(_same_memory(memory(start.node)) - {own})
 
 
 def readable(value: Any) -> Any:
-    """A value that a path leaves; Differing where it holds a tensor that the path has changed under another name."""
+    """Return a value that a path leaves; Differing where it holds a tensor changed under another name."""
     error = next((failure for leaf in leaves(plain(value)) if (failure := _error(leaf)) is not None), None)
     return value if error is None else Differing(str(error))
 
 
 def readable_after(value: Any, writes: Mapping[Any, tuple[WritePlace, Any]]) -> Any:
-    """A value that a path leaves as it was; Differing where the path, with these writes, changed a tensor in it."""
+    """Return a value that a path leaves as it was; Differing where the path's writes changed a tensor in it."""
     for leaf in leaves(plain(value)):
         if is_symbol(leaf) and not leaf.weak and ChangingTensor(leaf).key not in writes:
             _, error = writes.get(Overwriting(memory(leaf.node)).key, (None, None))
@@ -330,14 +330,14 @@ def _error(leaf: Any) -> Any:
 
 
 def _arguments(builder: Builder) -> list[Node]:
-    """The inputs of the outermost graph."""
+    """Return the inputs of the outermost graph."""
     while builder.parent is not None:
         builder = builder.parent
     return builder.inputs
 
 
 def still_overwritten(places: Iterable[Any]) -> None:
-    """What a branch or a loop has changed in place stays changed after it."""
+    """Mark tensors that a branch or a loop has changed in place as changed after it."""
     for place, error in places:
         journal(place)
         place.put(error)

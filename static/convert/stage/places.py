@@ -1,11 +1,10 @@
 """Places that user code writes to besides its variables, and the journal of those writes.
 
-A branch that only the run takes is traced like one that is taken: what it writes to lists, dicts, attributes and
-variables of other functions is noted, undone when its trace ends, and written again as what the graph computes.
+A branch that only the run takes is traced like one that is taken: its writes to lists, dicts, attributes and variables
+of other functions are noted, undone when its trace ends, and made again with the values that the graph computes.
 
-Iterators: what may be taken of them where the graph has to say the same as Python, which cannot move one back.
-
-What user code reads of and writes to containers and objects.
+Read `WritePlace`, `Region` and `journal` first. At the end come iterators (which items may be taken where the graph has
+to agree with Python, which cannot move an iterator back), and reads and writes of containers and objects.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ MUTABLE = (list, dict, set, deque, bytearray, np.ndarray)
 
 
 class WritePlace(Protocol):
-    """Something that can be written to. Two with one `key` are the same; `label` names it in messages."""
+    """A place that can be written to. Two with one `key` are the same; `label` names it in messages."""
 
     @property
     def key(self) -> Hashable: ...  # noqa: D102
@@ -46,7 +45,7 @@ class WritePlace(Protocol):
 
 
 class Contents:
-    """What a list, dict, set, deque or array holds, as a copy of it, whatever methods a subclass has."""
+    """The contents of a list, dict, set, deque or array, as a copy, without a subclass's own methods."""
 
     def __init__(self, owner: Any) -> None:
         self.owner = owner
@@ -54,11 +53,11 @@ class Contents:
         self.label = f"what a {type(owner).__name__} holds"
 
     def get(self) -> Any:
-        """A copy."""
+        """Return a copy of the contents."""
         return _base(self.owner).copy(self.owner)
 
     def put(self, value: Any) -> None:
-        """Let it hold this."""
+        """Replace the contents by these."""
         owner, base = self.owner, _base(self.owner)
         if base in (list, bytearray):
             base.__setitem__(owner, slice(None), value)
@@ -77,12 +76,12 @@ class Contents:
 
 
 def _base(owner: Any) -> Any:
-    """The class of Python or NumPy that a container is of, whatever the user's class does."""
+    """Return the class of Python or NumPy that a container belongs to, under any class of the user's."""
     return next(base for base in (OrderedDict, *MUTABLE) if isinstance(owner, base))
 
 
 class MissingAttribute:
-    """Stands for an attribute that is not there."""
+    """Stands for an attribute that does not exist."""
 
 
 class Attribute:
@@ -94,14 +93,14 @@ class Attribute:
         self.label = f"{type(owner).__name__}.{name}"
 
     def get(self) -> Any:
-        """Its value, or Gone."""
+        """Return the value of the attribute, or MissingAttribute."""
         held = getattr(self.owner, "__dict__", None)
         return (
             getattr(self.owner, self.name, MissingAttribute) if held is None else held.get(self.name, MissingAttribute)
         )
 
     def put(self, value: Any) -> None:
-        """Set it, or delete it."""
+        """Set the attribute, or delete it for MissingAttribute."""
         if value is not MissingAttribute:
             _own_method(self.owner, "__setattr__")(self.owner, self.name, value)
         elif self.get() is not MissingAttribute:
@@ -109,7 +108,7 @@ class Attribute:
 
 
 def _own_method(owner: Any, name: str) -> Any:
-    """A method of Python's own: one of the user's would do more than to undo, or to merge."""
+    """Return Python's own method; one of the user's would do more than undo or merge a write."""
     held = (vars(base)[name] for base in type(owner).__mro__ if name in vars(base))
     return next(method for method in held if not isinstance(method, FunctionType))
 
@@ -125,7 +124,7 @@ class Outer:
 
 
 def holder(get: Any, name: str) -> Any:
-    """What tells a variable that `get` reads from others of its name: its cell, or its module's namespace."""
+    """Return the object that holds the variable which `get` reads: its cell, or its module's namespace."""
     function: FunctionType = get
     free = function.__code__.co_freevars
     cells: tuple[CellType, ...] = function.__closure__ or ()
@@ -133,9 +132,9 @@ def holder(get: Any, name: str) -> Any:
 
 
 class Variable:
-    """One of the variables of a block, written to by code that is handed the block.
+    """A variable of a block that is written to by code which the block is passed to.
 
-    The stretch `around` sets its variables itself, and so do those around it: they need no note of this one.
+    The region `around` sets its variables itself, as do the regions around it, so they need no note of this one.
     """
 
     def __init__(self, variables: Any, number: int, around: Region | None = None) -> None:
@@ -146,25 +145,25 @@ class Variable:
         self.label = repr(name)
 
     def get(self) -> Any:
-        """Its value."""
+        """Return the value of the variable."""
         return self._variables.get()[self._number]
 
     def put(self, value: Any) -> None:
-        """Set it."""
+        """Set the variable."""
         values = list(self._variables.get())
         values[self._number] = value
         self._variables.put(values)
 
 
 class Write(NamedTuple):
-    """A place, and what it held before the first write to it."""
+    """A place, and its value before the first write to it."""
 
     place: WritePlace
     before: Any
 
 
 class Region(Block):
-    """The writes of a stretch of user code. `conditional`: only the run knows whether it is reached."""
+    """The writes of a stretch of user code; it is `conditional` where only the run knows if it is reached."""
 
     def __init__(self, conditional: bool = True) -> None:
         self.conditional = conditional
@@ -180,29 +179,29 @@ class Region(Block):
         return self
 
     def has_noted(self, place: WritePlace) -> bool:
-        """Whether it is known what a place held."""
+        """Whether the region has noted a place's earlier value."""
         return place.key in self._writes
 
     def note(self, place: WritePlace) -> None:
-        """Remember what a place holds."""
+        """Note the present value of a place."""
         self._writes[place.key] = Write(place, place.get())
 
     def make(self, value: Any) -> None:
-        """An object that exists from now on: writes to it concern nobody outside."""
+        """Record an object that exists from now on; writes to it concern nobody outside the region."""
         self._made[id(value)] = value
 
     def has_made(self, value: Any) -> bool:
-        """Whether an object came to be here; a symbol did if it stands for a node of the graph that begins here."""
+        """Whether an object was made in this region; a symbol was, if its node is in the graph that begins here."""
         if isinstance(value, Symbol):
             return self._is_graph and value.builder is self.builder
         return id(value) in self._made
 
     def changed(self) -> list[Write]:
-        """The places that hold something else than before."""
+        """Return the writes whose places now differ from before."""
         return [write for write in self._writes.values() if not _is_same(write.place.get(), write.before)]
 
     def undo(self, seen: Callable[[Any], Any] = lambda value: value) -> dict[Hashable, tuple[WritePlace, Any]]:
-        """Put back what the places held. Returns those that had changed, with `seen` of what they held at the end."""
+        """Restore the places. Returns the changed ones by key, each with `seen(value)` of its value at the end."""
         changed = {write.place.key: (write.place, seen(write.place.get())) for write in self.changed()}
         for write in reversed(self._writes.values()):
             write.place.put(write.before)
@@ -211,7 +210,7 @@ class Region(Block):
 
 @contextmanager
 def putting_back() -> Iterator[None]:
-    """Inside, what converted code changes is put back at the end: nothing lasts that a graph would have to repeat."""
+    """Undo at the end of the block what converted code changes: nothing lasts that a graph would have to repeat."""
     with Region(is_conditional()) as region:
         region._is_graph = True  # what symbols stand for is the graph's, and stays
         try:
@@ -221,42 +220,42 @@ def putting_back() -> Iterator[None]:
 
 
 class Regions:
-    """The stretches that run now, the innermost last."""
+    """The regions that run now, the innermost last."""
 
     def __init__(self) -> None:
         self.running: Table[Region | None] = {}
 
 
 class FrozenContainers:
-    """The containers of which only the run knows which ones they are, so that nothing may change them."""
+    """Containers that nothing may change, because only the run knows which container a value is."""
 
     def __init__(self) -> None:
         self.by_id: dict[int, Any] = {}  # alive, so that the id stays theirs
 
 
 def regions() -> Iterator[Region]:
-    """The stretches that run now, the innermost first."""
+    """Return the regions that run now, the innermost first."""
     return (region for region in reversed(list(part(Regions).running.values())) if region is not None)
 
 
 def is_traced_by_region() -> bool:
-    """Whether the graph that is traced now is that of the innermost stretch, and of no body given to an op."""
+    """Whether the graph that is traced belongs to the innermost region, and not to a body given to an op."""
     region = innermost(part(Regions).running, None)
     return region is not None and region.builder is current()
 
 
 def is_conditional() -> bool:
-    """Whether only the run knows if what runs now is reached."""
+    """Whether only the run knows if the present code is reached."""
     return any(region.conditional for region in regions())
 
 
 def note_new(value: Any) -> Any:
-    """The value; where it is a container, nobody else holds it yet."""
+    """Return the value; a container is recorded as new, since nobody else holds it yet."""
     return note_object(value) if isinstance(value, MUTABLE) else value
 
 
 def note_object(value: Any) -> Any:
-    """An object that a class has just made."""
+    """Return an object that a class has just made, and record it as new."""
     region = innermost(part(Regions).running, None)
     if region is not None:
         region.make(value)
@@ -264,7 +263,7 @@ def note_object(value: Any) -> Any:
 
 
 def note_part(value: Any, owner: Any) -> Any:
-    """A part of an object, which came to be where the object did."""
+    """Return a part of an object, recorded as made where the object was made."""
     for region in regions():
         if region.has_made(owner):
             region.make(value)
@@ -273,13 +272,13 @@ def note_part(value: Any, owner: Any) -> Any:
 
 
 def is_new(value: Any) -> bool:
-    """Whether an object came to be in the stretch that runs now."""
+    """Whether an object was made in the innermost region."""
     region = innermost(part(Regions).running, None)
     return region is not None and region.has_made(value)
 
 
 def is_ours(value: Any) -> bool:
-    """Whether an object came to be in this trace, and in no branch around: the graph repeats what happens to it."""
+    """Whether an object was made in this trace, outside any enclosing branch, so that the graph repeats its changes."""
     for region in regions():
         if region.has_made(value):
             return True
@@ -289,19 +288,19 @@ def is_ours(value: Any) -> bool:
 
 
 def freeze(value: Any) -> None:
-    """Let no converted code change a container: of two that might be this one, only the run knows which."""
+    """Forbid converted code to change a container, since only the run knows which of two it is."""
     part(FrozenContainers).by_id[id(value)] = value
 
 
 def check_not_frozen(value: Any) -> None:
-    """Raise ControlFlowError for something that must not change any more."""
+    """Raise ControlFlowError for an object that must not change any more."""
     if id(value) in part(FrozenContainers).by_id:
         kind = type(value).__name__
         refuse(f"a {kind} changes, and only the run knows which one that is, or where it stands; change it before")
 
 
 def journal(place: WritePlace) -> None:
-    """Note what a place holds in each stretch that it is older than, before it is written to."""
+    """Note a place's value, before a write, in each region that is younger than the place."""
     check_not_frozen(place.owner)
     around = place.around if isinstance(place, Variable) else None
     for region in regions():
@@ -311,36 +310,36 @@ def journal(place: WritePlace) -> None:
 
 
 def write(place: WritePlace, value: Any) -> None:
-    """Write to a place."""
+    """Write a value to a place, after noting it in the journal."""
     journal(place)
     place.put(value)
 
 
 class HeldValue:
-    """A variable of ours, which a loop of the graph can carry."""
+    """A variable of the engine's own, which a loop of the graph can carry."""
 
     def __init__(self, value: Any) -> None:
         self._cell = note_object([value])
 
     @property
     def value(self) -> Any:
-        """What it holds now."""
+        """The present value."""
         return self._cell[0]
 
     def set(self, value: Any) -> None:
-        """Let it hold something else."""
+        """Set the value."""
         journal(Contents(self._cell))
         self._cell[0] = value
 
 
 def journal_container(value: Any) -> None:
-    """Note what a container holds, before something is called that may change it."""
+    """Note the contents of a container, before a call that may change it."""
     if isinstance(value, MUTABLE):
         journal(Contents(value))
 
 
 def _is_same(now: Any, before: Any) -> bool:
-    """Whether a place holds what it held: the same objects, in the same order."""
+    """Whether a place holds the same objects as before, in the same order."""
     if now is before:
         return True
     if type(now) is not type(before) or not isinstance(now, MUTABLE):
@@ -364,14 +363,14 @@ TAKEN_WHOLE: tuple[type, ...] = (
     type(iter(())),
     type(iter(range(0))),
 )
-"""Iterators over containers: taking all items at once changes nothing but the iterator."""
+"""Iterators over containers; taking all their items at once changes nothing but the iterator."""
 _VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 _RESTING = (list, tuple, range, dict, set, frozenset, str, bytes, bytearray, deque, OrderedDict, np.ndarray, Symbol)
 _RESTING_ITERS = {getattr(kind, "__iter__", None) for kind in (*_RESTING, *_VIEWS)}
 
 
 def is_at_rest(items: Any) -> bool:
-    """Whether nothing happens when an item is taken: the items of a container are there already."""
+    """Whether taking an item has no side effect, since the items of a container exist already."""
     return type(items) in TAKEN_WHOLE or getattr(type(items), "__iter__", None) in _RESTING_ITERS
 
 
@@ -381,7 +380,7 @@ def is_iterator(items: Any) -> bool:
 
 
 def check_takes(items: Any) -> None:
-    """Raise ControlFlowError for an iterator that nothing would move back, or that lasts beyond the call."""
+    """Raise ControlFlowError for an iterator that nothing could move back, or that lasts beyond the call."""
     if is_iterator(items) and not is_ours(items):
         refuse(
             "an iterator moves on where only the run knows whether that is reached, or it lasts beyond the call; loop "
@@ -390,7 +389,7 @@ def check_takes(items: Any) -> None:
 
 
 def item(container: Any, key: Any) -> Any:
-    """`container[key]`: of a list, at a place that only the run knows, where its items are alike."""
+    """Return `container[key]`; for a list, also at an index that only the run knows, if its items are alike."""
     if is_symbol(key) and isinstance(container, (list, tuple)):
         return _pick_item(container, key)
     value = container[key]
@@ -398,7 +397,7 @@ def item(container: Any, key: Any) -> Any:
 
 
 def tried_item(container: Any, key: Any) -> Any:
-    """`container[key]` where an IndexError would be caught."""
+    """Return `container[key]` where a handler would catch an IndexError."""
     if is_symbol(key):
         refuse("only the run knows whether this index is there, and a graph catches no error; ask for it by an if")
     return item(container, key)
@@ -420,7 +419,7 @@ def _from_front(key: Symbol, length: int) -> Any:
 
 
 def set_item(container: Any, key: Any, value: Any) -> None:
-    """`container[key] = value`."""
+    """Do `container[key] = value`."""
     if isinstance(container, np.ndarray) and is_conditional() and not is_new(container):
         refuse("an array is changed in place where only the run knows whether that is reached; use graphs.where")
     if is_symbol(key) and isinstance(container, list):
@@ -434,35 +433,35 @@ def set_item(container: Any, key: Any, value: Any) -> None:
 
 
 def delete_item(container: Any, key: Any) -> None:
-    """`del container[key]`."""
+    """Do `del container[key]`."""
     journal_container(container)
     del container[key]
 
 
 def set_attribute(owner: Any, name: str, value: Any) -> None:
-    """`owner.name = value`."""
+    """Do `owner.name = value`."""
     write(Attribute(owner, name), value)
 
 
 def delete_attribute(owner: Any, name: str) -> None:
-    """`del owner.name`."""
+    """Do `del owner.name`."""
     journal(Attribute(owner, name))
     delattr(owner, name)
 
 
 def assign_expression(variables: Any, value: Any) -> Any:
-    """`(name := value)` in a part of an expression that may not run, or not now."""
+    """Do `(name := value)` in a part of an expression that is a function of its own; return the value."""
     journal(Variable(variables, 0))
     variables.put((value,))
     return value
 
 
 def own_variables(get: Any) -> None:
-    """The variables of a function that has just been entered, which functions inside it set."""
+    """Record the cells of a function just entered, whose variables inner functions set, as new."""
     for cell in get.__closure__ or ():
         note_object(cell)
 
 
 def outer(name: str, get: Callable[[], Any], put: Callable[[Any], None]) -> None:
-    """A function that writes to a variable outside of it has been entered."""
+    """Note an outer variable in the journal, when a function that writes to it is entered."""
     journal(Outer(name, get, put))

@@ -1,8 +1,8 @@
-"""Generators turned inside out: what produces items calls what consumes them, so that a loop of the graph can do both.
+"""Generators turned inside out: the producer of items calls their consumer, so that one loop of the graph can do both.
 
-A generator expression or function that is looped over, summed, or asked for its next item becomes a loop whose body is
-the consumer. Anything else that iterates over one takes its items as Python does. Either way it starts once: whoever
-comes later gets what is left, or is refused where only the run knows what that is.
+A generator that is looped over, summed, or asked for its next item becomes a loop whose body is the consumer. Any other
+iteration over one takes its items as Python does. Either way it starts once: a later reader gets the remaining items,
+or is refused where only the run knows which these are.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ _LIKE_GENERATORS = frozenset(name for name in dir(GeneratorType) if not name.sta
 
 
 class ItemStream:
-    """Items that are handed to a consumer; an iterator too, where Python can tell how many there are."""
+    """Items that are handed to a consumer; also an iterator, where Python can tell how many there are."""
 
     runs_plain = False
-    """Whether what Python takes from it runs code that is not converted, so that no branch undoes what it writes."""
+    """Whether taking an item in Python runs unconverted code, whose writes no branch would undo."""
 
     def __init__(self, kind: type = GeneratorType) -> None:
-        self.kind = kind  # what Python would have in its place
+        self.kind = kind  # the type that Python would have in its place
         self._state = HeldValue(_FRESH)
-        self._iterator: Iterator[Any] = iter(())  # what Python takes items of
+        self._iterator: Iterator[Any] = iter(())  # the iterator that Python takes items from
 
     def _each(self, consume: Consumer, goes_on: Block) -> Iterator[Any] | None:
-        """Hand over the items, from the first, for as long as `goes_on()`; what is left then, if that is known."""
+        """Hand over the items from the first as long as `goes_on()`; return the remaining ones, if they are known."""
         raise NotImplementedError
 
     def items(self) -> Iterator[Any]:
-        """The items, taken by Python."""
+        """Return the items as an iterator for Python."""
         raise NotImplementedError
 
     def each(self, consume: Consumer, goes_on: Block) -> None:
-        """Hand over what is left of the items, one after the other, for as long as `goes_on()`."""
+        """Hand over the remaining items, one after the other, as long as `goes_on()`."""
         if self._stands() != _FRESH:
             for_loop(self, goes_on, consume, NOTHING)
             return
@@ -72,7 +72,7 @@ class ItemStream:
             self._state.set(_PULLED)
 
     def _stands(self) -> int:
-        """How far it was taken. Raises ControlFlowError where only the run knows."""
+        """Return how far the stream was taken. Raises ControlFlowError where only the run knows."""
         state = self._state.value
         if is_symbol(state) or state == _LEFT:
             refuse("only the run knows how far a generator was taken before; make a list of its items, or loop once")
@@ -99,7 +99,7 @@ class ItemStream:
 
 
 class Expression(ItemStream):
-    """`(element(item) for item in source if test(item))`; `nested`: each element is such a generator itself."""
+    """`(element(item) for item in source if test(item))`; where `nested`, each element is itself a stream."""
 
     def __init__(
         self, source: Any, element: Consumer, test: Consumer | None, nested: bool = False, kind: type = GeneratorType
@@ -131,7 +131,7 @@ class Expression(ItemStream):
         )
 
     def items(self) -> Iterator[Any]:
-        """The elements."""
+        """Return the elements as an iterator for Python."""
         return self._items_of(self._source)
 
     def _items_of(self, source: Iterable[Any]) -> Iterator[Any]:
@@ -147,7 +147,7 @@ class Expression(ItemStream):
 
 
 class TakenWhile(ItemStream):
-    """`itertools.takewhile`."""
+    """The stream of `itertools.takewhile`."""
 
     def __init__(self, test: Consumer, source: Any) -> None:
         super().__init__(takewhile)
@@ -162,7 +162,7 @@ class TakenWhile(ItemStream):
         for_each(self._source, lambda: both(taking.value, goes_on), body, NOTHING)
 
     def items(self) -> Iterator[Any]:
-        """The items up to the first that fails."""
+        """Yield the items up to the first that fails the test."""
         check_takes(self._source)
         for item in self._source:
             test = self._test(item)
@@ -187,7 +187,7 @@ class GeneratorStream(ItemStream):
 
 
 class PlainStream(ItemStream):
-    """An iterator whose items Python takes alone: what happens when it moves on cannot be undone."""
+    """An iterator whose items only Python takes, since its advance cannot be undone."""
 
     def __init__(self, iterator: Iterator[Any]) -> None:
         super().__init__(zip)
@@ -201,7 +201,7 @@ class PlainStream(ItemStream):
 def stream(
     source: Any, element: Consumer, test: Consumer | None, nested: bool = False, kind: type = GeneratorType
 ) -> ItemStream:
-    """A generator expression, or what is like one."""
+    """Return the stream of a generator expression, or of a function like one."""
     return note_object(Expression(source, element, test, nested, kind))
 
 
@@ -209,19 +209,19 @@ def stream(
 
 
 def map_stream(function: Callable[..., Any], source: Any, *others: Any) -> ItemStream:
-    """`map(function, source, *others)`."""
+    """Return `map(function, source, *others)`."""
     if not others:
         return stream(source, function, None, kind=map)
     return stream(zip_stream(source, *others), lambda items: function(*items), None, kind=map)
 
 
 def filter_stream(function: Consumer | None, source: Any) -> ItemStream:
-    """`filter(function, source)`."""
+    """Return `filter(function, source)`."""
     return stream(source, _itself, function or _itself, kind=filter)
 
 
 def enumerate_stream(iterable: Any, start: Any = 0) -> Iterator[Any]:
-    """`enumerate(iterable, start)`."""
+    """Return `enumerate(iterable, start)`."""
     if is_at_rest(iterable):
         check_takes(iterable)
         return note_object(enumerate(iterable, start))
@@ -236,7 +236,7 @@ def enumerate_stream(iterable: Any, start: Any = 0) -> Iterator[Any]:
 
 
 def zip_stream(*sources: Any, strict: bool = False) -> Iterator[Any]:
-    """`zip(*sources, strict=strict)`."""
+    """Return `zip(*sources, strict=strict)`."""
     for source in sources:
         check_takes(source)
     items = zip(*sources, strict=strict)
@@ -251,11 +251,11 @@ def zip_stream(*sources: Any, strict: bool = False) -> Iterator[Any]:
 
 
 def for_each(items: Any, goes_on: Block, body: Consumer, variables: Any) -> None:
-    """`for item in items: body(item)`, for as long as `goes_on()`, which is asked before each round."""
+    """Do `for item in items: body(item)` as long as `goes_on()`, which is asked before each round."""
     if not isinstance(items, ItemStream):
         for_loop(items, goes_on, body, variables)
         return
-    around = next(regions(), None)  # the block of this loop, which knows its variables
+    around = next(regions(), None)  # the region of this loop, which sets its variables itself
 
     def consume(item: Any) -> None:
         for number in range(len(variables.names)):
@@ -266,7 +266,7 @@ def for_each(items: Any, goes_on: Block, body: Consumer, variables: Any) -> None
 
 
 def total(items: Any, start: Any = 0) -> Any:
-    """`sum(items, start)`."""
+    """Return `sum(items, start)`."""
     if not isinstance(items, ItemStream) or isinstance(start, (str, bytes, bytearray)):
         check_not_frozen(items)
         check_takes(items)
@@ -277,14 +277,14 @@ def total(items: Any, start: Any = 0) -> Any:
 
 
 def any_one(items: Iterable[Any], truth: Consumer) -> Any:
-    """`any(items)`: no item is asked for after one that is known to be true."""
+    """Return `any(items)`; no item is asked for after one that is known to be true."""
     result = HeldValue(False)
     _each(items, lambda item: result.set(any_of(result.value, lambda: truth(item))), lambda: negate(result.value))
     return result.value
 
 
 def every_one(items: Iterable[Any], truth: Consumer) -> Any:
-    """`all(items)`."""
+    """Return `all(items)`."""
     result = HeldValue(True)
     _each(items, lambda item: result.set(both(result.value, lambda: truth(item))), lambda: result.value)
     return result.value
@@ -300,7 +300,7 @@ def _each(items: Iterable[Any], consume: Consumer, goes_on: Block) -> None:
 
 
 def first(items: Any, *default: Any) -> Any:
-    """`next(items, default)`."""
+    """Return `next(items, default)`."""
     if not isinstance(items, ItemStream) or not default:
         return next(items, *default)
     result, looking = HeldValue(default[0]), HeldValue(True)

@@ -1,9 +1,8 @@
-"""Values side by side: what of them is the same whatever path is taken, and what the graph has to carry.
+"""Values of several paths side by side: what is the same on every path, and what the graph has to carry.
 
-Containers are taken apart where they differ; a container that is one and the same stays that object. Tuples, lists,
-dicts and deques are taken apart, and objects that a class made, attribute by attribute.
-
-Columns: what each branch gives for one result of a switch, brought to one shape and dtype.
+`combine_values` takes containers apart where they differ; a container that is one and the same stays that object.
+Tuples, lists, dicts and deques are taken apart, and objects of a user's class, attribute by attribute. `MergedValue` is
+one result of a switch: a value for each branch, brought to one shape and dtype.
 """
 
 from __future__ import annotations
@@ -31,11 +30,11 @@ _COMPARED_BY_VALUE = (str, bytes, complex, range, slice, type(None), np.dtype)
 
 
 class StructureError(Exception):
-    """Values that no graph can bring together: the message says how they differ."""
+    """Values that no graph can merge; the message says how they differ."""
 
 
 def is_same(values: Sequence[Any]) -> bool:
-    """Whether values are one and the same: one object, or equal constants."""
+    """Whether values are one object, or equal constants."""
     first, *others = values
     if all(other is first for other in others):
         return True
@@ -51,11 +50,11 @@ def is_same(values: Sequence[Any]) -> bool:
 def combine_values(
     name: str, values: Sequence[Any], leaf: Leaf, joined: Joined, left: Left, around: frozenset[int] = frozenset()
 ) -> Any:
-    """One value of several: what is the same stays, tensors and numbers become `leaf(name, values)`.
+    """Return one value of several: equal values stay, tensors and numbers become `leaf(name, values)`.
 
     Where one is Unset the others are taken, with leaves for all that the graph computes in them. `joined(new, values)`
-    is called for each container that is made of several, and `left(values)` says what each was when its path ended.
-    `around` are the containers that these are items of, by id. Raises StructureError.
+    is called for each container that is made of several, and `left(values)` returns each value as its path left it.
+    `around` has the ids of the enclosing containers. Raises StructureError for values that differ otherwise.
     """
     if all(value is values[0] for value in values):
         return values[0]
@@ -95,7 +94,7 @@ def is_leaf(value: Any) -> bool:
 
 
 class Pieces(NamedTuple):
-    """A container taken apart: `like` is equal for two that are alike, `make` builds one of other items."""
+    """A container taken apart: `like` is equal for two alike containers, and `make` builds one from other items."""
 
     like: Any
     items: list[Any]
@@ -104,7 +103,7 @@ class Pieces(NamedTuple):
 
 
 def pieces_of(value: Any) -> Pieces | None:
-    """What a container is made of, or None for what is none, or is one that stays whole."""
+    """Return the pieces of a container, None for another value, or for one that stays whole."""
     kind = type(value)
     if isinstance(value, tuple):
         make = getattr(kind, "_make", kind)
@@ -125,7 +124,7 @@ def is_made_by_object(kind: type) -> bool:
 
 
 def is_plain_object(value: Any) -> bool:
-    """Whether an object is made of its attributes: of a class in Python, and no function, module or class."""
+    """Whether an object consists of its attributes: its class is in Python, and it is no function, module or class."""
     kind = type(value)
     return (
         getattr(kind, "__flags__", 0) & 512 != 0  # made at run time, by a class statement
@@ -163,7 +162,7 @@ def _object_like(value: Any) -> Callable[[list[Any]], Any]:
 
 
 def leaves(value: Any) -> Iterator[Any]:
-    """What containers hold in the end, each container once."""
+    """Yield the values inside nested containers, visiting each container once."""
     todo, seen = [value], set()
     while todo:
         value = todo.pop()
@@ -176,7 +175,7 @@ def leaves(value: Any) -> Iterator[Any]:
 
 
 class MergedValue:
-    """One result: `values` by branch, some of which may stand for what is not set."""
+    """One result: `values` by branch, some of which may stand for an unset variable."""
 
     def __init__(self, name: str, values: Sequence[Any]) -> None:
         self.values = values
@@ -185,12 +184,12 @@ class MergedValue:
         self.spec = TensorSpec(_shape(name, present), _dtype(name, present))
 
     def typed(self, branch: int) -> Any:
-        """What a branch gives, of the column's dtype: traced in the graph of the branch. Zeros where it is not set."""
+        """Return a branch's value in the dtype of the result, traced in the branch's graph; zeros where it is unset."""
         return cast_leaf(self.values[branch], self.spec)
 
 
 def cast_leaf(value: Any, spec: TensorSpec) -> Any:
-    """A value in the dtype of a spec; zeros of it where the value is not set."""
+    """Return a value in the dtype of a spec; zeros where the value is unset."""
     if isinstance(value, Stand):
         symbolic = any(is_symbolic(size) for size in spec.shape)
         return zeros(spec.shape, dtype=spec.dtype) if symbolic else np.zeros(spec.shape, spec.dtype)
@@ -207,7 +206,7 @@ def _shape(name: str, values: Sequence[Any]) -> Any:
 
 
 def _dtype(name: str, values: Sequence[Any]) -> np.dtype[Any]:
-    """The dtype of all: a Python number takes that of the tensors, if it has it beside them."""
+    """Return the common dtype: a Python number takes the dtype of the tensors, if it has it beside them."""
     strong = [value for value in values if not is_number(value)]
     if not strong:
         return np.result_type(*map(dtype_of, values))
@@ -219,7 +218,7 @@ def _dtype(name: str, values: Sequence[Any]) -> np.dtype[Any]:
 
 
 def number_dtype(value: Any, strong: Sequence[Any]) -> np.dtype[Any]:
-    """The dtype that a Python number, or what stands for one, takes beside tensors."""
+    """Return the dtype that a Python number, or a weak symbol, takes beside tensors."""
     plain = value if promotion.is_scalar(value) else value.dtype.type(0).item()
     return promotion.scalar_dtype(plain, strong)
 

@@ -1,10 +1,9 @@
 """Values that only the run knows, and variables that only some paths set.
 
-What is known of the values that only the run knows: on the path of a branch its test holds, or does not.
-
-Identity: which one a tensor or an object is that a branch, a loop or a sort has chosen, only the run knows.
-
-What follows from it is refused: `is` and id(), and `==`, a key or `in` where a class compares and hashes by identity.
+The order: stand-ins in variables (`Unset`, `Partly`, `Differing`), questions about values, `PathFacts` (on the path of
+a branch its test has a known value), and identity. Only the run knows which tensor or object a branch, a loop or a sort
+has chosen. So `is` and id() of such a value are refused, and `==`, keys and `in` where its class compares and hashes by
+identity.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from static.trace.tracing import current
 
 
 def refuse(message: str) -> NoReturn:
-    """Raise ControlFlowError at the user's line, so that no `except` of the user's hides it."""
+    """Raise ControlFlowError at the user's line, and again at the end of the trace, so that no `except` hides it."""
     error = ControlFlowError(locate(message))
     builder = current()
     if builder is not None:
@@ -43,35 +42,35 @@ class Unset:
         self.name = name
 
     def read(self) -> NoReturn:
-        """Raise what Python raises."""
+        """Raise UnboundLocalError, as Python does."""
         raise UnboundLocalError(f"cannot access local variable {self.name!r} where it is not associated with a value")
 
 
 class Partly:
-    """Stands in a variable that some paths set, and which was taken only the run knows: `test` tells it then."""
+    """Stands in a variable that only some paths set; at run time `test` tells whether it is set."""
 
     def __init__(self, name: str, value: Any, test: Any = False) -> None:
         self.name, self.value, self.test = name, value, test
 
     def is_set(self) -> bool:
-        """Whether it is set where this is traced."""
+        """Whether the variable is set where this is traced."""
         return is_symbol(self.test) and known_value(self.test) is True
 
     def read(self) -> Any:
-        """The value where a test around has asked for the path that sets it; else refuse."""
+        """Return the value where an enclosing test ensures that it is set. Raises ControlFlowError elsewhere."""
         if self.is_set():
             return self.value
         refuse(f"{self.name!r} is not set on every path, and only the run knows which is taken; set it before")
 
 
 class Differing:
-    """Stands in a variable that differs between paths as no value of a graph can."""
+    """Stands in a variable whose values on different paths no graph can merge."""
 
     def __init__(self, why: str) -> None:
         self.why = why
 
     def read(self) -> NoReturn:
-        """Refuse to read it."""
+        """Raise ControlFlowError with the reason."""
         refuse(self.why)
 
 
@@ -79,17 +78,20 @@ Stand = Unset | Partly | Differing
 
 
 def read(value: Any) -> Any:
-    """The value of a variable. Raises UnboundLocalError, or ControlFlowError where only the run knows if it is set."""
+    """Return the value of a variable.
+
+    Raises UnboundLocalError, or ControlFlowError where only the run knows if it is set.
+    """
     return value.read() if isinstance(value, Stand) else value
 
 
 def plain(value: Any) -> Any:
-    """The value that a variable has where it is set."""
+    """Return the value that a variable has where it is set."""
     return value.value if isinstance(value, Partly) else value
 
 
 def settle_value(value: Any) -> Any:
-    """The value of a variable where the path that is traced tells it: that it is set, or which bool it is."""
+    """Return the value of a variable, resolved where the traced path tells that it is set, or which bool it is."""
     test = value.test if isinstance(value, Partly) else value
     outcome = known_value(test) if is_symbol(test) and test.weak else None
     if outcome is None or test is value:
@@ -98,12 +100,12 @@ def settle_value(value: Any) -> Any:
 
 
 def unset(name: str) -> Unset:
-    """What a variable holds before it is set."""
+    """Return the stand-in for a variable that is not set yet."""
     return Unset(name)
 
 
 def returned_value(value: Any) -> Any:
-    """What a function returns: None where it ends without a return."""
+    """Return a function's result: None where it ends without a return."""
     return None if isinstance(value, Unset) else read(value)
 
 
@@ -123,12 +125,12 @@ def is_tensor(value: Any) -> bool:
 
 
 def weak(symbol: Symbol) -> Symbol:
-    """The symbol as a Python number, which takes the dtype of what it stands beside."""
+    """Return the symbol as a Python number, which takes the dtype of the tensors beside it."""
     return Symbol(symbol.builder, symbol.node, weak=True)
 
 
 def truth(value: Symbol) -> Symbol:
-    """The one bool that Python's `if` makes of a value. Raises ShapeError for several elements."""
+    """Return the bool that Python's `if` makes of a value. Raises ShapeError for several elements."""
     if any(size != 1 for size in value.shape):
         raise ShapeError(locate(f"if: the truth of {value.node.spec} is ambiguous; use any() or all()"))
     scalar = reshape(value, ()) if value.shape else value
@@ -136,12 +138,12 @@ def truth(value: Symbol) -> Symbol:
 
 
 def negate(value: Any) -> Any:
-    """`not value`."""
+    """Return `not value`."""
     return weak(logical_not(truth(value))) if is_symbol(value) else not value
 
 
 def describe_value(value: Any) -> str:
-    """A value in a message."""
+    """Return a short description of a value for a message."""
     if is_tensor(value) and not is_number(value):
         return f"a tensor {np.dtype(value.dtype).name}{list(value.shape)}"
     if is_symbol(value):
@@ -158,7 +160,7 @@ Fact = tuple[Node, bool]
 
 
 class PathFacts:
-    """What holds where this is traced: a set for each branch around."""
+    """Facts that hold where this is traced: a set for each enclosing branch."""
 
     def __init__(self) -> None:
         self.by_branch: Table[frozenset[Fact]] = {}
@@ -166,7 +168,7 @@ class PathFacts:
 
 
 class assuming(Block):  # noqa: N801
-    """Inside, a test has this value, and what it is made of has the values that follow."""
+    """Inside the block a test has this value, and its operands have the values that follow."""
 
     def __init__(self, test: Symbol, value: bool) -> None:
         self._facts = frozenset(_following(test.node, value))
@@ -176,7 +178,7 @@ class assuming(Block):  # noqa: N801
 
 
 def known_value(test: Symbol) -> bool | None:
-    """The value that a test is known to have where this is traced, or None."""
+    """Return the value that a test is known to have where this is traced, or None."""
     facts = part(PathFacts)
     for holding in (*facts.by_branch.values(), facts.required):
         for value in (True, False):
@@ -186,16 +188,16 @@ def known_value(test: Symbol) -> bool | None:
 
 
 def require(test: Symbol, value: bool) -> None:
-    """Know from here on that a test has this value, as the graph ends where it has not.
+    """Assume from here on that a test has this value, because the graph raises an error otherwise.
 
-    Nothing is known from a branch or a loop of a test from around it, since what requires it may not run.
+    Inside a branch or a loop nothing is assumed of an outer test, since the check there may not run.
     """
     if test.builder is current():
         part(PathFacts).required.update(_following(test.node, value))
 
 
 def _following(node: Node, value: bool) -> Iterator[Fact]:
-    """A fact and those that follow from it."""
+    """Yield a fact and all facts that follow from it."""
     yield node, value
     yield from _FOLLOWING[node.op](node, value)
 
@@ -224,7 +226,7 @@ def _of_neither(node: Node, value: bool) -> Iterator[Fact]:
 
 @_FOLLOWING.for_op("where")
 def _of_choice(node: Node, value: bool) -> Iterator[Fact]:
-    """`a and b` is b where a holds, else a; `a or b` is a where a holds, else b."""
+    """Yield the facts of `a and b` (b where a holds, else a) or `a or b` (a where a holds, else b)."""
     test, then, otherwise = node.inputs
     if (value and otherwise is test) or (not value and then is test):
         yield from _following(test, value)
@@ -240,7 +242,7 @@ def _of_branches(node: Node, value: bool) -> Iterator[Fact]:
 
 
 def _fact_of_switch(switch: Node, number: int, value: bool) -> Fact | None:
-    """What a result of a switch tells of its test: a branch that cannot give this value has not been taken."""
+    """Return the fact about a switch's test that a result implies: a branch that cannot give it was not taken."""
     test = switch.inputs[0].inputs[0] if switch.inputs[0].op is astype else switch.inputs[0]
     for taken, branch in enumerate(switch.attrs["branches"]):
         output = branch.outputs[number]
@@ -259,25 +261,25 @@ _TAKING = frozenset(["append", "appendleft", "extend", "insert", "sort", "revers
 
 
 class ChosenValues:
-    """The values of which only the run knows which ones they are."""
+    """Values of which only the run knows which of several they are."""
 
     def __init__(self) -> None:
         self.by_id: dict[int, Any] = {}  # alive, so that the id stays theirs
 
 
 def mark_chosen(value: Any) -> Any:
-    """A value that stands for one of several."""
+    """Return a value, marked as one that stands for one of several."""
     part(ChosenValues).by_id[id(value)] = value
     return value
 
 
 def is_chosen(value: Any) -> bool:
-    """Whether only the run knows which one a value is."""
+    """Whether only the run knows which of several values this is."""
     return id(value) in part(ChosenValues).by_id
 
 
 def same(left: Any, right: Any) -> bool:
-    """`one is other`. Raises ControlFlowError where only the run knows."""
+    """Return `left is right`. Raises ControlFlowError where only the run knows."""
     if left is right:
         return True
     if is_number(left) and is_number(right) and (is_symbol(left) or is_symbol(right)):
@@ -288,19 +290,19 @@ def same(left: Any, right: Any) -> bool:
 
 
 def not_same(left: Any, right: Any) -> bool:
-    """`one is not other`."""
+    """Return `left is not right`."""
     return not same(left, right)
 
 
 def identity_of(value: Any) -> int:
-    """`id(value)`."""
+    """Return `id(value)`. Raises ControlFlowError where only the run knows."""
     if is_chosen(value) or (is_symbol(value) and value.weak):
         _refuse("id()")
     return id(value)
 
 
 def check_compared(left: Any, right: Any) -> None:
-    """Raise ControlFlowError for `==` where it comes down to the identity of what was chosen."""
+    """Raise ControlFlowError for `==` that would compare a chosen value by identity."""
     if not part(ChosenValues).by_id:
         return
     for value, beside in ((left, right), (right, left)):
@@ -310,13 +312,13 @@ def check_compared(left: Any, right: Any) -> None:
 
 
 def check_key(value: Any) -> None:
-    """Raise ControlFlowError for a key, or a member of a set, whose hash is the identity of what was chosen."""
+    """Raise ControlFlowError for a key, or a member of a set, that is a chosen value hashed by identity."""
     if part(ChosenValues).by_id and _by_identity(value):
         _refuse("a key")
 
 
 def check_called(f: Any, args: tuple[Any, ...]) -> None:
-    """Raise ControlFlowError for a function of a container that compares what was chosen by identity."""
+    """Raise ControlFlowError for a container's function that compares a chosen value by identity."""
     if not part(ChosenValues).by_id:
         return
     owner = getattr(f, "__self__", None)
@@ -335,14 +337,14 @@ def _may_be_one(left: Any, right: Any) -> bool:
 
 
 def _by_identity(value: Any) -> bool:
-    """Whether it is compared, or holds what is compared, by the identity of what was chosen."""
+    """Whether a value is, or holds, a chosen value that is compared by identity."""
     return any(
         is_chosen(held) and class_attribute(type(held), "__eq__") is vars(object)["__eq__"] for held in parts(value)
     )
 
 
 def parts(value: Any) -> Iterator[Any]:
-    """A value, and what containers of Python in it hold."""
+    """Yield a value, and all values inside Python containers in it."""
     waiting, seen = [value], set[int]()
     while waiting:
         held = waiting.pop()
