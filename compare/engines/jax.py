@@ -329,7 +329,7 @@ class JaxState(CallState):
 
 
 class JaxErrors(Errors):
-    """See the base."""
+    """The errors role of JAX."""
 
     @contextmanager
     def checked(self) -> Iterator[None]:

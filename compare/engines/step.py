@@ -38,7 +38,7 @@ def loss_in(returned: Any) -> Any:
 
 @dataclass(frozen=True)
 class Compilation:
-    """One compilation: why there was one, and the seconds it took where the framework says so."""
+    """One compilation: its reason, and its seconds where the framework tells them."""
 
     reason: str
     seconds: float | None = None
@@ -46,9 +46,9 @@ class Compilation:
 
 @dataclass(frozen=True)
 class Observations:
-    """What an engine tells of the step it ran: compilations in their order, and graph breaks by reason.
+    """An engine's report of a step: compilations in order, and graph breaks by reason.
 
-    `limits` says what has been compiled so often that it runs eager where it is new again.
+    `limits` names functions compiled so often that new calls of them run eagerly.
     """
 
     compilations: Sequence[Compilation] = ()
@@ -56,7 +56,7 @@ class Observations:
     limits: Sequence[str] = ()
 
     def since(self, before: Observations) -> Observations:
-        """What came after an earlier look."""
+        """Return the observations made after an earlier report."""
         added = {reason: count - before.breaks.get(reason, 0) for reason, count in self.breaks.items()}
         breaks = {reason: count for reason, count in added.items() if count}
         return Observations(self.compilations[len(before.compilations) :], breaks, self.limits[len(before.limits) :])
@@ -64,10 +64,10 @@ class Observations:
 
 @dataclass
 class LineOp:
-    """An op of a step: the user's line that it is of, `model.py:12` or "", and its seconds, with the Python before it.
+    """An op of a step, with its user's line (`model.py:12` or "") and its seconds, Python code before it included.
 
-    `made` are the bytes of the arrays that it makes, `saved` those among them that backward reads, `saved_bytes` their
-    bytes.
+    `made` are the bytes of the arrays that it makes, `saved` the number of these that backward reads, and `saved_bytes`
+    their bytes.
     """
 
     line: str
@@ -84,11 +84,11 @@ def as_it_is(returned: Any) -> Any:
 
 @dataclass(frozen=True)
 class BoundCall:
-    """A call that is ready. What depends on the structure of its arguments is done.
+    """A call that is ready to run; work that depends on the structure of its arguments is done.
 
-    `run` is what a clock may read: the call as the user writes it, its backward pass, and nothing else. `result` makes
-    the value and the gradients of what `run` returns. `within` is entered around both, once for many runs: a switch of
-    the framework, and what brings back what a run leaves. A call of it all is one run with its result.
+    `run` is the part to time: the call as the user writes it, its backward pass, and nothing else. `result` makes the
+    value and the gradients from what `run` returns. `within` is entered around both, once for many runs: it sets a
+    switch of the framework, and undoes what a run leaves. Calling the object is one run with its result.
     """
 
     run: Callable[[], Any]
@@ -104,14 +104,14 @@ class BoundCall:
 
 @dataclass(frozen=True)
 class Turns:
-    """What brings back the state that is timed: before each block, and, where that must be, before each call."""
+    """Functions that restore the timed state: before each block and, where needed, before each call."""
 
     block: Callable[[], None] | None = None
     call: Callable[[], None] | None = None
 
     @classmethod
     def of(cls, several: Sequence[Turns]) -> Turns:
-        """Those of several steps, which take turns."""
+        """Return the turns of several steps that are timed alternately."""
         return cls(
             _together([each.block for each in several if each.block]),
             _together([each.call for each in several if each.call]),
@@ -146,7 +146,7 @@ class Bindable(ABC):
 
     @abstractmethod
     def bind(self, *args: Any) -> BoundCall:
-        """The call with these arguments, ready."""
+        """Bind a call with these arguments, ready to run."""
 
     def turns(self, step: Step) -> Turns:
         """Return the turns of blocks of runs; `step` is the Step that holds this one."""
@@ -294,9 +294,9 @@ def _wait_for(run: Callable[[], Any], waits: Function) -> Callable[[], Any]:
 
 @dataclass(frozen=True)
 class StateReader:
-    """What reads the state after a call, by what messages call it.
+    """A reader of the state after a call, by the names that messages use.
 
-    `before` are the values that stood in the same places before the first call.
+    `before` are the values at the same places before the first call.
     """
 
     before: Mapping[str, Any] = field(default_factory=dict)

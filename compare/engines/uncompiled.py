@@ -197,7 +197,7 @@ def put(entries: Sequence[Substitution]) -> Iterator[None]:
 
 @contextmanager
 def watch_makers(makers: Sequence[Maker], made: Made) -> Iterator[None]:
-    """Inside, where the user's code asks a maker, by the name of its module, it is given what `made` makes."""
+    """A context in which the user's code that calls a maker, by its module's name, gets the result of `made`."""
     before = [(module, name, getattr(module, name)) for module, name in makers]
     try:
         for module, name, maker in before:

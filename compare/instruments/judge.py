@@ -46,7 +46,7 @@ from compare.instruments.rounding import (
 TOLERANCES: Mapping[str, float] = {"bfloat16": 4e-2, "float16": 5e-3, "float32": 1e-4, "float64": 1e-9}
 """The tolerance of each dtype as a part of an array's size; the lowest dtype of a step counts."""
 UNITS: Mapping[str, float] = {"bfloat16": 2**-7, "float16": 2**-10}
-"""The unit in the last place of the dtypes of which rounding is no small part of a result."""
+"""The unit in the last place of 1, for dtypes whose rounding is a large part of a result."""
 FACTOR = 3.0
 """The factor by which a mode may be further from wider numbers than the plain mode; PyTorch's own tests use it."""
 MULTIPLE = 10.0
@@ -173,7 +173,7 @@ class Standard:
 
     @cached_property
     def sizes(self) -> list[float]:
-        """The size of each array as a part of what it is scaled by; 0 of one that holds no floats."""
+        """Return the size of each array as a part of its scale; 0 for arrays without floats."""
         each = zip(self.leaves, self._right, self._scales, strict=True)
         return [largest(right) / scale if scale and not is_exact(leaf.array) else 0.0 for leaf, right, scale in each]
 
@@ -197,7 +197,7 @@ class Standard:
 
     @cached_property
     def factor(self) -> float:
-        """The largest factor on all of an array that is not seen in one that is ill-conditioned."""
+        """Return the largest factor on a whole ill-conditioned array that would go unnoticed."""
         return FACTOR * max((far.factor for far in self.far.values() if far.norm <= DIGIT), default=0.0)
 
     def as_near(self, errors: Sequence[float], actual: Sequence[Any]) -> dict[int, float]:

@@ -1,7 +1,7 @@
 """Time part by part: where the seconds of a step go in each engine, by taking away one thing at a time.
 
-Nothing is hooked into what is measured: each part is the difference of two programs that differ in it alone, timed side
-by side. What no difference explains is a part of its own, `unexplained`. The programs of the dynamic engine:
+The measured code has no hooks: each part is the difference of two programs that differ in it alone, timed side by side.
+The rest, which no difference explains, is the part `unexplained`. The programs of the dynamic engine:
 
     step       a training step by `value_and_grad`        forward    the kernels of the loss alone, as straight code
     passes     the same by `backward` on tensors          kept       the same, what backward reads kept to the end

@@ -261,7 +261,7 @@ class FunctionRunnable(Runnable):
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Whether the function is random or trains, what float64 refuses, and how ill-conditioned it is."""
+        """Return whether the function is random or trains, what float64 refuses, and how ill-conditioned it is."""
         told = self._facts if self.checks else {}
         return {**told, "trains": self.training is not None, "conditioning": self._conditioning}
 
@@ -513,7 +513,7 @@ class FunctionRunnable(Runnable):
 
     @cached_property
     def _dtype(self) -> str:
-        """The lowest dtype in which the first call computes in eager."""
+        """Return the lowest dtype in which the first call computes in eager."""
         return self._lowest(self._eager[0])
 
     def _lowest(self, result: Result, made: Callable[[Any], Any] = lambda call: call) -> str:
@@ -552,7 +552,7 @@ class FunctionRunnable(Runnable):
 
     @cached_property
     def _draw_contexts(self) -> Sequence[Context]:
-        """For each call where it draws what eager draws. Raises UnsupportedError where nothing can give that again."""
+        """Return the context of each call in which it repeats eager's draws. Raises UnsupportedError."""
         if not self.random:
             return [nullcontext] * len(self.calls)
         drawn: list[list[Any]] = [[] for _ in self.calls]

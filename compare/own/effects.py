@@ -49,7 +49,7 @@ ARGUMENT = "its argument"
 
 @dataclass(frozen=True)
 class SideEffect:
-    """What a function does, and the line that does it, `mine.py:12`, where that was found."""
+    """A side effect, and the line that causes it, `mine.py:12`, where that was found."""
 
     what: str
     line: str = ""
@@ -312,7 +312,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, type(None), np.generic, range, 
 
 @dataclass(frozen=True)
 class Changeable:
-    """Something that can be changed, by the name that a message calls it, and how to read it."""
+    """Something that can be changed: its name for messages, and a function that reads it."""
 
     name: str
     read: Callable[[], Any]

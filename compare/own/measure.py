@@ -50,7 +50,7 @@ from compare.workloads.base import Case
 
 @dataclass
 class Subject:
-    """A function that may be measured, in this process; `case` is what is made of it in our engine."""
+    """A function to measure in this process; `case` is its case in our engine, None in a framework."""
 
     question: Question
     function: Function
@@ -317,9 +317,9 @@ def _differs_from_itself(base: str, case: Case) -> bool:
 
 @dataclass(frozen=True)
 class Here:
-    """What an executor runs for a job in this process, which is kept on one core and shows nothing meanwhile.
+    """The function that an executor runs for a job in this process: pinned to one core, with output hidden.
 
-    Of a first call that was stopped `answers` keep what it had told by then.
+    If a first call is stopped, `answers` keep its glimpse.
     """
 
     subject: Subject

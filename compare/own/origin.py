@@ -70,11 +70,11 @@ def origin_of(f: Any) -> Origin | None:
 
 @dataclass(frozen=True)
 class PlaceInFile:
-    """`FILE.py:name`, or `package.module:name`: the file as a user has written it, and where it is.
+    """A place `FILE.py:name`, or `package.module:name`: the file as a user has written it, its path, and the name.
 
     The name may be that of an attribute, `trainer.step`.
 
-    That is found before any file runs, for a file may change the current folder.
+    The path is found before any file runs, since a file may change the current folder.
     """
 
     file: str
@@ -83,7 +83,7 @@ class PlaceInFile:
 
     @classmethod
     def of(cls, written: str) -> PlaceInFile:
-        """The place. Raises InputsError for what names none, and where there is no such file."""
+        """Return the place. Raises InputsError for text without a name, and for a missing file."""
         file, colon, name = written.rpartition(":")
         if not colon or not name or not file:
             raise InputsError(f"{written!r} names no function; write FILE.py:function")

@@ -38,9 +38,9 @@ class Result(MeasuredFunction):
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 something failed, 3 times do not answer the question, 4 a mode disagrees, 5 nothing measured.
+        """Return the exit code: 0 fine, 1 something failed, 3 times do not answer the question, 4 a mode disagrees.
 
-        Nothing is what was asked for where each mode that compiles was refused.
+        It is 5 if nothing was measured, or every mode that compiles was refused.
         """
         verdict = self.verdict
         if verdict.disagree:

@@ -206,7 +206,7 @@ def compare(
     limit: float = LIMIT,
     reporter: Reporter | None = None,
 ) -> Result:
-    """The `Result` of measuring `f`, a plain function over graphs ops, in each mode, by default dynamic and static.
+    """Measure `f`, a plain function over graphs ops, in each mode, by default dynamic and static; return the `Result`.
 
     With `framework`, "torch", "tensorflow", "jax" or "autograd", f is a loss written in it, whose gradients in argument
     0 are taken: arrays in containers, or a module of PyTorch. None takes the framework whose arrays are in the inputs,
@@ -228,8 +228,8 @@ def compare(
     A step is then read line by line: the time, the bytes and the tensors kept for backward of each line of source. With
     `apart` it is also taken apart, for the report: the ladder of passes, the parts of time, live bytes over the step.
 
-    First f is run once or twice to see what it does besides its result: prints, draws random numbers, changes globals
-    or arguments. Raises EffectsError that says in which line, unless with `allow_effects`; the result tells it then.
+    First f is run once or twice to find its side effects: prints, random draws, changed globals or arguments. Raises
+    EffectsError with their lines, unless `allow_effects` is set; then the result tells them.
 
     A mode that refuses f, or whose outputs or gradients disagree, is not timed: the result says why. What f raises
     by itself is raised. Raises InputsError for inputs or modes that cannot be used.

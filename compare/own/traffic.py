@@ -74,7 +74,7 @@ _CALLS: dict[Any, str] = {
     **dict.fromkeys((os.stat, os.lstat, os.access), LOOK),
     time.sleep: "sleeps",
 }
-"""What calls of these functions of C mean."""
+"""The effect of a call of each C function."""
 _METHODS: list[tuple[type, str, str]] = [
     (dt.date, "now utcnow today", CLOCK),
     (socket.socket, "recv recvfrom recv_into recvfrom_into recvmsg accept", "reads from a connection"),
@@ -82,12 +82,12 @@ _METHODS: list[tuple[type, str, str]] = [
     (io.IOBase, "read read1 readline readlines readinto", "reads a file"),
     (io.IOBase, "write writelines", "writes to a file"),
 ]
-"""What calls of methods mean: their class, their names."""
+"""The effects of calls of methods: a class, its methods' names, and the effect."""
 _ASKING = (_collections_abc.Mapping.get, genericpath.exists, os.getenv, os.path.join, pathlib.Path.exists, uuid.uuid4)
 _THROUGH = {f.__code__.co_filename for f in (*_ASKING, random.Random.seed, secrets.token_bytes)}
-"""Files of Python's through which a line of the user's asks; what other code asks is its own affair."""
+"""The files of Python through which a user's line asks; questions of other code do not count."""
 ASKS = READS | {CLOCK, ENVIRONMENT, SYSTEM_DRAW, LOOK, "reads stdin", "reads from a connection"}
-"""What only asks: the answer may as well be an argument."""
+"""The effects that only ask: the answer could be an argument instead."""
 _SOURCES = {linecache.__file__, tokenize.__file__}
 
 

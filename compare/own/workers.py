@@ -70,7 +70,7 @@ def answer(kind: type[R], function: str, arguments: Mapping[str, Any], limit: fl
 
 @dataclass
 class Account:
-    """What the process of a job has told of its arms so far."""
+    """The messages so far of a job's process about its arms."""
 
     question: Question
     calls: list[FirstCall] = field(default_factory=list)
@@ -124,9 +124,9 @@ def _ratios(question: Question, seconds: Mapping[str, float]) -> Sequence[str]:
 
 @dataclass(frozen=True)
 class Workers:
-    """What an executor runs for a job: a fresh process; compiled code lies in the question's folder.
+    """The function that an executor runs for a job: a fresh process, with compiled code in the question's folder.
 
-    Of a first process that has not ended, what it has told is kept.
+    If a first process does not end, a glimpse of its messages is kept.
     """
 
     question: Question

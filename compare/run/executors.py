@@ -44,9 +44,9 @@ _NANNY = "MALLOC_TRIM_THRESHOLD_"  # set by dask for its workers, and inherited 
 
 @dataclass(frozen=True)
 class Pool:
-    """An executor, what it runs for a job, and how many jobs it is given at once.
+    """An executor, the function that it runs for a job, and how many jobs it gets at once.
 
-    With `lanes` jobs that run at once are kept on cores of their own; that is for executors of one machine.
+    With `lanes`, jobs that run at once are kept on cores of their own; that is for executors of one machine.
     """
 
     executor: Executor

@@ -44,10 +44,10 @@ AGAIN = 2.0
 
 @dataclass(frozen=True)
 class Runner:
-    """What runs the jobs of a run: its journal, its reporter and its executor.
+    """The runner of a run's jobs, with its journal, its reporter and its executor.
 
-    `limit` are the seconds that a job may take without progress, on a machine that is no slower than is typical;
-    one that was ended at it is tried once more. A `strict` limit is as it is, and nothing is tried again.
+    `limit` is the seconds that a job may take without progress, on a machine of typical speed; a job that was ended at
+    it is tried once more. A `strict` limit is not scaled, and nothing is tried again.
     """
 
     journal: Journal
@@ -93,7 +93,7 @@ class Runner:
 
     @contextmanager
     def side_by_side(self, most: int) -> Iterator[Runner]:
-        """A runner of as many jobs at once, each on a core of its own, as there are cores, and no more than `most`.
+        """A context with a runner of up to `most` jobs at once, each on a core of its own.
 
         An executor that was asked for stays as it is.
         """

@@ -16,10 +16,10 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Tables:
-    """What is measured beside the workloads: strategies for lengths, and the crossover map, in so many processes.
+    """The measurements beside the workloads: strategies for lengths, and the crossover map, in so many processes.
 
-    `lengths` are models with the distribution of the lengths that each meets, at `size`, and where none is named every
-    model with every distribution (`compare.instruments.lengths`); `grid` is that of the map
+    `lengths` are pairs of a model and a distribution of lengths, at `size`; if empty, every model has every
+    distribution (`compare.instruments.lengths`). `grid` is the name of the map's grid
     (`compare.instruments.crossover`).
     """
 
@@ -33,11 +33,11 @@ class Tables:
 
 @dataclass(frozen=True)
 class Closer:
-    """Cells of one size that are looked at closer: where none is named, all workloads but those it leaves out.
+    """The cells of one size that are analysed: those named, or all workloads except some.
 
-    Of each the ladder (`compare.instruments.ladder`) in so many processes; of those that are `apart` also time part by
-    part (`compare.instruments.parts`) and the ledger (`compare.instruments.watch.ledger`). Parts are small differences,
-    and differ more from one layout of memory to the next than within one: they take more processes, each shorter.
+    Each has the ladder (`compare.instruments.ladder`) in `processes`; cells in `apart` also have time part by part
+    (`compare.instruments.parts`) and the ledger (`compare.instruments.watch.ledger`). Parts are small differences,
+    which vary more between layouts of memory than within one: they take more processes, each shorter.
     """
 
     size: str
@@ -57,10 +57,10 @@ class Closer:
 
 @dataclass(frozen=True)
 class Beyond:
-    """What a thin run measures of sizes beyond its own, so that it speaks for every regime (`compare.claims.regimes`).
+    """The thin measurements of a run at sizes beyond its own, to cover every regime (`compare.claims.regimes`).
 
-    Each workload of the run but some is counted at the further `sizes`, and so are the cells that are timed. For each
-    kind of workload one `timed` cell at least has steps of 1 MiB and more: so many `examples` of its stream.
+    Each workload of the run, except some, is counted at the further `sizes`, and so are the cells that are timed. For
+    each kind of workload at least one `timed` cell has steps of 1 MiB and more, over so many `examples` of its stream.
     """
 
     sizes: tuple[str, ...] = ()
@@ -90,14 +90,14 @@ class FrameworkSettings:
 
 @dataclass(frozen=True)
 class Preset:
-    """How much a run measures: sizes, worker processes per cell, how long each.
+    """The extent of a run's measurements: sizes, worker processes per cell, seconds.
 
-    A cell whose intervals stay wide gets more processes, up to `most`, while `more_seconds` last. `seconds` is what the
-    rounds of all cells may take together, on top of what each cell must; what is `beyond` them is measured thinly.
-    `leaves_out` names workloads that are measured only when asked for. `timeout` are the seconds without progress after
+    A cell whose intervals stay wide gets more processes, up to `most`, while `more_seconds` last. `seconds` limits the
+    rounds of all cells together, beyond each cell's minimum; sizes `beyond` the run's are measured thinly.
+    `leaves_out` names workloads that are measured only when asked for. `timeout` is the seconds without progress after
     which a worker is ended (`compare.run.processes`), times the slowness of the machine (`compare.run.progress`), and
-    `memory` is how many bytes one may take. With `models` real models are measured, one after
-    another, and nothing of our own engines (`compare.workloads.models`).
+    `memory` is how many bytes a worker may take. With `models`, real models are measured one after another, and
+    nothing of our own engines (`compare.workloads.models`).
     """
 
     sizes: tuple[str, ...]
@@ -177,12 +177,12 @@ REAL = replace(
 
 @dataclass(frozen=True)
 class Settings:
-    """What a user asked for. `only` is a glob on `workload` or `workload/size`, and `claim` the id of a claim.
+    """The settings of a user. `only` is a glob on `workload` or `workload/size`, and `claim` the id of a claim.
 
     With a claim the run measures only the kinds of record that the claim reads.
 
     With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines,
-    their workloads on `device`, "cpu" or "cuda". Of real models the `modes` are measured, by default the first two of a
+    their workloads on `device`, "cpu" or "cuda". Real models are measured in `modes`, by default the first two of a
     framework, and `against` is the folder of a run of workloads that the page compares them with.
     """
 
@@ -199,7 +199,7 @@ class Settings:
 
     @property
     def limits(self) -> Preset:
-        """The preset by its name."""
+        """Return the preset by its name."""
         return REAL if self.preset == MODELS else PRESETS[self.preset]
 
     def to_dict(self) -> dict[str, Any]:

@@ -37,9 +37,9 @@ MOST_AT_ONCE = 4
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run left: its records, the verdicts, and what went wrong in words.
+    """The outcome of a run: its records, the verdicts, and its faults in words.
 
-    `overruns` are jobs that were ended at their limit, and that no verdict needs: the others are failures.
+    `overruns` are jobs that were ended at their limit and that no verdict needs; all others are `failures`.
     """
 
     directory: Path
@@ -52,7 +52,7 @@ class Outcome:
 
     @property
     def exit_code(self) -> int:
-        """0 fine, 1 something failed, 4 outputs or gradients disagree, 5 nothing was measured."""
+        """Return the exit code: 0 fine, 1 something failed, 4 outputs or gradients disagree, 5 nothing was measured."""
         if not self.measured:
             return NothingMeasuredError.exit_code
         return 4 if self.disagreements else int(bool(self.failures))

@@ -84,7 +84,7 @@ class GraphDuel(Engine):
 
     @property
     def version(self) -> str:
-        """The installed version; that of a checkout that is not installed has no number."""
+        """Return the installed version, or "not installed" for a checkout."""
         try:
             return version(self.package)
         except PackageNotFoundError:

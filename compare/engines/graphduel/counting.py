@@ -1,11 +1,12 @@
-"""What a step does in our two engines, counted from its graphs: from tracing alone where that will do.
+"""Counts of the work of a step in our two engines, from its graphs: from tracing alone where that suffices.
 
-Where a function branches on values, one run of the dynamic engine says which ops it runs. A function that must not be
-run is taken as it is converted, in both engines, with the longest of its branches, and `TURNS` of a loop whose length
-only a run knows.
+Where a function branches on values, one run of the dynamic engine tells which ops it runs. A function that must not be
+run is converted and counted in both engines with the longest of its branches, and with `TURNS` turns of a loop whose
+length only a run knows.
 
 The terms of kernels are the same in both engines, which run the same kernels: calls, elements and operations by family,
-and the bytes that have left a cache. Beside them each engine has its own: what it adds to a call, an op, an array.
+and the bytes that have left a cache. Beside them each engine has its own terms for its costs of a call, an op and an
+array.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ _CONVERTED = (
 def counts(
     f: Callable[..., Any], traced_f: Callable[..., Any], args: tuple[Any, ...], argnum: int | None, *, run: bool
 ) -> CallCounts:
-    """The counts of a step of `f`, with its gradients in `argnum` if that is given.
+    """Return the counts of a step of `f`, with its gradients in `argnum` if that is given.
 
-    `traced_f` is what the static engine traces: f, or the same without Python's control flow on values, and then f is
-    run where it may be. Raises what tracing and `f` raise.
+    `traced_f` is the function that the static engine traces: f itself, or f without Python's control flow on values. In
+    the second case f is also run, if `run` allows it. Raises the errors of tracing and of `f`.
     """
     traced = static.trace(transform_step(static, traced_f, argnum), *args)
     branches = traced_f is not f

@@ -134,7 +134,7 @@ LEAST_SIZES = 6
 
 @dataclass(frozen=True)
 class TraceSample:
-    """Lengths in the order they are timed, of a trace of `total`; the longest that were left out are above `cap`."""
+    """The sampled lengths in timing order, of a trace of `total`; lengths above `cap` were left out."""
 
     lengths: tuple[int, ...]
     total: int
@@ -143,12 +143,12 @@ class TraceSample:
 
     @property
     def sizes(self) -> int:
-        """The different lengths."""
+        """Return the number of different lengths."""
         return len(set(self.lengths))
 
     @property
     def hits(self) -> float:
-        """The share of calls whose length was there before."""
+        """Return the share of calls whose length came before."""
         return 1 - self.sizes / len(self.lengths)
 
 
@@ -191,7 +191,7 @@ EPOCHS = 10
 
 @dataclass(frozen=True)
 class Paces:
-    """Seconds by rising length: to compile a graph of that length, and to run one step of the slower engine."""
+    """By rising length: the seconds to compile a graph of that length, and of one step of the slower engine."""
 
     lengths: tuple[int, ...]
     compile: tuple[float, ...]

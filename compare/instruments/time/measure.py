@@ -77,16 +77,15 @@ def no_limit(_arm: str) -> AbstractContextManager[None]:
 
 @dataclass
 class FirstEpoch:
-    """What the first epoch of an arm came to.
+    """The record of an arm's first epoch.
 
-    `results` are what the calls gave that are compared, until they are `judged`; then it is `compared`.
+    `results` are the results of calls to compare, until they are `judged`; then it is `compared`.
 
-    It is `whole` unless it was ended at its limit; then the last of `calls` is the one that was interrupted. `peak` is
-    what a step takes from malloc above what was there before it, `held` what is there after the epoch, but for
-    `results`, that was not there before; both null where the process does not count. `outside` are the ops of its
-    longest call that run outside of compiled code, where that is told. `processor` are its seconds of processor,
-    building included. `observed` is what the engine told as the epoch ended: it may count all steps of a process
-    together.
+    It is `whole` unless it was ended at its limit; then the last of `calls` is the interrupted one. `peak` is the most
+    bytes that a step takes from malloc beyond those before it; `held` is the bytes that exist after the epoch and not
+    before it, without `results`; both are None where the process does not count. `outside` is the number of ops of its
+    longest call that run outside of compiled code, if told. `processor` is its seconds of processor, with building.
+    `observed` is the engine's report at the epoch's end, which may count all steps of a process together.
     """
 
     status: Status = "ok"
@@ -106,7 +105,7 @@ class FirstEpoch:
 
     @property
     def right(self) -> Step | None:
-        """The step, if it is right and ready to be timed."""
+        """Return the step, if it is right and ready to be timed."""
         return self.step if self.status == "ok" and self.whole else None
 
     def timed(self, runnable: Runnable) -> Step | None:
@@ -116,7 +115,7 @@ class FirstEpoch:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Inside, the processor works for this epoch."""
+        """A context whose processor seconds count for this epoch."""
         before = processor_seconds()
         yield
         self.processor += processor_seconds() - before

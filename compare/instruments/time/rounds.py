@@ -70,10 +70,10 @@ _NORMAL = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True)
 class Rounds:
-    """What calls took, in seconds per call: when calibrated, then in each round; round i is block i of every arm.
+    """The seconds per call of each arm: in calibration, then in each round; round i is block i of every arm.
 
-    The first arm is the one that the others are compared with. `walls` are the seconds of the same blocks on the wall,
-    and `others` those among them in which others had the core.
+    The first arm is the base of ratios. `walls` are the wall seconds of the same blocks, and `others` are the seconds
+    among these in which other processes had the core.
     """
 
     counts: dict[str, int]

@@ -118,7 +118,7 @@ class _Watch:
 
 @contextmanager
 def watch_kernels(hear: Callable[[Any], None]) -> Iterator[None]:
-    """Inside, `hear` is called with each array that a kernel makes, which lives no longer for it.
+    """A context in which `hear` is called with each array that a kernel makes, without prolonging its life.
 
     `dispatch.observe_kernels` alone sends ops past the compiled tape, where operands live a little longer. Here that
     tape runs as ever, and reports each array that it makes.
