@@ -1,7 +1,10 @@
 """Parameter: a tensor that a module registers when it is assigned to an attribute.
 
 Then functions by which layers make their parameters, state dicts (saving and loading the values of a module by name),
-and modules as containers of their parameters.
+and modules as containers of their parameters, with calls that use other values.
+
+A module among the arguments of a function holds its parameters as leaves, as a dict of arrays would. Its buffers are
+no leaves, but tensors that the function reads.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ where a is large, an expansion around the normal distribution.
 All kernels compute in float64; the errors, relative to the larger of the value and 1, are some 1e-15, or 1e-12 for the
 incomplete functions of arguments up to 100.
 
-The modified Bessel functions of the first kind, of orders 0 and 1: a power series, and for large x an asymptotic one.
+The modified Bessel functions of the first kind, of orders 0 and 1: a power series, and for large x an asymptotic one
+(Abramowitz and Stegun, 9.6.10 and 9.7.1), in float64; the error is a few units in the last place.
 """
 
 from __future__ import annotations

@@ -7,6 +7,11 @@ another key. A key that is *not* an argument but made inside a traced function i
     first, second = graphs.split_key(key)          # independent keys
     step_key = graphs.fold_in(key, step)           # a key for each number, which may be an input too
     noise = graphs.normal(first, (3, 4))
+
+**Stability.** The bits are those of `numpy.random.Philox` (Salmon et al., "Parallel random numbers: as easy as
+1, 2, 3", SC 2011), whose stream NumPy's policy (NEP 19) keeps fixed for ever. Numbers are made of the bits here and not
+by `numpy.random.Generator`, whose methods may change. So uniform, bernoulli and the keys are the same to the bit on
+every machine and version; normal is, up to the rounding of the logarithm, the sine and the cosine.
 """
 
 from __future__ import annotations

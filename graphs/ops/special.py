@@ -7,6 +7,10 @@ x * x, made for this file by least squares weighted towards the largest error (L
 arithmetic; relative error 2e-8 before rounding, 6 units in the last place after. float16 takes the same way.
 
 Then the inverses of the error function and of its complement, by Newton's method in float64.
+
+Near 0 the steps solve erf(y) = x; further out log(erfc(y)) = log(1 - x), which is nearly a parabola, so that each step
+doubles the digits however far out y lies. They start from a Taylor polynomial and from S. Winitzki's approximation ("A
+handy approximation for the error function and its inverse", 2008), which is right to 4 in 1000.
 """
 
 from __future__ import annotations

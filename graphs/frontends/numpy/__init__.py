@@ -1,5 +1,6 @@
-"""NumPy's functions for both engines: what each is called on tensors and symbols, with NumPy's parameters.
+"""NumPy's functions for both engines, with NumPy's parameters.
 
-`protocol` is asked by NumPy, and looks a function up in the table of `functions`; `statistics` and `linalg` are parts
-of that table. `names` gives `import graphs as np` the names that the op library does not have.
+`protocol` answers calls of NumPy functions on tensors and symbols, and looks them up in the table of `functions`;
+`statistics` and `linalg` are parts of that table. `protocol` also gives `import graphs as np` the names that the op
+library does not have.
 """

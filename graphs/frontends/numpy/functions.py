@@ -1,4 +1,4 @@
-"""Which function of graphs each NumPy function is, with NumPy's parameters: the table behind the NumPy protocols."""
+"""The table behind the NumPy protocols: the function of graphs for each NumPy function, with NumPy's parameters."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Parts = int | Sequence[int]
 
 
 def column_stack(tup: Sequence[Array]) -> Array:
-    """Vectors as columns, and matrices, beside each other."""
+    """Join arrays along the second axis; vectors become columns."""
     return ops.concat([a if np.ndim(a) > 1 else ops.reshape(a, (-1, 1)) for a in tup], axis=1)
 
 
 def array_split(ary: Array, indices_or_sections: Parts, axis: int = 0) -> list[Array]:
-    """Parts along an axis, cut at these places, or as many as that, the first ones longer by one where need be."""
+    """Split along an axis at these places, or into so many parts; the first parts are longer by one where need be."""
     at = positive_axis(axis, len(shape_of(ary)))
     if isinstance(indices_or_sections, int):
         least, longer = divmod(int(shape_of(ary)[at]), indices_or_sections)
@@ -39,7 +39,7 @@ def array_split(ary: Array, indices_or_sections: Parts, axis: int = 0) -> list[A
 
 
 def split(ary: Array, indices_or_sections: Parts, axis: int = 0) -> list[Array]:
-    """Parts along an axis, of equal sizes where a number of them is given. Raises TypeError where that does not fit."""
+    """Split along an axis at these places, or into so many equal parts. Raises TypeError if they cannot be equal."""
     size = shape_of(ary)[positive_axis(axis, len(shape_of(ary)))]
     if isinstance(indices_or_sections, int) and size % indices_or_sections:
         raise TypeError(f"{size} elements are not {indices_or_sections} equal parts")
@@ -101,7 +101,7 @@ def _delete(arr: Array, obj: Any, axis: int | None = None) -> Array:
 
 
 def _along(func1d: Callable[..., Any], axis: int, arr: Array, *args: Any, **kwargs: Any) -> Array:
-    """A function of vectors, called on each along an axis."""
+    """Call a function of vectors on each vector along an axis."""
     last = ops.moveaxis(arr, axis, -1)
     lead = shape_of(last)[:-1]
     rows = ops.stack([as_operand(func1d(row, *args, **kwargs)) for row in ops.reshape(last, (-1, shape_of(last)[-1]))])
@@ -185,7 +185,7 @@ UFUNC_OPS: dict[str, Op] = {
 """The ufuncs that are the kernel of an op. Others are found under their own names, or below."""
 
 _LN2 = math.log(2)
-# Ufuncs that are no op, and what they are made of.
+# Ufuncs that are no op, as functions made of ops.
 UFUNCS: dict[str, Function] = {
     "cbrt": lambda x: ops.multiply(ops.sign(x), ops.pow(ops.abs(x), 1 / 3)),
     "conjugate": ops.positive,
@@ -209,7 +209,7 @@ UFUNCS: dict[str, Function] = {
 
 
 def _accumulating(function: Function, join: Function) -> Function:
-    """A sum or product, of the elements that `where` selects, and of `initial`."""
+    """Wrap a sum or product to take NumPy's `where`, which selects elements, and `initial`."""
 
     def call(
         a: Array, axis: Any = None, dtype: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None
@@ -221,7 +221,7 @@ def _accumulating(function: Function, join: Function) -> Function:
 
 
 def _extremum(function: Function, join: Function) -> Function:
-    """The same of a maximum or minimum, which has no value for no elements: `where` needs `initial`."""
+    """Wrap a maximum or minimum to take NumPy's `where` and `initial`; `where` needs `initial`, or raises TypeError."""
 
     def call(a: Array, axis: Any = None, *, keepdims: bool = False, initial: Any = None, where: Any = None) -> Array:
         if initial is None and where is not None:
@@ -298,7 +298,7 @@ def _einsum(*operands: Any, optimize: Any = None) -> Array:
 
 
 def _letter_labels(operands: Sequence[Any]) -> list[Any]:
-    """`x, [0, 1], y, [1, 2], [0, 2]` as `"AB,BC->AC", x, y`: NumPy's other way to write labels."""
+    """Convert NumPy's other way to write labels: `x, [0, 1], y, [1, 2], [0, 2]` becomes `"AB,BC->AC", x, y`."""
     pairs = len(operands) // 2
     labels = ["".join(map(_letter, part)) for part in operands[1 : 2 * pairs : 2]]
     output = ["->" + "".join(map(_letter, operands[-1]))] if len(operands) % 2 else []
@@ -310,7 +310,7 @@ def _letter(label: Any) -> str:
 
 
 def _first_axes(function: Function) -> Function:
-    """np.trace and np.diagonal are about the first two axes, the standard's about the last two."""
+    """Wrap a function: np.trace and np.diagonal take the first two axes, the standard's functions the last two."""
 
     def call(a: Array, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None) -> Array:
         options = {} if dtype is None else {"dtype": dtype}
@@ -338,7 +338,7 @@ def _searchsorted(a: Array, v: Array, side: str = "left", sorter: Array | None =
 
 # The table --------------------------------------------------------------------------------------------------------
 
-# Those that have one name, and parameters of one meaning: NumPy's names of these are translated.
+# Functions with the same name and meaning of parameters; NumPy's parameter names are translated.
 _SAME = """
     any all argmax argmin count_nonzero cumulative_sum cumulative_prod unstack reshape ravel atleast_1d atleast_2d
     atleast_3d matrix_transpose moveaxis broadcast_to broadcast_arrays meshgrid expand_dims squeeze flip flipud fliplr

@@ -1,4 +1,4 @@
-"""The part of the table of NumPy functions that stands for `numpy.linalg`, with NumPy's parameters."""
+"""The functions of `numpy.linalg` in the table of NumPy functions, with NumPy's parameters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from graphs.ops.shapes import as_operand, dtype_of
 
 
 def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
-    """The norm of all elements, of vectors along an axis, or of matrices along two, which without an axis are all.
+    """The norm of all elements, of vectors along one axis, or of matrices along two axes, as in NumPy.
 
-    Raises ShapeError for an order and more axes than 2.
+    Raises ShapeError for an `ord` without `axis` where x has more than 2 axes.
     """
     x = as_operand(x)
     x = x if dtype_of(x).kind == "f" else ops.astype(x, np.float64)  # the absolute value of an int may wrap
@@ -30,7 +30,7 @@ def norm(x: Array, ord: Any = None, axis: Any = None, keepdims: bool = False) ->
 
 
 def _svd(a: Array, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """`hermitian` promises that the matrices are symmetric: their singular values are the same."""
+    """The SVD; `hermitian` changes nothing, as it only promises that the matrices are symmetric."""
     return linalg.svd(a, full_matrices=full_matrices) if compute_uv else linalg.svdvals(a)
 
 
@@ -39,7 +39,7 @@ def _qr(a: Array, mode: str = "reduced") -> Any:
 
 
 def _lower_or_upper(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`UPLO` says which triangle is read: here the matrix must be symmetric, so that both hold the same."""
+    """Wrap a function to accept `UPLO`, which changes nothing: the matrix must be symmetric."""
 
     def call(a: Array, UPLO: str = "L") -> Any:  # noqa: N803  (NumPy's name)
         if UPLO.upper() not in ("L", "U"):

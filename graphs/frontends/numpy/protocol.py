@@ -1,9 +1,8 @@
-"""NumPy functions called on tensors and symbols: which op each one is. No function falls back to plain arrays.
+"""NumPy functions called on tensors and symbols: each becomes an op. None falls back to plain arrays.
 
-NumPy's names that the op library does not have: what `import graphs as np` gives beside it.
-
-They are NumPy's own functions. Of arrays they are what NumPy makes of them; of tensors and symbols NumPy asks the table
-in `graphs/frontends/numpy/functions.py`, and a function that is not there is refused by name.
+Then the names of NumPy that the op library does not have, for `import graphs as np`. They are NumPy's own functions. On
+arrays they run in NumPy; on tensors and symbols NumPy asks the table in `graphs/frontends/numpy/functions.py`, and a
+function that is not in the table raises TypeError.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from graphs.op import Array
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`np.tanh(x)` as `ops.tanh(x)`. Raises TypeError where there is none."""
+    """Run the op of a ufunc call: `np.tanh(x)` as `ops.tanh(x)`. Raises TypeError for a ufunc without an op."""
     if method != "__call__":
         raise TypeError(
             locate(f"np.{ufunc.__name__}.{method} has no counterpart in graphs; use graphs.sum and the like")
@@ -51,13 +50,13 @@ REFLECTED = {
 
 
 def _is_scalar(value: Any, name: str) -> bool:
-    """Whether a left operand is a scalar of NumPy's; for a comparison NumPy makes an array without axes of it."""
+    """Whether a left operand is a NumPy scalar, which a comparison turns into a 0-d array."""
     compares = name.startswith(("equal", "not_", "less", "greater"))
     return isinstance(value, np.generic) or (compares and type(value) is np.ndarray and not value.ndim)
 
 
 def call_function(func: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`np.concatenate([...])` as `ops.concat([...])`. Raises TypeError where there is none."""
+    """Run the counterpart of a NumPy function: `np.concatenate([...])` as `ops.concat([...])`. Raises TypeError."""
     function = FUNCTIONS.get(func)
     name = f"{func.__module__}.{func.__name__}".removeprefix("numpy.")
     if function is None:
@@ -90,7 +89,7 @@ class _Words(NamedTuple):
 
 @functools.cache
 def _words(func: Function) -> _Words | None:
-    """The words of a NumPy function and of its counterpart; None where NumPy does not tell its own."""
+    """The parameter names of a NumPy function and of its counterpart; None where NumPy has no signature."""
     try:
         theirs = inspect.signature(func)
     except ValueError:
@@ -110,7 +109,7 @@ _ANY = 1 << 30  # arguments
 
 
 def _translate(words: _Words, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """A call as the counterpart takes it. Raises TypeError for an option that it lacks, but not for NumPy's default."""
+    """Translate a call to the counterpart's parameters. Raises TypeError for an option it lacks, but a default."""
     positional: list[Any] = []
     options: dict[str, Any] = {}
     for name, value in words.theirs.bind(*args, **kwargs).arguments.items():
@@ -144,7 +143,7 @@ def array(object: Any, dtype: npt.DTypeLike | None = None, *, copy: bool | None 
 
 
 def find_counterpart(name: str) -> Any:
-    """What NumPy has under a name. Raises AttributeError where it has nothing."""
+    """The NumPy attribute of a name. Raises AttributeError, with a suggestion, for unknown names."""
     if name == "array":
         return array
     if name.startswith("_") or not hasattr(np, name):

@@ -1,4 +1,4 @@
-"""The part of the table of NumPy functions about statistics, interpolation and signals, with NumPy's parameters."""
+"""Statistics, interpolation and signals in the table of NumPy functions, with NumPy's parameters."""
 
 from __future__ import annotations
 
@@ -65,11 +65,12 @@ def _trapezoid(y: Array, x: Array | None = None, dx: Any = 1.0, axis: int = -1) 
     return ops.sum(ops.multiply(means, ops.diff(places, axis=-1)), axis=-1)
 
 
-# What is there, of arrays with NaN ----------------------------------------------------------------------------------
+# Reductions that skip NaN
+# ---------------------------------------------------------------------------------------------
 
 
 def _without_nan(reduction: Callable[..., Any]) -> Callable[..., Any]:
-    """A sum or product of what is no NaN."""
+    """Make a sum or product of the elements that are not NaN."""
 
     def call(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
         return reduction(a, axis=axis, keepdims=keepdims, where=_there(a))
@@ -78,7 +79,7 @@ def _without_nan(reduction: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _nanextreme(reduction: Callable[..., Any], other: float) -> Callable[..., Any]:
-    """The extreme of what is no NaN; NaN where nothing is."""
+    """Make an extreme of the elements that are not NaN; NaN where all are."""
 
     def call(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
         there, over = _there(a), {"axis": axis, "keepdims": keepdims}
@@ -119,7 +120,7 @@ def _ptp(a: Array, axis: Axis = None, *, keepdims: bool = False) -> Array:
 
 
 def _quantile(a: Array, q: Any, axis: Axis = None, *, keepdims: bool = False) -> Array:
-    """By linear interpolation; the shares `q` are numbers."""
+    """Quantiles by linear interpolation; `q` holds numbers."""
     shares = np.asarray(q, np.float64)
     axes = positive_axes(axis, len(shape_of(a)))
     flat = _last(a, axes)
@@ -135,7 +136,7 @@ def _quantile(a: Array, q: Any, axis: Axis = None, *, keepdims: bool = False) ->
 
 
 def _last(a: Array, axes: tuple[int, ...]) -> Array:
-    """The axes as one, the last."""
+    """Merge the axes into one, the last."""
     rest = [i for i in range(len(shape_of(a))) if i not in axes]
     return ops.reshape(ops.permute_dims(a, (*rest, *axes)), (*[shape_of(a)[i] for i in rest], -1))
 
@@ -164,7 +165,7 @@ def _interp(x: Array, xp: Array, fp: Array, left: Any = None, right: Any = None)
     gap = ops.subtract(end, start)
     slope = ops.divide(ops.subtract(high, low), ops.where(ops.equal(gap, 0), 1, gap))
     values = ops.add(low, ops.multiply(slope, ops.subtract(x, start)))
-    # Beside an infinity: from the other end, and where nothing changes, or at a point, what is there.
+    # Beside an infinity: the value from the other end; where both ends are equal, or at a point, the value there.
     values = ops.where(ops.isnan(values), ops.add(high, ops.multiply(slope, ops.subtract(x, end))), values)
     is_there = ops.logical_or(ops.equal(low, high), ops.equal(x, start))
     values = ops.where(ops.logical_and(ops.isnan(values), is_there), low, values)

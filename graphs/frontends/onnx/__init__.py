@@ -1,7 +1,7 @@
 """ONNX models as functions over the op library: `graphs.onnx.load(path)`. Needs `graphduel[onnx]`.
 
-`table` says how an op of ONNX is told in ours, and is filled by the files in `ops/`; `reading` reads a graph with it;
-`model` is what users call.
+`table` defines translations of ONNX ops, and the files in `ops/` fill it; `reading` reads a graph with it; `model` is
+what users call.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""A model of ONNX: read from a file, brought to the form of one opset, called like any function over the op library."""
+"""An ONNX model: read from a file, converted to one opset, and called like any function over the op library."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ DEPTH = 100
 
 
 def parse_model(source: Source) -> ModelProto:
-    """The model in a file, or in its bytes, with what other files hold of it.
+    """Read a model from a file or bytes, with the tensors that other files hold.
 
-    Raises ArtifactError for a file that is no model, and for data outside of its folder, or beside bytes.
+    Raises ArtifactError for a file that is no model, for data outside its folder, and for other files beside bytes.
     """
     data = source if isinstance(source, bytes) else Path(source).read_bytes()
     try:
@@ -63,7 +63,7 @@ def parse_model(source: Source) -> ModelProto:
 
 
 def opsets_of(proto: ModelProto) -> dict[str, int]:
-    """The version of each domain that a model uses. Raises ArtifactError for one that is no version."""
+    """The opset version of each domain that a model uses. Raises ArtifactError for an invalid version."""
     opsets = {domain_of(entry): entry.version for entry in proto.opset_import}
     for domain, version in opsets.items():
         if not 0 < version < 2**31:
@@ -72,7 +72,7 @@ def opsets_of(proto: ModelProto) -> dict[str, int]:
 
 
 def inline_functions(proto: ModelProto, opsets: Opsets) -> ModelProto:
-    """The model without calls of its own functions, nor of functions of ONNX's that have no translation."""
+    """Inline calls of the model's own functions, and of ONNX functions that have no translation."""
     if proto.functions:
         _check_calls(proto)
         try:
@@ -96,7 +96,7 @@ Functions = Mapping[tuple[str, str], FunctionProto]
 
 
 def _check_calls(proto: ModelProto) -> None:
-    """Raise ArtifactError where functions call themselves, or stand for more nodes than a model has."""
+    """Raise ArtifactError for functions that call themselves, or that expand to more nodes than allowed."""
     functions = {(domain_of(function), function.name): function for function in proto.functions}
     bodies = [proto.graph, *proto.functions]
     most = max(NODES, 100 * sum(len(list(nodes_of(body))) for body in bodies))
@@ -108,7 +108,7 @@ def _size(
     body: GraphProto | FunctionProto, functions: Functions, sizes: dict[tuple[str, str], int],
     callers: tuple[tuple[str, str], ...],
 ) -> int:  # fmt: skip
-    """How many nodes a body has when its calls are written out; sizes of functions are kept."""
+    """The number of nodes of a body with all calls expanded; sizes of functions are cached in `sizes`."""
     total = 0
     for node in nodes_of(body):
         key = domain_of(node), node.op_type
@@ -125,7 +125,7 @@ def _size(
 
 
 def _check_texts(proto: ModelProto) -> None:
-    """Raise ArtifactError for a name that is no text: protobuf gives the bytes then."""
+    """Raise ArtifactError for a name that is not text: protobuf returns bytes then."""
     values = [*proto.graph.input, *proto.graph.output]
     names = [proto.graph.name, *(entry.domain for entry in proto.opset_import)]
     names += [
@@ -141,11 +141,12 @@ def _check_texts(proto: ModelProto) -> None:
         raise ArtifactError(f"{wrong[0]!r} is no text, and stands for a name; {MEND}")
 
 
-# Data of other files ------------------------------------------------------------------------------------------------
+# External data
+# --------------------------------------------------------------------------------------------------------
 
 
 def _tensors(proto: ModelProto) -> Iterator[TensorProto]:
-    """All tensors of a model: weights, and those among attributes."""
+    """All tensors of a model: its weights, and tensors among attributes."""
     for body in bodies_of(proto):
         yield from body.initializer if isinstance(body, GraphProto) else ()
         for attribute in (attribute for node in body.node for attribute in node.attribute):
@@ -153,7 +154,7 @@ def _tensors(proto: ModelProto) -> Iterator[TensorProto]:
 
 
 def _external(tensor: TensorProto, folder: Path | None) -> bytes:
-    """The bytes of a tensor that another file of the model's folder holds."""
+    """The bytes of a tensor in another file of the model's folder."""
     place = {entry.key: entry.value for entry in tensor.external_data}
     location = place.get("location", "")
     label = f"the tensor {tensor.name}, which lies in the file {location!r}"
@@ -181,9 +182,9 @@ def _external(tensor: TensorProto, folder: Path | None) -> bytes:
 
 
 def convert_model(proto: ModelProto, opset: int, error: OlderOpError) -> ModelProto:
-    """A model of that opset with operators of older versions, told in those of the opset that the error asks for.
+    """Convert a model whose opset is older than its translations to the opset that `error` names.
 
-    Raises that error, with a note, where onnx has no way to.
+    Raises that error, with a note, where onnx cannot convert.
     """
     wrong = {node.op_type for node in nodes_of(proto.graph)} & {
         op for op, (until, _) in _FORGOTTEN.items() if opset < until
@@ -198,7 +199,7 @@ def convert_model(proto: ModelProto, opset: int, error: OlderOpError) -> ModelPr
     raise error
 
 
-# What the converter says nothing of: the opset from which on an op is what it is now, and what it was before.
+# Changes that the converter ignores: the opset since which an op has its current meaning, and its meaning before.
 _FORGOTTEN = {
     "Scan": (9, "Scan had an axis of examples before opset 9"),
     "Hardmax": (13, "Hardmax was over all axes from one on before opset 13"),
@@ -206,7 +207,7 @@ _FORGOTTEN = {
 
 
 def _mend(proto: ModelProto, opset: int) -> ModelProto:
-    """What was converted from that opset, with what the converter forgets."""
+    """Fix the result of a conversion from `opset` where the converter ignores a change."""
     for body in bodies_of(proto):
         arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in getattr(body, "initializer", ())}
         nodes = [part for node in body.node for part in _parts(node, opset, arrays)]
@@ -216,7 +217,7 @@ def _mend(proto: ModelProto, opset: int) -> ModelProto:
 
 
 def _parts(node: NodeProto, opset: int, arrays: Mapping[str, Constant]) -> list[NodeProto]:
-    """PRelu had a slope for each channel before opset 7, and Resize began at 0 before opset 11."""
+    """The nodes for a node of an older opset: PRelu had a slope per channel before 7, Resize began at 0 before 11."""
     if node.op_type == "PRelu" and opset < 7:
         return _expand_slope(node)
     if node.op_type == "Resize" and opset < 11:
@@ -231,7 +232,7 @@ def _parts(node: NodeProto, opset: int, arrays: Mapping[str, Constant]) -> list[
 
 
 def _rounding(scales: Constant | None, opset: int) -> str:
-    """Down where an image grows, up where it shrinks. Raises ValueError where that is not known."""
+    """The rounding of Resize: down where an image grows, up where it shrinks. Raises ValueError for unknown scales."""
     if opset < 10 or (scales is not None and bool((scales >= 1).all())):  # what was Upsample grows
         return "floor"
     if scales is not None and bool((scales <= 1).all()):
@@ -240,7 +241,7 @@ def _rounding(scales: Constant | None, opset: int) -> str:
 
 
 def _expand_slope(node: NodeProto) -> list[NodeProto]:
-    """PRelu with its slope as [C, 1, ...], of as many axes as there are from the channels of x on."""
+    """PRelu with its slope reshaped to [C, 1, ...], to broadcast along the channels of x."""
     (x, slope), (y,) = node.input, node.output
     names = {"x": x, "slope": slope, "y": y}
     graph: GraphProto = parser.parse_graph(_SLOPED)
@@ -309,7 +310,7 @@ class OnnxModel:
         )
 
     def __call__(self, *inputs: Any, weights: Mapping[str, Any] | None = None, **named: Any) -> Any:
-        """Run the model; `weights` stand for its own of these names: to be trained, say.
+        """Run the model; `weights` replace the model's own weights of these names, for training, say.
 
         Raises ArgumentError for other inputs than the model has.
         """
@@ -330,7 +331,7 @@ class OnnxModel:
         return results[0] if len(results) == 1 else results
 
     def _cast_input(self, item: tuple[str, Any]) -> tuple[str, Any]:
-        """An input; Python numbers, or lists of them, as an array of the dtype that the model takes."""
+        """An input by name; Python numbers, or lists of them, become an array of the model's dtype."""
         name, value = item
         spec = self.inputs[name]
         return name, np.asarray(value, spec.dtype) if spec is not None and _are_numbers(value) else value
@@ -349,7 +350,7 @@ Sizes = Mapping[Any, str]
 
 
 def _size_names(values: Sequence[onnx.ValueInfoProto]) -> Sizes:
-    """The name of each symbolic size: by the model's own name for it, or by the input and axis where it has none."""
+    """The name of each symbolic size: the model's own, or one made of input and axis."""
     axes = [(v.name, axis, dim) for v in values for axis, dim in enumerate(v.type.tensor_type.shape.dim)]
     own = {dim.dim_param: dim.dim_param for _, _, dim in axes if dim.dim_param}
     others = {(name, axis): f"{name}_{axis}" for name, axis, dim in axes if not dim.dim_param}
@@ -357,7 +358,7 @@ def _size_names(values: Sequence[onnx.ValueInfoProto]) -> Sizes:
 
 
 def _spec(value: onnx.ValueInfoProto, sizes: Sizes) -> TensorSpec | None:
-    """The spec of an input; None for one that is no tensor: a sequence, or something that may be missing."""
+    """The spec of an input; None for an input that is no tensor, such as a sequence or an optional."""
     if not value.type.HasField("tensor_type"):
         return None
     tensor = value.type.tensor_type
@@ -369,7 +370,7 @@ def _spec(value: onnx.ValueInfoProto, sizes: Sizes) -> TensorSpec | None:
 
 
 def identifiers(names: Mapping[Any, str]) -> dict[Any, str]:
-    """For each name an identifier of its own, which is the name itself where that is one."""
+    """A distinct identifier for each name; a name that is an identifier stays."""
     made: dict[Any, str] = {}
     for key in sorted(names, key=lambda key: not _is_identifier(names[key])):
         label = names[key] if _is_identifier(names[key]) else "_" + re.sub(r"\W", "_", names[key], flags=re.ASCII)
@@ -381,5 +382,5 @@ def identifiers(names: Mapping[Any, str]) -> dict[Any, str]:
 
 
 def _is_identifier(name: str) -> bool:
-    """Whether a name may be that of a parameter, besides `weights`, and of a size."""
+    """Whether a name may be a parameter, other than `weights`, and a size."""
     return name.isascii() and name.isidentifier() and not keyword.iskeyword(name) and name != "weights"

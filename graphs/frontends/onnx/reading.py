@@ -1,4 +1,4 @@
-"""A graph of ONNX, read: steps of our ops, run one after the other on whatever values they are given."""
+"""Reading an ONNX graph: steps of our ops, which run one after the other on any values."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ Opsets = Mapping[str, int]
 
 
 class UntranslatedError(GraphError):
-    """A model has an op, a version of one, or a type that has no translation."""
+    """A model has an op, a version of an op, or a type without a translation."""
 
 
 class OlderOpError(UntranslatedError):
-    """A model has an op of a version that is older than the first that is read, which is that of the opset `needed`."""
+    """A model has an op of an older version than can be read; `needed` is the opset of the first readable version."""
 
     needed = OLDEST
 
 
 class NodeCall(NamedTuple):
-    """An op of a model, ready to run: names of values that it reads (empty for none) and makes.
+    """An op of a model, ready to run, with the names of its inputs (empty for none) and outputs.
 
-    In a graph `place` stands where the line of a program would.
+    `place` is used as the user's line in a graph.
     """
 
     op: str
@@ -66,7 +66,7 @@ class NodeCall(NamedTuple):
     deciding: Mapping[int, Callable[[Any], Any]]
 
     def run(self, values: Values) -> None:
-        """Compute the outputs among these values."""
+        """Run the op on values by name, and add its outputs to them."""
         args = [values[name] if name else None for name in self.inputs]
         put_line(self.place)
         try:
@@ -89,7 +89,7 @@ class NodeCall(NamedTuple):
         values.update(zip(self.outputs, results, strict=False))
 
     def _of_sizes(self, args: list[Any]) -> Any:
-        """The result where the operands are sizes, some of them symbolic, and is sizes again; else NotImplemented."""
+        """The result for operands that are sizes, some of them symbolic; NotImplemented for other operands."""
         operands = [value for number, value in enumerate(args) if number not in self.deciding]
         if self.op not in table.ARITHMETIC or not table.are_sizes(operands):
             return NotImplemented
@@ -104,7 +104,7 @@ class NodeCall(NamedTuple):
 
 
 def _describe_operands(args: Sequence[Any]) -> str:
-    """What operands are, as messages name it."""
+    """Describe operands for a message."""
     texts = [
         f"{np.dtype(arg.dtype)}{[*arg.shape]}"
         if hasattr(arg, "dtype")
@@ -121,9 +121,9 @@ def _cause(error: BaseException) -> str:
 
 
 class OnnxGraph:
-    """A graph: the names of its inputs and outputs, its weights by name, and the steps in their order.
+    """A graph: names of inputs and outputs, weights by name, and steps in order.
 
-    `outer` has the types of the values of the graph around it that stand before it, by name.
+    `outer` maps names of the enclosing graph's earlier values to their types.
     Raises ArtifactError for a value that is read before it is made, or made twice.
     """
 
@@ -158,13 +158,13 @@ class OnnxGraph:
                 yield from body.captured
 
     def run(self, values: Values) -> tuple[Any, ...]:
-        """The outputs, from the values of inputs and weights, by name."""
+        """Run the graph on inputs and weights by name; returns the outputs."""
         for step in self.steps:
             step.run(values)
         return tuple(values[name] for name in self.outputs)
 
     def within(self, outer: Values, *inputs: Any) -> tuple[Any, ...]:
-        """The same for a graph inside another, which reads values of that."""
+        """Run a graph that is inside another, and reads values of `outer`."""
         read = {name: outer[name] for name in self.captured}
         return self.run({**read, **self.weights, **dict(zip(self.inputs, inputs, strict=True))})
 
@@ -175,14 +175,14 @@ def missing(node: NodeProto) -> bool:
 
 
 def _schema(node: NodeProto, opsets: Opsets) -> Any:
-    """What ONNX says of an op in the version of the model; None where it has none."""
+    """ONNX's schema of an op in the model's version; None if it has none."""
     domain = domain_of(node)
     opset = opsets.get(domain, 1)
     return onnx.defs.get_schema(node.op_type, opset, domain) if onnx.defs.has(node.op_type, opset, domain) else None
 
 
 def usual_attributes(node: NodeProto, opsets: Opsets) -> dict[str, AttributeProto]:
-    """The attributes of an op that have a value where a model gives none, by name."""
+    """The default values of an op's attributes, by name."""
     schema = _schema(node, opsets)
     return (
         {}
@@ -221,7 +221,7 @@ def _read(node: NodeProto, label: str, opsets: Opsets, types: Types) -> NodeCall
 
 
 def _entry(node: NodeProto, label: str, opsets: Opsets) -> TranslationRule:
-    """The translation of a node. Raises UntranslatedError where there is none of its op, or of that version."""
+    """The translation of a node. Raises UntranslatedError for an op, or a version of it, without one."""
     if missing(node):
         latest = _schema(node, {"": OLDEST})
         if latest is not None and latest.deprecated:
@@ -250,7 +250,7 @@ def _entry(node: NodeProto, label: str, opsets: Opsets) -> TranslationRule:
 
 
 def _first(entry: TranslationRule, node: NodeProto) -> int:
-    """The first version of an op that its translation tells: that of the oldest opset, or of a later one."""
+    """The first version of an op that its translation covers: that of the oldest opset, or a later one."""
     if entry.since is not None or domain_of(node):
         return entry.since or 1
     try:
@@ -259,7 +259,7 @@ def _first(entry: TranslationRule, node: NodeProto) -> int:
         return OLDEST
 
 
-# The type of an attribute in a translation, and in ONNX.
+# The ONNX type of an attribute, by the type in its translation.
 _KINDS: dict[Any, Any] = {
     int: AttributeProto.INT,
     bool: AttributeProto.INT,
@@ -277,7 +277,7 @@ _KINDS: dict[Any, Any] = {
 def _attribute(
     proto: AttributeProto, entry: TranslationRule, label: str, opsets: Opsets, types: Types
 ) -> Any:  # fmt: skip
-    """The value of an attribute. Raises UntranslatedError for one that the translation lacks, or has otherwise."""
+    """The value of an attribute. Raises UntranslatedError for an attribute that the translation does not take."""
     attribute = entry.attributes.get(proto.name)
     if attribute is None or _KINDS[attribute.kind] != proto.type:
         kind = {number: name for name, number in AttributeProto.AttributeType.items()}.get(proto.type, str(proto.type))
@@ -299,7 +299,7 @@ def _attribute(
 
 
 def dtype_of(kind: int, label: str) -> np.dtype[Any]:
-    """The dtype of a type of ONNX's. Raises UntranslatedError for one that no tensor here has."""
+    """The dtype for an ONNX type. Raises UntranslatedError for a type that no tensor here has."""
     try:
         return check_dtype(onnx.helper.tensor_dtype_to_np_dtype(kind))
     except (GraphError, KeyError):

@@ -44,16 +44,16 @@ Objects = np.ndarray[Any, np.dtype[Any]]
 
 
 class Decider(Objects):
-    """In a translation: an input that decides about shapes, as an array; of objects where it is a symbolic size."""
+    """Marks an input of a translation that decides shapes: it is an array, of objects if it holds symbolic sizes."""
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether a value is an array of sizes that are not all numbers."""
+    """Whether a value is an object array, which holds symbolic sizes."""
     return isinstance(value, np.ndarray) and value.dtype == object
 
 
 def are_sizes(values: Sequence[Any]) -> bool:
-    """Whether all of these are arrays, and some of them symbolic sizes."""
+    """Whether all values are arrays, and some hold symbolic sizes."""
     return any(map(is_symbolic, values)) and all(isinstance(value, np.ndarray) for value in values)
 
 
@@ -64,7 +64,7 @@ def array_of(sizes: Any) -> Objects:
 
 
 def deciding_array(value: Any) -> Objects:
-    """A value that decides about shapes, as an array. Raises ControlFlowError where it is not known yet."""
+    """An input that decides shapes, as an array. Raises ControlFlowError for a symbol, whose values are unknown."""
     try:
         return np.asarray(value)
     except ControlFlowError:
@@ -75,12 +75,12 @@ def deciding_array(value: Any) -> Objects:
 
 
 def numbers(value: Any) -> list[Any]:
-    """The elements of a value that decides about shapes. Raises ControlFlowError where they are not known yet."""
+    """The elements of an input that decides shapes. Raises ControlFlowError for a symbol, whose values are unknown."""
     return deciding_array(value).reshape(-1).tolist()
 
 
 def whole(sizes: Sizes) -> tuple[int, ...]:
-    """Sizes that have to be numbers, such as axes. Raises ControlFlowError for a symbolic one."""
+    """Sizes that must be numbers, such as axes. Raises ControlFlowError for a symbolic one."""
     return tuple(map(operator.index, sizes))
 
 
@@ -100,7 +100,7 @@ def _as_list(value: Any) -> list[Any] | None:
 
 
 def slices(ndim: int, starts: Sizes, ends: Sizes, axes: Sizes | None, steps: Sizes | None) -> tuple[slice, ...]:
-    """The key that ONNX's Slice means: an end beyond the axis, on either side, is its end."""
+    """The key for ONNX's Slice, where a position beyond the axis, on either side, means its end."""
     key = [slice(None)] * ndim
     count = len(starts)
     for start, end, axis, step in zip(starts, ends, axes or range(count), steps or [1] * count, strict=True):
@@ -112,13 +112,13 @@ def slices(ndim: int, starts: Sizes, ends: Sizes, axes: Sizes | None, steps: Siz
 
 
 def _is_far(position: int | Dim, side: int) -> bool:
-    """Whether a position is beyond any axis: exporters write the largest integer, or this, for its end."""
+    """Whether a position is beyond any axis: exporters write the largest integer, or 10 ** 9, for the end."""
     return isinstance(position, int) and position * side >= _FAR
 
 
 _FAR = 10**9
 
-# What is done with sizes, by the op's name, or NotImplemented; attributes are those of the op.
+# Arithmetic on sizes by the op's name; a function may return NotImplemented. Attributes are those of the op.
 ARITHMETIC: dict[str, Callable[..., Any]] = {
     "Add": np.add,
     "Sub": np.subtract,
@@ -149,7 +149,7 @@ OLDEST, NEWEST = 13, 28  # opsets
 
 
 class Least(NamedTuple):
-    """The smallest number that an attribute may be, or have among its numbers."""
+    """The smallest number that an attribute may be or contain."""
 
     number: int
 
@@ -160,11 +160,11 @@ AutoPad = Literal["NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"]
 
 
 class AttributeKind(NamedTuple):
-    """What an attribute of an op is.
+    """The allowed values of an attribute.
 
     kind      its type in Python
-    least     the smallest number that it may be or have, or None
-    choices   the texts that it may be, or none for any
+    least     the smallest number that it may be or contain, or None
+    choices   the texts that it may be, empty for any text
     """
 
     kind: Any
@@ -172,7 +172,7 @@ class AttributeKind(NamedTuple):
     choices: tuple[str, ...] = ()
 
     def refusal(self, value: Any) -> str:
-        """Why it may not be this value; empty where it may."""
+        """Why the attribute may not have this value; empty if it may."""
         if self.choices and value not in self.choices:
             return f"is one of {', '.join(self.choices)}"
         if self.least is not None and min([value] if isinstance(value, int) else value, default=1) < self.least:
@@ -204,7 +204,7 @@ _DECIDING: dict[Any, Callable[[Any], Any]] = {Sizes: numbers, Decider: deciding_
 
 
 def translates(*names: str, since: int | None = None) -> Callable[[Translation], Translation]:
-    """Enter a function as the translation of these ops, of that version and later."""
+    """Register a function as the translation of these ops, from version `since` on."""
 
     def enter(function: Translation) -> Translation:
         TABLE.update(dict.fromkeys(names, _entry(function, since)))
@@ -229,7 +229,7 @@ def _entry(function: Translation, since: int | None) -> TranslationRule:
 
 
 def _non_optional(hint: Any) -> Any:
-    """The type of `T | None`."""
+    """The type T of `T | None`; other types unchanged."""
     if isinstance(hint, types.UnionType) or typing.get_origin(hint) is typing.Union:
         return next(part for part in typing.get_args(hint) if part is not type(None))
     return hint
@@ -256,22 +256,22 @@ MEND = "correct the model, or export it again"
 
 
 def name_of(node: NodeProto) -> str:
-    """The op as messages name it: with its domain where that is not ONNX's own."""
+    """The name of an op for messages, with its domain if that is not ONNX's own."""
     return f"{node.domain}.{node.op_type}" if node.domain not in ("", "ai.onnx") else node.op_type
 
 
 def domain_of(entry: Any) -> str:
-    """The domain of a node, a function or an opset: empty for ONNX's own, however it is written."""
+    """The domain of a node, function or opset; empty for ONNX's own, however it is written."""
     return "" if entry.domain == "ai.onnx" else entry.domain
 
 
 def label_of(node: NodeProto, number: int) -> str:
-    """A node as messages name it."""
+    """The name of a node for messages."""
     return f"{name_of(node)} (node {node.name or number}, domain {node.domain or 'ai.onnx'})"
 
 
 def nodes_of(body: GraphProto | FunctionProto) -> Iterator[NodeProto]:
-    """The nodes of a graph, and of those that its nodes hold."""
+    """The nodes of a graph, and of graphs in their attributes."""
     for node in body.node:
         yield node
         for attribute in node.attribute:
@@ -280,12 +280,12 @@ def nodes_of(body: GraphProto | FunctionProto) -> Iterator[NodeProto]:
 
 
 def graphs_of(attribute: AttributeProto) -> list[GraphProto]:
-    """The graphs that an attribute holds."""
+    """The graphs in an attribute."""
     return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
 
 
 def bodies_of(proto: ModelProto) -> Iterator[GraphProto | FunctionProto]:
-    """The graphs and functions of a model, with those that their nodes hold."""
+    """The graphs and functions of a model, and the graphs in their nodes."""
     bodies = [proto.graph, *proto.functions]
     while bodies:
         body = bodies.pop()
@@ -298,13 +298,13 @@ Types = dict[str, str]  # of values by name, as ONNX writes them; empty where it
 
 @functools.cache
 def type_of(kind: int) -> str:
-    """The type of tensors whose elements are of this one, as ONNX writes it."""
+    """ONNX's text for the type of tensors with this element type, such as "tensor(float)"; empty if unknown."""
     names = {number: name for name, number in TensorProto.DataType.items()}
     return f"tensor({names[kind].lower()})" if kind in names and kind != TensorProto.UNDEFINED else ""
 
 
 def check_types(node: NodeProto, schema: onnx.defs.OpSchema, label: str, types: Types) -> None:
-    """Raise ArtifactError where operands are of types that the op does not take; add the types of its results."""
+    """Raise ArtifactError for operands of types that the op does not take; add the types of its results to `types`."""
     allowed = {entry.type_param_str: entry.allowed_type_strs for entry in schema.type_constraints}
     operands = [*schema.inputs, *[*schema.inputs[-1:]] * len(node.input)]
     results = [*schema.outputs, *[*schema.outputs[-1:]] * len(node.output)]
@@ -324,7 +324,7 @@ def check_types(node: NodeProto, schema: onnx.defs.OpSchema, label: str, types: 
 
 
 def check_names(node: NodeProto, label: str, graph: GraphProto, made: set[str], outer: Mapping[str, str]) -> None:
-    """Raise ArtifactError where a node reads what is not there, or makes what is."""
+    """Raise ArtifactError for a node that reads a missing value, or makes an existing one."""
     for name in filter(None, node.input):
         if name not in made and name not in outer:
             later = any(name in other.output for other in graph.node)
@@ -337,7 +337,7 @@ def check_names(node: NodeProto, label: str, graph: GraphProto, made: set[str], 
 
 
 def check_form(node: NodeProto, schema: onnx.defs.OpSchema, label: str) -> None:
-    """Raise ArtifactError for other counts of inputs and outputs than an op has, and for what it must be given."""
+    """Raise ArtifactError for a wrong number of inputs or outputs, and for a missing required attribute."""
     for kind, count, least, most in (
         ("input", len(node.input), schema.min_input, schema.max_input),
         ("output", len(node.output), schema.min_output, schema.max_output),

@@ -1,6 +1,6 @@
 """PyTorch's functions of two tensors or numbers, element by element, in the dtype that PyTorch computes in.
 
-PyTorch's comparisons, and the logic of bits and bools.
+Then PyTorch's comparisons, and functions that test for infinity and closeness.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _scale(other: Any, alpha: Any) -> Any:
 
 
 def _number_first(option: str, count: int) -> Callable[[F], F]:
-    """Let a function of so many tensors take PyTorch's older order too: the number of an option before the tensors."""
+    """Let a function of `count` tensors take PyTorch's older order too: the number of an option before the tensors."""
 
     def decorate(function: F) -> F:
         @functools.wraps(function)
@@ -127,13 +127,13 @@ def floor_divide(input: Any, other: Any) -> Any:
 
 @name(in_place=True)
 def remainder(input: Any, other: Any) -> Any:
-    """What a division rounded down leaves, with the sign of `other`. Raises OptionError for an int divided by 0."""
+    """The remainder of a division rounded down, with the sign of `other`. Raises OptionError for ints divided by 0."""
     return ops.remainder(*_division_operands(input, other))
 
 
 @name(in_place=True)
 def fmod(input: Any, other: Any) -> Any:
-    """What a division rounded to 0 leaves, with the sign of `input`. Raises OptionError for an int divided by 0."""
+    """The remainder of a division rounded to 0, with the sign of `input`. Raises OptionError for x / 0."""
     left, right = _division_operands(input, other)
     dtype = result_dtype((input, other))
     left, right = [cast(ops.asarray(x), dtype) if is_weak(x) else x for x in (left, right)]
@@ -170,7 +170,7 @@ def xlogy(input: Any, other: Any) -> Any:
 
 
 def alike(input: Any, other: Any) -> list[Any]:
-    """Both as tensors of the dtype of floats that they are together."""
+    """Both operands as tensors of the float dtype that they promote to."""
     dtype = dtype_of(true_divide(input, other))
     return [np.asarray(x, dtype) if is_scalar(x) else cast(x, dtype) for x in (input, other)]
 
@@ -184,7 +184,7 @@ def heaviside(input: Any, values: Any) -> Any:
 
 @name("clip", in_place=True)
 def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
-    """No less than `min` and no more than `max`, which may be tensors. Raises ValueError where both are None."""
+    """Clamp the elements between `min` and `max`, which may be tensors. Raises ValueError where both are None."""
     if min is None and max is None:
         raise ValueError("clamp: give min, max or both")
     bounds = [bound for bound in (min, max) if bound is not None]
@@ -196,13 +196,13 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
 
 @name(in_place=True)
 def clamp_min(input: Any, min: Any) -> Any:
-    """No less than `min`."""
+    """Clamp the elements to at least `min`."""
     return clamp(input, min=min)
 
 
 @name(in_place=True)
 def clamp_max(input: Any, max: Any) -> Any:
-    """No more than `max`."""
+    """Clamp the elements to at most `max`."""
     return clamp(input, max=max)
 
 

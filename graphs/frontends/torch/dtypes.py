@@ -1,4 +1,4 @@
-"""PyTorch's dtypes: NumPy's, with PyTorch's names and questions."""
+"""PyTorch's dtypes: NumPy's dtypes with PyTorch's names and attributes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class dtype:  # noqa: N801  (PyTorch's name)
-    """The dtype of tensors: equal to NumPy's, with its hash, and taken by NumPy in its place. There is one of each."""
+    """A dtype of tensors: equal to NumPy's, with the same hash, and accepted by NumPy. There is one object each."""
 
     __slots__ = ("_hash", "dtype", "is_floating_point", "is_signed", "itemsize", "kind", "name", "num")
 
@@ -42,7 +42,7 @@ class dtype:  # noqa: N801  (PyTorch's name)
     _hash: Any
 
     def __new__(cls, of: Any) -> dtype:  # noqa: PYI034  (nobody derives from it)
-        """Of anything that NumPy takes for a dtype."""
+        """Return the dtype for any value that NumPy accepts as a dtype."""
         held: np.dtype[Any] = np.dtype(of)
         return by_number.get(held.num) or cls._make(held)
 

@@ -1,4 +1,4 @@
-"""All of PyTorch's functions that the files of this folder define, by name; `functions.pyi` is made of them."""
+"""All of PyTorch's functions that the files of this folder define, by name; `functions.pyi` is generated from them."""
 
 # ruff: noqa: F401, PLE0604  (a file enters its names when it is loaded)
 from graphs.frontends.torch import (

@@ -1,6 +1,6 @@
-"""What a wrong call of PyTorch's functions says: the function, its operands, the rule, the user's line, the remedy.
+"""Errors of wrong calls of PyTorch's functions: they name the function, its operands, the rule, the line, the remedy.
 
-What a wrong construction of a layer, an optimizer or a schedule says: its name, the rule, the line, the remedy.
+Then errors of wrong constructions of a layer, an optimizer or a schedule, with its name.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ Function = Callable[..., Any]
 
 
 def with_named_errors(function: Function) -> Function:
-    """A function whose every error is a GraphError that names it, its operands and the user's line.
+    """Wrap a function: each of its errors is a GraphError that names it, its operands and the user's line.
 
-    PyTorch's functions call each other without the guard: the one that the user has called is named. The guard takes
-    NumPy's words where the function has PyTorch's, such as `axis` for `dim`, and `out=`.
+    PyTorch's functions call each other without the guard, so the function that the user called is named. The guard also
+    accepts NumPy's words where the function has PyTorch's, such as `axis` for `dim`, and `out=`.
     """
     words: frozenset[str] = frozenset()
     numpy_words: dict[str, str] | None = None
@@ -58,7 +58,7 @@ _MAY_HOLD = _NUMBERS | _CONTAINERS
 
 
 def _with_numbers(args: Any, options: Any) -> Any:
-    """The arguments of a call on tensors with Python's numbers for NumPy's, as PyTorch takes them."""
+    """The arguments of a call on tensors with NumPy scalars as Python numbers, as PyTorch takes them."""
     values = (*args, *options.values())
     if not any(map(_has_numbers, values)) or not any(map(dispatch.interpreter_of, values)):
         return args, options
@@ -71,14 +71,14 @@ def _has_numbers(value: Any) -> bool:
 
 
 def python_numbers(value: Any) -> Any:
-    """A scalar of NumPy's as a Python number, also in a list or a tuple."""
+    """A NumPy scalar as a Python number, also inside a list or a tuple."""
     if not _has_numbers(value):
         return value
     return value.item() if type(value) in _NUMBERS else type(value)(map(python_numbers, value))
 
 
 def _options(function: Function) -> tuple[frozenset[str], dict[str, str]]:
-    """What a function takes by name, and by NumPy's words: none where it takes any name, and these mean NumPy's."""
+    """The parameter names of a function, and NumPy's words for them; no words if it takes any keyword."""
     code = inspect.unwrap(function).__code__
     words = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
     takes_any = code.co_flags & inspect.CO_VARKEYWORDS
@@ -87,7 +87,7 @@ def _options(function: Function) -> tuple[frozenset[str], dict[str, str]]:
 
 
 def write_out(result: Any, out: Any) -> Any:
-    """`out` with the values of a result, as `out=` asks for: a tensor, or as many of them as there are results.
+    """Write a result into `out`, a tensor or one for each result, and return `out`.
 
     A tensor without elements takes the shape of the result. Raises OptionError for a gradient, which would be
     lost, and DTypeError for a dtype that does not hold the result.
@@ -114,7 +114,7 @@ _KINDS = "buif"  # of dtypes: each holds those before it
 
 
 def guard(space: dict[str, Any], names: Iterable[str]) -> None:
-    """Guard the functions of these names in a module's globals; ops say what is wrong themselves."""
+    """Guard the functions of these names in a module's globals; ops raise such errors themselves."""
     for name in names:
         if inspect.isfunction(function := space[name]):
             space[name] = with_named_errors(function)
@@ -131,7 +131,7 @@ def _holds_tensors(value: Any) -> bool:
 
 
 def guard_construction(cls: type) -> None:
-    """Let every error of `__init__` be a GraphError that names the class; those of users raise what they raise."""
+    """Let every error of `__init__` be a GraphError that names the class; a user's class is left alone."""
     init = vars(cls).get("__init__")
     if init is not None and is_ours(cls):
         cls.__init__ = _guard_init(init)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""PyTorch's functions that put tensors together, and matrices made of diagonals and triangles."""
+"""PyTorch's functions that join tensors, and that make matrices of diagonals and triangles."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from graphs.spec import spec_of
 
 @name()
 def diag(input: Any, diagonal: int = 0) -> Any:
-    """The diagonal of a matrix, or the matrix with that diagonal."""
+    """The diagonal of a matrix, or the matrix with a vector as its diagonal."""
     return apart(ops.diag(input, diagonal), input)
 
 
@@ -36,7 +36,7 @@ def diagflat(input: Any, offset: int = 0) -> Any:
 
 @name()
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """The diagonal of two axes, as the last one."""
+    """The diagonal of two axes, as the last axis of the result."""
     matrices = ops.moveaxis(input, (dim1, dim2), (-2, -1))
     memory = memory_of(matrices)
     if memory is None or memory.flags.c_contiguous:
@@ -45,7 +45,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
 
 
 def _diagonal_view(x: Any, *, offset: int, out: Any = None) -> Any:
-    """The diagonal of the last two axes as a view, however they lie."""
+    """The diagonal of the last two axes as a view, for any memory order."""
     view = np.diagonal(x, offset, -2, -1)
     view.flags.writeable = x.flags.writeable
     return store(view, out)
@@ -70,7 +70,7 @@ _diagonal = Op(
 
 @name()
 def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
-    """Matrices with the last axis as their diagonals."""
+    """Matrices that have the last axis of the input as their diagonals."""
     size = shape_of(input)[-1] + abs(offset)
     rows, columns = np.arange(size)[:, None], np.arange(size)
     place_ = np.clip(rows - max(-offset, 0), 0, shape_of(input)[-1] - 1)
@@ -106,7 +106,7 @@ def block_diag(*tensors: Any) -> Any:
 
 
 def _alike(tensors: Sequence[Any]) -> list[Any]:
-    """Tensors in one dtype. Raises ArgumentError for what is no tensor, ShapeError for nothing."""
+    """Convert tensors to one dtype. Raises ArgumentError for a value that is no tensor, ShapeError for no values."""
     tensors = list(tensors)
     if not tensors:
         raise ShapeError("takes one tensor or more; pass a list of them")
@@ -121,7 +121,7 @@ def _alike(tensors: Sequence[Any]) -> list[Any]:
 
 @name("concat", "concatenate")
 def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
-    """Tensors joined along an axis that they all have; an empty vector among them is left out."""
+    """Join tensors along an existing axis; empty vectors among them are left out."""
     converted = _alike(tensors)
     kept = [x for x in converted if shape_of(x) != (0,)] or converted[:1]
     return ops.concat(kept, axis=dim if axis is None else axis)
@@ -129,31 +129,31 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any
 
 @name()
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
-    """Tensors of one shape along a new axis."""
+    """Join tensors of one shape along a new axis."""
     return ops.stack(_alike(tensors), axis=dim if axis is None else axis)
 
 
 @name()
 def hstack(tensors: Sequence[Any]) -> Any:
-    """Tensors joined along the second axis, vectors along their only one."""
+    """Join tensors along the second axis, vectors along their only axis."""
     return ops.hstack(_alike(tensors))
 
 
 @name("row_stack")
 def vstack(tensors: Sequence[Any]) -> Any:
-    """Tensors joined along the first axis, vectors as rows."""
+    """Join tensors along the first axis; vectors become rows."""
     return ops.vstack(_alike(tensors))
 
 
 @name()
 def dstack(tensors: Sequence[Any]) -> Any:
-    """Tensors joined along the third axis."""
+    """Join tensors along the third axis."""
     return cat([atleast_3d(x) for x in tensors], 2)
 
 
 @name()
 def column_stack(tensors: Sequence[Any]) -> Any:
-    """Tensors joined along the second axis, vectors as columns."""
+    """Join tensors along the second axis; vectors become columns."""
     return cat([reshape(x, -1, 1) if ndim_of(x) < 2 else x for x in tensors], 1)
 
 
@@ -165,19 +165,19 @@ def _each(function: Any, tensors: tuple[Any, ...]) -> Any:
 
 @name()
 def atleast_1d(*tensors: Any) -> Any:
-    """With one axis at least."""
+    """The tensors with at least one axis."""
     return _each(ops.atleast_1d, tensors)
 
 
 @name()
 def atleast_2d(*tensors: Any) -> Any:
-    """With two axes at least."""
+    """The tensors with at least two axes."""
     return _each(ops.atleast_2d, tensors)
 
 
 @name()
 def atleast_3d(*tensors: Any) -> Any:
-    """With three axes at least."""
+    """The tensors with at least three axes."""
     return _each(ops.atleast_3d, tensors)
 
 

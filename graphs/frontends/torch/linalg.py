@@ -48,7 +48,7 @@ _REMEDIES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Raises AttributeError with what to use instead."""
+    """Raise AttributeError with a replacement."""
     raise AttributeError(f"linalg has no {name!r}: {_REMEDIES.get(name, 'docs/torch.md says what is there')}")
 
 
@@ -57,19 +57,19 @@ vecdot = axis_words(linalg.vecdot)
 
 
 def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
-    """The cross product along an axis of size 3; the others broadcast."""
+    """The cross product along an axis of size 3; the other axes broadcast."""
     if len(shape_of(input)) != len(shape_of(other)):
         raise ShapeError("both have as many axes; add one with unsqueeze")
     return linalg.cross(input, other, axis=dim)
 
 
 def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:  # noqa: N803
-    """The diagonal of two axes, as the last one."""
+    """The diagonal of two axes, as the last axis of the result."""
     return joining.diagonal(A, offset, dim1, dim2)
 
 
 def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
-    """The norm of vectors along axes, of all elements by default."""
+    """The norm of vectors along axes, or of all elements by default."""
     return linalg.vector_norm(x, axis=axes_of(x, dim), keepdims=keepdim, ord=ord)
 
 
@@ -82,7 +82,7 @@ def matrix_norm(A: Any, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim
 
 
 def _from_triangle(A: Any, UPLO: str) -> Any:  # noqa: N803
-    """Symmetric matrices of one triangle; the gradient goes to both, as PyTorch's does."""
+    """Make symmetric matrices from one triangle; both triangles get the gradient, as in PyTorch."""
     if UPLO not in ("L", "U"):
         raise OptionError(f"UPLO is 'L' or 'U', the triangle that is read, not {UPLO!r}; choose one")
     whole = mirror_lower(ops.stop_gradient(A if UPLO == "L" else ops.matrix_transpose(A)))
@@ -165,7 +165,7 @@ def multi_dot(tensors: Sequence[Any]) -> Any:
 
 
 def _splits(sizes: Sequence[Any]) -> dict[tuple[int, int], int]:
-    """Where to part each run of a chain of matrices (Cormen et al., Introduction to Algorithms, 14.2)."""
+    """The best place to split each run of a chain of matrices (Cormen et al., Introduction to Algorithms, 14.2)."""
     count = len(sizes) - 1
     if not all(isinstance(size, int) for size in sizes):
         return {(first, last): last - 1 for last in range(count) for first in range(last)}
@@ -199,7 +199,7 @@ def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Any:  # no
 
 
 def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803
-    """The inverse of what `tensordot(A, x, ind)` does."""
+    """The inverse of the map x -> tensordot(A, x, ind)."""
     shape = shape_of(A)
     inverse = linalg.inv(ops.reshape(A, (math.prod(shape[:ind]), -1)))
     return ops.reshape(inverse, (*shape[ind:], *shape[:ind]))

@@ -1,4 +1,4 @@
-"""What a tensor has under PyTorch's names beside its functions: methods alone, values, operators, changes in place."""
+"""Methods, attributes and operators of a tensor under PyTorch's names that are no functions, also in-place methods."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _conversion(name: str, dtype: Any) -> Callable[..., Any]:
 
 
 class Conversions:
-    """Methods that give the values in another dtype."""
+    """Methods that convert the values to another dtype."""
 
     __slots__ = ()
 
@@ -46,7 +46,7 @@ class Conversions:
 
 @method(in_place=True)
 def where(input: Any, condition: Any, other: Any) -> Any:
-    """These elements where the condition is true, and the others' elsewhere."""
+    """The elements of `input` where the condition is true, and those of `other` elsewhere."""
     return picking.where(condition, input, other)
 
 
@@ -57,7 +57,7 @@ def polygamma(input: Any, n: int) -> Any:
 
 
 def unlike_others(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A comparison as an operator: None and text are no numbers, and differ from every tensor."""
+    """A comparison as an operator: None and text are no operands, and so differ from every tensor."""
 
     def wrapper(input: Any, other: Any) -> Any:
         return NotImplemented if other is None or isinstance(other, str) else function(input, other)
@@ -66,7 +66,7 @@ def unlike_others(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def swap_operands(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of two operands with these the other way round."""
+    """Exchange the two operands of a function."""
 
     def wrapper(self: Any, other: Any) -> Any:
         return function(other, self)
@@ -75,10 +75,10 @@ def swap_operands(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class TorchMethods(Methods, Conversions):
-    """What a tensor has under PyTorch's names, and its operators: the dtype of a result is PyTorch's.
+    """The methods and operators of a tensor under PyTorch's names; results have PyTorch's dtypes.
 
-    What changing a tensor is depends on its kind, which says it by `_assign`, `_become`, `_forget` and `_before`. A
-    result must fit the shape and the dtype of the tensor that it changes.
+    How a tensor is changed in place depends on its class, which defines `_assign`, `_become`, `_forget` and `_before`.
+    A result must fit the shape and the dtype of the tensor that it changes.
     """
 
     __slots__ = ()
@@ -121,7 +121,7 @@ class TorchMethods(Methods, Conversions):
         return arithmetic.pow(self, other)
 
     def take_along_axis(self, indices: Any, axis: int) -> Self:
-        """The elements along an axis that an index names, which broadcasts."""
+        """The elements along an axis at the given indices, which broadcast."""
         return ops.take_along_axis(self, indices, axis=axis)
 
     def clone(self, *, memory_format: Any = None) -> Self:
@@ -142,7 +142,7 @@ class TorchMethods(Methods, Conversions):
         non_blocking: bool = False,
         memory_format: Any = None,
     ) -> Self:
-        """The values in a dtype, that of another tensor too; the tensor itself where nothing changes.
+        """Convert to a dtype, or to that of another tensor; the tensor itself where it has it.
 
         Raises ValueError for any device but the CPU.
         """
@@ -164,7 +164,7 @@ class TorchMethods(Methods, Conversions):
         return ops.identity(self) if copy and wanted == dtype_of(self) else cast(self, wanted)
 
     def type(self, dtype: Any = None) -> Any:
-        """The name of the kind of tensor, or the values in a dtype."""
+        """The name of the tensor's type, or with `dtype` the values in that dtype."""
         if dtype is None:
             return f"torch.{NAMES[dtype_of(self).name]}Tensor"
         return self.to(dtype if isinstance(dtype, _DTYPES) else dtype.dtype)
@@ -178,12 +178,12 @@ class TorchMethods(Methods, Conversions):
         return self
 
     def cuda(self, device: Any = None) -> Self:
-        """Raises ValueError: there is no GPU."""
+        """Not supported: raises ValueError, as there is no GPU."""
         words.check(device or "cuda")
         return self
 
     def contiguous(self, memory_format: Any = None) -> Self:
-        """The tensor itself where its elements lie in a row, or as "channels_last" says, else a copy that does."""
+        """The tensor itself if it is contiguous, also in the order "channels_last"; else a contiguous copy."""
         if TorchMethods.is_contiguous(self, memory_format):
             return self
         if "channels_last" in str(memory_format):
@@ -195,7 +195,7 @@ class TorchMethods(Methods, Conversions):
         return dtype_of(self).kind == "f"
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements lie in a row; in "channels_last" those of all channels next to each other."""
+        """Whether the elements are contiguous in memory; for "channels_last" with the channels as the last axis."""
         memory = shapes.memory_of(self)
         if memory is not None and "channels_last" in str(memory_format):
             return bool(memory.ndim > 3 and np.moveaxis(memory, 1, -1).flags.c_contiguous)
@@ -231,29 +231,29 @@ class TorchMethods(Methods, Conversions):
     # In place ---------------------------------------------------------------------------------------------------
 
     def _assign(self, result: Any) -> Self:
-        """Take the values and the history of a result."""
+        """Change the tensor in place to the values and the history of a result."""
         raise NotImplementedError
 
     def _become(self, result: Any) -> Self:
-        """Be another view of the memory."""
+        """Change the tensor in place to another view of its memory."""
         raise NotImplementedError
 
     def _forget(self) -> Self:
-        """Have no history any more."""
+        """Change the tensor in place to one without a history."""
         raise NotImplementedError
 
     def _before(self, *operands: Any) -> Self:
-        """The tensor as it is, for an op that reads it after the change."""
+        """The tensor's present values, for an op that reads them after an in-place change."""
         raise NotImplementedError
 
     def add_(self, other: Any, *tensor: Any, alpha: float = 1) -> Self:
-        """Add `alpha * other` in place; in PyTorch's older order, a number and the tensor that it multiplies."""
+        """Add `alpha * other` in place; also in PyTorch's older order, a number and the tensor that it multiplies."""
         if tensor:
             return self._assign(functions.add(self, other, *tensor))
         return self._assign(self + (other if alpha == 1 else other * alpha))
 
     def sub_(self, other: Any, *tensor: Any, alpha: float = 1) -> Self:
-        """Subtract `alpha * other` in place; in PyTorch's older order, a number and the tensor that it multiplies."""
+        """Subtract `alpha * other` in place; also in PyTorch's older order, a number and the tensor it multiplies."""
         if tensor:
             return self._assign(functions.sub(self, other, *tensor))
         return self._assign(self - (other if alpha == 1 else other * alpha))
@@ -285,7 +285,7 @@ class TorchMethods(Methods, Conversions):
         return self.copy_(0)
 
     def detach_(self) -> Self:
-        """Forget the history."""
+        """Remove the history in place."""
         return self._forget()
 
     def float_power_(self, exponent: Any) -> Self:
@@ -310,12 +310,12 @@ class TorchMethods(Methods, Conversions):
 
 
 class Count(int):
-    """The number of elements, as the array API standard has it; called, the shape or one size, as PyTorch."""
+    """The number of elements, as in the array API standard; a call returns the shape or one size, as in PyTorch."""
 
     shape: tuple[Any, ...]
 
     def __new__(cls, count: int, shape: tuple[Any, ...]) -> Self:
-        """The number of elements of a tensor of that shape."""
+        """Make the number of elements of a tensor of this shape."""
         made = super().__new__(cls, count)
         made.shape = shape
         return made

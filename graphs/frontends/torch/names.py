@@ -24,15 +24,15 @@ functions: dict[str, Function] = {}
 
 
 class Methods:
-    """The functions of a tensor `input` as its methods, and the forms that change it: of a Tensor and of a Symbol."""
+    """The base of Tensor and Symbol whose methods are the functions of a tensor `input`, and their in-place forms."""
 
     __slots__ = ()
 
 
 def name(*aliases: str, in_place: InPlace = False) -> Callable[[F], F]:
-    """Enter the function below under its name and others; a first parameter called `input` makes it a method as well.
+    """Register the function below under its name and aliases; a first parameter `input` makes it a method as well.
 
-    Raises ValueError for a name that is there.
+    Raises ValueError for a name that exists already.
 
     `in_place` makes the form `x.NAME_()`, which gives x the values and the history of the result; "shape" makes one
     that gives x the shape of the result, which looks at the same memory.
@@ -51,7 +51,7 @@ def name(*aliases: str, in_place: InPlace = False) -> Callable[[F], F]:
 
 
 def method(*aliases: str, in_place: InPlace = False) -> Callable[[F], F]:
-    """Enter the function below as a method alone, whose tensor is the first parameter."""
+    """Register the function below as a method only; its first parameter is the tensor."""
 
     def enter(function: F) -> F:
         for called in (function.__name__, *aliases):

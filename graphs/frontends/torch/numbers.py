@@ -1,4 +1,4 @@
-"""PyTorch's functions of one or two tensors that few programs use, element by element; and what asks about complex."""
+"""PyTorch's elementwise functions of one or two tensors that few programs use; and its tests for complex numbers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FrexpResult(NamedTuple):
 
 @name()
 def frexp(input: Any) -> FrexpResult:
-    """Mantissas from 0.5 up to but without 1 beside their signs, and int32 exponents; 0, infinities and NaN stay."""
+    """Mantissas of size 0.5 up to 1 with their signs, and int32 exponents; 0, infinities and NaN are kept."""
     if dtype_of(input).kind != "f":
         raise refuse(f"mantissas of {dtype_of(input)}", "convert with .float() first")
     fixed = ops.stop_gradient(ops.abs(input))
@@ -69,7 +69,7 @@ def mvlgamma(input: Any, p: int) -> Any:
 
 @name()
 def sum_to_size(input: Any, *size: Any) -> Any:
-    """Summed over what broadcasting from a shape has stretched: of the shape that is given."""
+    """Sum over the axes that broadcasting would stretch, so that the result has the given shape."""
     wanted, have = sizes(size), shape_of(input)
     fits = len(wanted) <= len(have) and all(
         size in (1, other) for size, other in zip(wanted, have[len(have) - len(wanted) :], strict=True)
@@ -82,7 +82,7 @@ def sum_to_size(input: Any, *size: Any) -> Any:
     return ops.reshape(reductions.sum(input, axes), wanted) if axes or not have else input
 
 
-# ---- what complex numbers would need: tensors hold none ------------------------------------------
+# ---- functions of complex numbers: tensors are real ----------------------------------------------
 
 
 @name()
@@ -145,7 +145,7 @@ def is_conj(input: Any) -> bool:
 
 @name()
 def is_neg(input: Any) -> bool:
-    """False: no tensor waits to be negated."""
+    """False: negation is never deferred here."""
     dtype_of(input)
     return False
 

@@ -1,8 +1,7 @@
-"""PyTorch's functions that pick elements, put them somewhere, sort and count them.
+"""PyTorch's functions that pick elements, write them to places, sort and count them.
 
-What several of PyTorch's functions ask of their operands, where the ops below them take more.
-
-PyTorch's functions that write one tensor into a part of another, and give the whole.
+Then checks of operands, where the ops accept more than PyTorch; and functions that write one tensor into a part of
+another, and return the whole.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from graphs.promotion import is_scalar
 
 
 class Histogram(NamedTuple):
-    """How many elements lie in each bin, and where the bins end."""
+    """The number of elements in each bin, and the edges of the bins."""
 
     hist: Any
     bin_edges: Any
@@ -37,14 +36,14 @@ class Histogram(NamedTuple):
 
 
 def _crop(x: Any, shape: Sequence[Any], but: int) -> Any:
-    """The first places of all axes but one, as many as an index has."""
+    """Crop x to the sizes of an index along all axes but one."""
     key = tuple([slice(None) if axis == but else slice(size) for axis, size in enumerate(shape)])
     return x if shape_of(x) == tuple(shape) else x[key]
 
 
 @name()
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
-    """The elements along an axis that an index of as many axes names."""
+    """The elements along an axis at the places in an index of as many axes."""
     del sparse_grad
     axis = place(dim, ndim_of(input))
     check_index(input, axis, index)
@@ -54,7 +53,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
 
 @name()
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
-    """The elements along an axis that an index names, which broadcasts; of all elements in a row without an axis."""
+    """The elements along an axis at the given indices, which broadcast; without an axis, of the flattened tensor."""
     if dim is None:
         return ops.take(ops.reshape(input, (-1,)), ops.reshape(indices, (-1,)), axis=0)
     return ops.take_along_axis(input, indices, axis=place(dim, ndim_of(input)))
@@ -62,7 +61,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
 
 @name(in_place=True)
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
-    """With the elements of `src` written to the places along an axis that the index names."""
+    """The input with the elements of `src` written to the places along an axis that `index` names."""
     axis, source = place(dim, ndim_of(input)), value if src is None else src
     check_index(input, axis, index, source)
     if reduce is not None:
@@ -90,13 +89,13 @@ _REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 @name(in_place=True)
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
-    """With the elements of `src` added to the places along an axis that the index names."""
+    """The input with the elements of `src` added at the places along an axis that `index` names."""
     return scatter_reduce(input, dim, index, src, "sum")
 
 
 @name(in_place=True)
 def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
-    """With the elements of `src` joined to those they are sent to: by "sum", "prod", "mean", "amax" or "amin"."""
+    """The input with the elements of `src` combined at their places by "sum", "prod", "mean", "amax" or "amin"."""
     if dtype_of(src) != dtype_of(input):
         raise refuse(f"scatter_reduce of {dtype_of(src)} into {dtype_of(input)}", "convert one of them")
     check_index(input, place(dim, ndim_of(input)), index, src)
@@ -109,7 +108,7 @@ def _rows(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
 
 @name()
 def index_select(input: Any, dim: int, index: Any) -> Any:
-    """The places of an axis that an index names, in its order."""
+    """The slices of an axis that `index` names, in its order."""
     if ndim_of(index) > 1:
         raise OutOfRangeError("the index has one axis; use gather, or x[index]")
     result = ops.take(as_row(input), as_row(index), axis=place(dim, ndim_of(input)))
@@ -118,7 +117,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
 
 @name(in_place=True)
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """With `alpha * source` added to the places of an axis that an index names."""
+    """The input with `alpha * source` added to the slices of an axis that `index` names."""
     axis, x = place(dim, ndim_of(input)), as_row(input)
     check_source(input, axis, index, source)
     added = as_row(source) if alpha == 1 else ops.multiply(as_row(source), alpha)
@@ -127,7 +126,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
 
 @name(in_place=True)
 def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
-    """With the places of an axis that an index names replaced."""
+    """The input with the slices of an axis that `index` names replaced by those of `source`."""
     axis, x = place(dim, ndim_of(input)), as_row(input)
     check_source(input, axis, index, source)
     return ops.reshape(ops.setitem(x, as_row(source), _rows(x, axis, as_row(index))), shape_of(input))
@@ -135,7 +134,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any) -> Any:
 
 @name(in_place=True)
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """With the places of an axis that an index names set to one value."""
+    """The input with the slices of an axis that `index` names set to one value."""
     if not is_scalar(value) and ndim_of(value):
         raise ShapeError("index_fill writes one number; use index_copy for a tensor of many")
     x = as_row(input)
@@ -153,7 +152,7 @@ def _mask(mask: Any) -> Any:
 
 @name(in_place=True)
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    """With one value where the mask is true."""
+    """The input with one value where the mask is true."""
     if not is_scalar(value) and ndim_of(value):
         raise ShapeError(locate("masked_fill: the value is a number or has no axes; use where"))
     is_float = isinstance(value, float) if is_scalar(value) else dtype_of(value).kind == "f"
@@ -175,14 +174,14 @@ def masked_select(input: Any, mask: Any) -> Any:
 
 @name(in_place=True)
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
-    """With the elements of `source`, in their order, where the mask is true."""
+    """The input with the elements of `source`, in order, where the mask is true."""
     x, chosen = ops.broadcast_arrays(input, _mask(mask))
     return ops.setitem(x, ops.reshape(source, (-1,))[: int(count_nonzero(chosen))], chosen)
 
 
 @name()
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """Of two tensors the one or the other, by element; without them where the condition is true, axis by axis."""
+    """The elements of `input` where the condition is true, else of `other`; without these, the true places per axis."""
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
     if dtype_of(condition).kind != "b" and dtype_of(condition) != np.uint8:
@@ -197,13 +196,13 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 
 @name()
 def take(input: Any, index: Any) -> Any:
-    """The elements at places counted through all axes."""
+    """The elements at row-major places."""
     return ops.reshape(ops.take(ops.reshape(input, (-1,)), ops.reshape(index, (-1,)), axis=0), shape_of(index))
 
 
 @name()
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
-    """Where the elements are not 0: a row for each, or an index for each axis."""
+    """The places of nonzero elements: a row for each place, or an index tensor for each axis."""
     if as_tuple:
         return tuple(ops.nonzero(as_row(input)))
     return ops.argwhere(input)
@@ -211,7 +210,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
 
 @name()
 def argwhere(input: Any) -> Any:
-    """Where the elements are not 0: a row for each."""
+    """The places of nonzero elements, a row for each."""
     return nonzero(input)
 
 
@@ -226,7 +225,7 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
 
 @name()
 def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> AxisExtremes:
-    """Sorted along an axis, with where the elements stood; equal ones in their order."""
+    """The elements sorted along an axis, and their indices; equal elements keep their order."""
     return _sort_along(input, dim, descending)
 
 
@@ -239,13 +238,13 @@ def _sort_along(x: Any, dim: int, descending: bool) -> AxisExtremes:
 
 @name()
 def msort(input: Any) -> Any:
-    """Sorted along the first axis."""
+    """The elements sorted along the first axis."""
     return _sort_along(input, 0, False).values
 
 
 @name()
 def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> AxisExtremes:
-    """The k largest elements along an axis, or the smallest, in order, and where they stood."""
+    """The k largest elements along an axis, or the smallest, in order, and their indices."""
     axis = place(dim, ndim_of(input))
     if not 0 <= k <= shape_of(as_row(input))[axis]:
         raise ShapeError(f"an axis of {shape_of(as_row(input))[axis]} has no {k} largest; take fewer")
@@ -256,7 +255,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
 
 @name()
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> AxisExtremes:
-    """The k-th smallest element along an axis, counted from 1."""
+    """The k-th smallest element along an axis, counted from 1, and its index."""
     axis = place(dim, ndim_of(input))
     if not 1 <= k <= shape_of(as_row(input))[axis]:
         raise ShapeError(f"an axis of {shape_of(as_row(input))[axis]} has no {k}th value; take 1 to its size")
@@ -270,9 +269,9 @@ def searchsorted(
     sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
     sorter: Any = None,
 ) -> Any:  # fmt: skip
-    """Where elements would go into a sorted vector, or into sorted rows, a row each: before equal ones, or behind them.
+    """The places where elements belong in a sorted vector, or in sorted rows: before equal elements, or after them.
 
-    Behind them with `right`. `sorter` has the indices that sort a sequence which is not sorted.
+    They are after with `right`. `sorter` has the indices that sort an unsorted sequence.
     """
     if side not in (None, "left", "right") or (side == "left" and right):
         raise OptionError(f"side is 'left' or 'right', and agrees with right={right}, not {side!r}; leave one out")
@@ -292,14 +291,14 @@ def searchsorted(
 
 
 def _check_places(sorter: Any, size: Sequence[Any]) -> None:
-    """Raise OutOfRangeError where a tensor of indices has one that is out of range; a trace does not know."""
+    """Raise OutOfRangeError for a tensor of indices with one out of range; a symbol is not checked."""
     places = memory_of(sorter)
     if places is not None and places.size and not (places.min() >= 0 and places.max() < size[0]):
         raise OutOfRangeError(f"sorter has indices from {places.min()} to {places.max()}; use 0 to {size[0] - 1}")
 
 
 def _bisect_rows(rows: Any, values: Any, reaches: Any) -> Any:
-    """The first place in each sorted row that reaches a value: all values halve their own range at once."""
+    """The first place in each sorted row that reaches a value; all values halve their range at once."""
     size = shape_of(rows)[-1].__index__()
     low = ops.zeros_like(values, dtype=np.int64)
     high = ops.add(low, size)
@@ -314,7 +313,7 @@ def _bisect_rows(rows: Any, values: Any, reaches: Any) -> Any:
 
 @name()
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
-    """The bucket of each element between sorted boundaries."""
+    """The index of the bucket between sorted boundaries that each element falls into."""
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
 
 
@@ -325,9 +324,9 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """The different elements, sorted, or the different places of an axis; constant to differentiation.
+    """The distinct elements, sorted, or the distinct slices of an axis; without a gradient.
 
-    With where each went, and how many there were, where asked for.
+    The inverse indices and the counts are added on request.
     """
     if dim is None:
         parts = ops.unique_all(input)
@@ -344,7 +343,7 @@ def unique(
 def unique_consecutive(
     input: Any, *, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Without the elements, or the places of an axis, that equal the one before; constant to differentiation."""
+    """The elements, or the slices of an axis, that differ from the one before; without a gradient."""
     axis = 0 if dim is None else axis_and_size(input, dim)[0]
     x = ops.stop_gradient(ops.reshape(input, (-1,)) if dim is None else ops.moveaxis(input, axis, 0))
     count = shape_of(x)[0]
@@ -365,7 +364,7 @@ def _with_parts(values: Any, inverse: Any, counts: Any, return_inverse: bool, re
 
 @name()
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """How many elements there are of each integer from 0 on, or the sum of their weights."""
+    """The count of each integer from 0 on, or the sum of the weights of each."""
     if dtype_of(input).kind not in "iu" or ndim_of(input) != 1:
         raise refuse("bincount takes a vector of ints", "use .flatten() and .long()")
     size = max(int(ops.max(input)) + 1 if shape_of(input)[0] else 0, minlength)
@@ -378,7 +377,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 
 @name()
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
-    """How many elements lie in each of so many bins of one width, as floats."""
+    """The counts of elements in `bins` bins of equal width, as floats."""
     if dtype_of(input).kind != "f":
         raise refuse("histc of ints", "convert with .float() first")
     x = ops.stop_gradient(ops.reshape(input, (-1,)))
@@ -392,7 +391,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
 
 
 def _check_bins(function: str, bins: int, low: float, high: float) -> None:
-    """Raise OptionError unless there are bins, between two finite numbers in their order."""
+    """Raise OptionError unless there is a bin, and its ends are finite and in order."""
     if bins < 1:
         raise OptionError(f"{function}: bins are 1 or more, not {bins}; choose how many there are")
     if not -math.inf < low <= high < math.inf:
@@ -402,7 +401,7 @@ def _check_bins(function: str, bins: int, low: float, high: float) -> None:
 
 @name()
 def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Histogram:
-    """How many elements lie in each bin, as floats, and where the bins end; the last bin holds its end."""
+    """The counts of elements in bins, as floats, and the edges of the bins; the last bin includes its end."""
     x, dtype = ops.stop_gradient(floats(ops.reshape(input, (-1,)))), dtype_of(floats(input))
     if isinstance(bins, int):
         low, high = (float(ops.min(x)), float(ops.max(x))) if range is None else range
@@ -421,7 +420,7 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
 
 @name()
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
-    """Whether each element is among others."""
+    """Whether each element is among `test_elements`."""
     left, right = promote(elements, test_elements)
     hits = ops.equal(ops.expand_dims(left, -1), right if is_scalar(right) else ops.reshape(right, (-1,)))
     is_in = ops.any(hits, axis=-1)
@@ -429,7 +428,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 
 def check_index(x: Any, axis: int, index: Any, source: Any = None) -> None:
-    """Raise unless an index of ints has the axes of x, and lies in it but along one axis, and in a source."""
+    """Raise unless an int index has as many axes as x, and fits into x and the source along all axes but one."""
     if dtype_of(index).kind not in "iu":
         raise DTypeError(f"an index of {dtype_of(index)} names no places; convert with .long()")
     is_one = source is None or is_scalar(source) or not ndim_of(source)
@@ -449,7 +448,7 @@ def check_index(x: Any, axis: int, index: Any, source: Any = None) -> None:
 
 
 def check_source(x: Any, axis: int, index: Any, source: Any) -> None:
-    """Raise unless a source has the dtype of x, its shape but along one axis, and there a place for each index."""
+    """Raise unless a source has the dtype and shape of x, but along one axis the length of the index."""
     if dtype_of(source) != dtype_of(x):
         raise DTypeError(f"a source of {dtype_of(source)} does not go into {dtype_of(x)}; convert one of them")
     if ndim_of(index) > 1 or dtype_of(index).kind not in "iu":
@@ -461,7 +460,7 @@ def check_source(x: Any, axis: int, index: Any, source: Any) -> None:
 
 
 def _write_part(x: Any, source: Any, key: Sequence[Any]) -> Any:
-    """`source` in the place of a part that has its shape. Raises ShapeError where it has not."""
+    """Replace a part of x by `source`. Raises ShapeError where their shapes differ."""
     wanted = shape_of(x[tuple(key)])
     if shape_of(source) != wanted:
         raise ShapeError(f"a source of shape {shape_of(source)} for a part of shape {wanted}; reshape or expand it")
@@ -470,7 +469,7 @@ def _write_part(x: Any, source: Any, key: Sequence[Any]) -> Any:
 
 @name()
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
-    """With one place of an axis replaced, which `src` has not."""
+    """The input with one slice of an axis replaced by `src`, which lacks that axis."""
     axis, _ = axis_and_size(input, dim)
     return _write_part(input, src, (*[slice(None)] * axis, index))
 
@@ -479,7 +478,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
 def slice_scatter(
     input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Any:
-    """With the places of an axis from `start` to `end` replaced, each `step`th."""
+    """The input with every `step`th slice of an axis from `start` to `end` replaced by `src`."""
     if step < 1:
         raise OptionError(f"a step of {step} goes nowhere; use 1 or more")
     axis, _ = axis_and_size(input, dim)
@@ -488,7 +487,7 @@ def slice_scatter(
 
 @name()
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """With the diagonal of two axes replaced; `src` has it as its last axis."""
+    """The input with the diagonal of two axes replaced by the last axis of `src`."""
     first, second = place(dim1, ndim_of(input)), place(dim2, ndim_of(input))
     if first == second:
         raise OptionError("a diagonal lies between two axes, not in one; give dim1 and dim2 that differ")
@@ -502,7 +501,7 @@ def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2:
 
 @name(in_place=True)
 def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
-    """With the rows of `source` joined to the places of an axis that an index names, by "prod", "mean" and so on."""
+    """The input with rows of `source` combined at the places of an axis, by "prod", "mean", "amax" or "amin"."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise OptionError(f"there is no reduction {reduce!r}; use 'prod', 'mean', 'amax' or 'amin', or index_add")
     axis, x, rows = place(dim, ndim_of(input)), as_row(input), as_row(source)
@@ -513,14 +512,14 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
 
 
 def mask_of(index: Any) -> Any:
-    """An index; bools for one of bytes, which PyTorch takes for a mask."""
+    """An index; one of bytes as bools, since PyTorch takes it for a mask."""
     is_mask = hasattr(index, "dtype") and index.dtype == np.uint8
     return ops.astype(index, np.bool_) if is_mask else index
 
 
 @name(in_place=True)
 def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool = False) -> Any:
-    """With `values` at the places that a tuple of indices or masks names, or added there."""
+    """The input with `values` written, or added, at the places that a tuple of indices or masks names."""
     if not hasattr(values, "dtype") or dtype_of(values) != dtype_of(input):
         raise DTypeError(f"index_put writes tensors of {dtype_of(input)} here; convert the values with .to(dtype)")
     key = tuple([slice(None) if index is None else mask_of(index) for index in indices])
@@ -532,7 +531,7 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
 
 @name(in_place=True)
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """With the elements of `source` at places counted through all axes, or added there."""
+    """The input with the elements of `source` written, or added, at row-major places."""
     if dtype_of(source) != dtype_of(input):
         raise DTypeError(f"put writes tensors of {dtype_of(input)} here; convert the source with .to(dtype)")
     if accumulate:
@@ -542,7 +541,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 
 
 def _add_at(x: Any, places: Any, values: Any) -> Any:
-    """With values added at places counted through all axes."""
+    """Add values to x at row-major places."""
     flat = ops.reshape(x, (-1,))
     sums = ops.scatter_add(ops.reshape(values, (-1,)), ops.reshape(places, (-1,)), shape_of(flat), 0)
     return ops.reshape(ops.add(flat, sums), shape_of(x))

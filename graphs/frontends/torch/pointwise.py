@@ -33,9 +33,9 @@ OPS: dict[str, Op] = {}
 
 
 def of_op(op: Op, takes: str = "") -> Function:
-    """PyTorch's function of an op of one tensor, or of two tensors or numbers; `takes` where no `op.torch` says it.
+    """Make PyTorch's function of an op of one or two operands; `takes` is for an op without `op.torch`.
 
-    Raises ValueError for other ops, and for a word that says nothing of so many operands.
+    Raises ValueError for other ops, and for a `takes` that does not fit the number of operands.
     """
     takes = takes or (op.torch.takes if op.torch else "any")
     makers = {1: _OF_ONE, 2: _OF_TWO}.get(op.arity or 0, {})
@@ -73,7 +73,7 @@ def _enter(op: Op, torch: TorchName) -> None:
 
 
 def refused_bools(x: Any, name: str) -> Any:
-    """The tensor itself. Raises DTypeError for bools, which PyTorch refuses here."""
+    """Return the tensor. Raises DTypeError for bools, which PyTorch refuses here."""
     if dtype_of(x).kind == "b":
         raise refuse(f"{name} of bools", "convert with .int() first")
     return x
@@ -95,7 +95,7 @@ def polygamma(n: Any, input: Any) -> Any:
 
 @name()
 def positive(input: Any) -> Any:
-    """The tensor itself, of any numbers but bools."""
+    """Return the tensor. Raises DTypeError for bools."""
     return refused_bools(input, "positive")
 
 
@@ -107,7 +107,7 @@ def sinc(input: Any) -> Any:
 
 @name("sgn", in_place=True)
 def sign(input: Any) -> Any:
-    """-1, 0 or 1; 0 of NaN."""
+    """-1, 0 or 1, and 0 for NaN."""
     return sgn(input)
 
 
@@ -125,25 +125,25 @@ def rsqrt(input: Any) -> Any:
 
 @name(in_place=True)
 def exp2(input: Any) -> Any:
-    """2 to each element."""
+    """2 to the power of each element."""
     return ops.pow(2.0, floats(input))
 
 
 @name(in_place=True)
 def frac(input: Any) -> Any:
-    """What is behind the point."""
+    """The fractional part of each element."""
     return ops.subtract(input, ops.trunc(input))
 
 
 @name(in_place=True)
 def deg2rad(input: Any) -> Any:
-    """Degrees as radians."""
+    """Convert degrees to radians."""
     return ops.multiply(floats(input), np.pi / 180)
 
 
 @name(in_place=True)
 def rad2deg(input: Any) -> Any:
-    """Radians as degrees."""
+    """Convert radians to degrees."""
     return ops.multiply(floats(input), 180 / np.pi)
 
 
@@ -174,7 +174,7 @@ def threshold(input: Any, threshold: float, value: float) -> Any:
 
 @name(in_place=True)
 def round(input: Any, *, decimals: int = 0) -> Any:
-    """To the nearest integer, or to so many decimals; halves go to the even one."""
+    """Round to the nearest integer, or to `decimals`; halves go to the even neighbour."""
     x = refused_bools(input, "round")
     if not decimals or dtype_of(x).kind in "iu":
         if decimals:

@@ -1,4 +1,4 @@
-"""How a tensor shows itself: the text that PyTorch prints, for the same values.
+"""Printing tensors: the text that PyTorch prints for the same values.
 
 `format_tensor` follows PyTorch's print options: four decimals, lines of 80 columns, and above 1000 elements a
 summary with three at each edge, unless `set_printoptions` changes them. `grad_fn_name` gives the name PyTorch shows
@@ -23,7 +23,7 @@ Attrs = Mapping[str, Any]
 
 
 class PrintOptions(NamedTuple):
-    """How tensors are written; with `sci_mode` None their values decide whether in powers of ten."""
+    """The options for printing tensors; with `sci_mode` None the values decide whether powers of ten are used."""
 
     precision: int = 4
     threshold: float = 1000
@@ -48,10 +48,10 @@ def set_printoptions(
     profile: str | None = None,
     sci_mode: bool | None = None,
 ) -> None:
-    """Write tensors in another way from here on: decimals, up to how many elements, how many at edges, columns.
+    """Set print options: decimals, the size from which a summary is printed, its elements at each edge, and columns.
 
-    `profile` is "default", "short" or "full", which the others change. Raises OptionError for any other, and for a
-    number below 0.
+    `profile` is "default", "short" or "full"; the other options change it. Raises OptionError for another profile, and
+    for a number below 0.
     """
     if profile is not None and profile not in _PROFILES:
         raise OptionError(locate(f"there is no profile {profile!r} of printing; use 'default', 'short' or 'full'"))
@@ -120,7 +120,7 @@ def _body(array: Array) -> str:
 
 
 def _corners(array: Array, gaps: Sequence[bool]) -> Array:
-    """The elements that a summary shows; they alone decide how all of them are written."""
+    """The elements that a summary shows; they alone decide the format of all."""
     edge = _options[0].edgeitems
     for axis in (axis for axis, gap in enumerate(gaps) if gap):
         array = array.take([*range(edge), *range(-edge, 0)], axis)
@@ -203,7 +203,7 @@ def _by_axis(whole: str, along: str) -> Callable[[Attrs], str]:
 
 
 def _reduces_all(attrs: Attrs) -> bool:
-    """Whether no axis was named; an op that spells out all axes needs `ndims` to tell."""
+    """Whether the op reduces all axes; attributes that name all axes need `ndims` to tell."""
     axis = attrs.get("axis")
     if axis is None:
         return True
@@ -211,7 +211,7 @@ def _reduces_all(attrs: Attrs) -> bool:
 
 
 def _by_numbers(tensors: str, *numbers: str) -> Callable[[Attrs], str]:
-    """Chooses by which input is a Python number: `numbers[i]` when input i is, else `tensors`."""
+    """Make a chooser by inputs that are Python numbers: `numbers[i]` if input i is one, else `tensors`."""
 
     def choose(attrs: Attrs) -> str:
         ndims = attrs.get("ndims", ())
@@ -247,7 +247,7 @@ def _matmul(attrs: Attrs) -> str:
 
 
 def _getitem(attrs: Attrs) -> str:
-    """The last view that the key makes, reading left to right; arrays are looked up after all views."""
+    """The name of the last view that the key makes, from left to right; index arrays come after all views."""
     key = attrs.get("key", attrs.get("index", ()))
     items = key if isinstance(key, tuple) else (key,)
     views = [view for view in map(_view, items) if view]

@@ -1,6 +1,6 @@
 """PyTorch's products of vectors and matrices, and distances between rows.
 
-Where a value of the user's got its dtype, read from the user's own lines; looked for when an error is told.
+At the end, `origin` finds the assignment in the user's code that gave a value its dtype, for error messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class SVD(NamedTuple):
 
 
 def _check(name: str, *operands: tuple[Any, int]) -> None:
-    """Raise unless each tensor has so many axes, and all have one dtype."""
+    """Raise unless each tensor has the given number of axes, and all have one dtype."""
     for x, axes in operands:
         if ndim_of(x) != axes:
             wanted = ", ".join(str(n) for _, n in operands)
@@ -68,7 +68,7 @@ def mm(input: Any, mat2: Any) -> Any:
 
 @name()
 def bmm(input: Any, mat2: Any) -> Any:
-    """The products of two rows of matrices, one by one. Raises ShapeError unless there are as many."""
+    """The products of two batches of matrices, pair by pair. Raises ShapeError unless both have as many."""
     _check("bmm", (input, 3), (mat2, 3))
     if shape_of(input)[0] != shape_of(mat2)[0]:
         raise ShapeError(locate("bmm: both have as many matrices; use matmul to broadcast"))
@@ -92,7 +92,7 @@ def dot(input: Any, tensor: Any = None, *, other: Any = None) -> Any:
 
 @name("ger")
 def outer(input: Any, vec2: Any) -> Any:
-    """The products of all pairs of two vectors."""
+    """The products of all pairs of elements of two vectors."""
     if ndim_of(input) != 1 or ndim_of(vec2) != 1:
         raise ShapeError(locate("outer: takes two vectors; use flatten"))
     return mul(input[:, None], vec2[None, :])
@@ -115,7 +115,7 @@ def kron(input: Any, other: Any) -> Any:
 
 
 def _plus(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    """`beta * x + alpha * product` in their dtype, which the factors are converted to; x is not read if beta is 0."""
+    """`beta * x + alpha * product` in their dtype, to which the factors are converted; x is not read if beta is 0."""
     _one_dtype("a sum with a product", (x, product))
     kind = dtype_of(product).kind
     beta, alpha = (
@@ -170,7 +170,7 @@ def chain_matmul(*tensors: Any) -> Any:
 
 @name()
 def einsum(equation: str, *operands: Any) -> Any:
-    """Sums of products, by the letters of axes; the sums of one tensor of ints or bools are in int64, as `sum`."""
+    """Einstein sums over labelled axes; sums of a single int or bool tensor are in int64, like `sum`."""
     tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
     _one_dtype("einsum", tensors)
     if len(tensors) == 1 and dtype_of(tensors[0]).kind in "biu" and _sums(equation):
@@ -179,7 +179,7 @@ def einsum(equation: str, *operands: Any) -> Any:
 
 
 def _sums(equation: str) -> bool:
-    """Whether an equation of one operand leaves a letter out."""
+    """Whether an equation of one operand sums over a letter."""
     letters, arrow, kept = equation.replace(" ", "").partition("->")
     return not set(letters) <= set(kept if arrow else [letter for letter in letters if letters.count(letter) == 1])
 
@@ -229,7 +229,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 def _norm_above(x: Any, dim: int, eps: float) -> Any:
-    """The norms along an axis, or `eps` where these are less; the gradient is that of the norm."""
+    """The norms along an axis, but at least `eps`; the gradient is that of the norm."""
     norm = matrices.vector_norm(x, axis=dim, keepdims=True)
     return ops.add(norm, ops.stop_gradient(ops.subtract(ops.maximum(norm, eps), norm)))
 
@@ -279,7 +279,7 @@ def corrcoef(input: Any) -> Any:
 
 @name("trapz")
 def trapezoid(y: Any, x: Any = None, *, dx: float = 1, dim: int = -1) -> Any:
-    """The area under a line through points."""
+    """The integral under straight lines through points."""
     moved = ops.moveaxis(floats(y) if x is None else y, dim, -1)
     pairs = ops.add(moved[..., 1:], moved[..., :-1])
     step = dx if x is None else ops.diff(x if ndim_of(x) == 1 else ops.moveaxis(x, dim, -1))
@@ -314,7 +314,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
 
 @name(in_place=True)
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
-    """With the parts along an axis scaled down to a norm."""
+    """Scale down the slices along an axis to a norm of at most `maxnorm`."""
     if ndim_of(input) < 2:
         raise ShapeError(f"takes 2 axes or more, not {ndim_of(input)}; use unsqueeze")
     if not p > 0 or not maxnorm >= 0:
@@ -382,14 +382,14 @@ def logdet(input: Any) -> Any:
 
 @name()
 def cholesky(input: Any, upper: bool = False) -> Any:
-    """The triangle whose product with its transpose is the matrix."""
+    """The triangular factor of a symmetric positive definite matrix: lower, or with `upper` its transpose."""
     factor = matrices.cholesky(input)
     return ops.matrix_transpose(factor) if upper else factor
 
 
 @name()
 def qr(input: Any, some: bool = True) -> Any:
-    """A matrix with orthogonal columns and a triangle that multiply to the input."""
+    """A matrix with orthonormal columns and a triangular matrix whose product is the input."""
     return matrices.qr(input, mode="reduced" if some else "complete")
 
 
@@ -434,7 +434,7 @@ Assignment = ast.Assign | ast.AugAssign | ast.AnnAssign
 
 
 def _assignments(frame: FrameType) -> Iterator[tuple[str, Assignment]]:
-    """The assignments to plain names above the line that runs, in its function, in their order."""
+    """The assignments to plain names above the running line of a function, in order."""
     try:
         tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
     except (SyntaxError, ValueError):

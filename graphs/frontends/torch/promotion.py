@@ -1,9 +1,8 @@
-"""Which dtype a result has where the dtypes of tensors differ: PyTorch's rules, not NEP 50's.
+"""The dtype of a result where the dtypes of tensors differ: PyTorch's rules, not NEP 50's.
 
-A kind (bool, int, float) counts more than a width,
-and an axis more than none: an int tensor beside floats takes their
-dtype, and a number or a tensor without axes changes the kind alone. A scalar of NumPy's is a number. Source: PyTorch's
-"Tensor Attributes", and `aten/src/ATen/native/TypeProperties.cpp`.
+A kind (bool, int, float) counts more than a width, and a tensor with axes more than one without: an int tensor beside
+floats takes their dtype, and a number or a tensor without axes changes the kind alone. A NumPy scalar counts as a
+number. Source: PyTorch's "Tensor Attributes", and `aten/src/ATen/native/TypeProperties.cpp`.
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ _OF_NUMBERS: dict[Any, np.dtype[Any]] = {
 
 
 def check_tensor(*operands: Any) -> None:
-    """Raise TypeError where there are numbers alone."""
+    """Raise TypeError if all operands are Python numbers."""
     if all(type(x) in SCALARS for x in operands):
         raise TypeError(f"takes tensors, got {operands}; write one of them as torch.tensor(...)")
 
 
 def promote(*operands: Any) -> Sequence[Any]:
-    """Tensors and numbers in the dtype that PyTorch computes in; arrays keep NumPy's rules.
+    """Convert tensors and numbers to the dtype that PyTorch computes in; arrays keep NumPy's rules.
 
     Numbers stay numbers, which take the dtype of the tensors beside them.
     """
@@ -62,7 +61,7 @@ def promote(*operands: Any) -> Sequence[Any]:
 
 
 def _agree(operands: Sequence[Any]) -> bool:
-    """Whether these are tensors of one dtype and numbers of no later kind, as in most calls: known by types alone."""
+    """Whether all tensors have one dtype and no number is of a later kind: the usual case, decided by types alone."""
     dtype, latest = None, 0
     for x in operands:
         kind = type(x)
@@ -78,7 +77,7 @@ def _agree(operands: Sequence[Any]) -> bool:
 
 
 def _holds(dtype: np.dtype[Any], operands: Sequence[Any]) -> bool:
-    """Whether the numbers among operands are of no later kind than the tensors, so that all has the dtype of these."""
+    """Whether no number among the operands is of a later kind than `dtype`, the dtype of the tensors."""
     kind = dtype.kind
     return kind == "f" or all(_KINDS[_of_number(x).kind] <= _KINDS[kind] for x in operands if is_weak(x))
 
@@ -88,24 +87,24 @@ def _of_number(x: Any) -> np.dtype[Any]:
 
 
 def is_weak(value: Any) -> bool:
-    """Whether a value is a Python number, or stands for one as a size and a symbol may: it has no dtype of its own."""
+    """Whether a value has no dtype of its own: a Python number, a size, or a symbol that stands for one."""
     return type(value) in SCALARS or isinstance(value, Dim) or getattr(value, "weak", False)
 
 
 def number(value: Any) -> Any:
-    """A scalar of NumPy's as the Python number that PyTorch takes it for, a bool as a float; all else as it is."""
+    """A NumPy scalar as the Python number that PyTorch takes it for, a bool as a float; other values unchanged."""
     if not is_number(value):
         return value
     return float(value) if value.dtype.kind == "b" else value.item()
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a scalar of NumPy's, of a dtype that tensors have."""
+    """Whether a value is a NumPy scalar of a dtype that tensors have."""
     return isinstance(value, np.generic) and value.dtype.num in HELD
 
 
 def promote_for_comparison(*operands: Any) -> Sequence[Any]:
-    """Tensors and numbers as comparisons take them: ints as they are, which is exact where no dtype holds both."""
+    """Operands as comparisons take them: ints are unchanged, as NumPy compares them exactly; others are promoted."""
     if _agree(operands):
         return operands
     is_exact = all(type(x) in (bool, int) or (hasattr(x, "dtype") and x.dtype.kind in "biu") for x in operands)
@@ -113,7 +112,7 @@ def promote_for_comparison(*operands: Any) -> Sequence[Any]:
 
 
 def promote_to_float(*operands: Any) -> Sequence[Any]:
-    """What `promote` gives, bools and ints in the dtype of the floats beside them, or in the default one."""
+    """Operands as `promote` returns them, with bools and ints cast to the float dtype of the others, or the default."""
     converted = promote(*operands)
     kinds = [dtype_of(x) for x in converted if not is_weak(x)]
     wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [DEFAULT]))
@@ -121,22 +120,22 @@ def promote_to_float(*operands: Any) -> Sequence[Any]:
 
 
 def bits(*operands: Any) -> Sequence[Any]:
-    """What `promote` gives, with a bool of NumPy's as Python's, which is no float here."""
+    """Operands as `promote` returns them; a NumPy bool counts as a Python bool, not as a float."""
     return promote(*[bool(x) if type(x) is np.bool_ else x for x in operands])
 
 
 def truth(x: Any) -> Any:
-    """Whether each element is not 0; a number as it is."""
+    """Whether each element is not 0; a Python number is unchanged."""
     return x if type(x) in SCALARS or dtype_of(x).kind == "b" else ops.not_equal(x, 0)
 
 
 def truths(*operands: Any) -> Sequence[Any]:
-    """What `promote` gives, and of that whether it is not 0."""
+    """Operands as `promote` returns them, converted to bools by `truth`."""
     return [truth(x) for x in promote(*operands)]
 
 
 def whole(*operands: Any) -> Sequence[Any]:
-    """What `promote` gives, of ints alone. Raises DTypeError."""
+    """Operands as `promote` returns them. Raises DTypeError for tensors that are not of ints."""
     for x in operands:
         if type(x) not in SCALARS and dtype_of(x).kind not in "iu":
             raise words.refuse(f"divisors and multiples of {dtype_of(x)}", "convert with .long() first")
@@ -144,7 +143,7 @@ def whole(*operands: Any) -> Sequence[Any]:
 
 
 def of_floats(function: Function) -> Function:
-    """A function whose tensors are all converted to the dtype that PyTorch computes in, which must be one of floats."""
+    """Wrap a function to cast its tensors to PyTorch's result dtype. Raises DTypeError unless that is a float."""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **options: Any) -> Any:
@@ -169,7 +168,7 @@ def of_floats(function: Function) -> Function:
 
 
 def _have_one_dtype(args: Sequence[Any]) -> bool:
-    """Whether the tensors among these, at least one, have one dtype, of floats."""
+    """Whether there are tensors among the arguments, and all have one float dtype."""
     dtype: Any = None
     for x in args:
         if type(x) in dispatch.interpreters:
@@ -192,7 +191,7 @@ def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:
 
 
 def _combine_levels(first: np.dtype[Any] | None, second: np.dtype[Any] | None) -> np.dtype[Any] | None:
-    """Of two levels, the first unless the second is of a later kind."""
+    """The dtype of two levels: the first, unless the second is of a later kind."""
     if first is None or second is None:
         return first if second is None else second
     return first if _KINDS[first.kind] >= _KINDS[second.kind] else widest(first, second)

@@ -1,4 +1,4 @@
-"""PyTorch's reductions. Extremes and medians along one axis come with their places, as a named pair."""
+"""PyTorch's reductions. Extremes and medians along one axis come with their indices, as a named pair."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Dim = Any  # one axis, several, or None for all
 
 
 class AxisExtremes(NamedTuple):
-    """Elements along an axis, and where they stood."""
+    """Elements along an axis, and their indices."""
 
     values: Any
     indices: Any
@@ -48,9 +48,9 @@ class MinMax(NamedTuple):
 
 
 def _accumulate(function: Callable[[Any], Any], x: Any, dtype: Any) -> Any:
-    """Sums or products of x, in the dtype asked for: x is converted to it, and so is what is summed in a wider one.
+    """Sum or multiply x in `dtype`: x is converted to it first, and the result if NumPy widens it.
 
-    Ints and bools are counted in int64 where no dtype is asked for.
+    Without a dtype, ints and bools are summed in int64.
     """
     if dtype is not None:
         return cast(function(cast(x, as_dtype(dtype))), as_dtype(dtype))
@@ -66,7 +66,7 @@ def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None
 
 @name()
 def nansum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The sum of all that is not NaN."""
+    """The sum of the elements that are not NaN."""
     return sum(ops.where(ops.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
@@ -81,14 +81,14 @@ def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = Non
 
 @name()
 def nanmean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The mean of all that is not NaN."""
+    """The mean of the elements that are not NaN."""
     count = sum(ops.logical_not(ops.isnan(input)), dim, keepdim)
     return ops.divide(nansum(input, dim, keepdim, dtype=dtype), cast(count, dtype_of(input)))
 
 
 @name()
 def prod(input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The product of all elements, or along one axis; of ints and bools in int64."""
+    """The product of all elements, or along one axis; ints and bools in int64."""
     axes = axes_of(input, dim)
     return _accumulate(lambda x: ops.prod(x, axis=axes, keepdims=keepdim), input, dtype)
 
@@ -119,13 +119,13 @@ def count_nonzero(input: Any, dim: Dim = None) -> Any:
 
 @name()
 def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Where the largest element stands, of all or along one axis."""
+    """The index of the largest element, of all or along one axis."""
     return _where_extreme(ops.argmax, input, dim, keepdim)
 
 
 @name()
 def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """Where the smallest element stands, of all or along one axis."""
+    """The index of the smallest element, of all or along one axis."""
     return _where_extreme(ops.argmin, input, dim, keepdim)
 
 
@@ -139,9 +139,9 @@ def _where_extreme(op: Callable[..., Any], x: Any, dim: int | None, keepdim: boo
 
 @name()
 def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, **numpy: Any) -> Any:
-    """The largest element; along one axis with its places, as `(values, indices)`; of two tensors the larger ones.
+    """The largest element; along one axis `(values, indices)`; of two tensors the larger elements.
 
-    By NumPy's words, `axis` and `keepdims`, it is NumPy's: over any axes, and without places.
+    With NumPy's words, `axis` and `keepdims`, it is NumPy's max: over any axes, and without indices.
     """
     if numpy:
         return ops.max(input, **numpy)
@@ -150,9 +150,9 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
 
 @name()
 def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, **numpy: Any) -> Any:
-    """The smallest element; along one axis with its places, as `(values, indices)`; of two tensors the smaller ones.
+    """The smallest element; along one axis `(values, indices)`; of two tensors the smaller elements.
 
-    By NumPy's words, `axis` and `keepdims`, it is NumPy's: over any axes, and without places.
+    With NumPy's words, `axis` and `keepdims`, it is NumPy's min: over any axes, and without indices.
     """
     if numpy:
         return ops.min(input, **numpy)
@@ -178,7 +178,7 @@ def _extreme(
 
 
 def along(x: Any, dim: int, keepdim: bool, find: Callable[..., Any]) -> AxisExtremes:
-    """What stands along an axis where `find` says, and where that is."""
+    """The elements along an axis at the indices that `find` returns, and these indices."""
     if not ndim_of(x):
         place(dim, 0)
         return AxisExtremes(ops.identity(x), cast(ops.multiply(ops.not_equal(x, x), 0), np.int64))
@@ -214,9 +214,9 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Min
 
 @name()
 def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The lower of the middle elements; along one axis with its places. NaN where there is one.
+    """The lower median; along one axis with its indices. NaN where an element is NaN.
 
-    Of all elements, those that equal it share the gradient.
+    Over all elements, those equal to the median share the gradient.
     """
     if dim is not None:
         return along(input, dim, keepdim, _middle)
@@ -229,7 +229,7 @@ def median(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def _middle(x: Any, axis: int, keepdims: bool) -> Any:
-    """Where the lower of the middle elements is; the first NaN, where there is one."""
+    """The index of the lower median, or of the first NaN."""
     order = ops.argsort(x, axis=axis)
     middle = ops.take(order, ops.asarray([(shape_of(x)[axis] - 1) // 2]), axis=axis)
     if dtype_of(x).kind != "f":
@@ -263,19 +263,19 @@ def _so_far(op: Callable[..., Any], x: Any, dim: int | None) -> Any:
 
 @name(in_place=True)
 def cumsum(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
-    """The sums so far along an axis; of ints and bools in int64."""
+    """The running sums along an axis; ints and bools in int64."""
     return _accumulate(lambda x: _so_far(ops.cumulative_sum, x, dim), input, dtype)
 
 
 @name(in_place=True)
 def cumprod(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
-    """The products so far along an axis; of ints and bools in int64."""
+    """The running products along an axis; ints and bools in int64."""
     return _accumulate(lambda x: _so_far(ops.cumulative_prod, x, dim), input, dtype)
 
 
 @name()
 def logcumsumexp(input: Any, dim: int = -1) -> Any:
-    """The logarithms of the sums of exponentials so far."""
+    """The logarithms of the running sums of exponentials."""
     return with_axis(ops.logcumsumexp, floats(input), dim)
 
 
@@ -311,7 +311,7 @@ def _float_only(x: Any, dtype: Any, name: str) -> Any:
 def var(
     input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = None
 ) -> Any:
-    """The variance, over the number of elements less 1 (`correction`). Raises DTypeError for ints."""
+    """The variance, divided by the number of elements less 1 (`correction`). Raises DTypeError for ints."""
     return _spread(ops.var, input, dim, unbiased, keepdim, correction)
 
 
@@ -319,7 +319,7 @@ def var(
 def std(
     input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = None
 ) -> Any:
-    """The root of the variance, over the number of elements less 1 (`correction`). Raises DTypeError for ints."""
+    """The standard deviation, with the divisor of elements less 1 (`correction`). Raises DTypeError for ints."""
     return _spread(ops.std, input, dim, unbiased, keepdim, correction)
 
 
@@ -384,10 +384,10 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 def quantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Any:
-    """The element below which a share `q` of the others lies; of a vector of shares, along a new first axis.
+    """The quantile `q`, from 0 to 1; for a vector of shares, along a new first axis.
 
-    Between two elements as `interpolation` says: "linear", "lower", "higher", "midpoint" or "nearest". NaN where there
-    is a NaN.
+    Between two elements `interpolation` decides: "linear", "lower", "higher", "midpoint" or "nearest". NaN where an
+    element is NaN.
     """
     return _quantile(input, q, dim, keepdim, interpolation, without_nan=False)
 
@@ -428,7 +428,7 @@ def _quantile(x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str
 
 
 def _shares(x: Any, q: Any) -> Any:
-    """The shares as a vector. Raises OptionError for one that is not from 0 to 1, where values are known."""
+    """The shares as a vector. Raises OptionError for one outside 0 to 1, unless it is a symbol."""
     if is_scalar(q):
         q = np.asarray(q, dtype_of(x))
     if ndim_of(q) > 1 or dtype_of(q) != dtype_of(x):
@@ -440,7 +440,7 @@ def _shares(x: Any, q: Any) -> Any:
 
 
 def _ranks(ordered: Any, shares: Any, *, without_nan: bool) -> Any:
-    """The place among sorted elements of each share, with a fraction: f[..., shares]."""
+    """The fractional rank of each share among sorted elements: f[..., shares]."""
     if not without_nan:
         ranks = ops.multiply(shares, shape_of(ordered)[-1] - 1)
         return ops.broadcast_to(ranks, (*shape_of(ordered)[:-1], shape_of(shares)[0]))
@@ -465,7 +465,7 @@ def _at(ordered: Any, ranks: Any) -> Any:
 
 @name()
 def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The lower of the middle elements of those that are not NaN; along one axis with its places."""
+    """The lower median of the elements that are not NaN; along one axis with its indices."""
     if dim is None:
         return along(ops.reshape(input, (-1,)), 0, False, _middle_number).values
     return along(input, dim, keepdim, _middle_number)
@@ -479,7 +479,7 @@ def _middle_number(x: Any, axis: int, keepdims: bool) -> Any:
 
 @name()
 def mode(input: Any, dim: int = -1, keepdim: bool = False) -> AxisExtremes:
-    """The most frequent element along an axis, the smallest of these, and where it stands last."""
+    """The most frequent element along an axis, the smallest of several, and its last index."""
     return along(input, dim, keepdim, _most_frequent)
 
 

@@ -1,4 +1,4 @@
-"""Values read between the elements of an image or a volume, at places that a grid says."""
+"""Sampling: values between the elements of an image or a volume, at the places in a grid."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def grid_sample(
 
 
 def _check_grid(x: Array, grid: Array, mode: str, padding_mode: str) -> int:
-    """The number of axes that the grid goes along. Raises ShapeError and OptionError."""
+    """The number of sampled axes. Raises ShapeError and OptionError for wrong arguments."""
     rank = len(shape_of(x)) - 2
     fits = rank in (2, 3) and len(shape_of(grid)) == rank + 2 and dims.same(shape_of(grid)[-1], rank)
     if not fits or not dims.same(shape_of(x)[0], shape_of(grid)[0]):
@@ -70,14 +70,14 @@ def _check_grid(x: Array, grid: Array, mode: str, padding_mode: str) -> int:
 
 
 def _to_element_units(place: Array, size: Any, align: bool) -> Array:
-    """Places from -1 to 1 as numbers of elements."""
+    """Convert places from -1 to 1 into fractional element indices."""
     if align:
         return ops.multiply(ops.add(place, 1), (size - 1) / 2)
     return ops.divide(ops.subtract(ops.multiply(ops.add(place, 1), size), 1), 2)
 
 
 def _clamp_place(place: Array, size: Any, padding_mode: str, align: bool) -> Array:
-    """The place that is read for one: itself, the nearest inside, or where it is mirrored to."""
+    """The place to read for a place: itself, the nearest place inside, or its mirror image."""
     if padding_mode == "zeros":
         return place
     if padding_mode == "reflection":
@@ -87,7 +87,7 @@ def _clamp_place(place: Array, size: Any, padding_mode: str, align: bool) -> Arr
 
 
 def _mirror_place(place: Array, size: Any, align: bool) -> Array:
-    """Mirrored at the centres of the outermost elements, or at their edges, as often as it takes."""
+    """Mirror a place at the centres of the outermost elements, or at their edges, as often as needed."""
     low, span = (0.0, size - 1) if align else (-0.5, size)
     if span == 0:
         return ops.multiply(place, 0)
@@ -117,7 +117,7 @@ def _read(x: Array, places: Sequence[Array], weights: Sequence[Array]) -> Array:
 
 
 def _cubic(share: Array) -> list[Array]:
-    """The weights of four neighbours of a place that lies this far beyond the second."""
+    """The weights of the four neighbours of a place; `share` is its distance from the second."""
     a = -0.75
 
     def near(d: Array) -> Array:
@@ -132,9 +132,9 @@ def _cubic(share: Array) -> list[Array]:
 
 
 def affine_grid(theta: Array, size: Sequence[int], align_corners: bool | None = None) -> Array:
-    """The places for grid_sample of an affine map of each example: f[N, 2, 3] and (N, C, H, W) -> f[N, H, W, 2].
+    """The grid for grid_sample from affine maps: f[N, 2, 3] and (N, C, H, W) -> f[N, H, W, 2].
 
-    Or f[N, 3, 4] and (N, C, D, H, W) -> f[N, D, H, W, 3]. Raises ShapeError.
+    In three dimensions: f[N, 3, 4] and (N, C, D, H, W) -> f[N, D, H, W, 3]. Raises ShapeError.
     """
     rank, out = len(size) - 2, tuple(size[2:])
     if rank not in (2, 3) or tuple(shape_of(theta)) != (size[0], rank, rank + 1) or min(size) < 1:

@@ -1,4 +1,4 @@
-"""PyTorch's functions that give tensors another shape, and cut them."""
+"""PyTorch's functions that reshape, reorder, cut and repeat tensors."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from graphs.spec import spec_of
 
 
 def apart(result: Any, *operands: Any) -> Any:
-    """A result of a function that gives memory of its own, where what was computed may look at that of an operand.
+    """Copy a result that shares memory with an operand, for functions that promise memory of their own.
 
-    In a trace there is no memory, and nothing is copied.
+    In a trace no tensor has memory, and no copy is made.
     """
     memory = memory_of(result)
     if memory is None or not any(_lies_in(memory, memory_of(operand)) for operand in operands):
@@ -36,7 +36,7 @@ def apart(result: Any, *operands: Any) -> Any:
 
 
 def memory_of(value: Any) -> Any:
-    """The array of a tensor; None of what has none, such as a symbol."""
+    """The array of a tensor; None for a symbol."""
     read = getattr(value, "captured_array", None)
     return None if read is None else read()
 
@@ -50,7 +50,7 @@ def _lies_in(memory: Any, other: Any) -> bool:
 
 @name(in_place="shape")
 def transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None) -> Any:
-    """Two axes swapped. Any other number of axes is NumPy's: the axes in another order, reversed by default."""
+    """Swap two axes. Any other number of axes is as in NumPy: the axes in another order, reversed by default."""
     named = dims if dim0 is None else (dim0, *dims) if dim1 is None else (dim0, dim1)
     if dim1 is not None and dim0 is None:
         named = (*dims, dim1)
@@ -94,13 +94,13 @@ def adjoint(input: Any) -> Any:
 
 @name()
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
-    """The axes in another order."""
+    """Put the axes in another order."""
     return ops.permute_dims(input, sizes(order) if dims is None else dims)
 
 
 @name("movedim")
 def moveaxis(input: Any, source: Any, destination: Any) -> Any:
-    """Axes at other places."""
+    """Move axes to other places."""
     if not ndim_of(input):
         return ops.reshape(ops.moveaxis(ops.reshape(input, (1,)), source, destination), ())
     return ops.moveaxis(input, source, destination)
@@ -137,7 +137,7 @@ def reshape_as(input: Any, other: Any) -> Any:
 
 @name()
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
-    """The axes from one to another as one axis."""
+    """Merge the axes from `start_dim` to `end_dim` into one."""
     shape, ndim = shape_of(input), ndim_of(input)
     first, last = place(start_dim, ndim), place(end_dim, ndim)
     if first > last:
@@ -149,13 +149,13 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 @name()
 def ravel(input: Any) -> Any:
-    """All elements in one axis, which is a copy where they do not lie in a row."""
+    """All elements in one axis; a copy unless they are contiguous."""
     return flatten(input.contiguous() if hasattr(input, "contiguous") else input)
 
 
 @name()
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
-    """One axis as several."""
+    """Split one axis into several."""
     x = as_row(input)
     axis, size = axis_and_size(x, dim)
     parts, shape = completed_shape(as_shape(sizes), size), shape_of(x)
@@ -166,7 +166,7 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
 
 @name(in_place="shape")
 def squeeze(input: Any, dim: Any = None) -> Any:
-    """Without the axes of size 1, of all or of those named; other axes stay."""
+    """Remove axes of size 1, all or those named; other axes stay."""
     ndim, shape = ndim_of(input), shape_of(input)
     named = range(ndim) if dim is None else [place(d, ndim) for d in ((dim,) if isinstance(dim, int) else dim)]
     ones = [d for d in named if ndim and isinstance(shape[d], int) and shape[d] == 1]
@@ -175,13 +175,13 @@ def squeeze(input: Any, dim: Any = None) -> Any:
 
 @name(in_place="shape")
 def unsqueeze(input: Any, dim: int) -> Any:
-    """With an axis of size 1 at `dim`."""
+    """Insert an axis of size 1 at `dim`."""
     return ops.expand_dims(input, dim)
 
 
 @name()
 def expand(input: Any, *size: Any) -> Any:
-    """Repeated without copying to larger sizes; -1 keeps a size."""
+    """Expand to larger sizes without copying; -1 keeps a size."""
     wanted, have = sizes(size), shape_of(input)
     missing = len(wanted) - len(have)
     if missing < 0:
@@ -193,26 +193,26 @@ def expand(input: Any, *size: Any) -> Any:
 
 
 def _broadcast(input: Any, shape: Sequence[Any]) -> Any:
-    """Broadcast to a shape. Where that repeats nothing it can be written to, as any view."""
+    """Broadcast to a shape. Where no element repeats, the result is a writable view."""
     is_whole = same(product(shape_of(input)), product(shape)) and len(shape) >= ndim_of(input)
     return ops.reshape(input, shape) if is_whole and all(shape_of(input)) else ops.broadcast_to(input, shape)
 
 
 @name()
 def expand_as(input: Any, other: Any) -> Any:
-    """Repeated without copying to the shape of another tensor."""
+    """Expand to the shape of another tensor without copying."""
     return expand(input, *shape_of(other))
 
 
 @name()
 def broadcast_to(input: Any, size: Any) -> Any:
-    """Repeated without copying to a shape; -1 keeps a size."""
+    """Expand to a shape without copying; -1 keeps a size."""
     return expand(input, *size)
 
 
 @name()
 def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
-    """Tensors in the shape that they broadcast to."""
+    """The tensors broadcast to their common shape."""
     listed = sizes(tensors)
     shape = common_shape(*map(shape_of, listed))
     return tuple([_broadcast(x, shape) for x in listed])
@@ -220,13 +220,13 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
 
 @name()
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The shape that shapes broadcast to."""
+    """The shape that the given shapes broadcast to."""
     return np.broadcast_shapes(*shapes)
 
 
 @name()
 def repeat(input: Any, *sizes_: Any) -> Any:
-    """Copies side by side, so many along each axis; new axes come first."""
+    """Repeat the tensor along each axis; new axes come first."""
     times = sizes(sizes_)
     if len(times) < ndim_of(input):
         raise ShapeError(locate(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis"))
@@ -235,13 +235,13 @@ def repeat(input: Any, *sizes_: Any) -> Any:
 
 @name()
 def tile(input: Any, *times: Any, dims: Any = None) -> Any:
-    """Copies side by side, as in NumPy."""
+    """Repeat the tensor along each axis, with NumPy's rule for fewer repetitions than axes."""
     return apart(ops.tile(input, sizes(times) if dims is None else dims), input)
 
 
 @name()
 def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
-    """Each element, or each row along an axis, so many times in a row."""
+    """Repeat each element, or each slice along an axis."""
     del output_size
     times = (
         repeats
@@ -278,14 +278,14 @@ def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
 
 @name()
 def select(input: Any, dim: int, index: Any) -> Any:
-    """One place of an axis, which is left out."""
+    """One slice of an axis, without that axis."""
     axis, _ = axis_and_size(input, dim)
     return input[(slice(None),) * axis + (operator.index(index),)]
 
 
 @name("split_with_sizes")
 def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
-    """Parts of a size along an axis, the last maybe smaller; or of the sizes in a list."""
+    """Split along an axis into parts of one size, the last maybe smaller, or of the sizes in a list."""
     axis, size = axis_and_size(input, dim)
     if isinstance(split_size, int):
         if split_size < 0 or (split_size == 0 and size):
@@ -299,7 +299,7 @@ def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
 
 @name()
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
-    """So many parts along an axis, or fewer, of one size but for the last."""
+    """Split along an axis into `chunks` parts or fewer, of one size but for the last."""
     _, size = axis_and_size(input, dim)
     if chunks < 1:
         raise OptionError(f"{chunks} parts hold nothing; ask for 1 or more")
@@ -308,7 +308,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
 
 @name()
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
-    """So many parts of nearly one size, or parts between indices."""
+    """Split into parts of nearly one size, or at indices."""
     axis, size = axis_and_size(input, dim)
     sections, indices = _sections(indices_or_sections)
     if sections is not None:
@@ -319,7 +319,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[An
 
 
 def _sections(sections_or_size: Any) -> tuple[int | None, Sequence[int]]:
-    """A number of parts, or else where they end; a tensor of ints may say either."""
+    """A number of parts, or else the indices where they end; an int tensor may be either."""
     if isinstance(sections_or_size, (list, tuple)) or (
         not isinstance(sections_or_size, int) and ndim_of(sections_or_size) == 1
     ):
@@ -335,24 +335,24 @@ def _sections(sections_or_size: Any) -> tuple[int | None, Sequence[int]]:
 
 @name()
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Parts along the second axis, along the only one of a vector."""
+    """Split along the second axis; a vector along its only axis."""
     return _equal_parts(input, indices_or_sections, int(ndim_of(input) > 1), 1)
 
 
 @name()
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Parts along the first axis."""
+    """Split along the first axis."""
     return _equal_parts(input, indices_or_sections, 0, 2)
 
 
 @name()
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Parts along the third axis."""
+    """Split along the third axis."""
     return _equal_parts(input, indices_or_sections, 2, 3)
 
 
 def _equal_parts(x: Any, sections_or_size: Any, axis: int, least: int) -> tuple[Any, ...]:
-    """Parts along an axis of a tensor of `least` axes or more."""
+    """Split along an axis into equal parts. Raises ShapeError for less than `least` axes, or unequal parts."""
     if ndim_of(x) < least:
         raise ShapeError(f"takes {least} axes or more, not {ndim_of(x)}; use tensor_split, or unsqueeze")
     sections, _ = _sections(sections_or_size)
@@ -363,13 +363,13 @@ def _equal_parts(x: Any, sections_or_size: Any, axis: int, least: int) -> tuple[
 
 @name()
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
-    """The places of an axis one by one."""
+    """The slices of an axis, as a tuple."""
     axis, _ = axis_and_size(input, dim)
     return tuple(ops.unstack(input, axis=axis))
 
 
 def _gather_windows(x: Any, axis: int, size: int, step: int) -> Any:
-    """The windows, copied: in a trace."""
+    """The windows as a copy, for a trace."""
     places = _places(shape_of(x), axis, size, step)
     windows = ops.take(x, places.T.reshape(-1), axis=axis)
     shape = shape_of(windows)
@@ -377,7 +377,7 @@ def _gather_windows(x: Any, axis: int, size: int, step: int) -> Any:
 
 
 def _places(shape: Sequence[Any], axis: int, size: int, step: int) -> Any:
-    """Which element of the axis is at each place of each window: i[size, windows]."""
+    """The index along the axis for each place of each window: i[size, windows]."""
     return np.arange(size)[:, None] + np.arange(0, shape[axis] - size + 1, step)
 
 
@@ -408,7 +408,7 @@ _windows = Op(
 
 @name()
 def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
-    """Windows of a size along an axis, `step` apart; the elements of a window are the last axis."""
+    """Windows of `size` elements along an axis, `step` apart; the last axis runs within a window."""
     x = as_row(input)
     axis, length = axis_and_size(x, dimension)
     if not 0 <= size <= length or step < 1:
@@ -422,25 +422,25 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
 
 @name()
 def flip(input: Any, *along: Any, dims: Any = None) -> Any:
-    """The other way round along axes."""
+    """Reverse the axes."""
     return apart(ops.flip(input, axis=sizes(along) if dims is None else dims), input)
 
 
 @name()
 def fliplr(input: Any) -> Any:
-    """The other way round along the second axis."""
+    """Reverse the second axis."""
     return apart(ops.fliplr(input), input)
 
 
 @name()
 def flipud(input: Any) -> Any:
-    """The other way round along the first axis."""
+    """Reverse the first axis."""
     return apart(ops.flipud(input), input)
 
 
 @name()
 def roll(input: Any, shifts: Any, dims: Any = None, *, dim: Any = None) -> Any:
-    """Turned along axes, or all elements in a row."""
+    """Roll along axes, or through all elements in row-major order."""
     dims = dims if dim is None else dim
     if dims is not None and not ndim_of(input) and dims != ():
         raise OutOfRangeError(f"a tensor without axes has no axis {dims}; leave dims out")
@@ -449,7 +449,7 @@ def roll(input: Any, shifts: Any, dims: Any = None, *, dim: Any = None) -> Any:
 
 @name()
 def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
-    """Turned by quarters in the plane of two axes."""
+    """Rotate by quarter turns in the plane of two axes."""
     if len(dims) != 2:
         raise ShapeError(f"turns in the plane of two axes, not {len(dims)}; name both")
     return apart(ops.rot90(input, k, dims), input)
@@ -457,7 +457,7 @@ def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
 
 @name()
 def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Each element less the one before, `n` times; of bools whether the two differ."""
+    """Differences of neighbours, taken `n` times; for bools, whether neighbours differ."""
     axis = place(dim, ndim_of(input))
     if not n:
         return ops.identity(input)

@@ -1,4 +1,4 @@
-"""`torch.special`: PyTorch's special functions, but for orthogonal polynomials and Bessel functions of other kinds."""
+"""`torch.special`: PyTorch's special functions, without orthogonal polynomials and most Bessel functions."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ logsumexp, xlogy = reductions.logsumexp, arithmetic.xlogy
 
 
 def __getattr__(name: str) -> Any:
-    """Raises AttributeError with what to use instead."""
+    """Raise AttributeError with a replacement."""
     raise AttributeError(f"special has no {name!r}; call scipy.special on x.detach().numpy(), without a gradient")
 
 
 def ndtr(input: Any) -> Any:
-    """How likely a standard normal number is at most x."""
+    """The probability that a standard normal number is at most x."""
     return functions.ndtr(floats(input))
 
 
 def log_ndtr(input: Any) -> Any:
-    """log(ndtr(x)), also where that is tiny."""
+    """log(ndtr(x)), also where ndtr(x) is tiny."""
     return functions.log_ndtr(floats(input))
 
 

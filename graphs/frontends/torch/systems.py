@@ -1,4 +1,4 @@
-"""PyTorch's systems of equations, and the factors that solve them: triangles, LU, Cholesky and least squares."""
+"""PyTorch's solvers of systems of equations, and their factorizations: triangular, LU, Cholesky and least squares."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ class LU(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """A result, and where it failed: the place of what is wrong, from 1 on, or 0."""
+    """A result, and `info`: the place of the first failure, from 1 on, or 0."""
 
     result: Any
     info: Any
 
 
 class Inverse(NamedTuple):
-    """Inverses, and where they failed: the place of the first pivot that is 0, from 1 on, or 0."""
+    """Inverses, and `info`: the place of the first zero pivot, from 1 on, or 0."""
 
     inverse: Any
     info: Any
 
 
 class CholeskyAndInfo(NamedTuple):
-    """Triangles, and the first leading part that is not positive definite, by its size, or 0."""
+    """Triangular factors, and `info`: the size of the first leading block that is not positive definite, or 0."""
 
     L: Any
     info: Any
 
 
 class LeastSquares(NamedTuple):
-    """What `lstsq` returns."""
+    """The result of `lstsq`."""
 
     solution: Any
     residuals: Any
@@ -71,7 +71,7 @@ class LeastSquares(NamedTuple):
 
 
 class TriangularSolution(NamedTuple):
-    """What `triangular_solve` returns."""
+    """The result of `triangular_solve`."""
 
     solution: Any
     cloned_coefficient: Any
@@ -120,7 +120,7 @@ def solve_triangular(A: Any, B: Any, *, upper: bool, left: bool = True, unitrian
 def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False  # noqa: N803
 ) -> TriangularSolution:  # fmt: skip
-    """`solve_triangular` with the operands the other way round, and the matrix beside the solution."""
+    """`solve_triangular` with its operands exchanged; returns the solution and a copy of the matrix."""
     matrix = triangle(A, upper=upper, unit=unitriangular)
     solution = linalg.solve(ops.matrix_transpose(matrix) if transpose else matrix, input)
     cloned = ops.identity(ops.broadcast_to(A, (*shape_of(solution)[:-2], *shape_of(A)[-2:])))
@@ -160,7 +160,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> C
 
 
 def _where_fine(A: Any, info: Any, check_errors: bool, what: str) -> tuple[Any, Any]:  # noqa: N803
-    """The matrices, the identity in place of those that failed; and which have failed, to be compared with matrices."""
+    """The matrices with the identity in place of failed ones, and a bool mask of failures that broadcasts to them."""
     if check_errors and bool(ops.any(ops.not_equal(info, 0))):
         raise LinAlgError(f"a matrix {what}: info is {info}; add a multiple of the identity")
     failed = ops.expand_dims(ops.not_equal(info, 0), (-2, -1))
@@ -226,7 +226,7 @@ def lu(A: Any, *, pivot: bool = True) -> LU:  # noqa: N803
 
 @name()
 def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> LU:  # noqa: N803
-    """P, L and U from compact factors; what is not asked for is empty."""
+    """P, L and U from compact factors; a factor that is not asked for is empty."""
     rows, columns = shape_of(LU_data)[-2:]
     least, none = dims.minimum(rows, columns), _nothing(LU_data)
     order = permutation_of(ops.subtract(LU_pivots, 1), size=rows)
@@ -257,11 +257,11 @@ DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
 def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:  # noqa: N803
-    """The X that makes the norm of A @ X - B least, of these the least X; B may be a batch of vectors.
+    """The X of least norm that minimises the norm of A @ X - B; B may be a batch of vectors.
 
-    A named tuple: the solution; the sums of squares that are left where there are more equations than unknowns (not for
-    the driver "gelsy", which is the default); the rank (not for "gels"); the singular values (for "gelsd" and "gelss").
-    What is not computed is empty. In PyTorch the sums of squares are also empty where a matrix lacks full rank.
+    A named tuple: the solution; the sums of squared residuals where there are more equations than unknowns (not for the
+    driver "gelsy", which is the default); the rank (not for "gels"); the singular values (for "gelsd" and "gelss").
+    Fields that are not computed are empty. In PyTorch the sums are also empty where a matrix lacks full rank.
     """
     if driver not in (None, *DRIVERS):
         raise OptionError(f"there is no driver {driver!r}; use one of {', '.join(DRIVERS)}")

@@ -1,6 +1,6 @@
-"""How PyTorch's functions are called: NumPy's words beside its own, dtypes, devices, sizes given one by one.
+"""Conventions of PyTorch's calls: NumPy's words beside PyTorch's, dtypes, and sizes given one by one.
 
-Devices: the CPU, by PyTorch's name and words.
+At the end, devices: the CPU, under PyTorch's name.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ def axis_words(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """A dtype as NumPy has it; Python's `float` is float64, as in PyTorch."""
+    """A dtype as NumPy's; Python's `float` is float64, as in PyTorch."""
     return np.dtype(dtype)
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """A tensor in a dtype, itself where it has it."""
+    """Cast a tensor to a dtype; the tensor itself if it has the dtype."""
     return x if dtype_of(x) == dtype else ops.astype(x, dtype)
 
 
@@ -56,7 +56,7 @@ def sizes(words: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def place(dim: Any, ndim: int) -> int:
-    """A number of an axis from 0 on; a tensor without axes has 0 and -1. Raises ArgumentError, OutOfRangeError."""
+    """The number of an axis from 0 on; a tensor without axes has 0 and -1. Raises ArgumentError, OutOfRangeError."""
     most = max(ndim, 1)
     if not hasattr(dim, "__index__"):
         raise ArgumentError(locate(f"an axis is an int, not {dim!r}; count axes from 0, or from -1 backwards"))
@@ -66,7 +66,7 @@ def place(dim: Any, ndim: int) -> int:
 
 
 def axis_and_size(x: Any, dim: Any) -> tuple[int, Any]:
-    """An axis from 0 on, and its size. Raises OutOfRangeError, also for a tensor without axes."""
+    """The number of an axis from 0 on, and its size. Raises OutOfRangeError, also for a tensor without axes."""
     axis = place(dim, ndim_of(x))
     if not ndim_of(x):
         raise OutOfRangeError("a tensor without axes has no parts; add an axis with unsqueeze(0)")
@@ -79,12 +79,12 @@ def values_of(x: Any) -> Any:
 
 
 def as_row(x: Any) -> Any:
-    """A tensor without axes as a row of one element; any other, and a number, as it is."""
+    """A tensor without axes as a vector of one element; other tensors, and numbers, unchanged."""
     return x if is_scalar(x) or ndim_of(x) else ops.reshape(x, (1,))
 
 
 def axes_of(x: Any, dim: Any) -> Any:
-    """Axes as the op library takes them: those of a tensor without axes are none, and no axis named is all."""
+    """Axes as the op library takes them: () for a tensor without axes, and None, for all axes, if none is named."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return None
     if ndim_of(x):
@@ -95,7 +95,7 @@ def axes_of(x: Any, dim: Any) -> Any:
 
 
 def shape_of(x: Any) -> tuple[Any, ...]:
-    """The sizes: numbers, and of a symbol maybe symbolic; whoever computes with these says so by its error."""
+    """The sizes; for a symbol they may be symbolic, and computing with these may raise ControlFlowError."""
     return _shape_of(x)
 
 
@@ -105,7 +105,7 @@ def ndim_of(x: Any) -> int:
 
 
 def with_axis(function: Callable[..., Any], x: Any, dim: Any, *rest: Any, **options: Any) -> Any:
-    """`function(x, *rest, axis=dim)`; what has no axes is taken as a row of one element, as PyTorch does."""
+    """`function(x, *rest, axis=dim)`; tensors without axes are taken as vectors of one element, as in PyTorch."""
     if ndim_of(x):
         return function(x, *rest, axis=place(dim, ndim_of(x)), **options)
     place(dim, 0)
@@ -114,7 +114,7 @@ def with_axis(function: Callable[..., Any], x: Any, dim: Any, *rest: Any, **opti
 
 
 def unless_empty(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function(x, axis=)`, and where that axis has no elements exp(x), which has none either."""
+    """Wrap `function(x, axis=)` to return the equally empty exp(x) where the axis is empty."""
 
     def wrapper(x: Any, *, axis: int) -> Any:
         return ops.exp(x) if dims.same(shape_of(x)[axis], 0) else function(x, axis=axis)
@@ -123,12 +123,12 @@ def unless_empty(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse(what: str, remedy: str) -> DTypeError:
-    """An error for dtypes that PyTorch refuses."""
+    """Make the DTypeError for dtypes that PyTorch refuses."""
     return DTypeError(locate(f"{what}; {remedy}"))
 
 
 class device(str):  # noqa: N801  (PyTorch's name)
-    """Where values are: "cpu". Raises OptionError for any other device."""
+    """The device of values: "cpu". Raises OptionError for any other device."""
 
     __slots__ = ()
     index: Any = None
@@ -151,7 +151,7 @@ class device(str):  # noqa: N801  (PyTorch's name)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """What is made inside is on the CPU, as everywhere."""
+        """End the block, which has no effect: all tensors are on the CPU."""
 
     def __repr__(self) -> str:
         return "device(type='cpu')"

@@ -1,6 +1,6 @@
-"""Control flow: branches and loops of a model are `cond`, `while_loop` and `scan`.
+"""Control flow: branches and loops of a model become `cond`, `while_loop` and `scan`.
 
-Sequences of tensors, which are lists, and values that may be missing, which are None then.
+Then sequences of tensors, which are lists, and optional values, which may be None.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ def branch(condition: Any, *, then_branch: Body, else_branch: Body) -> Any:
 
 
 def _values(results: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Results of a body: in a trace, sizes that are no numbers are tensors."""
+    """The results of a loop body; in a trace, symbolic sizes become tensors."""
     return tuple(table.tensor(result) if table.is_symbolic(result) else result for result in results)
 
 
 @translates("Loop", since=11)
 def loop(limit: Any, condition: Any, *state: Any, body: Body) -> Any:
-    """`body(number, condition, *state)` while the condition holds, at most `limit` times.
+    """Run `body(number, condition, *state)` while the condition holds, at most `limit` times.
 
-    What a turn gives besides the state is stacked. In a graph the number of turns must be known then, and the body may
-    not end the loop; so too where the state has a sequence, whose length no turn of a graph may change.
+    Results of an iteration besides the state are stacked. A graph then needs a known number of iterations, and the body
+    may not end the loop. So it is for a state with a sequence, whose length no iteration of a graph may change.
     """
     going = np.asarray(True) if condition is None else ops.reshape(condition, ())
     if dispatch.tracer() is None or any(isinstance(value, list) for value in state):
@@ -73,7 +73,7 @@ def _while(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
 
 
 def _counted_loop(limit: Any, going: Any, state: tuple[Any, ...], body: Body) -> Any:
-    """A loop whose turns are counted before it begins, since what they give is stacked."""
+    """A loop whose number of iterations is known when it begins, to stack its results. Raises ControlFlowError."""
     if dispatch.interpreter_of(going) is not None or limit is None:
         raise ControlFlowError(
             "a Loop that stacks results ends where values decide, so that their number is unknown while a graph is "
@@ -100,7 +100,7 @@ def scan(
     scan_input_directions: Sizes | None = None, scan_output_axes: Sizes | None = None,
     scan_output_directions: Sizes | None = None,
 ) -> Any:  # fmt: skip
-    """`body(*state, *slices)` for the slices of the last inputs along their axes; results are stacked along theirs."""
+    """Run `body(*state, *slices)` for slices of the last inputs along their axes; results are stacked along theirs."""
     count = len(values) - num_scan_inputs
     if count < 0:
         raise ShapeError(f"num_scan_inputs is {num_scan_inputs} of {len(values)} inputs; make it less")
@@ -170,7 +170,7 @@ def concat_sequence(sequence: Any, *, axis: int, new_axis: bool = False) -> Any:
 
 @translates("SplitToSequence")
 def split_to_sequence(x: Any, split: Any = None, *, axis: int = 0, keepdims: bool = True) -> list[Any]:
-    """Parts of these sizes, or of one size, of which the last may be smaller; slices where none is given."""
+    """Split x into parts of these sizes, or of one size (the last may be smaller), or into slices of 1."""
     at = positive_axis(axis, len(shape_of(x)))
     whole = int(shape_of(x)[at])
     if split is None:

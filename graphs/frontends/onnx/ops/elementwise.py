@@ -1,4 +1,4 @@
-"""What is computed element by element, quantized integers among it, and reductions."""
+"""Elementwise ops, quantized integers among them, and reductions."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def identity(x: Any) -> Any:
 
 @translates("Div")
 def divide(x: Any, y: Any) -> Any:
-    """Of integers the quotient without its fraction: towards 0, as in C."""
+    """Division; of integers the quotient rounded towards 0, as in C."""
     if dtype_of(x).kind == "f":
         return ops.divide(x, y)
     down = ops.floor_divide(x, y)
@@ -88,7 +88,7 @@ def divide(x: Any, y: Any) -> Any:
 
 @translates("Mod")
 def remainder(x: Any, y: Any, *, fmod: bool = False) -> Any:
-    """With the sign of the divisor, or with `fmod` that of the dividend."""
+    """The remainder with the sign of the divisor, or with `fmod` that of the dividend."""
     if not fmod:
         return ops.remainder(x, y)
     if dtype_of(x).kind == "u":
@@ -189,7 +189,7 @@ def _same_kind(value: float, x: Any) -> Any:
 
 @translates("Cast")
 def convert(x: Any, *, to: np.dtype[Any], saturate: bool = True, round_mode: str = "up") -> Any:
-    """`saturate` and `round_mode` are about types that no tensor has here."""
+    """Cast x; `saturate` and `round_mode` only matter for types that no tensor has here."""
     return ops.astype(x, to)
 
 
@@ -243,7 +243,7 @@ def hardmax(x: Any, *, axis: int = -1) -> Any:
 
 
 def _along(scale: Any, x: Any, axis: int, block_size: int) -> Any:
-    """A scale, or a zero, as it broadcasts to x: one number, one for each place of an axis, or one for each block."""
+    """Reshape a scale or zero point to broadcast to x: it is one number, or one per place or block of an axis."""
     shape = shape_of(scale)
     if block_size:
         return ops.repeat(scale, block_size, axis=axis)
@@ -281,7 +281,7 @@ def dequantize(
 
 
 def _subtract_zero(x: Any, zero: Any, last: bool = False) -> Any:
-    """x less its zero, as int32; a zero for each row, or each column (`last`)."""
+    """x minus its zero point, as int32; a vector has a zero point for each row, or with `last` each column."""
     wide = ops.astype(x, np.int32)
     if zero is None:
         return wide
@@ -304,7 +304,7 @@ def quantized_product(
 
 
 def _requantize(whole: Any, scale: Any, y_scale: Any, y_zero: Any) -> Any:
-    """Integers of one scale, rounded to those of another."""
+    """Round integers of one scale to integers of another."""
     scaled = ops.divide(ops.multiply(ops.astype(whole, dtype_of(y_scale)), scale), y_scale)
     kind = dtype_of(y_zero)
     ends = np.iinfo(kind)
@@ -318,7 +318,7 @@ def integer_convolution(
     dilations: Counts | None = None, group: Count = 1, kernel_shape: Counts | None = None, pads: Sizes | None = None,
     strides: Counts | None = None,
 ) -> Any:  # fmt: skip
-    """In float64, in which sums of products of bytes are exact; the weight has one zero, or one for each feature."""
+    """Convolve integers in float64, where sums of products of bytes are exact; one weight zero, or one a feature."""
     feature_zero = None if weight_zero is None else ops.reshape(weight_zero, (-1, *(1,) * (len(shape_of(weight)) - 1)))
     ends = [
         ops.astype(_subtract_zero(value, zero, True), np.float64)
@@ -334,7 +334,7 @@ def quantized_convolution(
     bias: Any = None, *, auto_pad: AutoPad = "NOTSET", dilations: Counts | None = None, group: Count = 1,
     kernel_shape: Counts | None = None, pads: Sizes | None = None, strides: Counts | None = None,
 ) -> Any:  # fmt: skip
-    """A scale of the weight, or one for each feature; the bias has the scale of the products."""
+    """Convolve quantized integers; the weight has one scale or one per feature, the bias that of the products."""
     options = {"auto_pad": auto_pad, "dilations": dilations, "group": group, "pads": pads, "strides": strides}
     whole = integer_convolution(x, weight, x_zero, w_zero, **options)
     if bias is not None:
@@ -352,7 +352,7 @@ Reduce = Callable[..., Any]  # of x, its axes, and whether these stay
 def _reduction(name: str, function: Reduce) -> None:
     @translates(name)
     def reduce(x: Any, axes: Sizes | None = None, *, keepdims: bool = True, noop_with_empty_axes: bool = False) -> Any:
-        """Over the axes, all of them when none is given, unless that is to reduce nothing."""
+        """Reduce over the axes; without axes over all, or with `noop_with_empty_axes` over none."""
         if not axes and noop_with_empty_axes:
             return cast(function(x, axis=(), keepdims=True), dtype_of(x))
         over = positive_axes(tuple(int(axis) for axis in axes) if axes else None, len(shape_of(x)))
@@ -360,7 +360,7 @@ def _reduction(name: str, function: Reduce) -> None:
 
 
 def _extreme(function: Reduce, of_none: Callable[[np.dtype[Any]], Any]) -> Reduce:
-    """An extreme, which of no element is the end of the dtype."""
+    """Wrap an extreme: over no elements it is the end of the dtype."""
 
     def reduce(x: Any, axis: tuple[int, ...], keepdims: bool) -> Any:
         if any(dims.same(shape_of(x)[a], 0) for a in axis):
@@ -389,7 +389,7 @@ _reduction("ReduceLogSumExp", ops.logsumexp)
 def _place(name: str, function: Reduce) -> None:
     @translates(name)
     def place(x: Any, *, axis: int = 0, keepdims: bool = True, select_last_index: bool = False) -> Any:
-        """The place of the first extreme along an axis, or of the last."""
+        """The index of the first extreme along an axis, or of the last."""
         if not select_last_index:
             return ops.astype(function(x, axis=axis, keepdims=keepdims), np.int64)
         last = shape_of(x)[axis] - 1
@@ -402,7 +402,7 @@ _place("ArgMin", ops.argmin)
 
 @translates("LpNormalization")
 def unit_norm(x: Any, *, axis: int = -1, p: Count = 2) -> Any:
-    """x divided by its norm along an axis; 0 where that is 0."""
+    """x divided by its norm along an axis; 0 where the norm is 0."""
     size = _norm(x, axis=axis, keepdims=True) if p == 2 else ops.sum(ops.abs(x), axis=axis, keepdims=True)
     zero = ops.equal(size, 0)
     return ops.where(zero, ops.multiply(x, 0), ops.divide(x, ops.where(zero, 1, size)))

@@ -1,8 +1,6 @@
 """Layers of neural networks: convolutions, normalisations, dropout.
 
-Losses of classes: scores f[N, C, ...] and labels i[N, ...].
-
-Recurrent layers, as scans over the steps of their sequences.
+Then losses over classes: scores f[N, C, ...] and labels i[N, ...]; and recurrent layers, as scans over the steps.
 """
 
 from __future__ import annotations
@@ -26,10 +24,10 @@ from graphs.ops.windows import Window
 def window_of(
     sizes: Sizes, have: Sizes, strides: Counts | None, pads: Sizes | None, dilations: Counts | None, auto_pad: AutoPad
 ) -> Window:
-    """The window of these sizes over axes of the sizes that they have.
+    """The window of `sizes` over axes of sizes `have`.
 
-    `pads` is what lies before each axis, then what lies after; with "SAME_UPPER" or "SAME_LOWER" it is what makes as
-    many windows as strides fit, the odd one after or before.
+    `pads` are the paddings before all axes, then those after. "SAME_UPPER" and "SAME_LOWER" compute the padding that
+    gives as many windows as strides fit, with an odd element after or before.
     """
     rank = len(sizes)
     ones = [1] * rank
@@ -43,7 +41,7 @@ def window_of(
 
 
 def _same(size: Size, length: Size, stride: Size, dilation: Size) -> int:
-    """How much padding makes ceil(size / stride) windows."""
+    """The padding that gives ceil(size / stride) windows. Raises ShapeError for a symbolic size."""
     reach = (length - 1) * dilation + 1
     if stride == 1:
         return int(reach) - 1
@@ -63,7 +61,7 @@ def convolution(
 
 
 def _lengths(weight: Any, kernel_shape: Sizes | None) -> Sizes:
-    """The sizes of the windows of a weight, which `kernel_shape` may say again."""
+    """The window sizes of a weight. Raises ShapeError where `kernel_shape` disagrees."""
     lengths = shape_of(weight)[2:]
     if kernel_shape is not None and not dims.same_shape(lengths, tuple(kernel_shape)):
         raise ShapeError(f"kernel_shape is {[*kernel_shape]}, and the weight has {[*lengths]}; make them equal")
@@ -75,7 +73,7 @@ def _add_bias(x: Any, bias: Any) -> Any:
 
 
 def per_channel(values: Any, x: Any) -> Any:
-    """f[C] as it broadcasts along the channels of f[N, C, ...]."""
+    """f[C] reshaped to broadcast along the channels of f[N, C, ...]."""
     return ops.reshape(values, (-1, *(1,) * (len(shape_of(x)) - 2)))
 
 
@@ -85,7 +83,7 @@ def transposed_convolution(
     group: Count = 1, kernel_shape: Counts | None = None, output_padding: Sizes | None = None,
     output_shape: Sizes | None = None, pads: Sizes | None = None, strides: Counts | None = None,
 ) -> Any:  # fmt: skip
-    """The adjoint of a convolution; the sizes of the result are given, or follow from the padding."""
+    """The adjoint of a convolution; the sizes of the result are `output_shape`, or follow from the padding."""
     have, lengths = shape_of(x)[2:], _lengths(weight, kernel_shape)
     rank = len(have)
     ones = [1] * rank
@@ -104,7 +102,7 @@ def transposed_convolution(
     before, after = (pads or [0] * 2 * rank)[:rank], (pads or [0] * 2 * rank)[rank:]
     wanted = output_shape or [full - b - a for full, b, a in zip(spread, before, after, strict=True)]
     window: Any = tuple(zip(lengths, steps, before, after, gaps, strict=True))
-    # What output_padding adds behind is as much less padding there: no window begins in it.
+    # An output_padding is less padding at the end: no window begins there.
     window = tuple((k, s, b, a - more, d) for (k, s, b, a, d), more in zip(window, extra, strict=True))
     return _add_bias(ops.convolution_input(x, weight, tuple(wanted), window, group), bias)
 
@@ -147,7 +145,7 @@ def group_normalization(
 def layer_normalization(
     x: Any, scale: Any, shift: Any = None, *, axis: int = -1, epsilon: float = 1e-5, stash_type: int = 1, outputs: int
 ) -> Any:
-    """Over the axes from `axis` on; also the mean, and the inverse of the spread."""
+    """Normalise over the axes from `axis` on; further outputs are the mean and the inverse spread."""
     ndim = len(shape_of(x))
     over = tuple(range(axis % ndim, ndim))
     mean = ops.mean(x, axis=over, keepdims=True)
@@ -171,7 +169,7 @@ def root_mean_square_normalization(
 
 @translates("LRN")
 def local_response(x: Any, *, size: Count, alpha: float = 1e-4, beta: float = 0.75, bias: float = 1.0) -> Any:
-    """x divided by a power of the mean square of the channels around."""
+    """Divide x by a power of the mean square of neighbouring channels."""
     before = (size - 1) // 2
     window = ((size, 1, before, size - 1 - before, 1),)
     around = ops.moveaxis(ops.window_sum(ops.moveaxis(ops.square(x), 1, -1), window=window), -1, 1)
@@ -180,7 +178,7 @@ def local_response(x: Any, *, size: Count, alpha: float = 1e-4, beta: float = 0.
 
 @translates("Dropout")
 def dropout(x: Any, ratio: Any = None, training_mode: Any = None, *, seed: int | None = None, outputs: int) -> Any:
-    """Unchanged, unless in training: then by the seed, 0 where the model has none."""
+    """Return x, or in training mode drop elements at random, by the seed or by 0."""
     rate = 0.5 if ratio is None else float(np.asarray(ratio).item())
     if not 0 <= rate < 1:
         raise OptionError(f"the ratio is {rate}; give one from 0 to less than 1")
@@ -201,7 +199,7 @@ def mean_variance_normalization(x: Any, *, axes: Sizes | None = None) -> Any:
 def negative_log_likelihood(
     x: Any, labels: Any, weight: Any = None, *, ignore_index: int | None = None, reduction: str = "mean"
 ) -> Any:
-    """Minus the log probability of each label times the weight of its class; the mean is over the weights."""
+    """Minus the log probability of each label, times the weight of its class; the mean divides by the weights."""
     counted = None if ignore_index is None else ops.not_equal(labels, ignore_index)
     places = labels if counted is None else ops.where(counted, labels, 0)
     picked = ops.squeeze(ops.take_along_axis(x, ops.expand_dims(places, 1), axis=1), 1)
@@ -215,7 +213,7 @@ def negative_log_likelihood(
 def softmax_cross_entropy(
     x: Any, labels: Any, weight: Any = None, *, ignore_index: int | None = None, reduction: str = "mean", outputs: int
 ) -> Any:
-    """The same of log softmax(x), which is the second output."""
+    """The negative log likelihood of log softmax(x); the logarithms are the second output."""
     logs = ops.log_softmax(x, axis=1)
     loss = negative_log_likelihood(logs, labels, weight, ignore_index=ignore_index, reduction=reduction)
     return (loss, logs)[:outputs]
@@ -239,7 +237,7 @@ def _recurrent(
     cell: Cell, x: Any, weights: list[Any], lengths: Any, states: list[Any], *, functions: list[str], direction: str,
     layout: int, width: int,
 ) -> tuple[Any, ...]:  # fmt: skip
-    """All outputs, [T, directions, N, H], and the last state of each direction; with `layout` 1 the batch is first."""
+    """Outputs of all steps, [T, directions, N, H], and the last states; with `layout` 1 the batch axis is first."""
     for name in functions:
         if name not in FUNCTIONS:
             raise OptionError(f"the activation {name} is not here; use one of {', '.join(FUNCTIONS)}")
@@ -268,7 +266,7 @@ def _recurrent(
 def _scan_direction(
     cell: Cell, x: Any, lengths: Any, start: State, weights: list[Any], functions: list[Any], reverse: bool
 ) -> tuple[State, Any]:
-    """One direction. Beyond the length of a sequence its state stays, and its output is 0."""
+    """Run one direction. Beyond the length of a sequence its state stays, and its output is 0."""
 
     def step(state: State, at: tuple[Any, Any]) -> tuple[State, Any]:
         here, time = at
@@ -283,7 +281,7 @@ def _scan_direction(
 
 
 def _gates(count: int, x: Any, hidden: Any, w: Any, r: Any, b: Any) -> list[Any]:
-    """What each gate takes: x and the hidden state times its weights, and its two biases."""
+    """The sums before the activations of gates: x and the hidden state times their weights, plus the biases."""
     width = shape_of(r)[-1]
     product = ops.add(ops.matmul(x, ops.matrix_transpose(w)), ops.matmul(hidden, ops.matrix_transpose(r)))
     if b is not None:
@@ -312,7 +310,7 @@ def _lstm(x: Any, state: State, weights: list[Any], functions: list[Any]) -> Sta
 
 
 def _gru(reset_late: bool) -> Cell:
-    """`reset_late`: the reset gate multiplies what the hidden state gives, and not that state."""
+    """Make a GRU cell; with `reset_late` the reset gate multiplies the hidden state's product, not the state."""
 
     def cell(x: Any, state: State, weights: list[Any], functions: list[Any]) -> State:
         (hidden,), (w, r, b), (squash, inner) = state, weights, functions

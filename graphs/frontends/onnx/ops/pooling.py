@@ -1,4 +1,4 @@
-"""Windows of the last axes, each to one element: pooling; and arrays brought to another size: resizing."""
+"""Pooling: windows of the last axes become one element each. Then resizing, and Fourier transforms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _window_of(
     auto_pad: AutoPad,
     up: bool,
 ) -> tuple[Window, Window]:
-    """The window, and the same with more padding behind where the last reaches beyond (`ceil_mode`)."""
+    """The window, and for `ceil_mode` the window with more padding at the end, so that the last window fits."""
     have = shape_of(x)[2:]
     window = window_of(lengths, have, strides, pads, dilations, auto_pad)
     if not up:
@@ -54,7 +54,7 @@ def max_pool(
     dilations: Counts | None = None, pads: Sizes | None = None, storage_order: int = 0, strides: Counts | None = None,
     outputs: int,
 ) -> Any:  # fmt: skip
-    """The largest of each window, and where it lies in the whole of x, row by row or column by column."""
+    """The largest of each window, and its place in x, row by row or column by column."""
     _, whole = _window_of(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     peak = ops.window_max(x, window=whole)
     if outputs == 1:
@@ -69,7 +69,7 @@ def max_pool(
 
 
 def _by_columns(places: Any, sizes: Any) -> Any:
-    """Places counted row by row, counted with the first axis fastest."""
+    """Convert row-major places to places with the first axis fastest."""
     result: Any = np.zeros((), np.int64)
     for axis in reversed(range(len(sizes))):
         along = ops.remainder(ops.floor_divide(places, dims.product(sizes[axis + 1 :])), sizes[axis])
@@ -83,7 +83,7 @@ def average_pool(
     count_include_pad: bool = False, dilations: Counts | None = None, pads: Sizes | None = None,
     strides: Counts | None = None,
 ) -> Any:  # fmt: skip
-    """The mean of each window; padding counts as zeros or not at all, and what is beyond it never."""
+    """The mean of each window; padding counts as zeros or not at all, and elements beyond it never count."""
     window, whole = _window_of(x, kernel_shape, strides, pads, dilations, auto_pad, ceil_mode)
     total = ops.window_sum(x, window=whole)
     if window == whole and (count_include_pad or not any(b or a for _, _, b, a, _ in window)):
@@ -129,14 +129,14 @@ def max_unpool(
     x: Any, places: Any, output_shape: Sizes | None = None, *, kernel_shape: Counts, pads: Sizes | None = None,
     strides: Counts | None = None,
 ) -> Any:  # fmt: skip
-    """Zeros with the elements of x at the places that a pooling gave."""
+    """Zeros with the elements of x at the places from a max pooling."""
     rank = len(kernel_shape)
     before, after = (pads or [0] * 2 * rank)[:rank], (pads or [0] * 2 * rank)[rank:]
     inferred = [
         (size - 1) * s + k - b - a
         for size, s, k, b, a in zip(shape_of(x)[2:], strides or [1] * rank, kernel_shape, before, after, strict=True)
     ]
-    # Places count in the shape that follows from the windows, also where a larger result is asked for.
+    # Places refer to the shape that follows from the windows, also if a larger result is asked for.
     shape = (*shape_of(x)[:2], *inferred)
     flat = ops.full((dims.product(shape),), 0, dtype_of(x))
     made = ops.reshape(ops.scatter(flat, ops.reshape(places, (-1,)), ops.reshape(x, (-1,))), shape)
@@ -164,7 +164,7 @@ def resize(
     cubic_coeff_a: float = -0.75, exclude_outside: bool = False, extrapolation_value: float = 0.0,
     antialias: bool = False, axes: Sizes | None = None, keep_aspect_ratio_policy: Policy = "stretch",
 ) -> Any:  # fmt: skip
-    """x at other sizes along some axes, which are given, or as multiples of what they are."""
+    """Resize x along some axes, to `sizes` or by `scales`."""
     ndim = len(shape_of(x))
     at = [axis % ndim for axis in (range(ndim) if axes is None else whole(axes))]
     if scales is not None and np.any(np.asarray(scales) <= 0):
@@ -175,7 +175,7 @@ def resize(
     else:
         left = [isinstance(size, Dim) and dims.same(size, want) for size, want in zip(shape, sizes, strict=True)]
         sizes = [1 if stays else want for stays, want in zip(left, sizes, strict=True)]
-    # A symbolic size stays as it is, as that of the examples does; any other axis needs its number.
+    # A symbolic size, such as that of the batch, stays as it is; any other axis needs a number.
     have = [1 if stays else int(size) for stays, size in zip(left, shape, strict=True)]
     factors, wanted = _factors_and_sizes(have, scales, sizes, keep_aspect_ratio_policy)
     crop = None if roi is None or not np.size(roi) else np.asarray(roi, np.float64)
@@ -198,7 +198,7 @@ def resize(
 
 
 def _factors_and_sizes(have: list[int], scales: Any, sizes: Any, policy: str) -> tuple[list[float], list[int]]:
-    """The factor and the size of each axis."""
+    """The factor and the output size of each axis."""
     if sizes is None:
         factors = np.asarray(scales).tolist()
         return factors, [math.floor(size * factor) for size, factor in zip(have, factors, strict=True)]
@@ -210,7 +210,7 @@ def _factors_and_sizes(have: list[int], scales: Any, sizes: Any, policy: str) ->
 
 
 def _places(mode: str, have: int, want: int, factor: float, window: tuple[float, float]) -> Array:
-    """Where each element of the result is among those of x: a whole number is at one."""
+    """The position of each output element among those of x; a whole number is an element's own position."""
     i = np.arange(want, dtype=np.float64)
     if mode == "asymmetric":
         return i / factor
@@ -242,7 +242,7 @@ def _nearest(places: Array, have: int, mode: str) -> Array:
 
 
 def _kernel(mode: str, a: float) -> tuple[Callable[[Array], Array], int]:
-    """The weight of an element by its distance, and how far it reaches."""
+    """The weight of an element as a function of its distance, and the largest distance with a weight."""
     if mode == "linear":
         return lambda d: np.maximum(1 - d, 0), 1
 
@@ -257,7 +257,7 @@ def _kernel(mode: str, a: float) -> tuple[Callable[[Array], Array], int]:
 def _weights(
     places: Array, have: int, kernel: tuple[Callable[[Array], Array], int], width: float, exclude_outside: bool
 ) -> Array:
-    """[want, have]: what each element of the result has of each of x; beyond the ends are the elements there."""
+    """The interpolation matrix [want, have]; positions beyond the ends read the end elements."""
     weigh, support = kernel
     reach = math.ceil(support / width)
     matrix = np.zeros((len(places), have))
@@ -288,7 +288,7 @@ def sample(x: Any, grid: Any, *, align_corners: bool = False, mode: str = "linea
 def fourier(
     x: Any, length: Sizes | None = None, axis: Sizes | None = None, *, inverse: bool = False, onesided: bool = False
 ) -> Any:
-    """Along an axis, cut or padded with zeros to that length; of real numbers (1 in the last axis) or complex ones."""
+    """The Fourier transform along an axis, cut or padded to `length`; the last axis is 1 (real) or 2 (complex)."""
     at = -2 if axis is None else int(axis[0])
     if positive_axis(at, len(shape_of(x))) == len(shape_of(x)) - 1:
         raise ShapeError(f"axis {at} has the parts of a number; use one before it")
@@ -320,7 +320,7 @@ def _fourier(x: Any, length: Sizes | None, axis: int, inverse: bool, onesided: b
 
 
 def _mirror_half(half: Any, count: int) -> Any:
-    """All of a transform of real numbers, of which this is the first half: the others are conjugates."""
+    """Complete a transform of real numbers from its first half: the others are conjugates."""
     rest = ops.flip(half[..., 1 : count - count // 2, :], axis=-2)
     return ops.concat([half, ops.multiply(rest, np.asarray([1, -1], dtype_of(half)))], axis=-2)
 
@@ -337,7 +337,7 @@ def _of_length(rows: Any, count: int) -> Any:
 def short_fourier(
     signal: Any, step: Sizes, window: Any = None, length: Sizes | None = None, *, onesided: bool = True
 ) -> Any:
-    """The transforms of frames of a signal [N, T, 1 or 2], `step` apart, each times a window."""
+    """Fourier transforms of frames of a signal [N, T, 1 or 2], `step` apart, each times the window."""
     count = int(shape_of(window)[0] if length is None else length[0])
     starts = np.arange(0, int(shape_of(signal)[1]) - count + 1, int(step[0]))
     frames = ops.take(signal, starts[:, None] + np.arange(count), axis=1)  # [N, frames, count, 1 or 2]

@@ -1,7 +1,4 @@
-"""What moves or picks elements, and leaves them as they are.
-
-Values made of nothing but numbers and shapes.
-"""
+"""Ops that move or pick elements. Then ops that make values of numbers and shapes alone."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ def size(x: Any) -> Any:
 
 @translates("Reshape")
 def reshape(x: Any, shape: Sizes, *, allowzero: bool = False) -> Any:
-    """A 0 stands for the size that the axis has, unless it is allowed to be one."""
+    """Reshape; a 0 keeps the size of an axis, unless `allowzero`."""
     have = shape_of(x)
     if any(isinstance(s, int) and s < -1 for s in shape) or (
         not allowzero and any(_is(s, 0) for s in shape[len(have) :])
@@ -61,7 +58,7 @@ def transpose(x: Any, *, perm: Sizes | None = None) -> Any:
 
 @translates("Squeeze")
 def squeeze(x: Any, axes: Sizes | None = None) -> Any:
-    """Without axes those of size 1, which a symbolic size may be."""
+    """Remove the axes; without axes all of size 1. Raises ShapeError for a symbolic size that might be 1."""
     if axes is None:
         for axis, size in enumerate(shape_of(x)):
             if isinstance(size, Dim) and not dims.same(dims.maximum(size, 2), size):
@@ -93,7 +90,7 @@ def concat(*values: Any, axis: int) -> Any:
 def split(
     x: Any, split: Sizes | None = None, *, axis: int = 0, num_outputs: Count | None = None, outputs: int
 ) -> tuple[Any, ...]:
-    """Into parts of these sizes, or of one size, of which the last may be smaller."""
+    """Split x into parts of these sizes, or of one size, where the last may be smaller."""
     at = positive_axis(axis, len(shape_of(x)))
     if len(split) != outputs if split is not None else num_outputs not in (None, outputs):
         raise ShapeError(
@@ -103,7 +100,7 @@ def split(
 
 
 def _even(whole: Size, count: int) -> list[Size]:
-    """Parts of one size, of which the last is smaller where they do not divide: of a symbolic size, as slices end."""
+    """`count` parts of one size, the last smaller if need be; symbolic sizes end as slices do."""
     each = (whole + count - 1) // count
     if not isinstance(whole, int):
         return [each if not dims.same(whole // count * count, whole) else whole // count] * count
@@ -131,7 +128,7 @@ def slice_axes(x: Any, starts: Sizes, ends: Sizes, axes: Sizes | None = None, st
 
 
 def _clip_slice(part: slice, size: Size) -> slice:
-    """A slice backwards that begins or ends beyond the axis, as Python has it."""
+    """A backwards slice with ends beyond the axis, made a valid Python slice."""
     if not isinstance(size, int) or not isinstance(part.step, int) or part.step > 0:
         return part
     start = max(part.start, -size) if isinstance(part.start, int) else part.start
@@ -141,7 +138,7 @@ def _clip_slice(part: slice, size: Size) -> slice:
 
 @translates("Pad")
 def pad(x: Any, pads: Sizes, value: Any = None, axes: Sizes | None = None, *, mode: str = "constant") -> Any:
-    """`pads` has what comes before each axis and then what comes after; a negative number takes away."""
+    """Pad x; `pads` are the widths before all axes, then those after; a negative width removes elements."""
     ndim = len(shape_of(x))
     at = [axis % ndim for axis in (range(ndim) if axes is None else axes)]
     widths: list[tuple[Any, Any]] = [(0, 0)] * ndim
@@ -162,7 +159,7 @@ def _is_negative(width: Size) -> bool:
 
 @translates("DepthToSpace")
 def depth_to_space(x: Any, *, blocksize: Count, mode: Literal["DCR", "CRD"] = "DCR") -> Any:
-    """Channels as blocks of pixels; the channel varies slowest ("CRD") or fastest ("DCR")."""
+    """Move channels to blocks of pixels; the channel varies slowest ("CRD") or fastest ("DCR")."""
     n, c, h, w = shape_of(x)
     block = blocksize
     inner = c // (block * block)
@@ -175,7 +172,7 @@ def depth_to_space(x: Any, *, blocksize: Count, mode: Literal["DCR", "CRD"] = "D
 
 @translates("SpaceToDepth")
 def space_to_depth(x: Any, *, blocksize: Count, mode: Literal["DCR", "CRD"] = "DCR") -> Any:
-    """Blocks of pixels as channels; the channel varies slowest ("CRD") or fastest ("DCR")."""
+    """Move blocks of pixels to channels; the channel varies slowest ("CRD") or fastest ("DCR")."""
     n, c, h, w = shape_of(x)
     block = blocksize
     parts = ops.reshape(x, (n, c, h // block, block, w // block, block))
@@ -185,7 +182,7 @@ def space_to_depth(x: Any, *, blocksize: Count, mode: Literal["DCR", "CRD"] = "D
 
 @translates("ReverseSequence")
 def reverse_sequence(x: Any, lengths: Any, *, batch_axis: int = 1, time_axis: int = 0) -> Any:
-    """The first elements of each sequence in reverse, as many as its length says."""
+    """Reverse the first elements of each sequence, as many as its length."""
     rows = ops.moveaxis(x, (batch_axis, time_axis), (0, 1))
     steps, until = ops.arange(shape_of(rows)[1]), ops.expand_dims(lengths, 1)
     order = ops.where(ops.less(steps, until), ops.subtract(ops.subtract(until, 1), steps), steps)
@@ -198,7 +195,7 @@ def columns_to_image(
     x: Any, image: Sizes, block: Sizes, *, dilations: Counts | None = None, pads: Sizes | None = None,
     strides: Counts | None = None,
 ) -> Any:  # fmt: skip
-    """The sum of blocks, each a column of [N, C * block, L], at the places that a convolution would take them from."""
+    """Add blocks, the columns of x [N, C * block, L], at the places where a convolution would read them."""
     rank = len(image)
     ones = [1] * rank
     before, after = (pads or [0] * 2 * rank)[:rank], (pads or [0] * 2 * rank)[rank:]
@@ -215,7 +212,7 @@ def constant(
     *, value: Constant | None = None, value_float: float | None = None, value_floats: Floats | None = None,
     value_int: int | None = None, value_ints: Sizes | None = None,
 ) -> Any:  # fmt: skip
-    """The one of these that is there."""
+    """The one value that is given. Raises OptionError for none or several."""
     present = sum(entry is not None for entry in (value, value_float, value_floats, value_int, value_ints))
     if present != 1:
         raise OptionError(f"{present} values; give one")
@@ -241,7 +238,7 @@ def eye_like(x: Any, *, dtype: np.dtype[Any] | None = None, k: int = 0) -> Any:
 
 @translates("Range")
 def numbers_from(start: Decider, limit: Decider, delta: Decider) -> Any:
-    """Of floats by their distances, as ONNX has it, so that no sum of steps is rounded."""
+    """A range; floats are computed from their distance to the start, as in ONNX, so that no rounding adds up."""
     first, end, step = (bound.item() for bound in (start, limit, delta))
     if isinstance(first, float):
         return np.arange(np.maximum(np.ceil((end - first) / step), 0), dtype=start.dtype) * step + first
@@ -251,7 +248,7 @@ def numbers_from(start: Decider, limit: Decider, delta: Decider) -> Any:
 
 @translates("OneHot")
 def one_hot(indices: Any, depth: Sizes, values: Any, *, axis: int = -1) -> Any:
-    """`values` are what stands off and on the indices; a negative index counts from the end."""
+    """`values` are the off and the on value; a negative index counts from the end."""
     (count,) = depth
     if isinstance(count, int) and count < 1:
         raise ShapeError(f"a depth of {count}; give 1 or more")
@@ -279,7 +276,7 @@ def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
 
 
 def _crop_to_indices(x: Any, indices: Any, axis: int) -> Any:
-    """x as long as the indices along all axes but one."""
+    """Crop x to the sizes of the indices along all axes but one."""
     have, wanted = shape_of(x), shape_of(indices)
     at = positive_axis(axis, len(have))
     key = tuple(
@@ -290,12 +287,12 @@ def _crop_to_indices(x: Any, indices: Any, axis: int) -> Any:
 
 @translates("GatherND")
 def gather_nd(x: Any, indices: Any, *, batch_dims: int = 0) -> Any:
-    """x at the tuples along the last axis of the indices; the first `batch_dims` axes of both are the same."""
+    """x at the index tuples along the last axis of `indices`; the first `batch_dims` axes are shared."""
     return ops.index(x, _key(indices, shape_of(x), batch_dims))
 
 
 def _key(indices: Any, shape: Any, batch_dims: int = 0) -> tuple[Any, ...]:
-    """The index arrays that the tuples along the last axis stand for, after those of the axes of the batch."""
+    """The index arrays for the index tuples along the last axis, after arrays for the batch axes."""
     axes = len(shape_of(indices)) - 1
     batch = [
         ops.reshape(ops.arange(shape[axis]), [-1 if i == axis else 1 for i in range(axes)])
@@ -322,7 +319,7 @@ def scatter_elements(x: Any, indices: Any, updates: Any, *, axis: int = 0, reduc
 
 @translates("ScatterND")
 def scatter_nd(x: Any, indices: Any, updates: Any, *, reduction: Reduction = "none") -> Any:
-    """x with the updates written, or joined, at the tuples along the last axis of the indices."""
+    """x with `updates` written, or combined, at the index tuples along the last axis."""
     key = _key(indices, shape_of(x))
     if reduction == "none":
         return ops.setitem(x, updates, key)
@@ -345,7 +342,7 @@ def nonzero(x: Any) -> Any:
 
 @translates("TopK")
 def top(x: Any, k: Sizes, *, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:
-    """The first of the sorted elements, and their places; where they need not be in order, they are nevertheless."""
+    """The k largest or smallest elements, always in order, and their indices."""
     at = positive_axis(axis, len(shape_of(x)))
     size = shape_of(x)[at]
     if _is_number(k[0]) and (k[0] < 0 or (_is_number(size) and k[0] > size)):
@@ -361,7 +358,7 @@ def _is_number(size: Any) -> bool:
 
 @translates("Unique")
 def unique(x: Any, *, axis: int | None = None, sorted: bool = True, outputs: int) -> tuple[Any, ...]:
-    """The distinct values or slices, where each is first, which each element is, and how often each occurs."""
+    """The distinct values or slices, the index of each first occurrence, the inverse indices, and the counts."""
     values = np.asarray(x)
     distinct, first, which, counts = np.unique(
         values, axis=axis, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
@@ -385,7 +382,7 @@ def running_product(x: Any, axis: Sizes, *, exclusive: bool = False, reverse: bo
 
 
 def _running(function: Any, nothing: int, x: Any, axis: Sizes, exclusive: bool, reverse: bool) -> Any:
-    """Along the axis, or from its end; `exclusive` of the element itself."""
+    """A running sum or product along an axis, from its end if `reverse`, without the element itself if `exclusive`."""
     at = positive_axis(int(axis[0]), len(shape_of(x)))
     turned = ops.flip(x, axis=at) if reverse else x
     if exclusive:
@@ -399,7 +396,7 @@ def _running(function: Any, nothing: int, x: Any, axis: Sizes, exclusive: bool, 
 def write_along(
     past: Any, update: Any, write_indices: Any = None, *, axis: int = -2, mode: Literal["linear", "circular"] = "linear"
 ) -> Any:
-    """A cache with new entries along an axis, from the place of each example on; `circular` goes on at the front."""
+    """Write new entries into a cache along an axis, from each example's index on; "circular" wraps around."""
     at = positive_axis(axis, len(shape_of(past)))
     shape, count = shape_of(update), shape_of(update)[at]
     start = np.zeros(int(shape[0]), np.int64) if write_indices is None else write_indices
