@@ -260,7 +260,7 @@ def test_a_run_that_is_ended_keeps_finished_jobs_and_resume_does_the_rest(tmp_pa
         _, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
     assert psutil.wait_procs(workers, timeout=10)[1] == []
-    assert f"graphduel run --quick --out {out} --resume" in errors
+    assert f"graphduel run --quick --only 'fake*' --out {out} --resume" in errors
     assert "Traceback" not in errors
     before = lines(out / results.RESULTS)
     done = subprocess.run(command(out, "--resume"), env=env, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -7,6 +7,7 @@ outputs for an input that counts up.
 from __future__ import annotations
 
 import collections
+import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -83,25 +84,48 @@ def row_of(shipped: Shipped, engines: tuple[str, ...] = ENGINES) -> Row:
         model = load(shipped.path)
     except GraphError as refusal:
         return Row(shipped.name, opset, False, dict.fromkeys(engines, str(refusal)))
-    results = {engine: _result(shipped, lambda *args, by=engine: _RUNS[by](model, *args)) for engine in engines}
+    results = {engine: _result(shipped, model, _RUNS[engine]) for engine in engines}
     return Row(shipped.name, opset, model.converted_from is not None, results)
 
 
-def _result(shipped: Shipped, run: Callable[..., Any]) -> str:
+def _result(shipped: Shipped, model: Any, run: Callable[..., Any]) -> str:
     why = ""
     for text, inputs in ((PASSES, shipped.inputs), (BY_NUMBERS, known(shipped.inputs))):
         try:
             with np.errstate(all="ignore"):  # roots of negative numbers
-                results = run(*inputs)
+                results = run(model, *inputs)
         except GraphError as refusal:
             why = why or str(refusal)
             continue
         results = results if isinstance(results, tuple) else (results,)
         for result, expected in zip(results, shipped.outputs, strict=True):
             limits = {"rtol": shipped.tolerance, "atol": 1e-5}
-            np.testing.assert_allclose(np.asarray(result), expected, **limits, equal_nan=True)
+            try:
+                np.testing.assert_allclose(np.asarray(result), expected, **limits, equal_nan=True)
+            except AssertionError:
+                if not _has_equal_logits(shipped, run):
+                    raise
         return text
     return why
+
+
+def _has_equal_logits(shipped: Shipped, run: Callable[..., Any]) -> bool:
+    """Whether a network that ends in a softmax has logits of the probabilities beside it, but for their rounding.
+
+    The logits of `light_squeezenet` are 9.5e9, where a unit in the last place of float32 is 1,024: the same sum in
+    another order, as another processor makes it, leaves a single class of the softmax.
+    """
+    network = onnx.load(shipped.path)
+    last = network.graph.node.pop()
+    if last.op_type != "Softmax":
+        return False
+    network.graph.output[0].name = last.input[0]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "logits.onnx")
+        onnx.save(network, path)
+        logits = np.asarray(run(load(path), *shipped.inputs), np.float64)
+    apart = logits.ravel() - np.log(shipped.outputs[0].astype(np.float64)).ravel()
+    return bool(np.ptp(apart) <= 16 * np.finfo(np.float32).eps * np.abs(logits).max())
 
 
 def _compiled(backend: str) -> Callable[..., Any]:
@@ -116,11 +140,7 @@ _RUNS: dict[str, Callable[..., Any]] = {
 
 
 def _whole_row(shipped: Shipped) -> Row:
-    """A model in each engine; outputs that are not those beside it are a result of an engine as well.
-
-    `light_squeezenet` gives them on some machines only: its last logits are 9.5e9, and one unit in the last place of
-    float32 is 1,024 there, so that two sums in another order leave its softmax with a single class.
-    """
+    """A model in each engine; outputs that are not those beside it are a result of an engine as well."""
     row = row_of(shipped, ())
     for engine in ENGINES:
         try:
