@@ -1,8 +1,8 @@
-"""What compilation spends its time on: seconds of this thread's CPU by phase, each without the phases inside it.
+"""The time of compilation: seconds of this thread's CPU by phase, each without the phases inside it.
 
 trace, differentiate      the function run on symbols, and the backward pass appended
-each pass, by its name    with what `pipeline.run` does around it: verifying, counting
-schedule, lower           the order of nodes and what shares memory; the generated code, and its compilation by Python
+each pass, by its name    with the work of `pipeline.run` around it: verifying, counting
+schedule, lower           the order of nodes and shared memory; the generated code, and its compilation by Python
 plan, bind                offsets in the arena; the function with its buffers
 """
 
@@ -34,7 +34,7 @@ _thread = _Thread()
 
 
 class adding_to(Block):  # noqa: N801  (a context manager)
-    """Add what each phase inside the block takes to these seconds."""
+    """Add the seconds of each phase inside the block to this table."""
 
     def __init__(self, seconds: Seconds) -> None:
         self._seconds = seconds

@@ -1,4 +1,4 @@
-"""Looking into an executable: run it node by node, find the first NaN, and see what a failed trace had reached."""
+"""Debugging an executable: run it node by node, find the first NaN, and list the nodes that a failed trace had made."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def stop_at_anomaly(step: DebugStep, *, infinite: bool = True) -> None:
 
 
 def nodes_before_error(error: BaseException) -> list[Node]:
-    """The nodes that a failed trace had made when this error was raised, in order; [] for any other error."""
+    """Return the nodes that a failed trace had made when it raised this error; [] for any other error."""
     builders: dict[Builder, None] = {}
     for frame, _ in traceback.walk_tb(error.__traceback__):
         builders |= dict.fromkeys(value for value in frame.f_locals.values() if isinstance(value, Builder))

@@ -1,4 +1,4 @@
-"""What the user calls: `compile`, `jit`, executables, transforms, shape policies and saved graphs.
+"""The functions that users call: `compile`, `jit`, executables, transforms, shape policies and saved graphs.
 
 Read `compile` (a function and specs become an executable), then `executable` (a call of it) and `containers` (how
 arguments are read and results are built). `jit` compiles when it is called, and says why it compiled again; `policies`,

@@ -1,6 +1,6 @@
 """compile: a function and the specs of its arguments, to an executable.
 
-Define and run, for those who think of the graph first. What it compiles to is an executable like any other.
+`GraphBuilder` builds a graph value by value before it runs (define and run); it compiles to an ordinary executable.
 
     graph = static.GraphBuilder("model")
     x, w = graph.placeholder("x", ("B", 3)), graph.placeholder("w", (3, 2))
@@ -8,8 +8,8 @@ Define and run, for those who think of the graph first. What it compiles to is a
     step = graph.compile({"loss": loss, "gradient": graph.gradients(loss, w)})
     step.run({"x": x_array, "w": w_array})["loss"]
 
-Ops on values of the graph append to it. Control flow, transforms such as `static.grad`, and ops on nothing but sizes
-do so inside `with graph:`. Parameters are placeholders too: they are fed, and what a step makes of them is an output.
+Ops on values of the graph append to it. Control flow, transforms such as `static.grad`, and ops on sizes alone do so
+inside `with graph:`. Parameters are placeholders too: they are fed, and their new values after a step are outputs.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def compile(
     the same bits with any number.
     With `convert` Python's own `if`, `while`, `for` and the like become control flow of the graph where values decide
     (`static.why` tells what was converted).
-    Raises ControlFlowError where `f` asks for the value of something traced, what its ops raise, and GraphError for a
-    budget that cannot be met, which names the smallest that can.
+    Raises ControlFlowError where `f` asks for the value of a traced array, the errors of its ops, and GraphError for a
+    budget that cannot be met, with the smallest one that can.
     """
     seconds: clock.Seconds = {}
     used = choose_backend(backend, threads)
@@ -84,11 +84,12 @@ def compile(
 
 
 def export(f: Callable[..., Any], *args: Any, format: str = "onnx", convert: bool = False) -> bytes:
-    """`f` for arguments of these specs, as `compile` takes them, as a model that others run: the bytes of its file.
+    """Return the bytes of a model file of `f`, for arguments of these specs, as `compile` takes them.
 
-    The only `format` is "onnx", which needs `graphduel[onnx]`: opset 18, symbolic sizes by their names. What `f` reads
-    besides its arguments is a constant, as it is now. With `convert` Python's own control flow is the graph's.
-    Raises UnwritableError naming an op that ONNX has not, OptionError for another format, and what `compile` raises.
+    The only `format` is "onnx", which needs `graphduel[onnx]`: opset 18, symbolic sizes by their names. Tensors that
+    `f` reads besides its arguments become constants, with their present values. With `convert` Python's own control
+    flow becomes the graph's. Raises UnwritableError naming an op that ONNX does not have, OptionError for another
+    format, and the errors that `compile` raises.
     """
     if format != "onnx":
         raise OptionError(locate(f"export: the format is 'onnx', not {format!r}; Executable.save writes our own"))
@@ -106,7 +107,7 @@ def _fit_budget(graph: Graph, budget: int, arena: bool, used: Backend) -> tuple[
         return lay_out(used.lower(graph, True), {}).plan.peak
 
     def recompute(part: Graph) -> Graph:
-        return fit(part, budget, planned_peak) if part is graph else part  # what a loop runs inside stays
+        return fit(part, budget, planned_peak) if part is graph else part  # the graph inside a loop stays as it is
 
     return pipeline.run(graph, [recompute])
 

@@ -1,4 +1,4 @@
-"""How arguments and results are laid out, as code: functions that read, check, run and put together at once.
+"""Generated functions that take arguments apart, check them, run, and build the result, for known containers.
 
     def call(room, args):
         try:
@@ -16,9 +16,9 @@
         v0, v1, = run(x0, x1, x2)
         return (v0, {'b': v1, }, )
 
-A general flattening looks at every container it meets; where the containers are known it takes a few times as long as
-small kernels do. Only None, plain dicts and lists, tuples and named tuples are known here: all else is NotImplemented,
-for the caller to look at closer.
+General flattening inspects every container that it meets, which takes a few times as long as small kernels do. Here
+the containers are known. Only None, plain dicts and lists, tuples and named tuples are supported: for all others the
+functions return NotImplemented, and the caller flattens the arguments.
 """
 
 from __future__ import annotations

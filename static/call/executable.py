@@ -86,7 +86,7 @@ class Executable:
         self._fixed = not any(spec.symbols for spec in self._specs)
         self._free: list[Room] = []  # rooms that no call is in: one that is interrupted may lose its own
         room = self._new_room()
-        self._bindings = room.bindings  # those that are looked at
+        self._bindings = room.bindings  # of the first room, which the properties below show
         self._free.append(room)
         plain = not traced.guards  # else they are looked at before each call
         call = functools.partial(containers.caller, traced.inputs, traced.outputs, self._specs)
@@ -278,7 +278,7 @@ class Executable:
 
     @property
     def binding(self) -> Binding:
-        """What the program is for the sizes planned last: the function that is called, the plan, and the memory.
+        """The program bound to the sizes planned last: the function that is called, the plan, and the memory.
 
         Raises GraphError before the first call of a symbolic graph.
         """
@@ -393,7 +393,7 @@ def load(path: str | Path, backend: str = "numpy", threads: int | Literal["all"]
         )
 
 
-SMALL_SHARE = 0.01  # of the time: what takes less is not named
+SMALL_SHARE = 0.01  # of the whole time: a phase that takes less is not named
 WIDTH = 80
 
 

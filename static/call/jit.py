@@ -47,7 +47,7 @@ PolicyName = Literal["auto", "exact", "symbolic", "bucket", "pad"]
 
 
 class Jitted:
-    """A function that compiles itself; `stats` counts, `executables` holds what was compiled."""
+    """A function that compiles itself; `stats` has counts, and `executables` the compiled graphs."""
 
     def __init__(
         self,
@@ -76,15 +76,15 @@ class Jitted:
         self._compile = functools.partial(compile, backend=backend, threads=threads, convert=convert)
         self.convert = convert
         self._cache = Cache()
-        self._version = 0  # of the policy, at the call that it has seen last
+        self._version = 0  # the policy's version at the last call
         self._dims = dims
         self._policy = policies.policy(shapes, buckets)
         if isinstance(self._policy, policies.AxisPadding) and not dims:
             raise ShapeError(f"shapes={shapes!r} pads named axes; name them, as in dims=(None, ('T', None))")
-        traced = converted(f) if convert else f  # what `compile` traces
+        traced = converted(f) if convert else f  # the function that `compile` traces
         self._padding = Padding(traced, check, self.stats)
         self._widening = Widening(traced) if shapes == "auto" and limit is not None and not strict else None
-        self._guards: Guards = {}  # of all that was compiled
+        self._guards: Guards = {}  # the guards of all executables
         self._guarded: tuple[Any, ...] = ()  # their values at the call seen last
 
     def __call__(self, *args: Any, **words: Any) -> Any:
@@ -287,13 +287,13 @@ def _by_places(f: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any
     return wrapper
 
 
-LAYOUTS = 8  # of containers and types, for which a function is made that reads them; each is asked in turn
-KINDS = 1024  # of arguments: what runs for them is noted again when there are more
+LAYOUTS = 8  # kinds of containers and leaf types that get a reader function of their own; each is tried in turn
+KINDS = 1024  # entries by kind of arguments; all are forgotten when there are more
 
 
 @dataclass
 class Stats:
-    """What a jitted function has done: `reasons` says for every compile why it was needed.
+    """Counts of a jitted function; `reasons` says for every compilation why it was needed.
 
     `useful` and `computed` count elements of the arrays with padded axes, before and after padding.
     """
@@ -326,7 +326,7 @@ class Cache:
         self.executables: OrderedDict[Hashable, Executable] = OrderedDict()
         self._newest: Hashable = None
         self._entries: dict[Hashable, Entry] = {}
-        self._numbers: dict[Hashable, int] = {}  # of containers and types, in the order in which they came
+        self._numbers: dict[Hashable, int] = {}  # each kind of containers and leaf types, by order of arrival
         self._finders: list[Reader] = []  # may grow while another thread goes through it
 
     def __call__(self, args: tuple[Any, ...]) -> Any:

@@ -1,8 +1,8 @@
 """Shape policies: which sizes a jitted function compiles for, and what it does to arrays of other sizes.
 
-auto       exact at first, and one graph for all sizes once more came than are kept, where that is proved
-exact      the sizes that arrive; every new combination is compiled
-symbolic   one graph for every value of the named sizes (or of those that were seen to change)
+auto       exact up to the limit of kept executables, then one graph for all sizes where that is proved
+exact      compiled for the sizes of each call; every new combination is compiled
+symbolic   one graph for every value of the named sizes (or of the sizes that were seen to change)
 bucket     named axes padded to the next boundary: powers of two, or given ones
 pad        named axes padded to the largest size: a given one, or the largest so far
 """
@@ -79,8 +79,8 @@ class _Axes:
     """
 
     def __init__(self) -> None:
-        self._group: dict[int, int] = {}  # by axis
-        self._first: list[int] = []  # by group: the size seen first
+        self._group: dict[int, int] = {}  # the group of each axis
+        self._first: list[int] = []  # the size that each group had first
         self._varies: set[int] = set()  # groups whose size has changed
         self.changes = 0
 
@@ -97,7 +97,7 @@ class _Axes:
     def _learn(self, sizes: Sequence[int]) -> None:
         """Split the groups whose axes differ in this call; an axis that is new joins a group of its size."""
         varied = frozenset(self._varies)
-        parts: dict[int, dict[int, int]] = {}  # by group before: the group now, by size
+        parts: dict[int, dict[int, int]] = {}  # for each old group: its new group, by size
         apart: dict[int, int] = {}  # the groups of axes seen before, by size
         for axis, size in sorted(enumerate(sizes), key=lambda pair: pair[0] not in self._group):
             if size == 1:

@@ -1,8 +1,10 @@
 """A training step as PyTorch's users write it, with `backward()` and `optimizer.step()`, as one graph.
 
-The step runs once, on symbols that stand for what it trains (`static.trace.step`). Backward and the updates of the
-optimizers append to the same graph, so that the compiled step is a function of a state: `step(state, *args) -> (value,
-state)`. `TrainingStep` calls it, and lets modules and optimizers hold the new state, as the step as written does.
+The step runs once, on symbols that stand for the tensors it trains (`static.trace.step`). Backward and the updates of
+the optimizers append to the same graph, so that the compiled step is a function of a state: `step(state, *args) ->
+(value, state)`. `TrainingStep` calls it, and lets modules and optimizers hold the new state, as the plain step does.
+
+Read `TrainingStep` and `trace_step` at the end first, then `TrainingTrace`.
 """
 
 from __future__ import annotations
@@ -93,7 +95,7 @@ class TrainingTrace(StepTrace):
         return {"tensors": {name: now.get(name, symbol) for name, symbol in self.symbols.items()}, "sums": self.sums}
 
     def symbol_of(self, tensor: Any) -> Symbol | None:
-        """See the base.
+        """Return the symbol of a tensor of the step, None for another tensor.
 
         Raises ControlFlowError for the gradient of a tensor, which only its symbol has, and for a view of a tensor that
         the step has changed: it is read where a call begins.

@@ -26,9 +26,9 @@ OTHERS = 8  # sizes for which the graph is found to be another, before it is giv
 
 @dataclass
 class _Kind:
-    """What is known of arguments that differ in sizes alone: `refusal` is why no graph serves all of them.
+    """Facts about arguments that differ in sizes alone: `refusal` is why no graph serves all of them.
 
-    `others` are the sizes of which the graph was found to be another.
+    `others` counts the sizes for which the graph was found to be another.
     """
 
     policy: Symbolic = field(default_factory=Symbolic)

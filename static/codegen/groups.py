@@ -13,7 +13,7 @@ def run(i0, i1, o3, o4, blocks=..., k2=..., ...):
         k4(a3, (0,), None, b1, True)
         add(o4, b1, o4)             # a sum over the rows
 
-Blocks of a fused group: how many rows each has, where its buffers lie, and the function that goes through them.
+`lower` writes this code, `cut` chooses the rows of a block and lays out its buffers, and `bind` makes the function.
 """
 
 from __future__ import annotations
@@ -199,13 +199,13 @@ def _outside(node: Node, place: Position, space: dims.Shape) -> Position:
 
 GLOBALS = {"__builtins__": builtins}
 """The globals of every generated function; since Python 3.13 NumPy's warnings look up builtins there."""
-BLOCK_BYTES = 1 << 20  # what a block reads, holds and writes: about the second-level cache of a core
-BLOCK_ELEMENTS = 1 << 15  # of one value: more of them only cost cache, since calls are long by then
+BLOCK_BYTES = 1 << 20  # of the values that a block reads, holds and writes: about the second-level cache of a core
+BLOCK_ELEMENTS = 1 << 15  # elements of one value: more of them only cost cache, since calls are long by then
 
 
 @dataclass
 class Buffer:
-    """Memory for one value of a block at a time: where it varies, its dtype, and the steps of its lifetime."""
+    """Memory for one value of a block at a time: the axes it varies along, its dtype, and the steps of its lifetime."""
 
     place: Position
     dtype: np.dtype[Any]

@@ -21,7 +21,7 @@ from graphs.ops.linalg import SMALL, may_turn
 from graphs.spec import TensorSpec
 from static.passes.rewrite import is_product
 
-NAMES = {"divide": np.true_divide}  # what calls use beside the kernel
+NAMES = {"divide": np.true_divide}  # functions that calls use beside the kernel
 
 
 class CallForm(NamedTuple):

@@ -3,7 +3,7 @@
     def run(i0, i1, k2=..., b2=..., c2=...):
         k2(i0, i1, b2)                  # a planned node writes into its place in the arena
         v3 = k3(b2, axis=c3)            # an output is allocated anew
-        v4 = n4(); k4(b2, v3, v4)       # a large one is written where nobody sees the last one any more
+        v4 = n4(); k4(b2, v3, v4)       # a large one reuses memory that nobody sees any more
         return (v3, v4,)
 
 The text depends on the graph alone. What depends on the sizes (buffers, views of them, attributes) is given as the

@@ -17,8 +17,8 @@ from static import memory
 
 Array = np.ndarray[Any, Any]
 
-LARGE = 1 << 18  # bytes of a result from which on it pays: the allocator keeps pages of what is smaller itself
-KEPT = 2  # a loop that holds the results of a step until it has those of the next goes back and forth between two
+LARGE = 1 << 18  # bytes of a result from which on keeping pays: the allocator keeps the pages of smaller arrays itself
+KEPT = 2  # a loop that holds one step's results until it has the next ones alternates between two
 
 # CPython with its lock: references are counted at once, and by one thread at a time.
 COUNTED = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
@@ -58,4 +58,4 @@ class ResultMaker:
 
 
 _spare = [np.empty(1)]
-_UNSEEN = getrefcount(_spare[0])  # how many references are counted when nobody else has one
+_UNSEEN = getrefcount(_spare[0])  # the reference count of an object that nobody else holds

@@ -138,7 +138,7 @@ def _place_entry(w: OnnxWriter, g: str, axis: int, entry: Any, size: Size, lengt
         return _pad_axis(w, g, len(node.shape), axis, before, size - before - length, node)
     if isinstance(size, Dim) or isinstance(length, Dim):
         raise Refusal(f"a step of {step} on the symbolic size {size} is not written; give it as a number")
-    rows = np.full(size, length)  # a row of zeros, behind those of g
+    rows = np.full(size, length)  # the index of a row of zeros behind those of g
     rows[entry] = np.arange(length)
     return w("Gather", _pad_axis(w, g, len(node.shape), axis, 0, 1, node), w.ints(rows), axis=axis)
 

@@ -131,7 +131,7 @@ def _dtype(kind: int) -> DType:
     return np.dtype(helper.tensor_dtype_to_np_dtype(kind))
 
 
-Names = Any  # the name of a value, or a list of names of those that a node with several results has
+Names = Any  # the name of a value, or a list of names for a node with several results
 Rule = Callable[..., Names]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 MANY = 4000  # buffers above which the quadratic heuristics would dominate the compile time
 SOME = 600  # buffers up to which every order is tried
-ROUNDS = 8  # in which an order is improved
+ROUNDS = 8  # rounds in which an order is improved
 WORK = 100_000  # pairs of buffers that all rounds of an order may compare, about
 
 
@@ -89,8 +89,8 @@ class _Holes:
     """The free holes between buffers, no two of them adjacent; found by start, by stop, and in order of size."""
 
     def __init__(self) -> None:
-        self.stop: dict[int, int] = {}  # of each start
-        self.start: dict[int, int] = {}  # of each stop
+        self.stop: dict[int, int] = {}  # the stop of the hole at each start
+        self.start: dict[int, int] = {}  # the start of the hole at each stop
         self.sizes: list[tuple[int, int]] = []  # size and start, sorted
 
     def free(self, start: int, stop: int, end: int) -> int:
@@ -227,7 +227,7 @@ def components(buffers: Sequence[Buffer]) -> list[list[int]]:
 
 
 Array = np.ndarray
-PLACED = 1 << 60  # above every offset: what is placed already is never the lowest
+PLACED = 1 << 60  # above every offset: a placed buffer is never the lowest
 
 
 class Instance:
@@ -295,7 +295,7 @@ def neighbour_layouts(instance: Instance, order: Sequence[int], goal: int) -> It
 def search(
     instance: Instance, states: States, goal: int, width: int, style: Style, rng: np.random.Generator, deadline: float
 ) -> list[int] | None:
-    """The offsets of a layout that takes at most `goal` bytes; None if the beam of `width` meets none in time."""
+    """Return the offsets of a layout of at most `goal` bytes, None if the beam of `width` finds none in time."""
     while (states.rest < PLACED).any():
         if time.perf_counter() >= deadline:
             return None

@@ -339,7 +339,7 @@ class _Part:
             yield _Form(filled)
 
     def _keep(self, form: _Form, offsets: Sequence[int]) -> None:
-        spread_out = spread(form.boxes, offsets)[: len(self.buffers)]  # what was filled in comes after them
+        spread_out = spread(form.boxes, offsets)[: len(self.buffers)]  # fillers come after them
         height = peak(self.buffers, spread_out)
         if height < self.peak:
             self.peak, self.offsets = height, spread_out

@@ -25,7 +25,7 @@ from static.passes.fusion import fused, is_group, is_result, result
 LONGEST = 64  # nodes that may run again for one value
 STEPS = 32  # into which the bytes that are live are divided: a walk for each is tried
 MOST = 8  # times as many nodes: with less memory a walk would do little else than repeat
-FAR = 3  # power of the steps for which bytes are free: what is read soon would only be in the way again
+FAR = 3  # exponent of the steps for which bytes are free: a value read soon would only be in the way again
 TRIES = 8  # values whose worth is looked at again before one is dropped
 
 PeakOf = Callable[[Graph], int]
@@ -106,10 +106,10 @@ class _Walk:
 
     def __init__(self, values: _Values, allowed: int) -> None:
         self.values, self.allowed, self.live, self.now = values, allowed, 0, 0
-        self.there: dict[Node, Node] = {}  # what stands for each node whose value is in memory
+        self.there: dict[Node, Node] = {}  # for each node whose value is in memory, the node that computed it
         self.order: list[Node] = []
-        self.offers = itertools.count()  # what pays alike goes in this order
-        self.waiting: list[tuple[float, int, Node]] = []  # a heap of what may be dropped, what pays most first
+        self.offers = itertools.count()  # breaks ties between equal gains
+        self.waiting: list[tuple[float, int, Node]] = []  # a heap of values that may be dropped, the highest gain first
 
     def graph(self) -> Graph | None:
         """Return the run as a verified graph, or None where it repeats too much."""

@@ -24,7 +24,7 @@ from static.rebuild import is_in_order
 PAYS = 0.99  # an order must bring the peak below this share of what the user's own order takes
 
 
-Lives = Mapping[Node, tuple[int, int]]  # of each buffer, the half-open interval of steps in which it is in use
+Lives = Mapping[Node, tuple[int, int]]  # for each buffer, the half-open interval of steps in which it is in use
 
 
 class Workspace(NamedTuple):
@@ -196,7 +196,7 @@ class _Eager:
             for read in self.reads[node]:
                 self.readers[read].append(node)
         self.left = {node: len(readers) for node, readers in self.readers.items()}
-        self.freed = dict.fromkeys(order, 0)  # the bytes that nobody but this node is still to read
+        self.freed = dict.fromkeys(order, 0)  # the bytes that only this node is still to read
         for read, readers in self.readers.items():
             if len(readers) == 1:
                 self.freed[readers[0]] += sizes.get(read, 0)

@@ -1,4 +1,4 @@
-"""Which nodes share memory: views, results written over an operand, and parts written where they are joined."""
+"""Nodes that share memory: views, results written over an operand, and parts written at their place in a concat."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def places(order: Sequence[Node], seen: Views, planned: Collection[Node], join: 
     have a buffer of their own.
     """
     placed = {node: BufferPlace(node) for node in planned}
-    for node in reversed(order) if join else ():  # what is joined may be joined again
+    for node in reversed(order) if join else ():  # backwards: a joined value may itself be part of a later concat
         if node.op is concat and node in placed:
             placed |= _parts(node, placed, seen)
     step = {node: i for i, node in enumerate(order)}
@@ -132,7 +132,7 @@ def _same_type(node: Node, other: Node) -> bool:
 def _overwritable_operand(
     node: Node, now: int, seen: Views, placed: Mapping[Node, BufferPlace], until: Mapping[Node, int]
 ) -> Node | None:
-    """The operand that a result is written over: one that nobody reads later, element over the same element."""
+    """Return the operand that a result may be written over: one nobody reads later, of the same elements."""
     numbers = _operands_read_first(node)
     if not numbers:
         return None

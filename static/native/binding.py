@@ -252,7 +252,7 @@ def array_maker(node: Node, wanted: StepArray) -> Callable[[Any], np.ndarray[Any
             specs = [source.spec for source in node.inputs]
             rule = f"gave {describe(array.shape, array.dtype)}, its spec says {describe(*wanted)}; make them equal"
             raise dispatch.explain_error(node.op, specs, ShapeError(rule), node.source)
-        return array.view(wanted.dtype)  # of this very object
+        return array.view(wanted.dtype)  # a view, so that the dtype is this very object
 
     return as_array
 

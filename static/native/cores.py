@@ -42,7 +42,7 @@ CHUNK, MOST = 1 << 13, 64  # elements of a chunk that has sums of its own, at le
 SUMMED = 4 * CHUNK  # elements of a group from which on there are such chunks
 DEALT = 4  # lists a core is dealt: more, and a core that is late matters less
 OPERATIONS = 4  # about as many a core does in a nanosecond: more of products, and fewer of functions
-PAYS = 2  # times as long as sharing takes is what it has to save
+PAYS = 2  # sharing must save this many times the time that it takes
 
 Room = Callable[[Any, int, Any], int]
 Divisible = Product | Turn | Convolution | WeightGradient | Pooling | Picking | Flattening
@@ -144,7 +144,7 @@ def crossing(recipe: Group) -> list[int] | None:
     reads = {number for step in steps for kind, number, *_ in step.args if kind == "step"}
     numbers = (step.row and not step.over for step in steps)
     if not recipe.split and (any(numbers) or any(step.over and n in reads for n, step in enumerate(steps))):
-        return None  # each chunk would need what all of them reduce
+        return None  # each chunk would need the reductions of all chunks
     partial = [i for i, (array, _) in enumerate(recipe.results) if not array.strides[0]]
     if partial and (math.prod(recipe.sizes) < SUMMED or recipe.sizes[0] < 2 * rows_of_chunk(recipe)):
         return None
@@ -305,7 +305,7 @@ def arrange_waves(work: Work, joined: Joined) -> Work:
 
 
 def _in_waves(work: Work, joined: Joined) -> Work:
-    uses: defaultdict[int, _Uses] = defaultdict(_Uses)  # by the argument that memory is of, -1 for addresses
+    uses: defaultdict[int, _Uses] = defaultdict(_Uses)  # by the argument that the memory belongs to, -1 for addresses
     waves: list[Work] = []
     for piece in work:
         touched = list(_touched_extents(piece))

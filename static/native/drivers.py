@@ -35,7 +35,7 @@ from static.native.layouts import (
 )
 
 LOOK = 1 << 24  # operations between two looks: some milliseconds
-LOOKS = 1 << 15  # of a thread for work before it sleeps: some hundred microseconds
+LOOKS = 1 << 15  # polls of a thread for work before it sleeps: some hundred microseconds
 REST = 1 << 6  # looks after which it lets others have the core: that takes as long as all of these
 VOID = ir.VoidType()
 

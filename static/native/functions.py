@@ -23,7 +23,7 @@ from static.native.ir import LoopBuilder, Type, Value, Write, cast, maximum, min
 
 _LARGE = 104.0  # exp of more is infinite, of less 0, in float32 after rounding
 _MAGIC = 12582912.0  # 1.5 * 2**23: a float32 added to it is rounded to an integer, which its last bits are
-_BIAS = 127  # of the exponent of a float32
+_BIAS = 127  # the bias of a float32's exponent
 
 
 def _polynomial(b: LoopBuilder, x: Value, coefficients: Sequence[float]) -> Value:
@@ -466,7 +466,7 @@ def _comparison(name: str, *, smaller: bool, larger: bool, kinds: str = REALS) -
     return Native(_compare(name), kinds, of_operands=True, holds=(smaller, larger))
 
 
-NATIVE: RuleTable[Native] = RuleTable("native functions", otherwise=Native(_same, ""))  # of no kind
+NATIVE: RuleTable[Native] = RuleTable("native functions", otherwise=Native(_same, ""))  # native for no kind of dtype
 NATIVE.enter({
     "add": Native(operation("add"), REALS),
     "subtract": Native(operation("sub"), REALS),

@@ -4,10 +4,10 @@
     %4 = max(%3, axis=(1), keepdims=True) %4 = result(%3, number=0)
     %5 = subtract(%3, %4)
 
-The node is that of `static/passes/fusion.py`, so that order, places and sharing are the planner's. Unlike
-groups for NumPy these need no size to pay: what lies between stays in registers.
+The node is the op `fused` of `static/passes/fusion.py`, so that the planner orders and places it like any other.
+Unlike groups for NumPy these pay at any size, since intermediate values stay in registers.
 
-A group that reduces whole rows (all axes from its `split` on) may read what that gives, as a number a row. Any other
+A group that reduces whole rows (all axes from its `split` on) may read the result, a number per row. Any other
 reduction is added up in memory, row by row: it is `late`, and nothing in the group may read it.
 """
 
@@ -28,7 +28,7 @@ from static.passes.fusion import Position, align_shape, fused, is_group, is_poin
 from static.passes.simplification import remove_dead_code
 from static.rebuild import rebuild_node
 
-MOST_NODES = 128  # of a group: registers are few, and the time that LLVM takes grows faster than the nodes
+MOST_NODES = 128  # of one group: registers are few, and LLVM's time grows faster than the nodes
 OF_MANY = 32  # of each group where one cannot hold all over a space: shorter ones read and write fewer arrays at a time
 LARGEST_ROW = 1 << 16  # elements of a row whose reductions are read in the group: rows pass through the cache again
 RECENT = 4  # groups of one space that a node is offered to, the latest ones
@@ -44,7 +44,7 @@ def ungroup(graph: Graph) -> Graph:
     if not any(is_group(node) for node in graph.nodes):
         return graph
     made: dict[Node, Node] = {}
-    within: dict[Node, tuple[Node, ...]] = {}  # what each group computes
+    within: dict[Node, tuple[Node, ...]] = {}  # the results of each group
     for node in graph.nodes:
         if is_group(node):
             body: Graph = node.attrs["body"]

@@ -37,7 +37,7 @@ from static.native.ir import (
 from static.native.placement import Argument, ArrayLayout, Extent, GroupStep, identity, row_major
 from static.native.target import Target
 
-ROWS = 2  # that run side by side
+ROWS = 2  # rows that run side by side
 SHORT, FEW = 1024, 32  # elements of a row, and steps, up to which they do: it saves less of more, and takes more code
 
 

@@ -38,7 +38,7 @@ class Type(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """Something that is computed once: nodes of the IR, the counter of a loop, and what a loop carries."""
+    """A value that is computed once: a node of the IR, the counter of a loop, or a value that a loop carries."""
 
     type: Type
 

@@ -19,7 +19,7 @@ from static.native.target import NativeError
 
 ROW_MAJOR, ALIGNED = 0x0001, 0x0100  # NPY_ARRAY_C_CONTIGUOUS and NPY_ARRAY_ALIGNED, among the flags of an array
 ABI, EMPTY = 0, 184  # PyArray_GetNDArrayCVersion and PyArray_Empty: their numbers in NumPy's table of functions
-ABI_VERSION = 0x02000000  # what the former says of the table that these numbers are of
+ABI_VERSION = 0x02000000  # the ABI version of the table that these numbers belong to
 
 
 class ArrayObject(Structure):

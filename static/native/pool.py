@@ -22,9 +22,9 @@ from static.native import cache, layouts, link
 from static.native.layouts import KERNEL, PoolState
 from static.native.target import Target
 
-NAME = "graphduel"  # of the threads
-TIMES = 50  # that sharing work is measured
-TURNS = 20_000  # that each thread then counts: some microseconds, in which all of them can begin
+NAME = "graphduel"  # the name of the threads
+TIMES = 50  # measurements of sharing work
+TURNS = 20_000  # turns that each thread counts then: some microseconds, in which all of them can begin
 SLOWEST = 20_000  # nanoseconds that this is said to take at most
 
 _pools: weakref.WeakValueDictionary[tuple[int, Target], Pool] = weakref.WeakValueDictionary()
@@ -88,7 +88,7 @@ def _stop(state: PoolState, waiting: list[threading.Thread]) -> None:
     state.wake(condition)
     state.release(mutex)
     for thread in waiting:
-        if thread is not threading.current_thread():  # whose end may be what collects the pool
+        if thread is not threading.current_thread():  # the pool may be collected as this very thread ends
             thread.join()
     waiting.clear()
 

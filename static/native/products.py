@@ -23,8 +23,8 @@ from static.native.placement import Extent
 from static.native.target import Target
 
 LONGEST, PANEL = 256, 96 << 8  # of k in one go, and bytes of a panel of the right matrix: a first-level cache holds it
-ROWS, VECTORS = 16, 4  # of a tile at most
-MOST_TERMS = 16  # of a k that are written out where they could be a loop's turns
+ROWS, VECTORS = 16, 4  # the most rows and vectors of a tile
+MOST_TERMS = 16  # terms of a k that are written out rather than looped over
 CHAINS = 8  # multiplications that have to be under way at once: two begin in a cycle, and each takes four
 FAR = 64  # elements between rows of the right matrix from which on packing pays
 
@@ -135,7 +135,7 @@ def tile(rows: int, columns: int, dtype: str, target: Target) -> tuple[int, int]
             break
         most = max(count for count in range(1, ROWS + 1) if count == 1 or _fits(count, across, target))
         count = max(1, min(rows, most))
-        count = -(-rows // -(-rows // count)) if rows else 1  # as many in each tile
+        count = -(-rows // -(-rows // count)) if rows else 1  # equal rows in each tile
         waste = -(-wanted // vectors) * vectors / wanted
         sums = across * count
         cost = waste * max(1, CHAINS / sums) * (sums + 0.6 * across + 0.75 * count) / sums

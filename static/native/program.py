@@ -1,11 +1,11 @@
 """The scheduled graph as Python, in which runs of native nodes are one call: a segment.
 
     def run(i0, i1, s5=..., k7=..., b7=...):
-        v5, v6, = (s5(i0, i1) or s5(rows(i0), rows(i1)))    # a segment makes what it hands out
+        v5, v6, = (s5(i0, i1) or s5(rows(i0), rows(i1)))    # a segment makes its own results
         k7(v5, b7)                                          # NumPy's kernel of a node without native code
         return (v6, copy(b7),)
 
-Everything else is as `static/codegen/lowering.py` writes it. A view costs nothing where native code reads it: its
+All other lines are written as in `static/codegen/lowering.py`. A view costs nothing where native code reads it: its
 address and strides are known when the program is bound.
 """
 

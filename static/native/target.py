@@ -88,7 +88,10 @@ TARGETS = {target.cpu: target for target in (AVX2, AVX512)}
 
 @functools.cache
 def host() -> Target:
-    """This machine, or what the switch says. Raises NativeError where llvmlite or FMA is missing, or code fails."""
+    """Return this machine's target, or the switch's.
+
+    Raises NativeError where llvmlite, AVX2 or FMA is missing, or where code fails.
+    """
     try:
         import llvmlite.binding as llvm
     except ImportError as error:

@@ -61,9 +61,9 @@ class WorkCollector:
         self.cores, self.refusals = cores, refusals
         self.frame, self.runs = frame, runs
         self.work: Work = []
-        self.before: Work | None = None  # of a loop: what is done once, and in no step
+        self.before: Work | None = None  # for a loop: the work that is done once, before it
         self.kept: dict[Any, np.ndarray[Any, Any]] = {} if outer is None else outer.kept
-        self.copies: dict[Any, int] = {}  # of turned matrices
+        self.copies: dict[Any, int] = {}  # addresses of transposed matrices
 
     def add(self, node: Node, start: Start, lasting: Callable[[Node], bool] | None = None) -> None:
         """Add the work of a node. `lasting` tells which root nodes stay as they are while the segment runs."""

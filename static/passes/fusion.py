@@ -5,9 +5,11 @@
     %5 = max(%4, axis=(1), keepdims=True)
     %6 = subtract(%4, %5)
 
-What lies between stays in the cache: the traffic to memory is that of the group's operands and results. A group takes
-softmax whole, since its reductions leave a number for each row of a block; one over the rows themselves (the sum of a
+Intermediate values stay in the cache: only the group's operands and results go through memory. A group takes softmax
+whole, since its reductions leave a number for each row of a block. A reduction over the rows themselves (the sum of a
 loss, the gradient of a bias) is added up block by block, and nothing in the group may read it.
+
+Read `InSpace` and `position` (where a value lies in a space), then `fuse` and `_Fusion`.
 
 **This changes bits**: a sum along the blocks is a sum of their sums. Everything else is computed by the same kernels
 on the same numbers.
@@ -74,7 +76,7 @@ def _infer_result(group: TensorSpec, *, number: int) -> TensorSpec:
     return group.items[number]
 
 
-# Not `part`: that is a view of what a loop returns, while this is memory of its own that the group writes into.
+# Not `part`: a part is a view of a loop's result, while this result is memory of its own that the group writes.
 result = Op(
     "result",
     _result,
@@ -136,7 +138,7 @@ def is_fusible(node: Node) -> bool:
 
 @functools.lru_cache(maxsize=4096)  # a graph has few shapes, and asks for each node
 def align_shape(shape: Shape, space: Shape) -> Position | None:
-    """Where an array of this shape lies when it broadcasts to the space; None when it does not."""
+    """Return along which axes of the space an array of this shape varies; None if it does not broadcast."""
     missing = len(space) - len(shape)
     if missing < 0:
         return None
@@ -230,7 +232,7 @@ def merge_axes(places: Sequence[Position], space: Shape) -> list[tuple[int, ...]
 
 SMALLEST = 1 << 14  # elements: blocks of less are no faster
 LARGEST_ROW = 1 << 16  # elements of one step along the axis of the blocks: more would not stay in the cache
-MOST_NODES = 256  # of a group, which bounds what is alive in a block
+MOST_NODES = 256  # of one group, which bounds the values that are alive in a block
 
 
 def fuse(graph: Graph) -> Graph:

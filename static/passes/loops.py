@@ -155,7 +155,7 @@ class State:
 
 @dataclass
 class StepInput:
-    """A value that goes into each step, whole or its entry of the step, and what stands for it there."""
+    """A value that goes into each step (whole, or its entry for the step), and the body's input for it."""
 
     value: Node
     inside: Node

@@ -3,10 +3,13 @@
 x @ wq, x @ wk, x @ wv      y = x @ concat([wq, wk, wv], axis=1); its columns
 x1 @ w, x2 @ w, ...         y = concat([x1, x2, ...], axis=0) @ w; its rows
 
-Joining weights costs a copy of them in each call, unless they are constants, and columns are read more slowly than a
-matrix of their own: products are merged where reading the shared operand once, and the calls that go, save more. What
-is joined is given to the graph, or a view of that, so that no product waits for another. **This changes bits**: BLAS
-sums a product of another shape in another order.
+Joining weights costs a copy of them in each call, unless they are constants, and a product's columns are read more
+slowly than a matrix of their own. So products are merged where reading the shared operand once, in fewer calls, saves
+more than that. Only inputs and constants of the graph, or views of them, are joined, so that no product waits for
+another. **This changes bits**: BLAS sums a product of another shape in another order.
+
+Read `merge_products`, `flatten_products` and `merge_sums` in this order, then the helpers that join arrays, then
+`contract` (sums as products).
 
 Flattening: a stack of matrix products with one matrix is a single product.
 
@@ -22,10 +25,8 @@ a1 @ b1 + a2 @ b2 + ...                    concat([a1, a2, ...], axis=1) @ conca
 sum(x1, axis=0) + sum(x2, axis=0) + ...    sum(concat([x1, x2, ...]), axis=0)
 
 This is the gradient of a weight that a loop over time steps reads: `dw = sum over t of x_t^T @ dz_t` is one product
-over all steps. What is already part of one array is not joined but taken whole, and transposed operands are joined as
-they were before. **This changes bits**: the sums are made in another order.
-
-What passes that merge work share: several arrays as one, and whether that pays.
+over all steps. Parts of one array are not joined: the array is taken whole. Transposed operands are joined before they
+are transposed. **This changes bits**: the sums are made in another order.
 """
 
 from __future__ import annotations
@@ -158,7 +159,7 @@ class _Merging:
             for node in reversed(self.graph.nodes)
             if node.op is elementwise.add and node not in absorbed and node.spec.is_float
         ]
-        # Products first: the sums of rows can then read what was joined for them.
+        # Products first: the sums of rows can then read the arrays that were joined for them.
         for kind in (matmul, reductions.sum):
             for root, leaves in roots:
                 self._merge(root, leaves, kind, instead)
@@ -247,7 +248,7 @@ def _is_moved(operand: Node) -> bool:
 
 
 CALL = 8192  # a call of a kernel takes about as long as moving that many bytes
-TYPICAL = 64  # what a symbolic size is taken to be where its number decides
+TYPICAL = 64  # the number that stands for a symbolic size where a decision needs one
 
 
 def typical(size: Size) -> int:
@@ -316,7 +317,7 @@ def in_order(parts: Sequence[Node], position: Mapping[Node, int]) -> list[int]:
 # Sums as products -----------------------------------------------------------------------------------------------------
 
 
-MOST_SUMMED = 1 << 18  # elements of what is summed
+MOST_SUMMED = 1 << 18  # elements of the operand of a sum
 LONGEST = 1 << 16  # terms of one sum: BLAS adds them up in a few registers, and rounds more than NumPy does
 OFTEN = 8  # how often a transposed matrix is read for a copy of it to pay
 

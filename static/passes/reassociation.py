@@ -7,32 +7,32 @@ x / s                  x * (1 / s)              s smaller than the result
 (a * b) * c            a * (b * c)              where b * c is computed anyway
 x / y, x / (y * c)     x * r, (x / y) * (1 / c) where r = 1 / y is computed anyway; c a number
 
-Only floats of one dtype, and only products that nothing else reads: in another order small ints would overflow, and
-numbers of few digits be rounded before they meet one of many. **This changes bits**: each result differs by rounding,
-and more only where an intermediate product leaves the range of its dtype.
+Only floats of one dtype are reordered, and only products that nothing else reads: in another order small ints would
+overflow, and a product of two narrow floats would be rounded before it meets a wider one. **This changes bits**: each
+result differs by rounding, and more only where an intermediate product leaves the range of its dtype.
 
 Factoring: sums of products with one factor in common, and sums along axes that a factor does not vary along.
 
-sum(x * s)             sum(x) * s               s the same along what is summed; also mean
+sum(x * s)             sum(x) * s               s the same along the summed axes; also mean
 sum(-x), mean(-x)      0 - sum(x), 0 - mean(x)  not -sum(x): a sum of zeros is 0.0
-sum of what lies at some places of zeros         its sum
-sum, mean of one       x + 0                    a sum starts with 0, which turns -0.0 into 0.0
+sum of an array placed among zeros               the sum of the array
+sum, mean of size 1    x + 0                    a sum starts with 0, which turns -0.0 into 0.0
 x * s + y * s          (x + y) * s              nothing else reads the two products
 (a - x * s) - x * s    a - x * (2 * s)          s smaller than the result
 x + x                  x * 2
 
 These are rules of the pass `reassociate`: **they change bits**.
 
-What rules over sums and products look at: readers of a product, its smaller factor, what is known already.
+`Facts`, at the end, has what the rules look at: the readers of a product, and the products computed already.
 
-Weighting: numbers beside matrix products go where least is multiplied, and rows that are weighted, as by a softmax.
+Weighting: a number beside a matrix product multiplies the smallest array, and rows are weighted, as by a softmax.
 
 (a @ b) * c                      (a * c) @ b         a, or else b, smaller than the product; c a number
-(x * c) @ b                      (x @ b) * c         x larger than what reads it all together
-(x r - sum(p x r)) e             (x - sum(p x)) p    p = e r is there; r the same along what is summed
-sum(p * (d @ v.T), axis=-1)      sum(d * (p @ v), axis=-1)      p @ v is there, and d is smaller than p
+(x * c) @ b                      (x @ b) * c         x larger than all its readers together
+(x r - sum(p x r)) e             (x - sum(p x)) p    p = e r is computed; r the same along the summed axes
+sum(p * (d @ v.T), axis=-1)      sum(d * (p @ v), axis=-1)      p @ v is computed, and d is smaller than p
 
-The last two are what is left of the gradient of a softmax, and of one that weights the rows of v. These are rules of
+The last two simplify the gradient of a softmax, and of a softmax that weights the rows of v. These are rules of
 the pass `reassociate`: **they change bits**.
 """
 

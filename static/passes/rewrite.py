@@ -38,7 +38,7 @@ from static.rebuild import rebuild_node
 RewriteRule = Callable[[Node], Node | None]
 Uses = Counter[Node]
 
-_MOST = 16  # how often rules may replace what a rule has made: far more than any chain of them needs
+_MOST = 16  # the most replacements of one node: far more than any chain of rules needs
 
 
 def rewrite(graph: Graph, rule: RewriteRule, uses: Uses | None = None) -> Graph:
@@ -49,7 +49,7 @@ def rewrite(graph: Graph, rule: RewriteRule, uses: Uses | None = None) -> Graph:
     the walk keeps the counts true. Nodes that nobody reads any more are left for dead code removal. A graph in which
     nothing changes is returned as it is.
     """
-    made: dict[Node, Node] = {}  # only what changes, so that a walk in which nothing does is cheap
+    made: dict[Node, Node] = {}  # only nodes that change, so that a walk without changes is cheap
     order: dict[Node, None] = {}
     stays = made.keys().isdisjoint
     for node in graph.nodes:
@@ -130,7 +130,7 @@ def _place(node: Node, order: dict[Node, None]) -> None:
     order[node] = None
 
 
-Entry = tuple[Any, ...]  # pattern, what stands for it (a text or a function), and when, if not always
+Entry = tuple[Any, ...]  # a pattern, its replacement (a text or a function), and a condition if there is one
 Apply = Callable[[Node, Any], Node | None]
 
 SMALLEST_UNIFORM = 1 << 20  # elements: an array of more is not searched for one repeated value

@@ -15,17 +15,17 @@ The bits of a NaN are not counted: NumPy's kernels do not agree on its sign.
 
 Common subexpressions: the same op on the same inputs is computed once.
 
-Constant folding: what depends on constants alone is computed once, when the graph is compiled.
+Constant folding: a node that depends on constants alone is computed once, when the graph is compiled.
 
 Dead code: nodes that no output and no effect depends on.
 
-Decomposition: ops that are made of simpler ones become these, of which other passes know more.
+Decomposition: an op that is made of simpler ops is replaced by them, since other passes know more about these.
 
-softmax    exp(x - max(x)) / sum(...): elementwise ops and sums over rows, which fuse with what is around them
+softmax    exp(x - max(x)) / sum(...): elementwise ops and sums over rows, which fuse with the ops around them
 stack      a concat
 
-Bits stay, since an op's parts have the bits of its kernel. It comes after differentiation, so that the gradient is
-that of the whole op, as on the tape.
+Bits stay, since an op's parts have the bits of its kernel. Decomposition comes after differentiation, so that the
+gradient is the gradient of the whole op, as on the tape.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _by_power_of_two(node: Node, x: Node, y: Node) -> Node | None:
 def _cast(node: Node, wider: Node, x: Node) -> Node | None:
     dtype = node.attrs["dtype"]
     if not np.can_cast(x.spec.dtype, wider.spec.dtype, "safe") or (x.spec.is_float and dtype.kind != "f"):
-        return None  # what a float beyond the integers is cast to depends on the float's dtype
+        return None  # the cast of a float beyond the integers depends on the float's dtype
     return x if x.spec.dtype == dtype else Node.of(node.op, [x], node.attrs, node.source)
 
 
@@ -197,7 +197,7 @@ def _fold_constant(node: Node, values: dict[Node, Any]) -> Node | None:
     try:  # a kernel may give a NumPy scalar where an array of no axes is meant
         value = np.asarray(node.op.kernel(*(values[source] for source in node.inputs), **node.attrs))
     except BROKEN_RULES:
-        return None  # it may stand in a branch that is never taken; where it runs, it fails there
+        return None  # the op may be in a branch that is never taken; where it runs, it fails there
     if node.op.view:
         values[node] = value
         return None

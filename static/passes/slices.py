@@ -3,10 +3,10 @@
 xs[0] @ w, xs[1] @ w, ...           y = reshape(xs) @ w; y[0], y[1], ...
 tanh(y[0]), tanh(y[1]), ...         z = tanh(y); z[0], z[1], ...
 (y[t] + q) + b for every t          (y[t] + b) + q, and then the sums y[t] + b are one
-square(h1), square(h2), ...         z = square(c); the parts of z, where c = concat([h1, h2, ...]) is there anyway
+square(h1), square(h2), ...         z = square(c); the parts of z, where c = concat([h1, h2, ...]) is computed anyway
 
-This is the loop over time steps that a trace unrolls: what its steps do apart from the state, they do at once.
-**This changes bits**: a product of more rows is summed in another order, and so is what is reordered.
+This helps a loop over time steps that a trace has unrolled: work that does not depend on the state is done for all
+steps at once. **This changes bits**: a product of more rows is summed in another order, and so are reordered sums.
 """
 
 from __future__ import annotations

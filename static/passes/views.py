@@ -14,14 +14,14 @@ stop_gradient                      its input: nothing is differentiated any more
 Expanding and squeezing are reshapes. Bits stay, since no element is computed. A transposed operand of a matmul stays
 too: BLAS reads it as it lies, so it costs nothing.
 
-Broadcasting pushed down: elementwise work is done on what is repeated, before it is repeated, or needs no repeating.
+Broadcasting pushed down: an elementwise op reads its operand before it is repeated, or repeats its result instead.
 
 multiply(broadcast_to(s, (B, N)), x)     multiply(s, x)
 divide(broadcast_to(s, (B, N)), 2)       broadcast_to(divide(s, 2), (B, N))
 multiply(ones of (B, N), x)              multiply(a constant of one number, x)
 
-The same kernels run on the same numbers, and so give the same bits. What is computed on fewer elements than before is
-only what IEEE 754 defines to the last bit: the loops for other functions may differ with how their operand lies.
+The same kernels run on the same numbers, and so give the same bits. Only ops that IEEE 754 defines to the last bit are
+computed on fewer elements than before: the loops of other functions may differ with the layout of their operand.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _kept_dims(node: Node, reduction: Node) -> Node | None:
     axis, keepdims = reduction.attrs["axis"], reduction.attrs["keepdims"]
     if axis is None:
         return None
-    axes = (axis,) if isinstance(axis, int) else axis  # of argmax it is one
+    axes = (axis,) if isinstance(axis, int) else axis  # argmax has one axis, an int
     shape = reduced_shape(reduction.inputs[0].spec.shape, axes, not keepdims)
     if not dims.same_shape(shape, node.spec.shape):
         return None

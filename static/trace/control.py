@@ -176,7 +176,7 @@ def part_of(symbol: Symbol, number: int) -> Symbol:
 
 
 def building() -> Builder:
-    """The graph being traced. Raises ControlFlowError where there is none."""
+    """Return the builder of the graph being traced. Raises ControlFlowError where there is none."""
     builder = current()
     if builder is None:
         raise ControlFlowError(locate("control flow is traced while a graph is being made"))
@@ -344,7 +344,7 @@ class Tracer:
 
 
 def traced_scan(body: Body, state: Any, sequences: Operands) -> tuple[Operands, Subgraph]:
-    """The state at the start of a scan and its traced body. Raises ShapeError as `Tracer.scan` does."""
+    """Return the state at the start of a scan, and its traced body. Raises ShapeError as `Tracer.scan` does."""
     slices = [TensorSpec(spec.shape[1:], spec.dtype) for spec in sequences.specs]
     return Loop("scan", lambda state, x: body(state, sequences.filled(x)), slices).trace(state)
 

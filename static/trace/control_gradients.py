@@ -522,7 +522,7 @@ def _rounds(body: Graph, carry: int, there: set[int]) -> list[tuple[set[int], se
     """
     unsafe = [node for node in ancestors(o for o in body.outputs if o.spec.is_float) if _may_poison(node)]
     if any(map(graphs_in, unsafe)):
-        return []  # which part of it is read, only the run knows
+        return []  # only the run knows which part of it is read
     ys = {i for i in there if i >= carry}
     rounds: list[tuple[set[int], set[Node]]] = []
     while there not in [earlier for earlier, _ in rounds]:

@@ -103,7 +103,7 @@ def _variable(leaf: Any) -> Symbol:
 
 
 def _tensor(leaf: Any) -> Any:
-    """The array of an argument as a tensor, as in the dynamic engine, so that both compute by the same rules."""
+    """Return an array argument as a tensor, as in the dynamic engine, so that both compute by the same rules."""
     if not isinstance(leaf, (Symbol, np.ndarray)) or is_tensor(leaf) or leaf.dtype.kind not in "biuf":
         return leaf
     return of_kind(leaf, is_tensor=True)
@@ -297,7 +297,10 @@ joint_rules: RuleTable[JointRule | None] = RuleTable("joint gradients", otherwis
 
 @joint_rules.for_op("concat")
 def _pull(call: OpCall) -> Iterator[Any]:
-    """For each input the cotangent that the rule of the op gives; made when it is asked for, as there."""
+    """Yield the cotangent of each input of a concat, None where none is wanted.
+
+    The op's own rules add up the sizes of all earlier inputs for each input, which takes quadratic time.
+    """
     axis = call.attrs["axis"]
     start: Size = 0
     for x, wanted in zip(call.inputs, call.wanted, strict=True):

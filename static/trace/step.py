@@ -110,7 +110,7 @@ class StepTrace:
         return symbol
 
     def _change(self, symbol: Symbol, node: Node) -> None:
-        """Let a symbol that stands for a tensor have the value of a node, and its parts be those of that value."""
+        """Let a tensor's symbol stand for another node, and update the symbols of its parts."""
         self._changes.append((symbol, symbol.node, len(self.builder.nodes)))
         symbol.node = node
         self._renew_parts(symbol)
@@ -165,7 +165,7 @@ class StepTrace:
         return call()
 
     def step(self, optimizer: Any, _: Any) -> Any:
-        """`optimizer.step(closure)`. Raises ControlFlowError: only a training step has updates."""
+        """Raise ControlFlowError for `optimizer.step(closure)`: only a training step has updates."""
         raise ControlFlowError(
             locate(f"{type(optimizer).__name__}.step is called in a function that is traced; use static.trace_step")
         )
@@ -182,7 +182,7 @@ class stepping(Block):  # noqa: N801
 
     def __enter__(self) -> None:
         enter(capture.step_traces, self.hold(), (get_ident(), self._trace))
-        self._trace.builder.saving += 1  # what is traced may be differentiated inside
+        self._trace.builder.saving += 1  # the traced function may be differentiated inside
 
     def finish(self, _kind: Any, _error: Any, _trace: Any, /) -> None:  # type: ignore[override]
         """End the block: the builder saves no more values for gradients on its behalf."""
@@ -209,7 +209,7 @@ def at(space: Any, key: Any) -> Any:
 
 
 def _new_value(symbol: Symbol, value: Any) -> Any:
-    """A value in the dtype and shape of a tensor. Raises ControlFlowError in a branch or a loop of the graph."""
+    """Return a value in the dtype and shape of a tensor. Raises ControlFlowError in a branch or a loop of the graph."""
     if current() is not symbol.builder:
         raise ControlFlowError(
             locate(

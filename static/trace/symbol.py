@@ -388,7 +388,7 @@ Reason = Callable[[], str]
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.callees: Table[Callee | None] = {}  # what a function of the user's becomes before it is called
+        self.callees: Table[Callee | None] = {}  # functions that replace a user's function before it is called
         self.reasons: Table[Reason | None] = {}
 
 

@@ -57,7 +57,7 @@ class TracedFunction(NamedTuple):
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.builders: Table[Builder | None] = {}  # of the graphs that are being traced, the innermost last
+        self.builders: Table[Builder | None] = {}  # the builders of the graphs being traced, the innermost last
         self.forbidden: dict[Node, GraphError] = {}  # memory that was changed in place under another name
         self.is_free: Table[bool] = {}  # to read it all the same
 
@@ -103,7 +103,7 @@ def _trace(f: Callable[..., Any], args: Sequence[Any], general: bool) -> TracedF
     finally:
         for node in builder.overwritten:
             _thread.forbidden.pop(node, None)
-    if builder.refusal is not None:  # raised before, and caught by what is traced
+    if builder.refusal is not None:  # it was raised before, and the traced function caught it
         raise builder.refusal
     streams.check(f)
     static = tuple(None if is_traced(leaf) else leaf for leaf in leaves)
@@ -397,20 +397,20 @@ def _everywhere() -> Iterator[tuple[str, Any]]:
     if "numpy.random" in sys.modules:
         yield "np.random", sys.modules["numpy.random"].mtrand._rand._bit_generator
     for generator in capture.generators:
-        if "numpy" in vars(generator) and hasattr(generator.numpy, "bit_generator"):  # it has been used
+        if "numpy" in vars(generator) and hasattr(generator.numpy, "bit_generator"):  # the generator has been used
             yield "torch's generator outside of torch's functions", generator.numpy.bit_generator
 
 
 def _state(stream: Any) -> Any:
-    if stream is random:  # of which `getstate` makes 624 Python numbers: half of a small trace
+    if stream is random:  # its `getstate` makes 624 Python numbers, half of a small trace's time
         generator: Any = random.getstate.__self__  # type: ignore[attr-defined]  # whose methods its functions are
         return ctypes.string_at(id(generator) + _HEAD, _TWISTER - _HEAD), generator.gauss_next
-    if type(stream).__name__ == "MT19937":  # of which `state` makes as many
+    if type(stream).__name__ == "MT19937":  # its `state` makes as many
         return ctypes.string_at(stream.ctypes.state_address, _WORDS * 4)
     return pickle.dumps(stream.state)
 
 
-_WORDS = 625  # of Mersenne's twister: its state, and how many of these are used up
+_WORDS = 625  # of the Mersenne twister: 624 words of state, and the count of used ones
 _HEAD, _TWISTER = object.__basicsize__, _random.Random.__basicsize__  # bytes of an object, and of a twister
 
 
@@ -441,7 +441,7 @@ _MOST = 2000  # values that are looked at
 def _names_in_code(f: FunctionType) -> Iterator[Any]:
     """Yield the objects that a function's code reaches by name; for the library's own functions its closure alone."""
     for cell in f.__closure__ or ():
-        with contextlib.suppress(ValueError):  # it is empty
+        with contextlib.suppress(ValueError):  # the cell is empty
             yield cell.cell_contents
     yield from f.__defaults__ or ()
     yield from (f.__kwdefaults__ or {}).values()

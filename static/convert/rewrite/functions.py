@@ -105,7 +105,7 @@ class RewriteCache:
 
         Raises NotConvertedError with the reason.
         """
-        linecache.lazycache(f.__code__.co_filename, f.__globals__)  # the text of an archive is what its loader has
+        linecache.lazycache(f.__code__.co_filename, f.__globals__)  # a file in an archive has its text from its loader
         code = self._code(f.__code__)
         cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
         cells[OPERATORS] = self._cell
@@ -155,7 +155,7 @@ def _copy_qualified_names(original: CodeType, code: CodeType) -> CodeType:
     consts = [
         _copy_qualified_names(original, const)
         if isinstance(const, CodeType)
-        else qualify(const)  # which the body of a class sets
+        else qualify(const)  # the body of a class sets this name
         if isinstance(const, str) and const.startswith(_FACTORY)
         else const
         for const in code.co_consts
@@ -201,7 +201,7 @@ def _mangle(node: ast.FunctionDef, owner: str) -> None:
             name = getattr(n, field, "")
             if name.startswith("__") and not name.endswith("__"):
                 setattr(n, field, f"_{owner}{name}")
-        if not isinstance(n, ast.ClassDef):  # which has private names of its own
+        if not isinstance(n, ast.ClassDef):  # a class has private names of its own
             todo += ast.iter_child_nodes(n)
 
 

@@ -1,4 +1,4 @@
-"""Statements rewritten: a block that a value may decide on becomes functions, handed to an operator with its state.
+"""Statements rewritten: a block under a test becomes functions, which are passed to an operator with its variables.
 
 if test:            def <if 1>(): nonlocal y; y = x * 2
     y = x * 2       def <else 1>(): nonlocal y; y = x - 2

@@ -277,7 +277,7 @@ def definition(code: CodeType) -> Definition:
     file = code.co_filename
     tree = _read(file, code)
     if tree is None:
-        linecache.checkcache(file)  # what it keeps may be older than the function
+        linecache.checkcache(file)  # its cached text may be older than the function
         tree = _read(file, code)
     if tree is None:
         raise NotConvertedError(
@@ -348,7 +348,7 @@ def _holds(tree: Definition, code: CodeType) -> bool:
     """Whether a code's instructions cover exactly the body of this tree."""
     body = tree.body if isinstance(tree.body, ast.expr) else tree
     places = [p for p in code.co_positions() if p[0] and p[2] is not None and (p[1], p[3]) != (p[0], p[2])]
-    if not places:  # Python was told to keep no columns
+    if not places:  # Python was started without column numbers
         return False
     first, last = min(p[0::2] for p in places), max(p[1::2] for p in places)
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)

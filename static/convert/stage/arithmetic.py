@@ -108,7 +108,7 @@ def _in_turn(plain: Callable[[Any, Any], Any], strict: Callable[[Any, Any], Any]
 
 def _comparison(plain: Callable[[Any, Any], Any], method: str, reflected: str) -> Callable[[Any, Any], Any]:
     def compare(left: Any, right: Any) -> Any:
-        if isinstance(left, _CONTAINERS) and isinstance(right, _CONTAINERS):  # Python compares what they hold
+        if isinstance(left, _CONTAINERS) and isinstance(right, _CONTAINERS):  # Python compares the items
             check_read(left)
             check_read(right)
             if type(left) is type(right) and isinstance(left, (list, tuple)) and method in _STRICT:

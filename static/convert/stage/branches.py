@@ -237,7 +237,7 @@ def branch_values(test: Symbol, blocks: Sequence[Callable[[], list[Any]]], names
     Where one block ends with an error of the user's, the graph requires that the test picks the other one.
     """
     paths: list[Path] = []
-    for picked in (True, False):  # what ends with an error is most often under the test, and the rest is traced once
+    for picked in (True, False):  # an error is mostly under the test: the rest is traced once
         path = _trace_block(f"branch{int(picked)}", blocks[picked], assuming(test, picked))
         if path.error is not None:
             return _required_block(test, not picked, blocks[not picked], path.graph, path.error)

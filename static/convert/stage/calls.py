@@ -108,7 +108,7 @@ def _replacement(f: Any) -> Callable[..., Any] | None:
         if f not in REPLACED or f in _INERT:
             return REPLACED.get(f)
         return _calling(REPLACED[f]) if f in CALLING else functools.partial(_call_replacement, REPLACED[f])
-    except TypeError:  # it has no hash
+    except TypeError:  # `f` has no hash
         return None
 
 

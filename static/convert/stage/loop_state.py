@@ -78,16 +78,16 @@ class LoopState:
         self._places: list[WritePlace] = []
         self._slots: dict[Path, Slot] = {}
         self._rebound: set[Path] = set()  # containers that a round replaces by others
-        self._late: dict[Path, Any] = {}  # what a round sets and nothing before it, by an example
+        self._late: dict[Path, Any] = {}  # variables first set by a round, with an example of the value
         self._after: dict[Path, Any] = {}  # the leaves at the end of the last round
-        self._left: Writes = {}  # what the last round has written
+        self._left: Writes = {}  # the writes of the last round
         self._overwritten: Writes = {}  # tensors that a round changes in place
         self._changing: set[Path] = set()  # leaves that come into a round and are changed there in place
-        self._errors: dict[Node, GraphError] = {}  # what must not be read at the end of the last round
+        self._errors: dict[Node, GraphError] = {}  # errors of nodes that must not be read at the end of the last round
         self._stale: dict[Path, GraphError] = {}  # leaves that must not be read after a round
         self._given: dict[Path, Symbol] = {}
-        self._entered: dict[Path, Node] = {}  # what they stood for when they came into the round
-        self._made: list[tuple[Any, Any]] = []  # containers, and what was made in their place
+        self._entered: dict[Path, Node] = {}  # the nodes of the leaves when they came into the round
+        self._made: list[tuple[Any, Any]] = []  # pairs of a container and the container made in its place
 
     def settled(self, body: Callable[..., Any], items: Sequence[TensorSpec] = ()) -> Subgraph:
         """Return the body, traced on its carried state and on `items`; it returns the state after the round.

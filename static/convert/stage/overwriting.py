@@ -106,7 +106,7 @@ class SharedMemory:
     def __init__(self) -> None:
         self.sources: dict[Node, set[Node]] = {}
         self.results: dict[Node, set[Node]] = {}
-        self.owners: dict[int, ChangingTensor] = {}  # of symbols that say what another stands for
+        self.owners: dict[int, ChangingTensor] = {}  # of symbols that hold another symbol's present node, by id
         self.either: list[Either] = []
         self.vague: set[Node] = set()  # tensors of which no test says which others they are
         self.unsure: set[Node] = set()  # tensors that may be Python numbers
@@ -143,7 +143,7 @@ def merge(result: Symbol, values: Sequence[Any], test: Symbol) -> None:
     shared = part(SharedMemory)
     _link(result, values)
     owners = [_owner(value) for value in values]
-    if all(owner is owners[0] for owner in owners):  # it changes on a path, and is itself after it
+    if all(owner is owners[0] for owner in owners):  # one tensor, changed on a path, is itself after the branch
         if any(memory(value.node) in shared.vague for value in values):
             shared.vague.add(memory(result.node))
         return

@@ -212,7 +212,7 @@ class Region(Block):
 def putting_back() -> Iterator[None]:
     """Undo at the end of the block what converted code changes: nothing lasts that a graph would have to repeat."""
     with Region(is_conditional()) as region:
-        region._is_graph = True  # what symbols stand for is the graph's, and stays
+        region._is_graph = True  # the nodes that symbols stand for belong to the graph, and stay
         try:
             yield
         finally:

@@ -85,7 +85,7 @@ def combine_values(
 
 def _children(value: Any, count: int) -> list[Any]:
     parts = pieces_of(value)
-    return [value] * count if parts is None else parts.items  # of what is not set
+    return [value] * count if parts is None else parts.items  # an unset value has no items
 
 
 def is_leaf(value: Any) -> bool:
@@ -145,7 +145,7 @@ def _keys(value: dict[Any, Any]) -> tuple[Any, ...]:
 
 def _dict_like(value: dict[Any, Any]) -> Callable[[list[Any]], Any]:
     def make(items: list[Any]) -> Any:
-        new = copy.copy(value)  # of its class, with the factory of a defaultdict
+        new = copy.copy(value)  # a copy has the class, and the factory of a defaultdict
         new.update(zip(value, items, strict=True))
         return new
 
