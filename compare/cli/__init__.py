@@ -1,4 +1,4 @@
-"""The command `graphduel`, a module for each of its commands."""
+"""The command `graphduel`: `command` has the group and most commands, the other modules the larger commands."""
 
 from compare.cli.command import main
 

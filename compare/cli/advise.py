@@ -1,4 +1,4 @@
-"""`graphduel advise`: which engine will win for a function, before anything of it is measured."""
+"""`graphduel advise`: predict which engine wins for a function, without measuring it."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _evaluate(asked: Question, prices: Prices, rows: str | None, only: str | Non
 
 
 def _show_evaluation(evaluation: dict[str, Any], arms: tuple[str, str]) -> dict[str, Any]:
-    """Show predictions beside what was measured, and how often they were right."""
+    """Print predictions beside measurements, and how often the predictions were right; returns the evaluation."""
     from compare.page import tables
     from compare.words.text import count_noun
 
@@ -148,7 +148,7 @@ def _show_evaluation(evaluation: dict[str, Any], arms: tuple[str, str]) -> dict[
 
 
 def _say_scores(scores: dict[str, Any]) -> None:
-    """Hits where there is a winner, beside who looks at nothing, by regime, and whether stated odds came true."""
+    """Print hits among rows with a winner, beside trivial predictors and by regime, and whether odds came true."""
     if scores["of"]:
         trivial = ", ".join(f"{name} {hits}" for name, hits in scores["predictors"].items())
         said = f"{scores['of']} have times that differ by more than {scores['beyond']:.2f}. Right: {scores['hits']}"

@@ -1,4 +1,4 @@
-"""The command `graphduel`. What a command needs is imported when it runs, so that `--help` is quick.
+"""The command `graphduel`. A command imports its modules when it runs, so that `--help` is quick.
 
 Exit codes: 0 fine, 1 a failed gate or cell, 2 usage, 3 inconclusive or too noisy, 4 outputs or gradients
 disagree, 5 nothing was measured, 6 a rule of --fail-if holds, 130 stopped by Ctrl-C, 143 by SIGTERM.
@@ -36,24 +36,24 @@ CHOSEN = {
     name: [name]
     for name in ("seed", "processes", "only", "claim", "python_tape", "frameworks", "device", "modes", "against")
 } | {"preset": ["quick", "suite"]}
-"""The parameters of a run by the setting that they choose."""
+"""The parameters of a run that choose each setting."""
 
 
 SUITES = ("workloads", MODELS)
-"""What a run may measure."""
+"""The suites that a run may measure."""
 SHOWN = ("compare", "advise", "graph", "diff", "run", "report", "doctor", "lab")
-"""The commands that help lists, in the order in which a user meets them; the others are listed by `lab`."""
+"""The commands that help lists, in the order in which a user needs them; `lab` lists the others."""
 
 
 class Group(click.Group):
-    """A group whose commands end with the exit code of the error a user can act on."""
+    """A click group that prints errors a user can act on, and exits with their exit codes."""
 
     def list_commands(self, _: click.Context) -> list[str]:
-        """Those of SHOWN; each of the others has its name here too."""
+        """Return the names in SHOWN; the other commands can be called by name too."""
         return list(SHOWN)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
+        """Run the command; CompareError, OSError and stops by signals become a message and an exit code."""
         try:
             with signals.by_signals():
                 return super().invoke(ctx)
@@ -64,14 +64,14 @@ class Group(click.Group):
             echo("\nStopped.", err=True)
             ctx.exit(signals.exit_code(stop))
         except OSError as error:
-            if error.errno == EPIPE:  # nobody reads on, which Click knows how to end with
+            if error.errno == EPIPE:  # the reader has closed the pipe, which click handles itself
                 raise
             echo(f"Error: {_describe_os_error(error)}", err=True)
             ctx.exit(CompareError.exit_code)
 
 
 def _describe_os_error(error: OSError) -> str:
-    """The file, what the system says, and a remedy where the file is none that the user named."""
+    """Return the message of an OSError with its file; without a file, with a remedy for a missing TMPDIR."""
     what = error.strerror or str(error)
     if error.filename:
         return f"{error.filename}: {what}"
@@ -186,7 +186,7 @@ def run(
 
 
 def _of_models(frameworks: Sequence[str]) -> list[str]:
-    """The framework that real models are written for. Raises UsageError where another is asked for."""
+    """Return the framework of the real models. Raises UsageError if another one is asked for."""
     from compare.workloads.models import FRAMEWORK
 
     if others := [name for name in frameworks if name != FRAMEWORK]:

@@ -1,4 +1,4 @@
-"""Names for the completion of a shell: what can follow on the command line. Nothing is run or measured for it."""
+"""Shell completion: the names that can follow on the command line. Nothing is run or measured for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from compare.errors import CompareError
 
 
 def names(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
-    """Workloads and claims, for `show`."""
+    """Complete workloads and claims, for `show`."""
     from compare import claims, workloads
     from compare.claims import verdict as own
 
@@ -23,7 +23,7 @@ def names(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]
 
 
 def functions(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[Any]:
-    """Files of Python, and after a colon the functions that stand in one; the file is read, and never run."""
+    """Complete Python files, and after a colon the functions in the file, which is read and not run."""
     from click.shell_completion import CompletionItem
 
     file, colon, _ = typed.rpartition(":")
@@ -38,14 +38,14 @@ def functions(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[
 
 
 def claims(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
-    """The claims, for `run --claim`."""
+    """Complete claims, for `run --claim`."""
     from compare.claims import CLAIMS
 
     return [id for id in CLAIMS if id.startswith(typed.upper())]
 
 
 def cells(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
-    """Workloads, and after a slash their sizes, for `--only`."""
+    """Complete workloads, and after a slash their sizes, for `--only`."""
     from compare import workloads
 
     workload, slash, _ = typed.partition("/")
@@ -55,7 +55,7 @@ def cells(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]
 
 
 def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
-    """The arms of the run in DIRECTORY, for `export --arm`; without a run there, those of every workload."""
+    """Complete the arms of the run in DIRECTORY, for `export --arm`; without a run there, the arms of all workloads."""
     from compare import workloads
     from compare.records import results
     from compare.records.cells import Time
@@ -69,7 +69,7 @@ def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
 
 
 def modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
-    """The modes of the engines, or of the framework that `--framework` names, after the last comma."""
+    """Complete modes of our engines, or of the framework in `--framework`, after the last comma."""
     from compare import engines
 
     with suppress(CompareError):
@@ -79,14 +79,14 @@ def modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
 
 
 def frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
-    """The frameworks that have an adapter, after the last comma."""
+    """Complete frameworks that have an adapter, after the last comma."""
     from compare import engines
 
     return _complete_list(typed, engines.frameworks())
 
 
 def _complete_list(typed: str, names: Iterable[str]) -> list[str]:
-    """Names with commas between them: those before the last comma stay, and none comes twice."""
+    """Complete the last of several names with commas between them; names before it are not offered again."""
     before, comma, last = typed.rpartition(",")
     return [f"{before}{comma}{name}" for name in _starting(last, set(names) - set(before.split(",")))]
 

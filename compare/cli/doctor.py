@@ -1,4 +1,4 @@
-"""What `graphduel doctor` looks at: whether each part imports, and the environment of a worker."""
+"""The checks of `graphduel doctor`: whether each part imports, and the environment of a worker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Rows = list[tuple[str, str]]
 
 
 def examine() -> tuple[Rows, Rows]:
-    """Each part with "fine" or what is wrong with it; the environment of a worker, and whether code can be native."""
+    """Return rows for each part, with "fine" or its error, and rows for a worker's environment and native code."""
     parts = [(name, _imports(name)) for name in (*PARTS, *LIBRARIES)]
     state, environment = _worker()
     if "tape" in environment:
@@ -37,14 +37,14 @@ def examine() -> tuple[Rows, Rows]:
 
 
 def places() -> Rows:
-    """The folder that each package comes from, and the file of the compiled tape: what workers import as well."""
+    """Return the folder of each package and the file of the compiled tape; workers import the same ones."""
     return [(name, str(Path(file).parent) if name in PACKAGES else file) for name, file in product.files().items()]
 
 
 def _imports(name: str) -> str:
     try:
         import_module(name)
-    except Exception as error:  # noqa: BLE001  (a broken part is what is looked for)
+    except Exception as error:  # noqa: BLE001  (finding broken parts is the purpose)
         return f"{type(error).__name__}: {error}"
     return FINE
 
@@ -58,7 +58,7 @@ def _worker() -> tuple[str, dict[str, Any]]:
 
 
 def _tape(compiled: bool) -> str:
-    """Which tape runs, and how to get the other: one in Python is slower, and nothing is broken."""
+    """Return which tape runs; for the tape in Python, which is slower but not broken, how to get the compiled one."""
     if compiled:
         return "its loops are compiled"
     from dynamic import tapes
@@ -68,9 +68,9 @@ def _tape(compiled: bool) -> str:
 
 
 def _native() -> str:
-    """Whether graphs can be compiled to machine code, for which processor, and what to do where they cannot.
+    """Return for which processor graphs can be compiled to machine code, or why they cannot.
 
-    That they cannot breaks nothing: it is a backend that one asks for.
+    If they cannot, nothing is broken: the native backend is optional.
     """
     from graphs.errors import GraphError
     from static.call import backend

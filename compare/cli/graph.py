@@ -1,6 +1,6 @@
-"""The commands that look at a function and time nothing: `graph` draws its graph, `plan` its memory.
+"""The commands that examine a function without timing it: `graph` shows its graph, `plan` its memory plan.
 
-`plan` also places the buffers of a file, by their lifetimes.
+`plan` also places the buffers of a CSV file by their lifetimes.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool,
 
 
 def _draw_function(function: str, **asked: object) -> tuple[str, GraphDrawing]:
-    """The graph as text, and drawn."""
+    """Return the graph of a function as text and as a drawing."""
     from compare.own import workers
     from compare.records.own import FunctionGraph
     from graphs.drawing import GraphDrawing
@@ -80,14 +80,14 @@ def _draw_function(function: str, **asked: object) -> tuple[str, GraphDrawing]:
 
 
 def _drawing_summary(drawing: GraphDrawing, out: Path) -> str:
-    """`loss, 18 nodes`, and in how many items they are drawn; the page has all."""
+    """Return a summary of a drawing, as `loss, 18 nodes`, with the number of items if it is folded."""
     nodes, items = len(drawing.whole.items), len(drawing.shown.items)
     folded = f" in {items:,} items" if items < nodes and out.suffix != ".html" else ""
     return f"{drawing.whole.title}, {nodes:,} nodes{folded}"
 
 
 def _open_viewer(drawing: GraphDrawing) -> None:
-    """Show a drawing in Model Explorer, until that is closed."""
+    """Show a drawing in Model Explorer; returns when that is closed. Raises UsageError if it is not installed."""
     import tempfile
 
     try:
@@ -100,7 +100,7 @@ def _open_viewer(drawing: GraphDrawing) -> None:
 
 
 MOST_BUFFERS = 30
-"""Buffers that a terminal shows: the largest."""
+"""The number of buffers that a terminal shows, the largest ones."""
 
 
 @click.command()
@@ -161,11 +161,11 @@ def _function_plan(function: str, out: Path | None, **asked: Any) -> None:
 
 COLUMNS = ("id", "lower", "upper", "size")
 LARGEST = 2**62
-"""Offsets are 64-bit numbers, so all sizes together stay below this, and so does every step."""
+"""The bound of the sum of all sizes and of every step, since offsets are 64-bit numbers."""
 
 
 class BufferRow(NamedTuple):
-    """A buffer: what it is called, the half-open lifetime [lower, upper) and its bytes."""
+    """A buffer: its id, its half-open lifetime [lower, upper) in steps, and its size in bytes."""
 
     id: str
     lower: int
@@ -174,9 +174,9 @@ class BufferRow(NamedTuple):
 
 
 def read_buffers(lines: Iterable[str], name: str) -> list[BufferRow]:
-    """The buffers of a CSV file. Columns beside the four are left alone, and so are empty lines.
+    """Read the buffers of a CSV file; other columns and empty lines are ignored.
 
-    Raises InputsError naming the file, the line and what is wrong there.
+    Raises InputsError with the file, the line and the error there.
     """
     reader = csv.DictReader(lines, skipinitialspace=True)
     try:
@@ -189,7 +189,7 @@ def read_buffers(lines: Iterable[str], name: str) -> list[BufferRow]:
 
 
 def write_offsets(rows: Sequence[BufferRow], offsets: Sequence[int], path: Path | None) -> None:
-    """The rows with their offsets, to a file that is written whole or not at all, or to stdout."""
+    """Write the rows with their offsets as CSV to a file, whole or not at all, or to stdout. Raises InputsError."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow((*COLUMNS, "offset"))

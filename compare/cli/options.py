@@ -1,4 +1,4 @@
-"""What several commands share: options, the folder of a run and how to go on with it, and text on a terminal."""
+"""The parts that several commands share: options, the folder of a run and resuming it, and text on a terminal."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from compare.words.text import echo
 
 Command = Callable[..., Any]
 WIDTH = 100
-"""Columns of sentences, where the terminal has as many."""
+"""The largest width of sentences, in columns of the terminal."""
 KINDS = ("local", "thread", "process", "dask")
 FOLDER = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -37,12 +37,12 @@ JSON_ALONE = click.option(
 
 
 class Seconds(click.FloatRange):
-    """A number of seconds, which is neither NaN nor infinite."""
+    """The click type of a finite number of seconds."""
 
     name = "seconds"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number. Fails for what is none."""
+        """Return the number of seconds. Raises click.BadParameter for other values."""
         number = float(super().convert(value, param, ctx))
         if not isfinite(number):
             self.fail(f"{value} is not a number of seconds.", param, ctx)
@@ -50,7 +50,7 @@ class Seconds(click.FloatRange):
 
 
 def framework_names(value: str | Sequence[str]) -> list[str]:
-    """Names of frameworks with commas between them, each once. Raises click.BadParameter for one no adapter has."""
+    """Split names of frameworks at commas, without duplicates. Raises click.BadParameter for an unknown one."""
     from compare import engines as frameworks
     from compare.errors import UnknownNameError
 
@@ -65,12 +65,12 @@ def framework_names(value: str | Sequence[str]) -> list[str]:
 
 
 def split_names(value: str | Sequence[str]) -> list[str]:
-    """Names with commas between them."""
+    """Split names at commas."""
     return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else list(value)
 
 
 def claim_id(value: str) -> str:
-    """The id of a claim, in capitals or not. Raises click.BadParameter for one that there is not."""
+    """Return the id of a claim, given in any case. Raises click.BadParameter for an unknown id."""
     from compare import claims
     from compare.errors import UnknownNameError
 
@@ -81,7 +81,7 @@ def claim_id(value: str) -> str:
 
 
 def default(*names: str, help: str, **more: Any) -> Callable[[Command], Command]:
-    """An option whose help shows its default."""
+    """Make an option whose help shows its default."""
     return click.option(*names, help=help, show_default=True, **more)
 
 
@@ -94,20 +94,20 @@ RESUME = click.option("--resume", is_flag=True, help="Continue the run in --out,
 
 
 def gradient(verb: str) -> Callable[[Command], Command]:
-    """Whether a command does with gradients what it does with values: `Compare`, `Show`."""
+    """Make the option `--gradient/--no-gradient`; its help begins with `verb`, such as `Compare`."""
     words = f"{verb} gradients with respect to argument 0.  [default: if they exist]"
     return click.option("--gradient/--no-gradient", default=None, help=words)
 
 
 def _of_model(ctx: click.Context, param: click.Parameter, written: str) -> str:
-    """A function's place; that of an ONNX file is its model. Raises InputsError where there is no such file."""
+    """Return the place of a function; for an ONNX file, of its model. Raises InputsError if there is no such file."""
     return _in_a_file(ctx, param, f"{written}:model" if written.endswith(".onnx") else written)
 
 
 def _in_a_file(ctx: click.Context, _param: click.Parameter, written: str) -> str:
-    """A place, `FILE.py:NAME`, as it is written, or found for `package.module:NAME`.
+    """Return a place `FILE.py:NAME` unchanged, or the one found for `package.module:NAME`.
 
-    Raises InputsError where there is no such file: no worker starts.
+    Raises InputsError, before a worker starts, if there is no such file.
     """
     if not ctx.resilient_parsing:
         from compare.own.origin import PlaceInFile
@@ -119,7 +119,7 @@ def _in_a_file(ctx: click.Context, _param: click.Parameter, written: str) -> str
 
 
 def _in_a_file_or_the_same(ctx: click.Context, param: click.Parameter, written: str | None) -> str | None:
-    """As `_in_a_file`; a name alone is one in the file of the function."""
+    """Return a place as `_in_a_file` does; a name without a file stays, for the file of the function."""
     return _in_a_file(ctx, param, written) if written and ":" in written else written
 
 
@@ -139,18 +139,18 @@ DIRECTORIES = click.argument(
 
 
 def out(help: str, kind: click.Path = FOLDER) -> Callable[[Command], Command]:
-    """The option for where results go."""
+    """Make the option `--out`, the folder or file for results."""
     return click.option("--out", type=kind, help=help)
 
 
 def quick(default: str, help: str) -> Callable[[Command], Command]:
-    """The option that chooses between the two presets; it arrives as `quick`."""
+    """Make the option `--quick/--full`, which chooses a preset; the command gets it as `quick`."""
     words = f"{help}  [default: {default}]"
     return click.option("--quick/--full", "quick", default=default == "quick", help=words)
 
 
 def say(text: str, *, first: str = "", rest: str = "  ", err: bool = False) -> None:
-    """Sentences, a line each, wrapped for the terminal: `first` stands before each, `rest` before its further lines."""
+    """Print sentences, a line each, wrapped for the terminal; `first` begins each one, `rest` its further lines."""
     width = min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
     for line in text.splitlines():
         echo(fill(line, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False), err=err)
@@ -160,7 +160,7 @@ def say(text: str, *, first: str = "", rest: str = "  ", err: bool = False) -> N
 
 
 def folder(out: Path | None, resume: bool, kind: str, name: str) -> Path:
-    """The folder of a run, a new one in reports/ by default. Raises UsageError for one to go on with and no `out`."""
+    """Return the folder of a run, by default a new one in reports/. Raises UsageError for `resume` without `out`."""
     if resume and out is None:
         raise click.UsageError(f"--resume needs --out: the folder of the {kind} to continue")
     return out or Path("reports") / f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
@@ -169,10 +169,10 @@ def folder(out: Path | None, resume: bool, kind: str, name: str) -> Path:
 def resume_settings(
     ctx: click.Context, directory: Path, asked: Mapping[str, Any], options: Mapping[str, Sequence[str]]
 ) -> dict[str, Any]:
-    """What was asked for, with the settings that the run in a directory began with in their place.
+    """Return the settings asked for, with those of the run in a directory in their place.
 
-    `options` are, for each setting, the parameters that choose it. Raises UsageError for one that asks for another
-    value.
+    `options` has, for each setting, the parameters that choose it. Raises UsageError if the command line asks for
+    another value than the run has.
     """
     from compare.records import journal
 
@@ -192,7 +192,7 @@ def resume_settings(
 
 
 def write_json(path: Path | None, values: Mapping[str, Any]) -> None:
-    """Write what was found to the file that --json names, if it names one, or to stdout."""
+    """Write a result as JSON to the file of --json, or to stdout for `-`; does nothing without --json."""
     from compare.records.results import write_json
 
     if str(path) == "-":
@@ -202,7 +202,7 @@ def write_json(path: Path | None, values: Mapping[str, Any]) -> None:
 
 
 def write_page(path: Path, page: Any) -> None:
-    """Write a page as HTML to a file that ends with .html, and as Markdown to any other."""
+    """Write a page to a file: as HTML if its name ends with .html, otherwise as Markdown."""
     from compare.page import html, markdown
     from graphs.files import write_file
 
@@ -212,7 +212,7 @@ def write_page(path: Path, page: Any) -> None:
 
 @contextmanager
 def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Iterator[None]:
-    """Ends the command where the block is stopped, with what has been done and the command that goes on."""
+    """Exit the command if the block is stopped, after printing `what` is done and the command to continue (`again`)."""
     try:
         yield
     except KeyboardInterrupt as stop:
@@ -220,7 +220,7 @@ def stoppable(ctx: click.Context, what: str, again: Sequence[str] = ()) -> Itera
         ctx.exit(signals.exit_code(stop))
 
 
-# What records raise that do not fit together, each of which is of its type.
+# The errors that arise from records which are each valid, but do not fit together.
 _UNFIT = (
     ArithmeticError,
     AssertionError,
@@ -235,9 +235,9 @@ _UNFIT = (
 
 @contextmanager
 def reading(*directories: Path | None) -> Iterator[None]:
-    """Inside, the results in some directories are read and judged. Raises ResultsError where they do not fit together.
+    """Turn errors of reading or judging results in the block into ResultsError: their records do not fit together.
 
-    Those that nobody has altered fit, so that this may be a fault of ours as well: the error names the place.
+    Records that were not altered always fit, so it may also be a fault of graphduel: the error names the place in code.
     """
     from compare.errors import CompareError, ResultsError, describe_error
 
@@ -252,7 +252,7 @@ def reading(*directories: Path | None) -> Iterator[None]:
 
 
 def of_results(command: Command) -> Command:
-    """A command that reads the results in `directory`, or in `directories`."""
+    """Decorate a command that reads the results in its argument `directory` or `directories`, with `reading`."""
 
     @functools.wraps(command)
     def read(*args: Any, **asked: Any) -> Any:
@@ -263,7 +263,7 @@ def of_results(command: Command) -> Command:
 
 
 def results_in(directory: Path) -> list[Any]:
-    """The records of a run. Raises UsageError for a folder that holds none."""
+    """Return the records of the run in a folder. Raises UsageError if it has no results file."""
     from compare.records import results
 
     path = results.find_results(directory)
@@ -277,7 +277,7 @@ def results_in(directory: Path) -> list[Any]:
 
 @dataclass(frozen=True)
 class Where:
-    """Where jobs run. Raises UsageError for options that do not go together."""
+    """The options on where jobs run. Raises UsageError for options that contradict each other."""
 
     executor: Any
     at_once: int
@@ -292,7 +292,7 @@ class Where:
             )
 
     def words(self) -> list[str]:
-        """The options again, for the command that goes on with a run."""
+        """Return the options as words, for the command that resumes a run."""
         if self.executor == "local":
             return []
         scheduler = ["--scheduler", self.scheduler] if self.scheduler else []
@@ -301,7 +301,7 @@ class Where:
 
 
 def executor(command: Command) -> Command:
-    """The options of `Where`."""
+    """Decorate a command with the options of `Where`."""
     for option in (
         click.option("--scheduler", metavar="ADDRESS", help="Use the dask cluster at this address, tcp://HOST:PORT."),
         default(

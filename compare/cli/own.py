@@ -1,4 +1,4 @@
-"""The command that compares a function of the user's."""
+"""`graphduel compare`: compare a user's function in both engines, or in the modes of a framework."""
 
 from __future__ import annotations
 
@@ -125,7 +125,10 @@ def compare(
 
 
 def _measure(questions: Sequence[Question], folder: Path) -> tuple[Result, KeyboardInterrupt | None]:
-    """The result, and what stopped it. Raises Stopped where no process has ended."""
+    """Measure, and return the result and the stop that ended it early, if any.
+
+    Raises ComparisonStopped if it was stopped before any process ended.
+    """
     from compare.own import comparison
     from compare.own.result import ComparisonStopped
     from compare.run import progress
@@ -147,7 +150,7 @@ def _gate(*asked: Any) -> Gate:
 
 @contextmanager
 def _failing(gate: Gate | None, function: str) -> Iterator[None]:
-    """A comparison that comes to no result writes the files of the gate all the same."""
+    """Write the files of the gate also if the comparison in the block raises CompareError, which is raised again."""
     from compare.errors import CompareError
 
     try:
@@ -159,7 +162,7 @@ def _failing(gate: Gate | None, function: str) -> Iterator[None]:
 
 
 def _apply_gate(gate: Gate, result: Result) -> int:
-    """The exit code, after the rules were judged and the files written."""
+    """Judge the rules of the gate, write its files, print the judgements, and return the exit code."""
     from compare.gate.rules import exit_code
 
     judgements = gate.judge(result)
@@ -171,7 +174,7 @@ def _apply_gate(gate: Gate, result: Result) -> int:
 def _questions(
     function: str, *, framework: str | None, engines: str | None, modes: str | None, inputs: str | None, **asked: Any
 ) -> list[Question]:
-    """What is asked of each engine. Raises CompareError for modes that are none, before a worker is started."""
+    """Return the question for each engine. Raises CompareError for unknown modes, before a worker is started."""
     from compare.engines import OWN
     from compare.errors import InputsError
     from compare.own import comparison
@@ -191,7 +194,7 @@ def _questions(
 
 
 def _engine(function: str, framework: str | None) -> str:
-    """The engine that is asked for, or the framework that the file imports, or our own."""
+    """Return the engine that is asked for; else the framework that the file imports; else our own."""
     from compare import engines
     from compare.own import origin
 
@@ -210,7 +213,7 @@ def _engine(function: str, framework: str | None) -> str:
 
 
 def warn(function: str) -> None:
-    """Say which packages beside the user's file no import finds."""
+    """Warn of packages beside the user's file that share a name with graphduel's: `import` does not find them."""
     from compare.own import origin
 
     for entry in origin.hidden_packages(Path(function.rpartition(":")[0])):

@@ -1,6 +1,6 @@
-"""The commands on runs that are there: `diff` and `trend` show several of them, `export` writes one for another tool.
+"""The commands on finished runs: `diff` and `trend` compare several, `export` writes one for another tool.
 
-And a run that later ones are compared with, by its name: `--save-baseline NAME` and `--baseline NAME`.
+The options `--save-baseline NAME` and `--baseline NAME` keep a run by a name, and compare a later run with it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _print(runs: Sequence[JudgedRun], compared: Comparison | None, *, whole: boo
 
 
 def show(compared: Comparison, *, whole: bool = False) -> None:
-    """What changed from one run to another: all of it, or what changed by more than 5%."""
+    """Print the changes from one run to another: all of them, or those beyond 5%."""
     from compare.claims import changes
 
     for sentence in compared.sentences:
@@ -144,7 +144,7 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
 
 
 FOLDER = Path("reports", "baselines")
-"""Where baselines lie, below the current folder: a project has its own."""
+"""The folder of baselines, below the current folder, so that each project has its own."""
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 
 
@@ -166,7 +166,7 @@ def _baseline_folder(ctx: click.Context, param: click.Parameter, name: str | Non
 
 
 def baselines(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The two options."""
+    """Decorate a command with the options --save-baseline and --baseline."""
     save = click.option("--save-baseline", metavar="NAME", callback=_folder, help="Keep the results under this name.")
     against = click.option(
         "--baseline",
@@ -178,7 +178,7 @@ def baselines(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def changed_since(records: Records, save: Path | None, against: Path | None) -> None:
-    """What changed since the one baseline, and the other kept. Raises CompareError where it cannot be written."""
+    """Print changes since the baseline `against`, and save the records as the baseline `save`. Raises CompareError."""
     from compare.records import results
 
     if against:

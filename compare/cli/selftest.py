@@ -1,4 +1,4 @@
-"""`graphduel selftest`: how far the harness can be trusted on this machine."""
+"""`graphduel selftest`: measure how far the harness can be trusted on this machine."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 QUICK = 20
 CHOSEN = {"comparisons": ["comparisons", "quick"], "own": [], "leaks": [], "seed": ["seed"]}
-"""The parameters of a selftest by the setting that they choose."""
+"""The parameters of a selftest that choose each setting."""
 WHOLE = ("found", "of", "target")
-"""The columns of its table that are never wrapped; the others fold on a narrow terminal."""
+"""The columns of the rates table that are never wrapped; the others fold on a narrow terminal."""
 EXIT = {"met": 0, "missed": 1, "too noisy": 3}
 
 

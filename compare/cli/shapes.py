@@ -1,4 +1,4 @@
-"""The command for inputs of varying length: every strategy, on the lengths of the user's own data."""
+"""`graphduel shapes`: compare strategies for inputs of varying length, on the lengths of the user's data."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from compare.suite.settings import Settings
 
 DRAWN, LONGEST = 2000, 56
-"""Lengths of a known distribution, and the longest of them."""
+"""The number of lengths drawn from a known distribution, and the largest length."""
 MORE = 10
-"""Times the seconds of a preset that the rounds of a worker take, where it has them."""
+"""The factor by which the rounds of a worker may take longer than the seconds of the preset, if time is left."""
 LEAST = 3
-"""Workers: `LEAST` of `compare.stats`, which loads NumPy, has to be said here again."""
+"""The fewest workers: the same as `compare.stats.LEAST`, repeated since importing that loads NumPy."""
 COUNTS = {"quick": 48, "full": 160}
-"""Lengths that are timed, at most."""
+"""The largest number of lengths that are timed, by preset."""
 
 
 @click.command()
@@ -74,7 +74,7 @@ def shapes(
 
 
 def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
-    """The user's trace, or one of a known distribution. Raises CompareError for a file without lengths."""
+    """Read the user's trace, or draw one from a known distribution. Raises CompareError for a file without lengths."""
     from compare.instruments.lengths import trace
     from compare.workloads.lengths import draw_lengths
 
@@ -84,7 +84,7 @@ def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
 
 
 def _time_sample(settings: Settings, model: str, name: str, trace: LengthTrace, laid: Any) -> int:
-    """Time a sample and show it. Returns the exit code. Raises NothingMeasuredError where no strategy was measured."""
+    """Time a sample, print it, and return the exit code. Raises NothingMeasuredError if no strategy was measured."""
     from compare.claims import c4_shapes
     from compare.errors import NothingMeasuredError
     from compare.page import lengths as screen
@@ -116,7 +116,7 @@ def _time_sample(settings: Settings, model: str, name: str, trace: LengthTrace, 
 def _measure_processes(
     settings: Settings, model: str, name: str, trace: LengthTrace
 ) -> tuple[list[Record], TraceSample]:
-    """The record of each process, of failures too, and the sample that they timed."""
+    """Run all workers; returns the records of processes, failures included, and the sample that they timed."""
     from compare.run import progress
     from compare.run.runner import Runner
     from compare.suite.jobs import lengths_job
@@ -135,7 +135,7 @@ def _measure_processes(
 
 
 def _sample(settings: Settings, model: str, trace: LengthTrace) -> tuple[TraceSample, Budget]:
-    """The lengths to time, and for how long: what a worker is through with in half its time, by a probe of some."""
+    """Return the lengths to time and their budget, so that by a probe a worker needs half of its time limit."""
     from compare.instruments.lengths.trace import fit_sample, paces, quantiles
     from compare.run.processes import run_job
     from compare.suite.jobs import lengths_job
