@@ -1,8 +1,8 @@
-"""Advice before any measurement: which arm will win for a function, by how much, and from which call on.
+"""Advice before any measurement: which arm should win for a function, by how much, and after how many calls.
 
-One model for all engines. An adapter counts what a call does, in terms such as ops, elements and bytes
-(`Ops.counts`). `prices` fits what each is worth on this machine to programs (`probes`), and `predict` adds up.
-Nothing of the function itself is timed or compiled, and a function for our engines is only traced.
+All engines share one model. An adapter counts the work of a call as amounts of terms such as ops, elements and bytes
+(`Ops.counts`). `prices` fits the price of each term on this machine to programs (`probes`), and `predict` adds up
+amounts times prices. The function itself is not timed or compiled, and a function for our engines is only traced.
 """
 
 from __future__ import annotations
@@ -29,11 +29,10 @@ def advise(
 ) -> Advice:
     """Predict which engine wins for `f`, a plain function over graphs ops, called with these inputs in turn.
 
-    `inputs` and `gradient` are as for `compare.compare`. Without `costs` the prices that are kept of this machine
-    count: where there are none they are measured, in half a minute. f is traced, on shapes alone, and never run: where
-    it branches on values, it is converted as `static.jit(f, convert=True)` does. Where the static engine refuses it,
-    that is the advice. Raises InputsError for inputs that cannot be used, and what tracing raises for a function that
-    is wrong.
+    `inputs` and `gradient` are as for `compare.compare`. Without `costs`, the stored prices of this machine are used;
+    if there are none, they are measured in half a minute. f is traced on shapes only and never run; if it branches on
+    values, it is converted as by `static.jit(f, convert=True)`. If the static engine refuses f, the advice says so.
+    Raises InputsError for inputs that cannot be used, and the error of tracing for a function that is wrong.
     """
     program = counting.own(f, inputs, gradient, counting.question(OWN, "", "", None).arms)
     return predict(costs or _costs(), program)

@@ -1,6 +1,7 @@
-"""What a worker does for the advice: count what programs do in an engine, and, of probes and workloads, time them.
+"""Counting the work of programs for the advice, in workers and from the process that asks them.
 
-Asking workers: which prices an engine has here, and what a function or many programs do in it.
+The first part runs in a worker (`measure`): it counts the work of programs in an engine, and times probes and
+workloads. The second part asks workers (`Counters`), and finds or measures prices (`find_prices`, `calibrate`).
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ from compare.workloads.base import Case
 from graphs.errors import GraphError
 
 EXAMPLES = 6
-"""Of a stream, so that no program takes long; one where compiling is slow."""
+"""The number of examples of a stream that are used, to keep programs short; 1 where compiling is slow."""
 
 
 def measure(job: Job) -> CountedPrograms | FunctionFault:
-    """The counts of the programs of a job, each timed where `timed` says so.
+    """Count the work of the programs of a job, and time each if the job says `timed`.
 
-    A program is a probe, a workload with its size, one drawn by `holdout`, one of the table `rows`, or the user's
-    function. What is wrong with the user's file is an answer too.
+    A program is named as a probe, a workload with its size, a program of `holdout`, an entry of the table `rows`, or
+    the user's function. An error in the user's file is returned as FunctionFault.
     """
     asked = Question.from_dict(job.asked["question"])
     names, rows, timed = (job.asked[name] for name in ("programs", "rows", "timed"))
@@ -68,7 +69,7 @@ def _measure_programs(asked: Question, names: Sequence[str], rows: str, timed: J
 
 
 def own(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, arms: Sequence[str]) -> CountedProgram:
-    """A function for our engines and its calls: it is traced, and never run. Raises what tracing raises."""
+    """Count the work of a function for our engines, which is traced and not run. Raises the errors of tracing."""
     from compare.engines.graphduel.counting import output_of
 
     engine = find_engine(OWN)
@@ -84,21 +85,21 @@ def own(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, arm
 def _probe_programs(
     engine: Engine, arms: Sequence[str], name: str, rows: str, job: Job | None
 ) -> Iterator[CountedProgram]:
-    """A program that is timed; a probe without gradients as well, where compiling is not slow.
+    """Yield a program with its counts and times; a probe also without gradients, unless compiling is slow.
 
-    One that raises an error is refused: the others count.
+    A program that raises an error is yielded as refused, so that the others still count.
     """
     whole = _find_program(engine, name, rows)
     some = 1 if engine.compiles_slowly else EXAMPLES
     case = replace(whole, examples=whole.examples[:some], lengths=whole.lengths[:some])
     is_probe = name in probes.ALL
     plain = [replace(case, argnum=None)] if is_probe and not engine.compiles_slowly else []
-    run = is_probe or engine.name != OWN  # others are predicted as a user's function is
+    run = is_probe or engine.name != OWN  # other programs are only traced, like a user's function
     for variant in (case, *plain):
         try:
             taken = (
                 time_case(engine, arms, variant, job.budget) if job else None
-            )  # first: nothing of it has been traced yet
+            )  # timed first, while nothing of it has been traced
             program = count_programs(engine, arms, name, [variant], run=run)
             program.timed = taken
         except Exception as error:  # noqa: BLE001  (of a program of ours)
@@ -107,7 +108,7 @@ def _probe_programs(
 
 
 def _find_program(engine: Engine, name: str, rows: str) -> Case:
-    """A program by its name."""
+    """Return the case of a program by its name."""
     if name in probes.ALL:
         probe: Case = engine.library.load(probes.__name__).ALL[name]()
         return probe
@@ -123,7 +124,7 @@ def _find_program(engine: Engine, name: str, rows: str) -> Case:
 def count_programs(
     engine: Engine, arms: Sequence[str], name: str, programs: Sequence[Case], *, run: bool = True
 ) -> CountedProgram:
-    """The counts of the calls of some cases. Raises what an engine raises that is not a refusal of the second arm."""
+    """Count the work of all calls of some cases. Raises errors of the engine, except refusals by the second arm."""
     shapes = {cases.signature((case.params, *example)) for case in programs for example in case.examples}
     try:
         counts = [call for case in programs for call in engine.ops.counts(arms, case, run=run)]
@@ -135,9 +136,10 @@ def count_programs(
 
 
 def time_case(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -> TimedCall:
-    """The least of some blocks of calls by this process's clock: what disturbs a machine only ever adds.
+    """Time a case in both arms: the smallest of some blocks, as disturbances only ever add time.
 
-    A compiler that is slow is other processes, and the first calls are then timed by the wall's clock.
+    Seconds are processor seconds of this process. Slow compilers run in other processes, so first calls are then in
+    wall seconds.
     """
     clock = time.perf_counter if engine.compiles_slowly else time.process_time
     with nullcontext() if engine.compiles_slowly else np.errstate(all="ignore"), without_collection():
@@ -156,7 +158,7 @@ def time_case(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -
 
 
 def _least(made: Mapping[str, Step], budget: Budget) -> dict[str, float]:
-    """The seconds of an epoch of each arm: the least of blocks that take turns."""
+    """Return the seconds of an epoch of each arm: the smallest of blocks that take turns."""
     epochs = {arm: steady_call(step) for arm, step in made.items()}
 
     def block(arm: str, count: int) -> float:
@@ -169,17 +171,17 @@ def _least(made: Mapping[str, Step], budget: Budget) -> dict[str, float]:
 
 
 TIMEOUT = 180.0
-"""Seconds without progress: what compiles longer is left out."""
+"""The time limit of a program in seconds without progress; programs that compile longer are left out."""
 LEAST = 8
-"""Programs that must have an answer: there are six prices to fit at least."""
+"""The fewest programs with an answer from which prices are fitted, as there are at least six prices."""
 BUDGET = Budget(rounds=12, block_seconds=0.01)
 BRIEF = Budget(rounds=5, block_seconds=3e-3)
-"""For a probe where there are many."""
+"""The budget of one probe where there are many."""
 
 
 @dataclass(frozen=True)
 class Counters:
-    """Fresh processes of an engine, with a cache in a folder."""
+    """Asks fresh worker processes of an engine, whose caches lie in `folder`, to count programs."""
 
     asked: Question
     folder: Path
@@ -187,9 +189,10 @@ class Counters:
     rows: str = ""
 
     def look(self, names: Sequence[str], *, timed: bool, budget: Budget = BUDGET) -> list[CountedProgram]:
-        """The counts of some programs, or of the user's function, from one process.
+        """Return the counts of some programs, or of the user's function, from one worker process.
 
-        Raises InputsError and FunctionError for what is wrong with a user's file, WorkerError where nothing came back.
+        Raises InputsError or FunctionError for an error in the user's file, and WorkerError if the worker did not
+        answer.
         """
         job = Job(
             kind_of(CountedPrograms),
@@ -207,7 +210,7 @@ class Counters:
         return counted.programs
 
     def each(self, names: Iterable[str]) -> Iterator[tuple[str, CountedProgram | str]]:
-        """Each program timed in a process of its own, or why there is nothing of it."""
+        """Yield each name with its program, timed in a process of its own, or with the error message."""
         for name in names:
             try:
                 (program,) = self.look([name], timed=True)
@@ -218,7 +221,7 @@ class Counters:
 
 
 def question(engine: str, function: str, inputs: str, mode: str | None, gradient: bool | None = None) -> Question:
-    """What is asked: the eager arm and one that compiles, that of a mode or the first. Raises InputsError."""
+    """Make the question for advice: the eager arm and a compiling arm, of `mode` or the first. Raises InputsError."""
     asked = question_for(engine, function, inputs, (mode,) if mode else None, gradient=gradient)
     if len(asked.arms) < 2:
         raise InputsError(f"{asked.adapter.title} does not compile; there is nothing to predict")
@@ -226,14 +229,14 @@ def question(engine: str, function: str, inputs: str, mode: str | None, gradient
 
 
 def find_prices(asked: Question, path: Path | None, reporter: Reporter, say: Say, *, anew: bool = False) -> Prices:
-    """The prices of the two arms, kept or measured now. Raises as `prices.load_prices` and `calibrate`."""
+    """Return the prices of the two arms, loaded or measured. Raises as `prices.load_prices` and `calibrate`."""
     return prices.load_prices(asked.adapter, asked.arms[1], path, lambda: calibrate(asked, reporter), say, anew=anew)
 
 
 def calibrate(asked: Question, reporter: Reporter) -> Prices:
-    """The prices of the two arms that are asked about, measured now. Raises WorkerError where too few came through.
+    """Measure the prices of the two arms. Raises WorkerError if fewer than LEAST programs gave a result.
 
-    A process each, where compiling is slow, and else one for all.
+    Each program has a process of its own if compiling is slow; otherwise one process measures all.
     """
     started = time.perf_counter()
     engine = asked.adapter
@@ -253,13 +256,13 @@ def calibrate(asked: Question, reporter: Reporter) -> Prices:
 
 
 def row_of(program: CountedProgram) -> Row | None:
-    """A program of one call as a row of the fit; None where it was refused."""
+    """Return a program of one call as a row for the fit; None if it was refused."""
     return Row(program.counts[0], program.timed) if program.timed and program.counts else None
 
 
 @contextmanager
 def workers(asked: Question, count: int, reporter: Reporter, rows: str = "") -> Iterator[Counters]:
-    """Those who answer so many questions."""
+    """Make a `Counters` for `count` jobs, with a temporary folder that exists inside the block."""
     reporter.pace.total = count
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
         yield Counters(asked, Path(folder), reporter, rows)

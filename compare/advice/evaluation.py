@@ -1,10 +1,10 @@
-"""How good the advice is: predictions for programs that nothing was fitted to, against what they then take.
+"""Evaluation of the advice: predictions for programs outside the fit, compared with their measured times.
 
-How good predictions are beside trivial ones: hits where there is a winner, by regime, and whether odds hold.
+`evaluate` measures and sums up. `scores` compares hits with trivial predictors, by regime, and checks the stated odds.
 
-A prediction names the side of the smaller time and states a probability of it. It is judged where the measured times
-differ by more than `DECIDED`; the Brier score (Monthly Weather Review 78, 1950) judges the stated probabilities on all
-rows: the mean square of what a probability is off from what happened, 0 at best, 0.25 for who always says one half.
+A prediction names the faster arm and the probability of this. It is judged if the measured times differ by more than
+`DECIDED`. The Brier score (Monthly Weather Review 78, 1950) judges the stated probabilities on all rows: the mean
+square of the difference between probability and outcome (0 or 1), 0 at best, 0.25 for always stating one half.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from compare.stats import proportion_interval
 TARGET = 0.9
 SIZES = ("small", "medium")
 CALLS = (1, 10, 100, 1000)
-"""As many calls decide between compiling and not."""
+"""The numbers of calls for which the choice between compiling and not is evaluated."""
 
 ANYTHING = (0.0, inf)
-"""An interval that says nothing."""
+"""The interval of a prediction without one."""
 
 
 @dataclass(frozen=True)
 class PredictionRow:
-    """A prediction and what was measured: both ratios are compiled ÷ eager.
+    """A prediction beside the measurement; both ratios are compiled ÷ eager.
 
-    Times are `(predicted, measured)`; what the first pass over the examples takes more is the compilation. `ops` are
-    those on the tape of a step. `interval` is that of the prediction.
+    Times are pairs (predicted, measured) in seconds; `compile` is the extra time of the first pass over the examples.
+    `ops` is the number of ops on the tape of a step. `interval` is the 95% interval of the prediction.
     """
 
     name: str
@@ -56,7 +56,7 @@ class PredictionRow:
     interval: tuple[float, float] = ANYTHING
 
     def total_ratio(self, calls: int, which: int) -> float:
-        """The ratio over so many calls with the compilation, predicted (0) or measured (1)."""
+        """Return compiled ÷ eager over `calls` calls with the compilation, predicted (`which` 0) or measured (1)."""
         return (self.compiled[which] * calls + self.compile[which]) / (self.eager[which] * calls)
 
     @property
@@ -66,11 +66,11 @@ class PredictionRow:
 
     @property
     def hit(self) -> bool:
-        """Whether the engine that was said to win did."""
+        """Whether the predicted winner was the faster arm."""
         return (self.predicted < 1) == (self.ratio < 1)
 
     def to_dict(self, arms: Arms) -> dict[str, Any]:
-        """Plain JSON values, the arms by these names; the times are predicted, measured."""
+        """Return plain JSON values, with the names of the arms; times are `[predicted, measured]`."""
         shown = {"predicted_ratio": self.predicted, "measured_ratio": self.ratio, "confidence": self.confidence}
         return {
             "name": self.name, **shown, "interval": list(self.interval), "ops": self.ops,
@@ -81,7 +81,7 @@ class PredictionRow:
 
 
 def names(engine: Engine, only: str | None = None) -> list[str]:
-    """Every workload that the glob matches, at each size that is not too long to compile."""
+    """Return the workloads that the glob matches, at each size; only small ones if compiling is slow."""
     sizes = SIZES[:1] if engine.compiles_slowly else SIZES
     whole = (f"{name}/{size}" for name, size in product(workloads.names(), sizes))
     return [name for name in whole if only is None or fnmatchcase(name, only) or fnmatchcase(name.split("/")[0], only)]
@@ -90,7 +90,7 @@ def names(engine: Engine, only: str | None = None) -> list[str]:
 def evaluate(
     asked: Question, prices: Prices, chosen: Sequence[str], reporter: Reporter, rows: str = ""
 ) -> dict[str, Any]:
-    """The programs with their hit rate, and why others were left out; each is measured in a process of its own."""
+    """Measure each program in a process of its own; returns rows, hit rates, and the reasons for programs left out."""
     judged, left_out = [], {}
     with counting.workers(asked, len(chosen), reporter, rows) as workers:
         for name, program in workers.each(chosen):
@@ -108,7 +108,7 @@ def evaluate(
 
 
 def row(program: CountedProgram, prices: Prices) -> PredictionRow:
-    """What is predicted of a program beside what it took. Raises ValueError for one that was not timed."""
+    """Make the row of a program that was timed. Raises ValueError for one that was not timed or is refused."""
     said, taken = predict(prices, program), program.timed
     if taken is None or said.eager is None or said.compiled is None or said.ratio is None:
         raise ValueError(f"{program.name} was not timed, or it is refused: {said.refused}")
@@ -126,10 +126,10 @@ def row(program: CountedProgram, prices: Prices) -> PredictionRow:
 
 
 def summary(rows: Sequence[PredictionRow], arms: Arms) -> dict[str, Any]:
-    """Hit rates outside the tie zone, once warm and over some calls with the compilation, and how far times are off.
+    """Sum up rows: hit rates outside the tie zone, once warm and over some calls with compilation, and errors.
 
-    `always_compiled` is what naming the compiled arm each time would have hit among the same rows; `covered` are the
-    measured ratios in the interval of their prediction; `scores` are those of `compare.advice.evaluation`.
+    `always_compiled` is the number of hits of always naming the compiled arm. `covered` counts the measured ratios
+    inside the interval of their prediction. `scores` are those of the function `scores`.
     """
     warm = _rate([(row.predicted, row.ratio) for row in rows])
     pairs = {calls: [(row.total_ratio(calls, 0), row.total_ratio(calls, 1)) for row in rows] for calls in CALLS}
@@ -151,7 +151,7 @@ def summary(rows: Sequence[PredictionRow], arms: Arms) -> dict[str, Any]:
 
 
 def _rate(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
-    """Of predicted and measured ratios: how many were called, how many of those rightly, and the share with its 95%."""
+    """Return the hit rate of pairs of predicted and measured ratio outside the tie zone, with its 95% interval."""
     called = [(predicted, ratio) for predicted, ratio in pairs if not 1 / TIE <= predicted <= TIE]
     hits = sum((predicted < 1) == (ratio < 1) for predicted, ratio in called)
     rate = proportion_interval(hits, len(called)) if called else None
@@ -165,19 +165,19 @@ def _rate(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
 
 
 def _off(pairs: Iterable[tuple[float, float]]) -> float | None:
-    """The median factor between predicted and measured, either way."""
+    """Return the median factor between predicted and measured values, either way; None without pairs."""
     off = [abs(log(predicted / measured)) for predicted, measured in pairs if predicted > 0 and measured > 0]
     return exp(median(off)) if off else None
 
 
 DECIDED = 1.15
-"""Times that differ by no more than this factor have no winner to speak of."""
+"""Measured times that differ by no more than this factor have no winner."""
 STATED = (0.5, 0.75, 0.95, 1.0)
-"""The ends of the groups in which stated probabilities are compared with what happened."""
+"""The ends of the groups in which stated probabilities are compared with outcomes."""
 
 
 class Forecast(Protocol):
-    """A prediction beside what was measured: ratios are compiled ÷ eager, `ops` those on the tape of a step."""
+    """A prediction beside the measurement: ratios are compiled ÷ eager, `ops` counts ops on the tape of a step."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -192,7 +192,7 @@ class Forecast(Protocol):
 
 
 def scores(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, Any]:
-    """Hits among the rows that have a winner, in all and by regime, of the trivial predictors too; the Brier score."""
+    """Count hits among rows with a winner, in all, by regime and for trivial predictors, and add the Brier score."""
     decided = [row for row in rows if max(row.ratio, 1 / row.ratio) > DECIDED]
     groups = group_by(decided, regime)
     return {
@@ -207,12 +207,12 @@ def scores(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, Any]:
 
 
 def regime(row: Forecast) -> str:
-    """What a row's name says after its slash: the size of a workload, the size and depth of a program."""
+    """Return the regime of a row, its name after the slash: a workload's size, or a program's size and depth."""
     return row.name.partition("/")[2]
 
 
 def probability(row: Forecast) -> float:
-    """The stated probability that the compiled arm is faster."""
+    """Return the stated probability that the compiled arm is faster."""
     return row.confidence if row.predicted < 1 else 1 - row.confidence
 
 
@@ -227,7 +227,7 @@ def _hits(rows: Sequence[Forecast], right: Callable[[Forecast], bool]) -> dict[s
 
 
 def _trivial(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, int]:
-    """What those hit who look at nothing, or at the number of ops alone, by the best bound in hindsight."""
+    """Count the hits of trivial predictors: always one arm, or a bound on the number of ops, the best in hindsight."""
     eager, compiled = arms
     wins = sum(row.ratio < 1 for row in rows)
     bounds = {row.ops for row in rows}
@@ -241,7 +241,7 @@ def _trivial(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, int]:
 
 
 def _calibration_rows(rows: Sequence[Forecast]) -> list[dict[str, float]]:
-    """For each group of stated probabilities: how many, their mean, and the share that came true."""
+    """Return for each group of stated probabilities the number of rows, their mean, and the share that came true."""
     groups = []
     for low, high in pairwise(STATED):
         group = [row for row in rows if low <= row.confidence and (row.confidence < high or high == 1)]

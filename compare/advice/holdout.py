@@ -1,8 +1,8 @@
-"""Programs that nothing was calibrated on: drawn at random, by seed, as stacks of blocks that the calibration has not.
+"""Programs for evaluation that no calibration uses: random stacks, by seed, of blocks that are not among the probes.
 
-Each is a loss over rows of numbers: layers, normalisation, attention over the rows, gates, turned columns, runs of
-elementwise ops, each block drawn anew. Half are shallow and half deep, at three sizes: the regimes that hit rates are
-told by. The seed of what is published is 0; another seed gives other programs of the same kind.
+Each program is a loss over rows of numbers. Its blocks are layers, normalisation, attention over rows, gates, rotated
+columns and runs of elementwise ops, each drawn anew. Half of the programs are shallow and half deep, at three sizes;
+size and depth are the regimes of hit rates. Published rates use seed 0; another seed gives other programs of the kind.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ SIZES: Mapping[str, tuple[tuple[int, int], ...]] = {
     "rows of 256 KiB": ((200, 310), (64, 900), (450, 150)),
     "rows of 4 MiB": ((3000, 330), (1500, 650), (4500, 220)),
 }
-"""Rows and columns of the values between blocks; about so many bytes of float32."""
+"""The rows and columns of the float32 values between blocks, by their approximate bytes."""
 DEPTHS = {"2 to 4 blocks": (2, 4), "8 to 14 blocks": (8, 14)}
 ATTENTION_ROWS = 600
-"""Beyond as many rows, scores of each with each would be all of the work."""
+"""The largest number of rows for attention: beyond it, scores of row pairs would be nearly all of the work."""
 COUNT = 48
 
 
 def names(count: int = COUNT) -> list[str]:
-    """What the programs of `cases` are called."""
+    """Return the names of the programs of `cases`."""
     return list(cases(count))
 
 
 def cases(count: int = COUNT, seed: int = 0) -> dict[str, Callable[[], Case]]:
-    """So many programs, by name; what follows the slash is the regime: size and depth. Made when called."""
+    """Return functions that make `count` programs, by name; size and depth follow the slash in a name."""
     regimes = list(product(SIZES, DEPTHS))
     chosen = [regimes[number % len(regimes)] for number in range(count)]
     return {
@@ -50,7 +50,7 @@ def cases(count: int = COUNT, seed: int = 0) -> dict[str, Callable[[], Case]]:
 
 
 def make_program(size: str, depth: str, seed: str) -> Case:
-    """The program of a seed: its loss, its weights and its rows."""
+    """Make the program of a seed: its loss, its weights and its rows."""
     random = Random(seed)
     rng = np.random.default_rng(random.getrandbits(64))
     rows, columns = random.choice(SIZES[size])
@@ -67,7 +67,7 @@ def make_program(size: str, depth: str, seed: str) -> Case:
 
 
 def layer(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
-    """A dense layer through fewer columns and back, beside what goes in."""
+    """Make a block: a dense layer through fewer columns and back, added to its input."""
     inner, act = max(2, columns // random.choice((2, 4, 8))), random.choice((g.relu, g.tanh, g.sigmoid))
 
     def block(weights: Weights, h: Array) -> Array:
@@ -77,7 +77,7 @@ def layer(random: Random, rng: np.random.Generator, _: int, columns: int) -> tup
 
 
 def normalised_block(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
-    """Each row centred and divided by its deviation, then scaled and shifted."""
+    """Make a block that centres each row, divides it by its deviation, then scales and shifts it."""
 
     def block(weights: Weights, h: Array) -> Array:
         centred = h - g.mean(h, axis=1, keepdims=True)
@@ -87,7 +87,7 @@ def normalised_block(_: Random, rng: np.random.Generator, __: int, columns: int)
 
 
 def attention(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
-    """Rows mixed by the softmax of their products."""
+    """Make a block that mixes rows by the softmax of their products."""
 
     def block(weights: Weights, h: Array) -> Array:
         return g.softmax((h * weights[0]) @ h.T / columns, axis=1) @ h
@@ -96,7 +96,7 @@ def attention(_: Random, rng: np.random.Generator, __: int, columns: int) -> tup
 
 
 def gated_block(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
-    """What goes in and the same turned by some columns, mixed by a gate for each column."""
+    """Make a block that mixes its input with the input rotated by some columns, by a gate for each column."""
     by = random.randrange(1, columns)
 
     def block(weights: Weights, h: Array) -> Array:
@@ -108,7 +108,7 @@ def gated_block(random: Random, rng: np.random.Generator, _: int, columns: int) 
 
 
 def elementwise_block(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
-    """Elementwise ops in a row, none of which grows without bound."""
+    """Make a block of several elementwise ops, none of which grows without bound."""
     steps = [random.choice(STEPS) for _ in range(random.randint(2, 6))]
 
     def block(weights: Weights, h: Array) -> Array:
@@ -118,7 +118,7 @@ def elementwise_block(random: Random, rng: np.random.Generator, _: int, columns:
 
 
 def pooled_block(_: Random, rng: np.random.Generator, __: int, columns: int) -> tuple[Block, Weights]:
-    """Less the largest of each column, with a weight."""
+    """Make a block that subtracts the weighted maximum of each column."""
 
     def block(weights: Weights, h: Array) -> Array:
         return h - weights[0] * g.max(h, axis=0, keepdims=True)

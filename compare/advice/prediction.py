@@ -1,9 +1,10 @@
-"""Advice on one function: the arm that should win once warm, why, and after how many calls a compilation pays.
+"""Advice on one function: the arm that should win once warm, reasons, and after how many calls compiling pays.
 
-How sure a predicted ratio is: the odds of its side and an interval, by how far off predictions have been.
+The last part gives the certainty of a predicted ratio: the probability of its side and an interval, from the errors of
+earlier predictions.
 
-The logarithm of measured over predicted ratios is taken for a Student's t. It has heavier tails than a normal law: a
-prediction that misses, misses by much.
+The logarithm of measured ÷ predicted ratio is assumed to have Student's t distribution. Its tails are heavier than
+those of a normal law, because a prediction that is wrong is often far off.
 """
 
 from __future__ import annotations
@@ -24,34 +25,35 @@ from compare.words import text
 from graphs.plain import escape_html
 
 OFF = {"none": 0.23, "in the graph": 0.6, "between graphs": 0.85}
-"""How far off predicted ratios were, as a root mean square of logarithms, by where values decide what runs.
+"""The error of predicted ratios, as a root mean square of logarithms, by where values decide what runs.
 
-On a machine of two cores, against what `graphduel advise --evaluate` times, it was 0.229 of 50 programs of our engines
-that decide by no value, and 0.544 of 12 whose graph has the control flow. These were predicted as a user's function is,
-which is not run: the longest branch is taken, and loops turn ten times. Of PyTorch it was 0.19 of nine, and 0.85 of
-four where Python reads values between graphs."""
+On a machine of two cores, against the times of `graphduel advise --evaluate`, it was 0.229 for 50 programs of our
+engines without decisions by values, and 0.544 for 12 with control flow in the graph. These were predicted like a user's
+function, which is not run: the longest branch is taken, and loops turn ten times. In PyTorch it was 0.19 for nine
+programs, and 0.85 for four in which Python reads values between graphs."""
 
 SHORT, TINY = 50e-6, 0.4
-"""The same for a step that should take the eager arm so few seconds: what an engine adds to its kernels is most of it.
-A step of examples/ was predicted at 0.296 and measured by `graphduel compare` at 0.569, another at 0.55 and 0.628."""
+"""The error of predicted ratios (`TINY`) for a step of fewer predicted eager seconds than `SHORT`, most of which are
+overhead outside of kernels. A step of examples/ was predicted at 0.296 and measured by `graphduel compare` at 0.569,
+another at 0.55 and 0.628."""
 
 TIE = 1.25
 """Arms whose predicted times differ by less than this factor are a tie. Declared before any evaluation."""
 TIED = "too close to call"
 SHOWN = 3
-"""Of the terms that a time is a sum of, those that are told: the dearest."""
+"""The number of terms of a time that the reasons name, the dearest ones."""
 
 
 @dataclass(frozen=True)
 class Advice:
-    """A prediction. Times are seconds of a call once warm, means over the calls where these vary.
+    """A prediction. Times are seconds of a warm call, means over the calls if they vary.
 
-    `winner` is one of the `arms`, or `TIED`. `compile` is for all shapes among the calls, `break_even` the calls after
-    which that is paid back: None where the arm that compiles is not said to win. `confidence` is the probability that
-    the arm with the smaller time does win, and `interval` has the measured ratio in it with probability 95%: both by
-    how far predictions were off, of programs on this machine and of others that nothing was fitted to. `parts` are the
-    seconds of each arm by term. Where the second arm refuses the function, `refused` says why, and no time is known.
-    `ran` tells whether the function was run to count what it does: a function for our engines is only traced.
+    `winner` is one of the `arms`, or `TIED`. `compile` is the seconds of compiling for all shapes among the calls, and
+    `break_even` the calls after which they are paid back, None unless the compiling arm is predicted to win.
+    `confidence` is the probability that the arm with the smaller time is faster, and `interval` contains the measured
+    ratio with probability 95%; both follow from the errors of earlier predictions. `parts` are the seconds of each arm
+    by term. If the second arm refuses the function, `refused` says why, and no time is known. `ran` is whether the
+    function was run to count its work; a function for our engines is only traced.
     """
 
     arms: tuple[str, str]
@@ -71,11 +73,11 @@ class Advice:
 
     @property
     def ratio(self) -> float | None:
-        """Compiled ÷ eager in time: below 1 the arm that compiles is faster."""
+        """The predicted ratio compiled ÷ eager in time: below 1, the compiling arm is faster; None if refused."""
         return None if self.compiled is None or not self.eager else self.compiled / self.eager
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return the advice as plain JSON values."""
         listed = {name: list(getattr(self, name)) for name in ("arms", "reasons")}
         return {**asdict(self), **listed, "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
 
@@ -89,7 +91,7 @@ class Advice:
 
     @property
     def _inspection_text(self) -> str:
-        """What was done with the function to know this."""
+        """The sentence on how the function was examined: run op by op, or only traced."""
         if self.ran:
             return "this prediction ran your function once for each call, op by op: it compiled and timed nothing"
         if self.refused:
@@ -112,7 +114,7 @@ class Advice:
 
 
 def predict(prices: Prices, program: CountedProgram) -> Advice:
-    """The advice for the calls of a program, which it makes in turn."""
+    """Predict the times of a program's calls from prices, and return the advice."""
     eager_arm, compiled_arm = prices.arms
     if program.refused is not None or not program.counts:
         return Advice(prices.arms, eager_arm, None, None, None, 0, None, 1.0, (), program.refused or "it has no calls")
@@ -148,16 +150,16 @@ def predict(prices: Prices, program: CountedProgram) -> Advice:
 
 
 def winner_of(ratio: float, arms: tuple[str, str]) -> str:
-    """Who wins by compiled ÷ eager."""
+    """Return the winning arm for a ratio compiled ÷ eager, or `TIED` inside the tie zone."""
     if 1 / TIE <= ratio <= TIE:
         return TIED
     return arms[1] if ratio < 1 else arms[0]
 
 
 def break_even(compile: float, eager: float, compiled: float) -> int | None:
-    """The calls after which compiling has cost less than it has saved; None where a call saves nothing.
+    """Return the calls after which compiling has paid for itself; None if a compiled call is not faster.
 
-    The rule is that of measured calls; a prediction has no interval, and its first call costs as much as any.
+    The rule is the one for measured calls; a prediction has no interval, and its first call costs as much as others.
     """
     ratio = compiled / eager
     paid = claims.break_even(
@@ -167,7 +169,7 @@ def break_even(compile: float, eager: float, compiled: float) -> int | None:
 
 
 def _parts(prices: Prices, calls: Sequence[Terms]) -> Terms:
-    """The mean seconds of some calls by term, the dearest first."""
+    """Return the mean seconds of some calls by term, the dearest first."""
     names = {name for terms in calls for name in terms}
     seconds = {name: prices.of({name: fmean(terms.get(name, 0.0) for terms in calls)}) for name in names}
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))
@@ -180,7 +182,7 @@ def _time_reason(arm: str, parts: Terms) -> str:
 
 
 def _compile_reasons(seconds: float, shapes: int, winner: str, arms: tuple[str, str], paid: int | None) -> list[str]:
-    """What compiling takes, and when that is paid back: a promise only where the arm that compiles is said to win."""
+    """Return sentences on the seconds of compiling, and on when it pays, if the compiling arm is predicted to win."""
     pays = {
         arms[1]: f"this has paid for itself after {text.count_noun(paid or 0, 'call')}",
         arms[0]: "this never pays for itself",
@@ -197,16 +199,16 @@ def _compile_reasons(seconds: float, shapes: int, winner: str, arms: tuple[str, 
 
 
 FREEDOM = 8
-"""Degrees of freedom: about as many programs as a calibration checks its prices on."""
+"""The degrees of freedom of Student's t: about the number of programs on which a calibration checks its prices."""
 MOST = 0.99
-"""No more is said: fewer than a hundred programs were ever measured beside their prediction."""
+"""The largest stated probability, since fewer than a hundred programs were measured beside their prediction."""
 _SCALE = sqrt((FREEDOM - 2) / FREEDOM)
-"""Of a Student's t whose standard deviation is 1."""
+"""The scale of a Student's t distribution whose standard deviation is 1."""
 _TAIL = 0.025
 
 
 def probability(ratio: float, spread: float) -> float:
-    """The probability that the side of 1 on which a ratio is predicted is the right one.
+    """Return the probability that the measured ratio lies on the same side of 1 as the predicted one.
 
     `spread` is the root mean square of the logarithm of measured over predicted ratios.
     """
@@ -215,17 +217,17 @@ def probability(ratio: float, spread: float) -> float:
 
 
 def interval(ratio: float, spread: float) -> tuple[float, float]:
-    """Where the measured ratio lies with probability 95%."""
+    """Return the interval that contains the measured ratio with probability 95%; `spread` is as in `probability`."""
     factor = exp(student_quantile(FREEDOM, _TAIL) * _SCALE * spread)
     return ratio / factor, ratio * factor
 
 
 def probability_in_words(share: float) -> str:
-    """A probability in words."""
+    """Return a probability as a percentage, at most 99%."""
     return "99%" if share >= MOST else f"{share:.0%}"
 
 
 def faster(ratio: float, ends: tuple[float, float]) -> str:
-    """`1.8× [1.2, 2.6] faster`, of a ratio that may be below 1: how many times, with its interval."""
+    """Return how many times faster an arm is, as `1.8× [1.2, 2.6] faster`, for a ratio above or below 1."""
     low, high = ends if ratio >= 1 else (1 / ends[1], 1 / ends[0])
     return f"{text.ratio(max(ratio, 1 / ratio))} {text.interval(low, high)} faster"

@@ -1,7 +1,7 @@
-"""What terms are worth on a machine: prices that fit what programs took, kept in a file, measured once.
+"""The prices of terms on a machine, in seconds: fitted to measured programs once, and kept in a file.
 
-The seconds of a call are taken for a sum of terms, each an amount with a price that is not negative. Arms share a price
-where they share the name of a term: a kernel takes the same in each of our engines.
+The seconds of a call are modelled as a sum of amounts times prices, which are not negative. Arms share the price of a
+term with the same name: a kernel takes the same time in both of our engines.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from compare.words.text import count_noun
 
 VERSION = 3
 LEAST_SPREAD = 0.1
-"""Of the logarithm of a ratio: what even a perfect model does not know of a machine."""
+"""The smallest spread of the logarithm of a ratio: the error that even a perfect model of a machine has."""
 PARTS = 12
-"""Of the programs, one of which is left out of a fit in turn, to see how far off it is of programs it has not seen."""
+"""The number of parts of the programs for cross-validation: each part is left out of a fit in turn."""
 
 Arms = tuple[str, str]
 Say = Callable[[str], None]
@@ -39,7 +39,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Row:
-    """A program that was timed: what a call does, and what it took."""
+    """A timed program: the counts of a call, and its seconds."""
 
     counts: CallCounts
     timed: TimedCall
@@ -47,10 +47,10 @@ class Row:
 
 @dataclass(frozen=True)
 class Prices:
-    """The seconds of an amount of 1 of each term, for an eager arm and one that compiles.
+    """The price of each term in seconds per unit, for an eager arm and a compiling arm.
 
-    `spread` is the root mean square of the logarithm of compiled ÷ eager, predicted over measured, of programs that the
-    fit had not seen. `machine` is what must be equal for the prices to hold, and `seconds` what measuring took.
+    `spread` is the error of predicted compiled ÷ eager on programs left out of the fit, as a root mean square of
+    logarithms. `machine` is the fingerprint for which the prices hold, and `seconds` the time of measuring them.
     """
 
     arms: Arms
@@ -60,16 +60,16 @@ class Prices:
     seconds: float = 0.0
 
     def of(self, terms: Terms) -> float:
-        """The seconds of some terms; those that no program had cost nothing."""
+        """Return the predicted seconds of some terms; a term without a price costs 0."""
         return sum(amount * self.prices.get(term, 0.0) for term, amount in terms.items())
 
     def timed(self, counts: CallCounts) -> TimedCall:
-        """What a call should take."""
+        """Return the predicted seconds of a call."""
         return TimedCall(self.of(counts.eager), self.of(counts.compiled), self.of(counts.compile))
 
 
 def fit_prices(arms: Arms, machine: Mapping[str, Any], rows: Sequence[Row], seconds: float = 0.0) -> Prices:
-    """The prices that fit the programs best."""
+    """Fit prices to all programs, and their spread by cross-validation over `PARTS` parts."""
     off = []
     for part in range(min(PARTS, len(rows))):
         prices = Prices(arms, machine, fit(row for i, row in enumerate(rows) if i % PARTS != part), 0.0)
@@ -79,7 +79,7 @@ def fit_prices(arms: Arms, machine: Mapping[str, Any], rows: Sequence[Row], seco
 
 
 def fit(rows: Iterable[Row]) -> Terms:
-    """The price of each term of these programs, by what their calls and compilations took."""
+    """Fit the price of each term to the seconds of the programs' calls and compilations."""
     pairs = []
     for row in rows:
         terms, taken = row.counts, row.timed
@@ -91,17 +91,17 @@ def fit(rows: Iterable[Row]) -> Terms:
 
 
 def least_squares(rows: Sequence[tuple[Sequence[float], float]]) -> tuple[float, ...]:
-    """Of rows of terms and seconds: the prices of at least 0 by which the terms come nearest to the seconds.
+    """Return the prices, at least 0, whose sums over terms are nearest to the seconds of the rows.
 
-    Least squares of relative errors, by an active set (Lawson and Hanson, Solving Least Squares Problems, 1974, chapter
-    23). SciPy has it as `nnls`, and is a dependency of the tests alone, which compare the two: for these lines no
-    user should have to install it, and no worker to import it.
+    It minimises squares of relative errors by an active set (Lawson and Hanson, Solving Least Squares Problems, 1974,
+    chapter 23). SciPy has it as `nnls`, but only the tests depend on SciPy, to compare the two: users need not install
+    it, nor workers import it, for these few lines.
     """
     table = np.array([[term / seconds for term in terms] for terms, seconds in rows])
     scale = np.where(table.any(axis=0), np.abs(table).max(axis=0), 1.0)
     table, target = table / scale, np.ones(len(rows))
     prices, free = np.zeros(len(scale)), np.zeros(len(scale), bool)
-    for _ in range(3 * len(scale)):  # in theory it ends by itself, in floating point nearly always
+    for _ in range(3 * len(scale)):  # in theory it always ends; in floating point, nearly always
         slope = np.where(free, 0.0, table.T @ (target - table @ prices))
         if slope.max() <= 1e-9:
             break
@@ -111,7 +111,7 @@ def least_squares(rows: Sequence[tuple[Sequence[float], float]]) -> tuple[float,
 
 
 def _bounded_least_squares(table: Any, target: Any, prices: Any, free: Any) -> Any:
-    """The least squares over the free prices; those that would fall below 0 on the way are free no more."""
+    """Solve least squares over the free prices; prices that would fall below 0 are set to 0 and no longer free."""
     while True:
         best = np.zeros(len(prices))
         best[free] = np.linalg.lstsq(table[:, free], target, rcond=None)[0]
@@ -128,13 +128,13 @@ def _ratio(taken: TimedCall) -> float:
 
 
 def save(prices: Prices, path: Path) -> None:
-    """Write them."""
+    """Write prices to a JSON file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {"schema": VERSION, **asdict(prices)})
 
 
 def load(path: Path, here: Mapping[str, Any]) -> Prices:
-    """The prices of the machine `here`. Raises CompareError for those of another, and for what are none."""
+    """Read the prices of the machine `here`. Raises CompareError for another machine's, or a file without prices."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         written_by = values.pop("schema")
@@ -151,7 +151,7 @@ def load(path: Path, here: Mapping[str, Any]) -> Prices:
 
 
 def machine(engine: Engine) -> machines.Fingerprint:
-    """What must be equal for prices to hold: this machine, its libraries, the engine, and the code of graphduel."""
+    """Return the fingerprint for which prices hold: this machine, its libraries, the engine and graphduel's code."""
     here = {name: value for name, value in machines.fingerprint(environment()).items() if name != "commit"}
     return {**here, "engine": engine.version, "code": product.code()}
 
@@ -159,11 +159,10 @@ def machine(engine: Engine) -> machines.Fingerprint:
 def load_prices(
     engine: Engine, arm: str, path: Path | None, measure: Callable[[], Prices], say: Say, *, anew: bool = False
 ) -> Prices:
-    """The prices in a file, by default one in the user's cache; measured, and kept there, if there are none or `anew`.
+    """Load prices from a file, by default in the user's cache; measure and save them if there are none, or if `anew`.
 
-    There is a file for each arm that compiles, and each machine; prices are measured anew where graphduel's code has
-    changed. Raises CompareError for a file that the user names and that is of another machine; one in the cache is
-    replaced.
+    The cache has a file for each compiling arm and machine. It is replaced if it does not fit, for example because
+    graphduel's code has changed. Raises CompareError for a file at `path` that does not fit.
     """
     here = machine(engine)
     place = path or _place(arm, here)
@@ -186,7 +185,7 @@ def load_prices(
 
 
 def age(path: Path) -> str:
-    """How long ago a file was written, in words."""
+    """Return the age of a file in words, as `3 days`."""
     minutes = max(0.0, time.time() - path.stat().st_mtime) / 60
     for unit, length in (("day", 24 * 60), ("hour", 60)):
         if minutes >= length:
@@ -195,7 +194,7 @@ def age(path: Path) -> str:
 
 
 def _place(arm: str, here: Mapping[str, Any]) -> Path:
-    """The file in the cache of the user: the code may change in it, the machine may not."""
+    """Return the file in the user's cache, named by the arm and the machine, but not by graphduel's code."""
     lasting = {name: value for name, value in here.items() if name != "code"}
     digest = hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()[:12]
     return cache_folder() / "advice" / f"{arm}-{digest}.json"

@@ -1,7 +1,7 @@
-"""Programs that prices are fitted to: none is a workload, and each stresses a few terms.
+"""The programs to which prices are fitted: none is a workload, and each stresses a few terms.
 
-An engine whose compiler is slow is asked about a few of them, one that compiles in milliseconds about all, with and
-without gradients.
+An engine with a slow compiler measures a few of them (`FEW`); an engine that compiles in milliseconds measures all,
+with and without gradients.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ Array = Any
 
 
 def chain(params: Params, x: Array) -> Array:
-    """Elementwise ops, one after the other."""
+    """A loss of elementwise ops, one after the other."""
     for scale in params["scales"]:
         x = graphs.tanh(x * scale) + x / 3
     return graphs.mean(x)
 
 
 def layers(params: Params, x: Array) -> Array:
-    """Products, each with an activation."""
+    """A loss of matrix products, each with an activation."""
     for w, b in params["layers"]:
         x = graphs.tanh(x @ w + b)
     return graphs.mean(graphs.square(x))
 
 
 def rows(params: Params, x: Array) -> Array:
-    """Reductions of rows, as in a softmax and a normalisation."""
+    """A loss of row reductions, as in softmax and normalisation."""
     for gain in params["gains"]:
         centred = x - graphs.mean(x, axis=-1, keepdims=True)
         spread = graphs.sqrt(graphs.mean(graphs.square(centred), axis=-1, keepdims=True) + 1e-5)
@@ -45,7 +45,7 @@ def rows(params: Params, x: Array) -> Array:
 
 
 def recurrent(params: Params, xs: Array) -> Array:
-    """Small products in a loop over the first axis, each with an elementwise tail."""
+    """A loss of small products in a loop over the first axis, each followed by elementwise ops."""
     h = params["h"]
     for i in range(xs.shape[0]):
         h = graphs.tanh(h @ params["u"] + xs[i])
@@ -53,7 +53,7 @@ def recurrent(params: Params, xs: Array) -> Array:
 
 
 def branching(params: Params, x: Array) -> Array:
-    """A value that Python decides by, after each product."""
+    """A loss in which Python branches on a value after each product."""
     for w in params["layers"]:
         x = graphs.tanh(x @ w)
         x = x * 2 if graphs.sum(x) < 1e6 else x / 2
@@ -61,7 +61,7 @@ def branching(params: Params, x: Array) -> Array:
 
 
 def iterated_layer(params: Params, x: Array) -> Array:
-    """A layer, again and again until a value says that it is enough, which Python reads after each turn."""
+    """A loss of one layer, repeated in a loop whose condition is a value that Python reads after each turn."""
     turns = params["most"]
     while turns > 0:
         x = graphs.tanh(x @ params["w"] + params["b"])
@@ -70,7 +70,7 @@ def iterated_layer(params: Params, x: Array) -> Array:
 
 
 def attention(params: Params, x: Array) -> Array:
-    """Products of what has been turned, with a softmax between."""
+    """A loss of attention: products of transposed arrays with a softmax between."""
     q, k, v = (x @ params[name] for name in "qkv")
     scores = q @ graphs.matrix_transpose(k) / 8
     e = graphs.exp(scores - graphs.max(scores, axis=-1, keepdims=True))
@@ -78,27 +78,27 @@ def attention(params: Params, x: Array) -> Array:
 
 
 def polynomial(params: Params, x: Array) -> Array:
-    """Elementwise ops that are cheap, of two arrays."""
+    """A loss of cheap elementwise ops on two arrays."""
     for scale in params["scales"]:
         x = (x * scale + 0.5) * x - scale
     return graphs.sum(x)
 
 
 def gated_rows(params: Params, x: Array) -> Array:
-    """Rows divided by their own mean, scaled."""
+    """A loss of rows divided by 1 + their mean square, and scaled."""
     for scale in params["scales"]:
         x = x / (1 + graphs.mean(x * x, axis=-1, keepdims=True)) * scale
     return graphs.sum(graphs.abs(x))
 
 
 def lookup_rows(params: Params, index: Array) -> Array:
-    """Rows of a table, put beside each other and classified."""
+    """A loss that looks rows up in a table, joins them with the table and classifies them."""
     h = graphs.concat([graphs.take(params["table"], index, axis=0), params["table"]], axis=1)
     return graphs.cross_entropy(h @ params["w"], index)
 
 
 def reading(params: Params, index: Array) -> Array:
-    """Rows of a table, read in turn beside what has been read, each of which says what the next should be."""
+    """A loss that reads rows of a table in turn, attends over the rows read so far, and predicts the next index."""
     h, losses = params["table"][:1], []
     for i in range(index.shape[0] - 1):
         h = graphs.concat([h, graphs.take(params["table"], index[i : i + 1], axis=0)])
@@ -108,7 +108,7 @@ def reading(params: Params, index: Array) -> Array:
 
 
 def many(params: Params) -> Array:
-    """One op for each of many parameters."""
+    """A loss with one short term for each of many parameters."""
     total = graphs.sum(params["arrays"][0])
     for x in params["arrays"][1:]:
         total = total + graphs.sum(x * x)
@@ -116,7 +116,7 @@ def many(params: Params) -> Array:
 
 
 def convolution_net(params: Params, x: Array) -> Array:
-    """Convolutions, each with an activation, and a pooling."""
+    """A loss of convolutions, each with an activation, and max pooling."""
     for w in params["filters"]:
         x = graphs.relu(graphs.conv2d(x, w))
     return graphs.mean(graphs.max_pool2d(x, 2))
@@ -208,8 +208,8 @@ FEW: dict[str, Probe] = {
     "attention over 64": partial(_attending, 64, 64),
     "attention over 256": partial(_attending, 256, 256),
 }
-"""What an engine is asked about whose compiler is slow."""
-# The smallest come first: what a process has freed decides what new memory costs it.
+"""The probes of an engine with a slow compiler."""
+# The smallest come first: memory that a process has freed changes the cost of its new memory.
 MORE: dict[str, Probe] = {
     **_table(_scale_case, "polynomial", (1, 4), (6, 4), (20, 4)),
     **_table(_layer_case, "layers", (1, 2, 4), (5, 2, 4), (6, 1, 16)),
@@ -229,5 +229,5 @@ MORE: dict[str, Probe] = {
     **_table(_scale_case, "gated", (4, 2000, 500), loss=gated_rows),
     **_table(_scale_case, "polynomial", (4, 400_000)),
 }
-"""What one is asked about as well that compiles in milliseconds."""
+"""The further probes of an engine that compiles in milliseconds."""
 ALL = {**MORE, **FEW}
