@@ -1,4 +1,4 @@
-"""A gate for CI: checks as fixtures of pytest, and the rules and files of `graphduel compare --fail-if`.
+"""A gate for CI: checks as pytest fixtures (`plugin`, `checks`), and `graphduel compare --fail-if` (`rules`).
 
-`plugin` is an entry point of pytest, and imports pytest alone until a test asks for a fixture.
+`plugin` is a pytest entry point, and imports only pytest until a test uses a fixture.
 """

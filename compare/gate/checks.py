@@ -1,6 +1,6 @@
-"""Checks of a step for tests: compiled once, equal in every mode, and not slower than another.
+"""Checks of a step for tests: it compiles once, it is equal in every mode, it is not slower than another step.
 
-What is slower is told by counts, which are exact, and by time only where that is asked for.
+Slower is decided by exact counts, and by time only on request.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from graphs import tree
 from static.call.jit import Stats
 
 SECONDS = 0.05
-"""What the clock takes of a comparison in a framework, of which a check reads no time."""
+"""The seconds that a comparison in a framework spends on timing; a check does not use the times."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def name_of(step: Any) -> str:
-    """What a step is called in a message."""
+    """Return the name of a step for messages."""
     name = step.graph.name if isinstance(step, static.Executable) else getattr(step, "__name__", type(step).__name__)
     return str(name)
 
 
 def alive(check: Callable[P, T]) -> Callable[P, T]:
-    """The check, in which a step that would end the process fails: it would end all tests, and with 0."""
+    """Wrap a check so that a step which would end the process fails: it could end all tests with exit code 0."""
 
     @functools.wraps(check)
     def checked_alive(*args: P.args, **options: P.kwargs) -> T:
@@ -55,9 +55,9 @@ def alive(check: Callable[P, T]) -> Callable[P, T]:
 
 
 def jit_step(step: Any, **options: Any) -> static.Jitted:
-    """The step as `static.jit` compiles it; one that is jitted already, as it is.
+    """Return the step jitted by `static.jit`; a jitted step is returned as it is.
 
-    Raises InputsError for options beside a jitted step, for an executable, and for what cannot be called.
+    Raises InputsError for options with a jitted step, for an executable, and for an object that cannot be called.
     """
     if isinstance(step, static.Jitted):
         if options:
@@ -72,11 +72,11 @@ def jit_step(step: Any, **options: Any) -> static.Jitted:
 
 @alive
 def compiles_once(step: Any, inputs: Sequence[tuple[Any, ...]], **options: Any) -> Stats:
-    """The stats of the step after a pass over the inputs, each the tuple of a call's arguments.
+    """Check that a step compiles once in a pass over the inputs, each a tuple of arguments; returns its stats.
 
-    A function is compiled by `static.jit` with these options, and one of a framework by the first of its modes that
-    compiles. A step that is jitted already counts every compile that it has ever made.
-    Raises AssertionError with the reason of each compile unless there was one, and InputsError.
+    A function is compiled by `static.jit` with these options, a function of a framework by the framework's first
+    compiling mode. For a step that is jitted already, all its earlier compiles count. Raises AssertionError with the
+    reason of each compile unless there was exactly one, and InputsError for unusable arguments.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
     if framework := _framework_of(step, inputs):
@@ -108,12 +108,12 @@ def parity(
     gradient: bool | None = None,
     dims: Sequence[Any] | None = None,
 ) -> Parity:
-    """The parity record of the step on every input: each mode against the eager one and a float64 reference.
+    """Check that modes agree on every input with the eager mode and a float64 reference; returns the parity record.
 
-    No modes are the first that compiles: static, or that of the framework. The value is compared, and with `gradient`
-    the gradients in argument 0: None compares them where the step is a loss, as in `compare.compare`.
-    Raises AssertionError that names each mode that disagrees, fails or refuses, and InputsError for a step, inputs or
-    modes that cannot be used.
+    Without `modes`, the first compiling mode is checked: static, or that of the framework. The value is compared, and
+    with `gradient` the gradients in argument 0; None compares them if the step is a loss, as in `compare.compare`.
+    Raises AssertionError with each mode that disagrees, fails or refuses, and InputsError for a step, inputs or modes
+    that cannot be used.
     """
     __tracebackhide__ = True
     if isinstance(step, static.Executable):
@@ -135,13 +135,13 @@ def parity(
 
 
 def _framework_of(step: Any, inputs: Any) -> Engine | None:
-    """The framework that a function is written in; None where that is ours."""
+    """Return the framework of a step, by the types of its inputs; None for our engines."""
     name = None if isinstance(step, (static.Jitted, static.Executable)) else of_values(tree.leaves(inputs))
     return find_engine(name) if name else None
 
 
 def _compile_stats(framework: Engine, step: Any, inputs: Any) -> Stats:
-    """What the framework has compiled, in its first mode that does, for a pass over the inputs."""
+    """Return the compilations of the framework's first compiling mode in a pass over the inputs."""
     made = [
         made
         for record in records_of(_compare_briefly(framework, step, inputs), Compilations)
@@ -152,7 +152,7 @@ def _compile_stats(framework: Engine, step: Any, inputs: Any) -> Stats:
 
 
 def _parity_in(framework: Engine, step: Any, inputs: Any, modes: Sequence[str] | None, gradient: bool | None) -> Parity:
-    """One record of all modes, of which each had the eager one beside it."""
+    """Return one parity record with all modes, joined from the records of each mode beside the eager mode."""
     first, *others = records_of(_compare_briefly(framework, step, inputs, modes=modes, gradient=gradient), Parity)
     for other in others:
         first.arms |= other.arms
@@ -160,7 +160,7 @@ def _parity_in(framework: Engine, step: Any, inputs: Any, modes: Sequence[str] |
 
 
 def _compare_briefly(framework: Engine, step: Any, inputs: Any, **options: Any) -> Records:
-    """The records of a comparison that spends little on the clock. Raises AssertionError for what has no answer."""
+    """Return the records of a comparison with little timing. Raises AssertionError if a worker gave no answer."""
     records = compare(
         step, inputs, framework=framework.name, name=name_of(step), processes=0, seconds=SECONDS, allow_effects=True,
         **options,
@@ -171,17 +171,17 @@ def _compare_briefly(framework: Engine, step: Any, inputs: Any, **options: Any) 
 
 
 GROUPS = 5
-"""How often the steps are built and timed anew in one measurement, if they can be built."""
+"""The number of groups in one measurement; functions are compiled anew for each."""
 
 Calls = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a step costs in exact numbers: the same on every machine.
+    """The costs of a step as exact counts, the same on every machine.
 
-    `kernels` are the ops of one call, of the largest graph where there are several; `planned_bytes` is the sum of the
-    peaks of all memory plans.
+    `kernels` is the number of ops in one call, of the largest graph if there are several. `planned_bytes` is the sum of
+    the peaks of all memory plans.
     """
 
     kernels: int
@@ -193,14 +193,14 @@ class Counts:
 def not_slower(
     a: Any, b: Any, inputs: Calls | None = None, *, by: float = 1.05, time: bool = False, seconds: float = 5.0
 ) -> Interval | None:
-    """Check that `a` has at most `by` times the kernel calls, the compiles and the planned bytes of `b`.
+    """Check that `a` has at most `by` times the kernel calls, compiles and planned bytes of `b`.
 
-    Each is a function, which `static.jit` compiles, what `static.jit` returns, or an executable; all but an executable
-    of fixed shapes is called with the inputs first. With `time` a pass over the inputs is timed too, in paired rounds
-    for about `seconds`: the ratio a / b with its interval is returned. It fails only if the whole 95% interval lies
-    above `by`, and a second measurement says so again.
+    Each is a function, which `static.jit` compiles, a jitted function, or an executable. Both are called with the
+    inputs first; only an executable of fixed shapes needs no inputs. With `time`, a pass over the inputs is timed too,
+    in paired rounds for about `seconds`, and the ratio a / b with its interval is returned. The time fails only if the
+    whole 95% interval lies above `by` in two measurements.
 
-    Raises AssertionError with each count that is above, and InputsError for what cannot be compared.
+    Raises AssertionError with each count above the limit, and InputsError for steps that cannot be compared.
     """
     __tracebackhide__ = True
     if not (isfinite(by) and by > 0):
@@ -213,7 +213,7 @@ def not_slower(
 
 
 def counts_of(step: Any, calls: Calls) -> Counts:
-    """The counts of a step, after these calls. Raises InputsError where there is nothing compiled to count."""
+    """Return the counts of a step after these calls. Raises InputsError if nothing is compiled."""
     run = _build_step(step)
     for call in calls:
         run(*call)
@@ -230,9 +230,9 @@ def counts_of(step: Any, calls: Calls) -> Counts:
 
 
 def time_ratio(a: Any, b: Any, calls: Calls, seconds: float, seed: int) -> Interval:
-    """The time of a pass over the calls, a / b, in groups of paired rounds for about so many seconds.
+    """Return the ratio a / b of the time of a pass over the calls, in paired rounds for about `seconds` in all.
 
-    It is the time of this thread, on one core: what other processes take counts for neither.
+    The clock counts seconds of this thread, on one core, so that other processes do not count.
     """
     tops, bottoms = [], []
     for group in range(GROUPS):
@@ -246,7 +246,7 @@ def time_ratio(a: Any, b: Any, calls: Calls, seconds: float, seed: int) -> Inter
 
 
 def _build_step(step: Any) -> Any:
-    """What runs: an executable or a jitted function as it is, a function compiled anew."""
+    """Return an executable or a jitted function as it is, and a function compiled anew."""
     return step if isinstance(step, static.Executable) else jit_step(step)
 
 
@@ -260,7 +260,7 @@ def _pass(run: Callable[..., Any], calls: Calls) -> Callable[[], None]:
 
 
 def _compare_counts(who: str, ours: Counts, theirs: Counts, by: float) -> None:
-    """Raises AssertionError for the counts of ours that are above `by` times theirs."""
+    """Check counts. Raises AssertionError with each count of `ours` that is above `by` times that of `theirs`."""
     __tracebackhide__ = True
     limits = asdict(theirs)
     above = [
@@ -273,7 +273,7 @@ def _compare_counts(who: str, ours: Counts, theirs: Counts, by: float) -> None:
 
 
 def _compare_times(a: Any, b: Any, calls: Calls, by: float, seconds: float) -> Interval:
-    """The interval. Raises AssertionError where two measurements, one after the other, both lie above `by`."""
+    """Return the interval of a / b. Raises AssertionError if it lies above `by` in two measurements in turn."""
     __tracebackhide__ = True
     for seed in range(2):
         ratio = time_ratio(a, b, calls, seconds, seed * GROUPS)

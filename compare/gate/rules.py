@@ -2,11 +2,11 @@
 
     RULE = MODE [ "/" MODE ] ( ">" | ">=" | "<" | "<=" ) NUMBER
 
-The ratio is that of the steady times of two modes; the second is dynamic if it is not named. A rule holds only where
-the whole 95% interval of the ratio lies on its side, so that noise alone fails no build.
+The ratio is of the steady times of two modes; the second is the first measured mode, such as dynamic, if it is not
+named. A rule holds only if the whole 95% interval of the ratio lies on its side, so that noise alone fails no build.
 
-How `graphduel compare` ends as a gate: its rules judged, its exit code, and its files: JUnit's XML, which CI systems
-show as tests, and a Markdown summary.
+The second part is the gate of `graphduel compare`: it judges the rules, computes the exit code, and writes JUnit XML,
+which CI systems show as tests, and a Markdown summary.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class FailRule:
-    """A rule as it was written, and its parts: `top / bottom` compared with a number."""
+    """A rule as written, and its parts: the ratio `top / bottom` of two modes is compared with a number."""
 
     written: str
     top: str
@@ -53,7 +53,7 @@ class FailRule:
     number: float
 
     def judge(self, records: Records) -> Judgement:
-        """What the records of one function say about the rule."""
+        """Judge the rule by the records of one function."""
         timed = cells(records, Time)
         ratio = ratio_of(join_evidence(timed), self.top, self.bottom, steady) if timed else None
         return Judgement(self, self._outcome(ratio), ratio)
@@ -78,7 +78,7 @@ class Judgement:
 
     @property
     def measured(self) -> str:
-        """`static-exact ÷ dynamic is 0.45x [0.44, 0.46]`."""
+        """The measured ratio in words, as `static-exact ÷ dynamic is 0.45× [0.44, 0.46]`."""
         pair = f"{self.rule.top} ÷ {self.rule.bottom}"
         return f"{pair} is {text.estimate(self.ratio)}" if self.ratio else f"{pair} was not measured"
 
@@ -87,9 +87,9 @@ class Judgement:
 
 
 def parse_rule(written: str, modes: Sequence[str], aliases: Mapping[str, str]) -> FailRule:
-    """The rule as written, over modes that are measured, beside the first of them if it names one alone.
+    """Parse a rule over the measured modes; a rule with one mode compares it with the first of them.
 
-    Raises InputsError saying what is allowed.
+    Raises InputsError, which says what is allowed.
     """
     parts = _RULE.fullmatch(written.strip())
     if parts is None:
@@ -107,20 +107,20 @@ def parse_rule(written: str, modes: Sequence[str], aliases: Mapping[str, str]) -
 
 
 RULE_HOLDS = 6
-"""The exit code where a rule holds."""
+"""The exit code if a rule holds."""
 _INCONCLUSIVE = 3
 
 
 @dataclass(frozen=True)
 class Gate:
-    """The rules of a comparison, and the files to write: JUnit's XML, and Markdown."""
+    """The rules of a comparison, and the files to write: JUnit XML and a Markdown summary."""
 
     rules: tuple[FailRule, ...] = ()
     junit: Path | None = None
     summary: Path | None = None
 
     def judge(self, result: Result) -> tuple[Judgement, ...]:
-        """The judgement of each rule, after the files were written, each in one step."""
+        """Judge each rule, write the files, and return the judgements."""
         judgements = tuple(rule.judge(result.records) for rule in self.rules)
         if self.junit is not None:
             write_file(self.junit, junit(result, judgements))
@@ -129,7 +129,7 @@ class Gate:
         return judgements
 
     def fail(self, name: str, error: str) -> None:
-        """Write the files of a comparison of this function that has ended in an error."""
+        """Write the files for a comparison of the function `name` that ended in an error."""
         if self.junit is not None:
             write_file(self.junit, junit_of_error(name, error))
         if self.summary is not None:
@@ -137,9 +137,9 @@ class Gate:
 
 
 def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, questions: Sequence[Question]) -> Gate:
-    """The gate that was asked for, over the modes of all questions.
+    """Make the gate of these rules and files, over the modes of all questions.
 
-    Raises InputsError for a rule that cannot be read, or never could be judged.
+    Raises InputsError for a rule that cannot be read, or could never be judged.
     """
     modes = tuple(mode for question in questions for mode in question.modes)
     aliases = {alias: mode for question in questions for alias, mode in question.adapter.aliases.items()}
@@ -152,10 +152,10 @@ def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, questio
 
 
 def exit_code(measured: int, judgements: Sequence[Judgement]) -> int:
-    """The exit code of a comparison that alone would end with `measured`.
+    """Return the exit code of a comparison with rules; without rules it would be `measured`.
 
-    What went wrong in measuring comes first, then 5 for a rule whose modes were not measured, then `RULE_HOLDS`. That
-    times cannot be told apart, which is 3, fails no gate that has rules.
+    Errors of measuring come first, then 5 for a rule whose modes were not measured, then `RULE_HOLDS`. Times that
+    cannot be told apart, which alone give 3, do not fail a gate with rules.
     """
     if not judgements or measured not in (0, _INCONCLUSIVE):
         return measured
@@ -170,11 +170,11 @@ _KINDS = {"disagree": "failure", "failed": "error", "unsupported": "skipped"}
 _RULES = {"holds": "failure", "not measured": "error"}
 
 Entry = tuple[str, str, str]
-"""The name of a test, the element that says how it ended ("" if it passed), and the words."""
+"""A JUnit test: its name, the XML element of its outcome ("" if it passed), and the message."""
 
 
 def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
-    """A test for the parity of each mode, for each failed measurement and for each rule."""
+    """Return JUnit XML with a test for the parity of each mode, for each failed measurement and for each rule."""
     compared = [item for record in records_of(result.records, Parity) for item in record.arms.items()]
     return _suite(
         result.name,
@@ -190,7 +190,7 @@ def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
 
 
 def junit_of_error(name: str, error: str) -> bytes:
-    """One test, which is an error: the comparison of that function came to no result."""
+    """Return JUnit XML with one test, an error: the comparison of the function gave no result."""
     return _suite(name, [("comparison", "error", error)])
 
 
@@ -210,7 +210,7 @@ def _suite(name: str, entries: Sequence[Entry]) -> bytes:
 
 
 def markdown(result: Result, judgements: Sequence[Judgement]) -> str:
-    """The verdict in a sentence, the table of modes, the rules, and what was refused or failed."""
+    """Return Markdown with the verdict in a sentence, the table of modes, the rules, and notes on refusals."""
     head, *modes = show.table(result)
     parts = [f"## {_text(result.name)}", _text(result.verdict.sentence), _table(head, modes)]
     if judgements:
@@ -221,7 +221,7 @@ def markdown(result: Result, judgements: Sequence[Judgement]) -> str:
 
 
 def markdown_of_error(name: str, error: str) -> str:
-    """That the comparison of that function came to no result, and why."""
+    """Return Markdown that says why the comparison of the function gave no result."""
     return f"## {_text(name)}\n\nNo result: {_text(error)}\n"
 
 
@@ -238,5 +238,5 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _text(words: str) -> str:
-    """Words in one line that Markdown shows as they are."""
+    """Return words in one line, escaped for Markdown."""
     return re.sub(r"([\\`*_<>|#\[\]])", r"\\\1", " ".join(plain(words).split()))

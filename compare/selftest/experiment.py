@@ -1,4 +1,4 @@
-"""What the selftest runs: comparisons of an engine with itself, each of six fresh processes, two of them at a time."""
+"""The jobs of the selftest: comparisons of an engine with itself, each in six fresh processes, two at a time."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from compare.suite.settings import PRESETS
 from graphs.files import write_file
 
 RATES = "selftest.json"
-"""The file that the rates are written to."""
+"""The name of the JSON file with the rates."""
 PAGE = "selftest.md"
-"""The same for people."""
+"""The name of the Markdown page with the rates."""
 SHARES = (0.03, 0.05, 0.10)
-"""The slowdowns that are injected."""
+"""The injected slowdowns, as shares of the time."""
 OWN_SHARES = (0.05, 0.10)
-"""Those that have a target."""
+"""The slowdowns injected into a user's own function, which are those with a target."""
 LEAKS = (64 * 1024, 1024 * 1024)
-"""The bytes that are leaked with each epoch."""
+"""The bytes that are leaked in each epoch."""
 SUBJECTS = (
     ("tiny_mlp", "static-exact"),
     ("branch_on_sum", "dynamic"),
@@ -47,20 +47,20 @@ SUBJECTS = (
     ("tiny_mlp", "dynamic"),
     ("branch_on_sum", "static-exact"),
 )
-"""What is compared with itself, in turn: both engines, short steps and large arrays, one input and a stream."""
+"""Workloads and arms that are compared with themselves, in turn: short steps, large arrays, streams."""
 ENGINES = ("static-exact", "dynamic")
-"""What a function of a user's own is compared in, in turn."""
+"""The arms in which a user's own function is compared, in turn."""
 SECONDS = 0.8
-"""What the rounds of one process may take; a run allows more, where blocks cannot be as short as here."""
+"""The seconds for the rounds of one process; a run allows more, since its blocks may be longer."""
 TIMEOUT = 120.0
 PRESET = "selftest"
 
 
 @dataclass(frozen=True)
 class Trials:
-    """How many comparisons of speed and of memory, of how many processes each, and how many processes run at once.
+    """The numbers of comparisons of speed and of memory, of processes for each, and of processes at once.
 
-    `own` are those of a function of a user's own, of each of its sizes.
+    `own` is the number of comparisons of a user's own function, for each of its sizes.
     """
 
     comparisons: int = 200
@@ -71,7 +71,7 @@ class Trials:
     seed: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON values, with what tells a selftest from a run."""
+        """Return plain JSON values, with the preset that marks a selftest."""
         return {"preset": PRESET, **asdict(self)}
 
 
@@ -84,11 +84,11 @@ def run(
     execute: Execute | None = None,
     executor: Executor | None = None,
 ) -> Selftest:
-    """The rates, also written into the directory.
+    """Run the selftest, write its rates into the directory and return them.
 
-    Records go to a journal there, as those of a run do, and a selftest that was stopped goes on from it. `executor`
-    runs as many jobs at once as `trials` says, by default in threads of this process.
-    Raises NothingMeasuredError where no process gave a result, and what `compare.records.journal.open_journal` raises.
+    Records go to a journal there, as in a run, from which a stopped selftest can be resumed. `executor` runs
+    `trials.at_once` jobs at once, by default in threads of this process. Raises NothingMeasuredError if no process gave
+    a result, and the errors of `compare.records.journal.open_journal`.
     """
     started = time.monotonic()
     with journal.open_journal(directory, trials.to_dict(), resume, reporter.notice) as kept:
@@ -127,7 +127,7 @@ def _measure(runner: Runner, trials: Trials) -> None:
 
 
 def speed_jobs(trials: Trials) -> Iterator[Job]:
-    """The processes of each comparison: an engine, the same again, and the same with each slowdown."""
+    """Yield the jobs of speed: in each process an engine, the same again, and the same with each slowdown."""
     budget = replace(PRESETS["full"].budget, seconds=SECONDS)
     for number in range(trials.comparisons):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
@@ -137,7 +137,7 @@ def speed_jobs(trials: Trials) -> Iterator[Job]:
 
 
 def own_jobs(trials: Trials) -> Iterator[Job]:
-    """The same of functions of a user's own, with the processes and the budget of `graphduel compare`."""
+    """Yield the jobs of speed for a user's own function, with the processes and budget of `graphduel compare`."""
     for number, size in product(range(trials.own), SIZES):
         arms = _changed_arms(ENGINES[number % len(ENGINES)], OWN_SHARES)
         for process in range(REPEATS):
@@ -146,7 +146,7 @@ def own_jobs(trials: Trials) -> Iterator[Job]:
 
 
 def leak_jobs(trials: Trials) -> Iterator[Job]:
-    """For each comparison, a process for each arm: an engine, and the same with each leak."""
+    """Yield the jobs of memory: a process for each arm, which is an engine, or the same with one leak."""
     for number in range(trials.leaks):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
         kind = ("array", "object")[number % 2]

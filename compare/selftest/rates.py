@@ -1,8 +1,8 @@
-"""From the records of a selftest to its rates: what was found of what was there, and of what was not.
+"""The rates of a selftest, from its records: detections of injected differences, and false alarms.
 
-A comparison finds a difference when the 95% interval of its ratio excludes 1, and a leak when an epoch leaves more
-than `LEAST_LEAK` bytes behind. Coverage is how often an interval holds the injected ratio, of all processes of a
-comparison and of its first few. Each rate has Wilson's interval.
+A comparison detects a difference if the 95% interval of its ratio excludes 1, and a leak if an epoch leaves more than
+`LEAST_LEAK` bytes behind. Coverage is the share of intervals that hold the injected ratio, with all processes of a
+comparison and with its first few. Each rate has Wilson's interval.
 """
 
 from __future__ import annotations
@@ -24,38 +24,38 @@ from compare.stats import LEAST, Interval, proportion_interval
 from compare.words.text import count_noun
 
 TIME, MEMORY = kind_of(TrialTime), kind_of(TrialMemory)
-"""The kinds of its records."""
+"""The kinds of records of a selftest."""
 LEAST_LEAK = 4096
-"""Bytes left behind by an epoch that are no leak yet: Python's own containers grow by less, now and then."""
+"""The most bytes left behind by an epoch that are not a leak: Python's own containers sometimes grow by less."""
 NOISY = 0.02
-"""Intervals that reach farther than this either way, in the median: the machine is too noisy for the targets."""
+"""The median half-width of intervals beyond which a machine is too noisy for the targets."""
 WHOLE = 200
-"""The comparisons from which on intervals of rates count too: even 0 of 20 false alarms do not show 9% excluded."""
+"""The number of comparisons from which on the intervals of rates are judged: 0 false alarms of 20 do not exclude 9%."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a rate must reach or stay under, and what its interval must, where there are comparisons enough."""
+    """The bounds of a rate, and the bound of its interval's upper end, which counts from `WHOLE` comparisons on."""
 
     least: float = 0.0
     most: float = 1.0
     highest: float = 1.0
 
     def is_met_by(self, rate: Interval, comparisons: int) -> bool:
-        """Whether a rate meets it."""
+        """Whether a rate, from a number of comparisons, meets the target."""
         return self.least <= rate.estimate <= self.most and (rate.high <= self.highest or comparisons < WHOLE)
 
 
 SPEED = {0.0: Target(most=0.05, highest=0.09), 0.05: Target(least=0.95), 0.10: Target(least=0.99)}
 LEAKS = {0.0: Target(most=0.05, highest=0.09), 2.0**20: Target(least=1.0)}
-"""The targets by injected share and by injected bytes; what has none is published all the same."""
+"""The targets by injected share (`SPEED`) and injected bytes (`LEAKS`); rates without one are published too."""
 _ORDER = ("", *SIZES)
 COVERED = Target(least=0.93)
-"""Of 95% intervals. More is no fault: where processes hardly differ an interval is wider than it need be."""
+"""The target of coverage of 95% intervals; more is no fault, as intervals are wide if processes hardly differ."""
 
 
 class Trial(NamedTuple):
-    """One arm with a change compared with its engine: the interval, and the calls and the runs that they made."""
+    """One changed arm compared with its engine: the interval of the ratio, its calls, and the runs they made."""
 
     ratio: Interval
     calls: int
@@ -63,7 +63,7 @@ class Trial(NamedTuple):
 
 
 def judge(records: Records) -> dict[str, Any]:
-    """The rates for all injected sizes, 0 among them, and the outcome: `met`, `missed` or `too noisy`."""
+    """Compute the rates for all injected sizes, 0 included, and the outcome: `met`, `missed` or `too noisy`."""
     compared: dict[tuple[Cell, int], list[TrialTime]] = defaultdict(list)
     for record in records_of(records, TrialTime):
         compared[record.cell, record.comparison].append(record)
@@ -73,7 +73,7 @@ def judge(records: Records) -> dict[str, Any]:
 
 
 def outcome(speed: Sequence[SpeedRate], leaks: Sequence[LeakRate]) -> Outcome:
-    """`met` if all targets are; `too noisy` if one of speed is not, and intervals are wide; `missed` otherwise."""
+    """Return `met` if all targets are; `too noisy` if only speed misses one and intervals are wide; else `missed`."""
     if all(row.met is not False for row in (*speed, *leaks)):
         return "met"
     wide = any(row.half_width > NOISY for row in speed)
@@ -91,7 +91,7 @@ def _speed(groups: Sequence[Sequence[TrialTime]]) -> list[SpeedRate]:
 
 
 def _trials(group: Sequence[TrialTime]) -> Iterator[tuple[float, Trial]]:
-    """The trials of one comparison, by share, by the code that compares the arms of a run."""
+    """Yield the trials of one comparison with their injected shares, compared as the arms of a run are."""
     cell = Evidence(*group[0].cell, tuple(record.arms for record in group))
     base, *changed = group[0].arms
     for arm in changed:
@@ -102,7 +102,7 @@ def _trials(group: Sequence[TrialTime]) -> Iterator[tuple[float, Trial]]:
 
 
 def coverage(groups: Sequence[Sequence[TrialTime]]) -> list[Coverage]:
-    """A row for each number of processes from which on there is an interval."""
+    """Return the coverage for each number of processes, from the fewest that give an interval."""
     most = max(map(len, groups), default=0)
     return [_coverage(count, [group for group in groups if len(group) >= count]) for count in range(LEAST, most + 1)]
 
@@ -191,17 +191,17 @@ The intervals should contain the injected ratio in 95 of 100 comparisons, also w
 
 
 def rates_table(rates: Selftest) -> Table | None:
-    """A row for each size that was injected."""
+    """Return a table with a row for each injected size; None without rows."""
     return Table.of("lrrrll", [*map(_speed_cells, rates.speed), *map(_leak_row, rates.leaks)])
 
 
 def coverage_table(rates: Selftest) -> Table | None:
-    """A row for each number of processes of a comparison."""
+    """Return a table with the coverage for each number of processes; None without rows."""
     return Table.of("rlrrll", map(_covered_row, rates.coverage))
 
 
 def markdown(rates: Selftest) -> str:
-    """The page."""
+    """Return the page of a selftest in Markdown."""
     environment, settings = rates.environment or Environment(), rates.settings
     return _PAGE.format(
         least=LEAST_LEAK,

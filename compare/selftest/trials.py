@@ -1,13 +1,12 @@
-"""The trials of the selftest: an engine as it is, slowed down by a known share, or leaking known bytes; and over what.
+"""The arms of the selftest: an engine unchanged, slowed down by a known share, or leaking known bytes.
 
-An arm is called `ENGINE` or `ENGINE|CHANGE`, where a change is `again`, `+5%`, `leak array 65536` or
-`leak object 65536`. A slowed step runs once more as often as its share says, every twentieth time for 5%, with all that
-counts and checks around it, so that the true size needs no calibration: it is counted. Every arm carries the same
-counters.
+An arm is named `ENGINE` or `ENGINE|CHANGE`, where a change is `again`, `+5%`, `leak array 65536` or `leak object
+65536`. A slowed step repeats some calls, every twentieth for 5%, with the counters and checks around them. So its true
+size is counted, and needs no calibration. All arms have the same counters.
 
-Functions as a user's own, which `graphduel compare` measures, take about 5 us, 1 ms and 100 ms a call. A longer one is
-a number of equal parts, and a slower one has more of them in each call. To run one call of twenty twice would not do: a
-block of 4 ms holds 4 calls of 1 ms, so that some blocks would be 25% slower, and the others not at all.
+Functions that stand for a user's own, as `graphduel compare` measures them, take about 5 us, 1 ms and 100 ms a call.
+The longer ones have a number of equal parts, and a slowed one has more parts in each call. Repeating one call in twenty
+would not work: a block of 4 ms has 4 calls of 1 ms, so some blocks would be 25% slower, and the others not at all.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ from compare.records.job import Job
 from compare.workloads import Case, Workload
 
 PARTS = 100
-"""Parts of a longer function: each is 1% of its work."""
+"""The number of parts of a longer function: each is 1% of its work."""
 SIZES = {
     "5 us": {"side": 4, "parts": 1},
     "1 ms": {"side": 56, "parts": PARTS},
     "100 ms": {"side": 384, "parts": PARTS},
 }
-"""The side of the matrices and the number of parts, by how long a call takes, about."""
+"""The side of the matrices and the number of parts, by the approximate time of a call."""
 NAME = "own"
 SOURCE = f"{__name__}:WORKLOAD"
 
 
 def make(side: int, parts: int) -> Case:
-    """The case of a function of `parts` layers, f[side, side] in float32, without gradients."""
+    """Make the case of a function of `parts` layers on float32 matrices [side, side], without gradients."""
 
     def layers(x: Any, w: Any) -> Any:
         for _ in range(parts):
@@ -60,27 +59,27 @@ WORKLOAD = Workload(NAME, "A function of one's own", "Layers of equal work.", "o
 
 
 class DividedWork(NamedTuple):
-    """Work of so many equal parts, and the case with another number of them."""
+    """Work of `parts` equal parts, and a function that makes the case with another number of parts."""
 
     parts: int
     case: Callable[[int], Case]
 
 
 def divide_work(job: Job) -> DividedWork | None:
-    """How the work of a job is divided; None where it has no parts."""
+    """Return how the work of a job is divided; None if it has no parts."""
     size = SIZES.get(str(job.size), {}) if job.source == SOURCE else {}
     return DividedWork(size["parts"], partial(make, size["side"])) if size.get("parts", 1) > 1 else None
 
 
 AGAIN = "again"
 WHOLE = 10_000
-"""Shares are counted in ten-thousandths: whole numbers add up exactly."""
+"""The units of a share of 1: shares are counted in ten-thousandths, as whole numbers add up exactly."""
 
 
 class InjectedStep(Step):
-    """A step that runs once more every so often, or does more in each call, and may keep bytes after every epoch.
+    """A step that repeats a `share` of its calls, or does more work in each call, and may leak bytes in every epoch.
 
-    `parts` are those of one call of the engine as it is; each call of this step has so many `more`.
+    `parts` is the number of parts in one call of the unchanged engine; each call of this step has `more` in addition.
     """
 
     def __init__(
@@ -96,16 +95,16 @@ class InjectedStep(Step):
 
     @property
     def calls(self) -> int:
-        """The calls from outside, or the parts of work in them where these are counted."""
+        """The number of calls from outside, times the parts of work in a call."""
         return (self._turns - self._again) * self.parts
 
     @property
     def runs(self) -> int:
-        """What was done for them."""
+        """The number of calls that were run, repetitions included, times the parts that were run in each."""
         return self._turns * (self.parts + self.more)
 
     def ready(self, *example: Any) -> BoundCall:
-        """The call of the step, which is made twice where another run is due."""
+        """Return the bound call of the step, which runs twice whenever a repetition is due."""
         call = self.step.ready(*example)
 
         def run() -> Any:
@@ -114,7 +113,7 @@ class InjectedStep(Step):
             if self._due >= WHOLE + self.share:  # the run that is due counts as one too
                 self._due -= WHOLE + self.share
                 self._again += 1
-                run()  # with all that is around the work, or a short step would be slowed by less
+                run()  # with the code around the work, or a short step would be slowed by less
             if self.leak and self._turns % len(self.examples) == 0:
                 self._keeps.append(np.ones(self.kept, np.uint8) if self.leak == "array" else bytearray(self.kept))
             return call.run()
@@ -123,25 +122,25 @@ class InjectedStep(Step):
 
     @property
     def observed(self) -> Observations:
-        """What was compiled for the step."""
+        """The observations of the inner step, such as its compilations."""
         return self.step.observed
 
     def computed(self, lengths: Sequence[int]) -> int:
-        """As the step says."""
+        """Return the elements that the inner step computes for inputs of these lengths."""
         return self.step.computed(lengths)
 
     def executables(self) -> list[Any]:
-        """Those of the step."""
+        """Return the executables of the inner step."""
         return self.step.executables()
 
     def close(self) -> None:
-        """Release what the step has compiled."""
+        """Release the compiled code of the step."""
         super().close()
         self.step.close()
 
 
 def build(arm: str, data: Case, divided: DividedWork | None = None) -> InjectedStep:
-    """The step of an arm, slowed inside each call if its work is divided. Raises ValueError for an unknown change."""
+    """Build the step of an arm, slowed inside each call if its work is divided. Raises ValueError for a bad change."""
     changes, engine = _changes(arm), arm.partition("|")[0]
     if divided is None or "share" not in changes:
         return InjectedStep(engines.step(engine, data), **changes)
@@ -150,7 +149,7 @@ def build(arm: str, data: Case, divided: DividedWork | None = None) -> InjectedS
 
 
 def size_of(arm: str) -> float:
-    """How much an arm was changed by: a share of its time, or bytes; 0 for an engine as it is."""
+    """Return the size of an arm's change: a share of its time, or bytes; 0 for an unchanged engine."""
     changes = _changes(arm)
     return float(changes.get("share", changes.get("kept", 0)))
 
@@ -168,7 +167,7 @@ def _changes(arm: str) -> dict[str, Any]:
 
 
 def measure_time(job: Job) -> TrialTime:
-    """The time record of one process, and for each arm its `calls`, and the `runs` of its work that they made."""
+    """Measure the times of all arms in one process; the record has the `calls` and `runs` of each arm."""
     steps: dict[str, InjectedStep] = {}
 
     def build_once(arm: str, case: Case) -> InjectedStep:
@@ -182,6 +181,6 @@ def measure_time(job: Job) -> TrialTime:
 
 
 def measure_memory(job: Job) -> TrialMemory:
-    """The memory record of one process; one arm per process, as in a run."""
+    """Measure the memory of the arms of a job; as in a run, each process has one arm."""
     case = workloads.load(job.source).case(str(job.size))
     return TrialMemory(**job.head, arms={arm: memory.measure_arm(arm, case, build) for arm in job.arms})
