@@ -1,4 +1,4 @@
-"""The comparison: workloads, measurements, claims and their verdicts; `compare.compare` for a function of your own."""
+"""The comparison of the engines: workloads, measurements, claims and verdicts; `compare.compare` for own functions."""
 
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ __all__ = ["advise", "compare"]
 
 
 def __getattr__(name: str) -> "Any":
-    """The functions, imported when they are first used: `import compare` alone loads neither engine."""
+    """Import a public function on its first use, so that `import compare` loads neither engine."""
     if name == "advise":
         from compare.advice import advise
 
@@ -25,12 +25,12 @@ def __getattr__(name: str) -> "Any":
 
 
 def load_ipython_extension(shell: "Any") -> None:
-    """`%load_ext compare`: the notebook has the cell magic `%%graphduel`."""
+    """Register the cell magic `%%graphduel`, for `%load_ext compare` in a notebook."""
     from compare.notebook import magic
 
     shell.register_magic_function(magic(shell), "cell", "graphduel")
 
 
 def __dir__() -> list[str]:
-    """The public names, loaded or not, for completion."""
+    """Return the public names for completion, imported or not."""
     return [*__all__, *(name for name in globals() if name.startswith("__"))]

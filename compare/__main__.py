@@ -1,4 +1,4 @@
-"""`python -m compare` is the command `graphduel`, whatever lies beside `compare` on the path."""
+"""Run the command `graphduel` as `python -m compare`, independent of other modules in the current folder."""
 
 from compare.run.start import keep_to_home
 

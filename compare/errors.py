@@ -1,9 +1,10 @@
-"""The errors of the harness. Each carries the exit code the command ends with.
+"""The errors of the harness, each with the exit code of the command.
 
-The calls by which code ends its own process: inside `stopped` they raise instead.
+`describe_error` and `place_of` say where an error arose. Inside `stop_exits`, calls by which code ends its own process
+raise an exception instead.
 
-A process that ends so gives no answer, and with `os._exit(0)` it even says that all is well. What ends a process in
-another way, such as a signal or a crash, is seen by the process that has started it (`compare.run.processes`).
+A process that ends itself gives no answer, and with `os._exit(0)` even reports success. A signal or a crash is noticed
+by the process that started it (`compare.run.processes`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _FOLDERS = re.compile(r"""(?:[A-Za-z]:)?[\\/](?:[^"'\\/:\n]+[\\/])*(?=[\w.-]+\.p
 _HARNESS = f"{Path(__file__).resolve().parent}{os.sep}"
 _MEASURED = {"workloads", "corpus"}
 _INSTALLED = {"site-packages", "dist-packages"}
-"""The folders of packages, also in an environment that this one reaches by its path."""
+"""The names of folders with installed packages, also of another environment on the path."""
 
 
 class CompareError(Exception):
@@ -38,7 +39,7 @@ class UnknownNameError(CompareError, LookupError):
 
 
 class ResultsError(CompareError, ValueError):
-    """A results file is not ours, of another schema version, or of a run with other settings."""
+    """A results file is not from graphduel, has another schema version, or is of a run with other settings."""
 
 
 class NothingMeasuredError(CompareError):
@@ -52,27 +53,27 @@ class UnsupportedError(CompareError):
 
 
 class InputsError(CompareError, ValueError):
-    """A function of the user's, its inputs or its modes cannot be used as given."""
+    """The user's function, its inputs or its modes cannot be used as given."""
 
 
 class NoGradientsError(InputsError):
-    """What a function gives is nothing to differentiate: where no gradients are asked for, its value is compared."""
+    """The result of a function cannot be differentiated; unless gradients are asked for, its value is compared."""
 
 
 class FunctionError(CompareError):
-    """A function of the user's, or its file, ended in an error of its own; the message says where."""
+    """The user's function, or its file, raised an error of its own; the message says where."""
 
     exit_code = 1
 
 
 class EffectsError(CompareError):
-    """A function of the user's does more than give a result, and the engines do not do that alike."""
+    """The user's function has effects besides its result, which the engines do not repeat alike."""
 
     exit_code = 1
 
 
 class WorkerError(CompareError):
-    """A worker process crashed, ran out of time, or answered nothing; `step` is what it did last."""
+    """A worker process crashed, ran out of time, or gave no answer; `step` names its last step."""
 
     exit_code = 1
 
@@ -82,20 +83,20 @@ class WorkerError(CompareError):
 
 
 class OverrunError(WorkerError):
-    """A worker took longer than it may, and was ended."""
+    """A worker was ended because it reached its time limit."""
 
 
 def without_folders(text: str) -> str:
-    """Words in which files of Python are named without their folders: a record is read on other machines."""
+    """Remove the folders of Python files from a text, since records are read on other machines."""
     return _FOLDERS.sub("", text)
 
 
 def describe_error(error: BaseException, function: str = "") -> str:
-    """`ValueError: what went wrong (model.py:12)`, the place without its folder.
+    """Return an error in one line, as `ValueError: message (model.py:12)`, with the place of `place_of`.
 
-    It is the last line that ran, of the file in `function`, a `FILE.py:FUNCTION`, if a line of that file ran, or else
-    of the user's. Lines of the engines, of the harness and of libraries are none of these; an error that comes from
-    nowhere else has the last of them, unless it is one of ours, whose words say all.
+    The place is the last line that ran in the file of `function`, a `FILE.py:FUNCTION`, or else in another file of the
+    user's. If no line of the user's ran, it is the last line outside of graphduel, or the last line of all. A
+    CompareError has no such place, as its message says all.
     """
     place = place_of(error, function)
     named = "" if isinstance(error, CompareError) else f"{type(error).__name__}: "
@@ -103,7 +104,7 @@ def describe_error(error: BaseException, function: str = "") -> str:
 
 
 def place_of(error: BaseException, function: str = "") -> str:
-    """The place of `describe_error`, `model.py:12`; empty where there is none."""
+    """Return the place of an error as in `describe_error`, such as `model.py:12`; "" if there is none."""
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not is_ours(frame.filename)]
     users = [frame for frame in outside if is_users(frame.filename)]
@@ -116,7 +117,7 @@ def place_of(error: BaseException, function: str = "") -> str:
 
 @contextmanager
 def refuse_exit(function: str) -> Iterator[None]:
-    """Inside, code that would end this process is stopped. Raises FunctionError that names the call and its line."""
+    """Stop code in the block that would end this process. Raises FunctionError, which names the call and its line."""
     try:
         with stop_exits():
             yield
@@ -131,9 +132,9 @@ def refuse_exit(function: str) -> Iterator[None]:
 
 @contextmanager
 def explain_user_error(function: str) -> Iterator[None]:
-    """Inside, what the user's own code raises is a FunctionError that names the last line of the user's that ran.
+    """Turn errors of the user's code in the block into FunctionError, which names the last line of the user's that ran.
 
-    So is a call by which it would end the process (`compare.errors`).
+    A call that would end the process becomes a FunctionError too, as in `refuse_exit`.
     """
     try:
         with refuse_exit(function):
@@ -147,20 +148,20 @@ def explain_user_error(function: str) -> Iterator[None]:
 
 
 def is_ours(file: str) -> bool:
-    """Whether a file is the engines' or the harness's, which measures what lies in `workloads` and `corpus`."""
+    """Whether a file belongs to the engines or the harness, except in `workloads` and `corpus`, which are measured."""
     from graphs.errors import is_internal  # with NumPy, for which `--help` must not wait
 
     return is_internal(file) or (file.startswith(_HARNESS) and not _MEASURED & set(Path(file).parts))
 
 
 def is_users(file: str) -> bool:
-    """Whether a file is neither ours nor of Python or a library."""
+    """Whether a file belongs to the user: neither to graphduel, nor to Python or a library."""
     return not is_ours(file) and not is_library(file)
 
 
-@functools.cache  # it is asked before each block that is timed, and the folders on a disk would be asked each time
+@functools.cache  # it is called before each timed block, and each call would read folders on the disk
 def is_library(file: str) -> bool:
-    """Whether a file is Python's or that of an installed package, and not of one that is asked about, or typed in."""
+    """Whether a file belongs to Python or an installed package, except a package that the user asks about."""
     path = Path(file).resolve()
     if not _asked.isdisjoint((path, *path.parents)):
         return False
@@ -171,7 +172,7 @@ _asked = set[Path]()
 
 
 def count_as_users(function: Any) -> None:
-    """From now on the package of a function that is asked about is the user's, wherever it is installed."""
+    """Count the package of a function as the user's from now on, even if it is installed."""
     while isinstance(function, functools.partial):
         function = function.func
     function = inspect.unwrap(function)
@@ -191,22 +192,22 @@ def _libraries() -> tuple[str, ...]:
 
 
 def _lines_in_file(frames: traceback.StackSummary, function: str) -> list[str]:
-    """The lines that ran of the file in `FILE.py:FUNCTION`."""
+    """Return the lines that ran in the file of `FILE.py:FUNCTION`, as `FILE.py:LINE`."""
     file = Path(function.rpartition(":")[0]).name
     return [f"{file}:{frame.lineno}" for frame in frames if Path(frame.filename).name == file]
 
 
 CALLS = ("_exit", "abort", "execv", "execve")
-"""Of `os`; those that replace the process by another program come down to the last two."""
+"""The functions of `os` that end the process; all functions that replace it by a program call the last two."""
 
 
 class ProcessEnded(BaseException):
-    """The process would have ended here. No Exception, since code that ends its process expects none."""
+    """Raised where the process would have ended. It is no Exception, so that `except Exception` does not catch it."""
 
 
 @contextmanager
 def stop_exits() -> Iterator[None]:
-    """Inside, these calls raise Ended. A copy of this process, made by a fork, ends as it will."""
+    """Make the functions in `CALLS` raise ProcessEnded inside the block; a forked copy of this process still ends."""
     before = {name: getattr(os, name) for name in CALLS if hasattr(os, name)}
     for name, end in before.items():
         setattr(os, name, _raising(name, end))

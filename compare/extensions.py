@@ -1,7 +1,8 @@
-"""What other distributions add by entry points: engines, workloads and claims, each under its name.
+"""Extensions: the engines, workloads and claims that other distributions add by entry points, by name.
 
-`graphduel.engines`, `graphduel.workloads` and `graphduel.claims` name an `Engine`, a `Workload` and a `Claim`. Our own
-stand in lists of this package, so that a checkout which is not installed has them, and no help waits for a search.
+Entry points in the groups `graphduel.engines`, `graphduel.workloads` and `graphduel.claims` name an `Engine`, a
+`Workload` and a `Claim`. Our own are in lists of this package, so that a checkout that is not installed has them, and
+`--help` does not wait for a search.
 """
 
 from __future__ import annotations
@@ -20,17 +21,17 @@ T = TypeVar("T")
 
 
 class Extension(NamedTuple, Generic[T]):
-    """What an entry point gives, and where: `module:attribute`."""
+    """The object that an entry point names, and its source, `module:attribute`."""
 
     value: T
     source: str
 
 
 def load_extensions(what: str, kind: type[T], ours: Collection[str]) -> dict[str, Extension[T]]:
-    """What entry points of the group `graphduel.WHAT` give, by the names that they share with it.
+    """Load the objects of all entry points in the group `graphduel.WHAT`, by name.
 
-    A class is called without an argument. One that cannot be used costs itself alone, with a line on stderr that says
-    which, whose it is, and why.
+    A class is called without arguments. An entry point that cannot be used is left out, with a line on stderr that
+    names it, its distribution and the reason.
     """
     extensions: dict[str, Extension[T]] = {}
     for point in _points(f"graphduel.{what}"):
@@ -46,7 +47,7 @@ def load_extensions(what: str, kind: type[T], ours: Collection[str]) -> dict[str
 
 
 def _value(point: EntryPoint, kind: type[T], taken: Collection[str]) -> T:
-    """What an entry point gives. Raises InputsError where it is of another type or name, and what loading it raises."""
+    """Load the object of an entry point. Raises InputsError if its type or name is wrong, and any error of loading."""
     if point.name in taken:
         raise InputsError(f"the name {point.name!r} is taken")
     loaded: Any = point.load()
@@ -61,7 +62,7 @@ def _value(point: EntryPoint, kind: type[T], taken: Collection[str]) -> T:
 
 @cache
 def _points(group: str) -> tuple[EntryPoint, ...]:
-    """The entry points of a group, by name; the first distribution on the path has a name that several give."""
+    """Return the entry points of a group, sorted by name; of equal ones, that of the first distribution on the path."""
     from importlib.metadata import entry_points  # which takes a tenth of a second to load
 
     points = {(point.name, point.value): point for point in reversed(tuple(entry_points(group=group)))}
@@ -70,6 +71,6 @@ def _points(group: str) -> tuple[EntryPoint, ...]:
 
 @cache
 def _tell(point: EntryPoint, reason: str) -> None:
-    """Say once a process that an entry point is left out."""
+    """Print on stderr, once per process, that an entry point is left out."""
     owner = f" of {point.dist.name} {point.dist.version}" if point.dist else ""
     print(f"left out: {point.group} {point.name} = {point.value}{owner}: {reason}", file=sys.stderr)  # noqa: T201

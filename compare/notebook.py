@@ -6,7 +6,7 @@
     def loss(w, x):
         return g.mean(g.tanh(x @ w) ** 2)
 
-IPython is imported by nobody here: the shell that loads the extension is given.
+This module does not import IPython: it gets the shell that loads the extension.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from graphs.errors import GraphError
 
 
 class MagicError(CompareError):
-    """A line of the magic that cannot be read, or a cell that defines no function."""
+    """The line of the magic cannot be read, or the cell defines no function."""
 
     exit_code = 2
 
@@ -45,7 +45,7 @@ def _words() -> _Words:
 
 
 def magic(shell: Any) -> Any:
-    """The function behind `%%graphduel` in an IPython shell."""
+    """Return the function of the cell magic `%%graphduel` for an IPython shell."""
 
     def graphduel(line: str, cell: str) -> Any:
         """Run the cell and compare the last function that it defines, in this process.
@@ -79,7 +79,7 @@ def _compare_cell(shell: Any, line: str, cell: str) -> Any:
 
 
 def _last_function(cell: str) -> str:
-    """The name of the last function that a cell defines. Raises MagicError where there is none."""
+    """Return the name of the last function that a cell defines. Raises MagicError if there is none."""
     try:
         names = [node.name for node in ast.parse(cell).body if isinstance(node, ast.FunctionDef)]
     except SyntaxError as error:

@@ -1,27 +1,26 @@
 """Effect sizes as ratios with 95% intervals, by a bootstrap over the hierarchy process -> block.
 
-Blocks of one process share its memory layout, its clock and its neighbours, so they are not independent:
-processes are resampled first, then blocks inside each. The percentile interval of a few processes is too
-narrow (of three that differ it covers 72%, not 95%), so it is widened by Student's quantile, as Hesterberg's
-expanded percentile interval is (The American Statistician 69, 2015). Where processes hardly differ the
-result is wider than it need be.
+Blocks of one process share its memory layout, its clock and its neighbours, so they are not independent: processes are
+resampled first, then blocks inside each. The percentile interval of a few processes is too narrow (with three that
+differ it covers 72%, not 95%), so it is widened by Student's quantile, like Hesterberg's expanded percentile interval
+(The American Statistician 69, 2015). If processes hardly differ, the result is wider than necessary.
 
-No interval comes of fewer than three processes (`LEAST`). One tells nothing of how processes differ: its blocks alone
-would cover 7% where they differ five times as much as blocks do. Two have an interval by the formula, which covers
-its 95%, and is of no use: Student's quantile for one degree of freedom is 12.7, and 229 where eighteen must hold at
-once. Simulated, seeded, `tests/compare/test_stats.py`: intervals of 3 to 12 processes hold the truth in 94 or 95 of
-100 trials where processes differ more than blocks, and in more where they hardly do.
+Fewer than three processes (`LEAST`) give no interval. One process does not show how processes differ: its blocks alone
+would cover 7% if processes differ five times as much as blocks. Two processes have an interval by the formula, which
+covers its 95% but is useless: Student's quantile for one degree of freedom is 12.7, and 229 if eighteen intervals must
+hold at once. In seeded simulations (`tests/compare/test_stats.py`), intervals of 3 to 12 processes hold the truth in 94
+or 95 of 100 trials if processes differ more than blocks, and in more trials if they hardly differ.
 
-None comes either of processes that differ so much that the ends of the interval would lie more than `WIDEST` apart: a
-ratio of 0.3 to 1,000,000 tells nothing, and reads as if something had been measured. Where processes differ by half or
-less that never happens, so that it does not change how often an interval holds the truth.
+Processes that differ so much that the ends of the interval would differ by more than the factor `WIDEST` give none
+either: a ratio of 0.3 to 1,000,000 says nothing, but reads as if something had been measured. This never happens if
+processes differ by half or less, so it does not change how often an interval holds the truth.
 
-What interrupts a block for a moment doubles it. The outer quarters of a process's paired ratios are therefore drawn in
-to its quartiles, the Winsorised mean (Tukey and McLaughlin, Sankhya A 25, 1963), before anything is resampled.
+A short interruption can double the time of a block. The outer quarters of a process's paired ratios are therefore moved
+to its quartiles, as in the Winsorised mean (Tukey and McLaughlin, Sankhya A 25, 1963), before anything is resampled.
 
-Of twenty true ties, one 95% interval misses 1 on average. Where one verdict rests on several intervals, `comparisons`
-says how many, and each is widened by Bonferroni: Student's quantile at 1 - 0.05 / comparisons, so that all of them hold
-their truth at once with 95%. The percentiles stay those of one interval, as resamples do not know farther tails.
+Of twenty true ties, one 95% interval misses 1 on average. If one verdict rests on several intervals, `comparisons` is
+their number, and each is widened by Bonferroni: Student's quantile at 1 - 0.05 / comparisons, so that all of them hold
+the truth at once with 95%. The percentiles stay those of one interval, as resamples do not reach farther tails.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ import numpy.typing as npt
 
 LEVEL = 0.95
 LEAST = 3
-"""Processes, or groups, from which on there is an interval."""
+"""The fewest processes, or groups, that give an interval."""
 WIDEST = 100.0
-"""An interval of a ratio whose upper end is more times its lower one than this is none."""
+"""The largest ratio of upper to lower end with which an interval of a ratio is given."""
 RESAMPLES = 2000
 
 Nested = Sequence[Sequence[float]]
@@ -53,7 +52,7 @@ _HALVINGS = 60
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and the 95% interval around it; where there is none to be had it reaches from 0 to infinity."""
+    """An estimate and its 95% interval, which is from 0 to infinity if there is none."""
 
     estimate: float
     low: float = 0.0
@@ -61,16 +60,16 @@ class Interval:
 
     @property
     def bounded(self) -> bool:
-        """Whether there is an interval."""
+        """Whether there is an interval: its upper end is finite."""
         return isfinite(self.high)
 
     @property
     def inverse(self) -> Interval:
-        """That of the ratio the other way round."""
+        """The interval of the inverse ratio."""
         return Interval(1 / self.estimate, 1 / self.high, 1 / self.low) if self.bounded else Interval(1 / self.estimate)
 
     def side(self, smallest: float) -> Side:
-        """Where a ratio stands: beyond 1 + `smallest` either way, within that tie zone, or unclear."""
+        """Return the side of a ratio: above or below 1 by more than `smallest`, a tie within it, or unclear."""
         if self.low > 1 + smallest:
             return "above"
         if self.high < 1 / (1 + smallest):
@@ -79,29 +78,29 @@ class Interval:
         return "tie" if inside else "unclear"
 
     def bounds(self) -> list[float] | None:
-        """`[low, high]`, as results are written; None where there is no interval."""
+        """Return `[low, high]`, as in results files; None if there is no interval."""
         return [self.low, self.high] if self.bounded else None
 
 
 def ratio_interval(
     numerator: Nested, denominator: Nested, *, seed: int = 0, resamples: int = RESAMPLES, comparisons: int = 1
 ) -> Interval:
-    """The geometric mean of the ratios of paired blocks: `numerator[process][block] / denominator[...]`.
+    """Return the geometric mean of paired ratios `numerator[process][block] / denominator[process][block]`.
 
-    Of each process the lowest and the highest quarter of its ratios are taken as the quartiles. Every process weighs
-    the same, however many blocks it has. `comparisons` intervals hold their truth at once with 95%. Fewer than `LEAST`
-    processes, or such as put the ends over `WIDEST` apart, have an estimate and no interval. Raises ValueError for data
-    that are empty, not paired, or not positive.
+    In each process, the lowest and highest quarter of its ratios are replaced by the quartiles. Every process has the
+    same weight, with any number of blocks. `comparisons` intervals hold the truth at once with 95%. There is no
+    interval from fewer than `LEAST` processes, or if its ends would differ by more than the factor `WIDEST`. Raises
+    ValueError for data that are empty, not paired, or not positive.
     """
     return _mean_interval(_log_ratios(_logs(numerator), _logs(denominator)), seed, resamples, comparisons)
 
 
 def unpaired_ratio_interval(numerator: Nested, denominator: Nested) -> Interval:
-    """The ratio of two geometric means whose processes have nothing to do with each other: those of two runs.
+    """Return the ratio of two geometric means whose processes are independent, such as those of two runs.
 
     Each process counts once, by the mean of its Winsorised logarithms, and the interval is Welch's (Biometrika 34,
-    1947). It knows how processes of one run differ, and not how a machine differs from day to day. Fewer than `LEAST`
-    processes on a side, or such as put the ends over `WIDEST` apart, have an estimate and no interval. Raises
+    1947). It covers how processes of one run differ, not how a machine differs from day to day. There is no interval
+    from fewer than `LEAST` processes on a side, or if its ends would differ by more than the factor `WIDEST`. Raises
     ValueError for data that are empty or not positive.
     """
     sides = [np.array([np.mean(_winsorise(logs)) for logs in _logs(side)]) for side in (numerator, denominator)]
@@ -121,26 +120,26 @@ def unpaired_ratio_interval(numerator: Nested, denominator: Nested) -> Interval:
 def geometric_mean_interval(
     ratios: Nested, *, seed: int = 0, resamples: int = RESAMPLES, comparisons: int = 1
 ) -> Interval:
-    """The geometric mean of `ratios[group][member]`, groups resampled first: sizes within workloads, say.
+    """Return the geometric mean of `ratios[group][member]`, such as sizes in workloads; groups are resampled first.
 
-    Every group weighs the same; where there is no interval is as for `ratio_interval`. Raises ValueError for data that
-    are empty or not positive.
+    Every group has the same weight. The interval is missing in the cases of `ratio_interval`. Raises ValueError for
+    data that are empty or not positive.
     """
     return _mean_interval(_logs(ratios), seed, resamples, comparisons)
 
 
 def geometric_mean(values: Iterable[float]) -> float:
-    """The geometric mean of positive numbers. Raises ValueError for none, or one that is not positive."""
+    """Return the geometric mean of numbers. Raises ValueError if there are none, or if one is not positive."""
     return exp(float(np.mean(_logs([tuple(values)])[0])))
 
 
 def sum_interval(
     terms: Sequence[tuple[float, Nested]], denominator: Nested, *, seed: int = 0, resamples: int = RESAMPLES
 ) -> Interval:
-    """A sum of weighted ratios `numerator / denominator`, each what `ratio_interval` estimates.
+    """Return a sum of weighted ratios `numerator / denominator`, each estimated as by `ratio_interval`.
 
-    `terms` are the weights, of either sign, with the numerators; 0 where there is no term. The ratios are resampled
-    together, so that what they share cancels. Raises ValueError as `ratio_interval` does.
+    `terms` are pairs of a weight, of either sign, and a numerator; without terms the sum is 0. The ratios are resampled
+    together, so that their common noise cancels. Raises ValueError as `ratio_interval` does.
     """
     bottom = _logs(denominator)
     estimate, means = 0.0, np.zeros(resamples)
@@ -157,7 +156,7 @@ def sum_interval(
 
 
 def proportion_interval(passed: int, total: int) -> Interval:
-    """Wilson's score interval of a pass rate (JASA 22, 1927), which is sound at 0 and 1 too.
+    """Return Wilson's score interval of a pass rate (JASA 22, 1927), which is valid at 0 and 1 too.
 
     Raises ValueError unless `0 <= passed <= total` and there was at least one trial.
     """
@@ -179,20 +178,20 @@ def _logs(nested: Nested) -> list[_Floats]:
 
 
 def _log_ratios(numerator: list[_Floats], denominator: list[_Floats]) -> list[_Floats]:
-    """The logarithms of the ratios of paired blocks, those of each process Winsorised."""
+    """Return the logarithms of the ratios of paired blocks, Winsorised in each process."""
     if [len(process) for process in numerator] != [len(process) for process in denominator]:
         raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
     return [_winsorise(top - bottom) for top, bottom in zip(numerator, denominator, strict=True)]
 
 
 def _winsorise(logs: _Floats) -> _Floats:
-    """The values, the outer quarters drawn in; as they are up to three."""
+    """Return the values with the outer quarters moved to the quartiles; up to three values stay unchanged."""
     outside, ordered = len(logs) // 4, np.sort(logs)
     return np.clip(logs, ordered[outside], ordered[len(logs) - 1 - outside])
 
 
 def _mean_interval(groups: list[_Floats], seed: int, resamples: int, comparisons: int) -> Interval:
-    """The interval of the mean of group means of logarithms, taken back to ratios."""
+    """Return the interval of the mean of group means of logarithms, as ratios."""
     estimate = float(np.mean([np.mean(group) for group in groups]))
     if len(groups) < LEAST:
         return Interval(exp(estimate))
@@ -206,7 +205,7 @@ def _mean_interval(groups: list[_Floats], seed: int, resamples: int, comparisons
 
 
 def _resampled_means(groups: list[_Floats], rng: np.random.Generator, resamples: int) -> _Floats:
-    """One mean of group means per resample; groups may differ in length, so draws past an end weigh 0."""
+    """Return a mean of group means for each resample; groups may differ in length, so draws past an end weigh 0."""
     lengths = np.array([len(group) for group in groups])
     table = np.zeros((len(groups), lengths.max()))
     for row, group in zip(table, groups, strict=True):
@@ -219,19 +218,19 @@ def _resampled_means(groups: list[_Floats], rng: np.random.Generator, resamples:
 
 
 def _widening(units: int, comparisons: int = 1) -> float:
-    """How much wider than its percentiles the interval of a mean of so few independent units is."""
+    """Return the factor by which the percentile interval of a mean of `units` independent units is widened."""
     return sqrt(units / (units - 1)) * student_quantile(units - 1, _TAIL / comparisons) / _NORMAL
 
 
 def student_within(freedom: int, bound: float) -> float:
-    """P(|T| <= bound) of Student's t."""
+    """Return P(|T| <= bound) for Student's t with `freedom` degrees of freedom."""
     return _student_inside(freedom, atan(bound / sqrt(freedom)))
 
 
 def student_quantile(freedom: int, tail: float) -> float:
-    """Student's quantile with `tail` above it, by halving the angle that `_student_inside` takes.
+    """Return Student's quantile with the probability `tail` above it, by bisecting the angle of `_student_inside`.
 
-    SciPy is not installed with graphduel: these two functions are too little to ask for it.
+    graphduel does not depend on SciPy, as it would need only these two functions.
     """
     low, high = 0.0, pi / 2
     for _ in range(_HALVINGS):
@@ -242,7 +241,7 @@ def student_quantile(freedom: int, tail: float) -> float:
 
 
 def _student_inside(freedom: int, angle: float) -> float:
-    """P(|T| <= t) at t = sqrt(freedom) tan(angle): Abramowitz and Stegun 26.7.3 and 26.7.4."""
+    """Return P(|T| <= t) at t = sqrt(freedom) tan(angle), by Abramowitz and Stegun 26.7.3 and 26.7.4."""
     odd = freedom % 2
     term, total = cos(angle) if odd else 1.0, 0.0
     for power in range(odd, freedom - 1, 2):

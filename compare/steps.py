@@ -1,9 +1,9 @@
-"""What a worker tells while it works: the pipe of its answer carries a line for each step, and then the answer.
+"""The messages of a worker at work: its pipe carries a line for each step, and then the answer.
 
-Steps say where a worker was that ended without an answer, and each is progress, from which its limit counts anew
-(`compare.run.processes`). Some steps together may have a limit as well. What is worth a line for the user before there
-is an answer is told on the way: each first call of a mode, and what a call takes after it. In a process that nobody has
-asked, nothing is told but to who is `hearing` in it.
+Steps show where a worker was that ended without an answer. Each step is progress, at which the worker's time limit
+starts anew (`compare.run.processes`). Several steps together may have a limit too. Other messages are for the user
+before there is an answer: each first call of a mode, and the seconds of a call after it. In a process that is no
+worker, messages go only to a function registered by `hearing`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ears: list[Callable[[Told], object]] = []
 
 
 def open_pipe() -> None:
-    """From now on this process tells what it does on a pipe of its own, and what it prints goes to stderr."""
+    """Make this process a worker: messages go to a pipe, which is the old stdout, and its prints to stderr."""
     global _pipe, _process
     _pipe, _process = os.dup(1), os.getpid()
     os.dup2(2, 1)
@@ -33,14 +33,14 @@ def open_pipe() -> None:
 
 @dataclass(frozen=True)
 class SecondsBound:
-    """The seconds that a worker may spend from now on, whatever it tells meanwhile; None where that ends."""
+    """A message: the limit in seconds from now on, regardless of progress; None ends the limit."""
 
     seconds: float | None
 
 
 @dataclass(frozen=True)
 class FirstCall:
-    """The call of that number has ended, of so many calls of a mode's first pass; number 0 is the start of the pass."""
+    """A message: call `number` of the `calls` in a mode's first pass has ended; number 0 is the start of the pass."""
 
     mode: str
     number: int
@@ -50,26 +50,26 @@ class FirstCall:
 
 @dataclass(frozen=True)
 class CallTimes:
-    """The seconds of a call of each mode in one block, before anything is compared."""
+    """A message: the seconds of a call of each mode in one block, before anything is compared."""
 
     seconds: Mapping[str, float]
 
 
 Told = str | SecondsBound | FirstCall | CallTimes
-"""What a worker tells: a step, as a string, and the others."""
+"""A message of a worker; a str is a step."""
 
 
 def now(what: str) -> None:
-    """Tell what this process begins to do, in words that follow "while it": `imported mine.py`.
+    """Send the step that this process begins, in words that follow "while it", as `imported mine.py`.
 
-    A copy of this process ends here: the user's code has made it by a fork, and nobody has asked it.
+    A copy of this process, forked by the user's code, ends here, as it is not the worker.
     """
     _tell(_STEP, what)
 
 
 @contextmanager
 def bound_seconds(seconds: float) -> Iterator[None]:
-    """Inside, who has asked ends this process once it has spent so many seconds, also in native code."""
+    """Limit the block to some seconds: the asking process ends this one after that time, also in native code."""
     _tell(_BOUND, seconds)
     try:
         yield
@@ -78,18 +78,18 @@ def bound_seconds(seconds: float) -> Iterator[None]:
 
 
 def first_call(call: FirstCall) -> None:
-    """Tell of a first call."""
+    """Send the message of a first call."""
     _tell(_CALL, astuple(call))
 
 
 def call_times(times: CallTimes) -> None:
-    """Tell what a call takes."""
+    """Send the message of call times."""
     _tell(_TIMES, dict(times.seconds))
 
 
 @contextmanager
 def hearing(heard: Callable[[Told], object]) -> Iterator[None]:
-    """Inside, this process hears what it tells itself, unless another one has asked it."""
+    """Call `heard` for each message of this process inside the block, unless it is a worker."""
     _ears.append(heard)
     try:
         yield
@@ -98,24 +98,24 @@ def hearing(heard: Callable[[Told], object]) -> Iterator[None]:
 
 
 def is_asked() -> bool:
-    """Whether another process hears what this one tells, and ends it at its limits."""
+    """Whether this process is a worker: another process gets its messages, and ends it at its limits."""
     return _pipe is not None
 
 
 def each(what: str, items: Iterable[T]) -> Iterator[T]:
-    """The items, each told before it is worked on: `each("checked", ops)` tells `checked add`."""
+    """Yield the items and send each as a step before it: `each("checked", ops)` sends `checked add`."""
     for item in items:
         now(f"{what} {getattr(item, 'name', item)}")
         yield item
 
 
 def answer(line: bytes) -> None:
-    """Give the answer. Raises OSError where the user's code has closed the pipe."""
+    """Send the answer. Raises OSError if the user's code has closed the pipe, or if this is no worker."""
     _write(line)
 
 
 def parse_step(line: bytes) -> Told | None:
-    """What a line tells; None for an answer, and for what others have written into the pipe."""
+    """Return the message of a line; None for an answer, and for lines that other code has written to the pipe."""
     if not line.startswith((_STEP, _BOUND, _CALL, _TIMES)):
         return None
     try:
@@ -139,7 +139,7 @@ def _tell(head: bytes, what: str | float | tuple[str | float, ...] | Mapping[str
     if _pipe is not None:
         if os.getpid() != _process:
             os._exit(0)
-        with suppress(OSError):  # the user's code may have closed it: then there will be no answer either
+        with suppress(OSError):  # the user's code may have closed the pipe: then there will be no answer either
             _write(line)
     elif _ears and (what_is_told := parse_step(line)) is not None:
         _ears[-1](what_is_told)

@@ -1,1 +1,1 @@
-"""How numbers, lines and tables read: what every page, terminal and message is written with."""
+"""Numbers, lists and lines as text, the same on every page, terminal and message."""

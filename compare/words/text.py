@@ -1,6 +1,6 @@
-"""Numbers as a reader wants them: three significant digits, a unit with a prefix, never a bare exponent.
+"""Numbers as text: three significant digits, a unit with a prefix, and an exponent only for tiny numbers.
 
-What is printed on a terminal: text alone, whatever names a results file or a function of the user's brings along.
+`echo` prints plain text on a terminal, without control characters that a results file or a user's names may have.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BYTE_UNITS = frozenset({"B", "byte", "bytes"})
 
 
 def number(value: float) -> str:
-    """`value` with three significant digits: 0.412, 41.2, 41,200; tiny ones as 1.2e-07."""
+    """Return `value` with three significant digits, as 0.412, 41.2 or 41,200; below 0.001 as 1.2e-07."""
     if not math.isfinite(value):
         return "unbounded" if value > 0 else "n/a"
     if value == 0:
@@ -37,27 +37,27 @@ def number(value: float) -> str:
 
 
 def seconds(value: float | None) -> str:
-    """A duration in s, ms, µs or ns; empty where there is none."""
+    """Return a number of seconds in s, ms, µs or ns; "" for None."""
     return "" if value is None else _scale_unit(value, _TIMES)
 
 
 def size(value: float | None) -> str:
-    """A number of bytes in GiB, MiB, KiB or B; empty where there is none."""
+    """Return a number of bytes in GiB, MiB, KiB or B; "" for None."""
     return "" if value is None else _scale_unit(value, _SIZES)
 
 
 def byte_unit(value: float) -> tuple[float, str]:
-    """The largest unit in which a number of bytes is at least 1, with the bytes in it."""
+    """Return the largest unit in which a number of bytes is at least 1: the bytes in the unit, and its name."""
     return _unit(value, _SIZES)
 
 
 def ratio(value: float) -> str:
-    """A factor: 0.41×."""
+    """Return a factor as text: 0.41×."""
     return f"{number(value)}×" if math.isfinite(value) else number(value)
 
 
 def interval(low: float, high: float) -> str:
-    """The two ends: [0.40, 0.42], told apart by a fourth digit where three would not; says so where there are none."""
+    """Return an interval as [0.40, 0.42], with a fourth digit if three are equal; `(no interval)` if unbounded."""
     if not math.isfinite(high):
         return "(no interval)"
     ends = (number(low), number(high))
@@ -67,13 +67,13 @@ def interval(low: float, high: float) -> str:
 
 
 def estimate(ratio_of: Interval, *, unknown: bool = True) -> str:
-    """A ratio with its interval: 0.41× [0.40, 0.42]; it says that the ends are `unknown`, or does not."""
+    """Return a ratio with its interval, as 0.41× [0.40, 0.42]; a missing one is mentioned only if `unknown` is true."""
     figure = ratio(ratio_of.estimate)
     return f"{figure} {interval(ratio_of.low, ratio_of.high)}" if unknown or ratio_of.bounded else figure
 
 
 def quantity(value: float, unit: str) -> str:
-    """`value` in the unit that a verdict names; an unknown unit is written after the number."""
+    """Return `value` in the unit of a verdict; an unknown unit is written after the number."""
     if unit in RATIO_UNITS:
         return ratio(value)
     if unit == "share":
@@ -86,12 +86,12 @@ def quantity(value: float, unit: str) -> str:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """a, b and c."""
+    """Join words as `a, b and c`."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
 def count_noun(number_of: int, noun: str) -> str:
-    """1 job, 2 jobs, 3 processes."""
+    """Return a number with its noun: 1 job, 2 jobs, 3 processes."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"
     return f"{number_of:,} {noun if number_of == 1 else plural}"
 
@@ -104,12 +104,12 @@ def _scale_unit(value: float, units: Sequence[tuple[float, str]]) -> str:
 
 
 def _unit(value: float, units: Sequence[tuple[float, str]]) -> tuple[float, str]:
-    """The largest unit of which there is one or more, as three digits say it: 0.9996 s is 1 s and not 1,000 ms."""
+    """Return the largest unit in which the value, rounded to three digits, is at least 1: 0.9996 s is 1 s."""
     return next((pair for pair in units if float(f"{abs(value) / pair[0]:.3g}") >= 1), units[-1])
 
 
 def wrap(text: str) -> str:
-    """The text with its lines broken between words where stderr is a terminal, and as it is elsewhere."""
+    """Wrap the lines of a text between words if stderr is a terminal; otherwise return it unchanged."""
     if not sys.stderr.isatty():
         return text
     width = shutil.get_terminal_size().columns
@@ -118,7 +118,7 @@ def wrap(text: str) -> str:
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """A line of plain text on stdout, or on stderr."""
+    """Print a line on stdout, or on stderr, without control characters."""
     from graphs.plain import plain  # which loads NumPy: help prints without it
 
     click.echo(plain(text), err=err)

@@ -330,7 +330,7 @@ class Panels(Generic[Key]):
 
 
 def grid(keys: Sequence[Key], across: int, height: float, head: float = 0.8, least: float = 5.0) -> Panels[Key]:
-    """Make panels in rows, each `height` inches high, below `head` inches; the figure is at least `least` inches wide."""
+    """Make panels in rows, each `height` inches high, below `head` inches, in a figure at least `least` inches wide."""
     abreast = min(columns(across), len(keys))
     rows = math.ceil(len(keys) / abreast)
     whole = figure(head + height * rows, wide=max(least, WIDTH * abreast / across))
