@@ -73,7 +73,7 @@ class Symbolic:
 
 
 class _Axes:
-    """What the calls so far tell about the axes of arrays of one kind, numbered in order.
+    """The axes of arrays of one kind, numbered in order, with the sizes that the calls so far have shown.
 
     Axes that have had the same size in every call, apart from 1, form a group.
     """

@@ -371,7 +371,7 @@ def _count(optimizer: Any, counts: Iterable[int]) -> int:
 
 
 def _keep(optimizer: Any, group: Mapping[str, Any], sums: Mapping[str, Any], updates: Mapping[int, int]) -> None:
-    """Store the sums in an optimizer, after so many updates of the parameters with these ids."""
+    """Store the sums in an optimizer; `updates` counts the updates of each parameter, by id."""
     for i, param in enumerate(trainable_params(group)):
         if count := updates[id(param)]:
             state = optimizer.state[param]

@@ -261,7 +261,7 @@ _TAKING = frozenset(["append", "appendleft", "extend", "insert", "sort", "revers
 
 
 class ChosenValues:
-    """Values of which only the run knows which of several they are."""
+    """Values that stand for one of several; only the run knows which one."""
 
     def __init__(self) -> None:
         self.by_id: dict[int, Any] = {}  # alive, so that the id stays theirs
