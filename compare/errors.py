@@ -149,7 +149,7 @@ def explain_user_error(function: str) -> Iterator[None]:
 
 def is_ours(file: str) -> bool:
     """Whether a file belongs to the engines or the harness, except in `workloads` and `corpus`, which are measured."""
-    from graphs.errors import is_internal  # with NumPy, for which `--help` must not wait
+    from graphs.errors import is_internal  # imported here, since it loads NumPy, which `--help` does not need
 
     return is_internal(file) or (file.startswith(_HARNESS) and not _MEASURED & set(Path(file).parts))
 

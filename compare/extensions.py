@@ -41,7 +41,7 @@ def load_extensions(what: str, kind: type[T], ours: Collection[str]) -> dict[str
             )
         except InputsError as error:
             _tell(point, str(error))
-        except Exception as error:  # noqa: BLE001  (whatever the code of others raises)
+        except Exception as error:  # noqa: BLE001  (code of other distributions may raise anything)
             _tell(point, f"{type(error).__name__}: {error}")
     return extensions
 
@@ -63,7 +63,7 @@ def _value(point: EntryPoint, kind: type[T], taken: Collection[str]) -> T:
 @cache
 def _points(group: str) -> tuple[EntryPoint, ...]:
     """Return the entry points of a group, sorted by name; of equal ones, that of the first distribution on the path."""
-    from importlib.metadata import entry_points  # which takes a tenth of a second to load
+    from importlib.metadata import entry_points  # imported here, since it takes a tenth of a second to load
 
     points = {(point.name, point.value): point for point in reversed(tuple(entry_points(group=group)))}
     return tuple(sorted(points.values()))

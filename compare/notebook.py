@@ -56,7 +56,7 @@ def magic(shell: Any) -> Any:
         """
         try:
             return _compare_cell(shell, line, cell)
-        except (CompareError, GraphError) as error:  # a refusal is an answer, which no traceback makes clearer
+        except (CompareError, GraphError) as error:  # a refusal is an answer, and a traceback would not help
             echo(f"{type(error).__name__}: {error}", err=True)
             return None
 
@@ -67,7 +67,7 @@ def _compare_cell(shell: Any, line: str, cell: str) -> Any:
     asked = _words().parse_args(shlex.split(line))
     name = _last_function(cell)
     if not shell.run_cell(cell).success:
-        return None  # the shell has shown why
+        return None  # the shell has printed the error
     try:
         inputs = eval(asked.inputs, shell.user_ns)  # noqa: S307  (the user's own expression, in the user's own notebook)
     except NameError as error:

@@ -102,7 +102,7 @@ def _probe_programs(
             )  # timed first, while nothing of it has been traced
             program = count_programs(engine, arms, name, [variant], run=run)
             program.timed = taken
-        except Exception as error:  # noqa: BLE001  (of a program of ours)
+        except Exception as error:  # noqa: BLE001  (one failed program must not end the others)
             program = CountedProgram(name, [], 1, refused=describe_error(error))
         yield program
 
@@ -145,7 +145,7 @@ def time_case(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -
     with nullcontext() if engine.compiles_slowly else np.errstate(all="ignore"), without_collection():
         start = clock()
         eager = engine.step(arms[0], case)
-        built = clock() - start  # what any step takes to build
+        built = clock() - start  # the time to build a step in any arm
         eager.epoch()
         start = clock()
         compiled = engine.step(arms[1], case)
@@ -196,7 +196,7 @@ class Counters:
         """
         job = Job(
             kind_of(CountedPrograms),
-            size=names[0] if len(names) == 1 else f"{len(names)} programs",  # what the label says
+            size=names[0] if len(names) == 1 else f"{len(names)} programs",  # shown in the label of the job
             seed=self.asked.seed,
             arms=self.asked.arms,
             budget=budget,

@@ -70,7 +70,7 @@ def iterated_layer(params: Params, x: Array) -> Array:
 
 
 def attention(params: Params, x: Array) -> Array:
-    """A loss of attention: products of transposed arrays with a softmax between."""
+    """A loss of attention: products of projected rows, with a softmax between."""
     q, k, v = (x @ params[name] for name in "qkv")
     scores = q @ graphs.matrix_transpose(k) / 8
     e = graphs.exp(scores - graphs.max(scores, axis=-1, keepdims=True))
@@ -209,7 +209,7 @@ FEW: dict[str, Probe] = {
     "attention over 256": partial(_attending, 256, 256),
 }
 """The probes of an engine with a slow compiler."""
-# The smallest come first: memory that a process has freed changes the cost of its new memory.
+# The smallest come first: memory that a process has freed changes the cost of its next allocations.
 MORE: dict[str, Probe] = {
     **_table(_scale_case, "polynomial", (1, 4), (6, 4), (20, 4)),
     **_table(_layer_case, "layers", (1, 2, 4), (5, 2, 4), (6, 1, 16)),

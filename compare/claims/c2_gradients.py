@@ -83,7 +83,7 @@ def measure(job: Job) -> Gradients:
     engine, _ = engines.engine_of_arm(job.arm)
     engine.start(0, doubles=True)
     sweep = Sweep(job.arm)
-    with redirect_stderr(StringIO()):  # compilers warn, and some ops print what they are given
+    with redirect_stderr(StringIO()):  # compilers warn, and some ops print their arguments
         outcomes = {name: sweep.outcomes(name) for name in steps.each("checked", sweep.ops())}
     failures = [f"{name}: {result}" for of_op in outcomes.values() for name, result in of_op if result not in _FINE]
     by_op = {name: count_outcomes(of_op) for name, of_op in outcomes.items()}
@@ -305,7 +305,7 @@ def _models(records: Records) -> dict[str, bool]:
 
 
 def _agrees(arm: ParityArm) -> bool:
-    # an arm may disagree in its outputs alone; that is no wrong gradient
+    # an arm that disagrees only in its outputs has right gradients
     return arm.status == "ok" or (arm.gradient_error is not None and arm.gradient_error <= arm.tolerance)
 
 

@@ -46,7 +46,7 @@ def find(records: Records) -> Finding:
     groups = {**regimes.by_depth(contests, where), **regimes.by_kind(contests)}
     effect, mean = regimes.headline("bytes held", sizes.get(regimes.REALISTIC, []))
     return Finding(
-        # a wrong reason spoils a right amount; it does not rescue a wrong one
+        # the reason counts only if static holds more: a right reason does not make up for a wrong amount
         combine((amount, *(regime.verdict for regime in because))) if amount == "supported" else amount,
         (
             *why_open,

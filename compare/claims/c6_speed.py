@@ -117,7 +117,7 @@ def _somewhere(contests: Sequence[CellContest], _: Interval | None = None) -> La
 
 def _verdict(often: list[CellContest], once: list[CellContest]) -> Label:
     label = _somewhere([*often, *once])
-    # slower somewhere is shown by one phase; slower nowhere needs both
+    # one phase is enough to show that dynamic is slower somewhere; slower nowhere needs both phases
     return "inconclusive" if label == "refuted" and not once else label
 
 

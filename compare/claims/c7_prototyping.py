@@ -45,7 +45,7 @@ def measure(job: Job) -> Prototypes:
     """Measure claim C7 for an arm in the role of static, and the eager arm of its engine in the role of dynamic."""
     engine, arm = engines.engine_of_arm(job.arm)
     session(arm)
-    gc.freeze()  # what is loaded now is not walked by each collection below
+    gc.freeze()  # so that the collections below do not scan the objects that exist now
     return Prototypes("C7", [measure_edit(engine, arm, edit) for edit in EDITS])
 
 
@@ -195,7 +195,7 @@ def _catch_regimes(shares: dict[str, Interval]) -> Iterator[Regime]:
         static, dynamic = (shares[engine] for engine in ENGINES)
         label: Label = "refuted" if static.low > dynamic.high else "inconclusive"
         shown = f"faults caught before any data run: static {static.estimate:.0%}, dynamic {dynamic.estimate:.0%}"
-        # a share of faults is no ratio like the others, so it stands in the name
+        # shares of faults are not ratios like the other values, so they are put into the name
         yield Regime(shown, "supported" if static.high < dynamic.low else label)
 
 

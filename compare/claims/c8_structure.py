@@ -63,7 +63,7 @@ def measure(job: Job) -> Edits:
     engine, arm = engines.engine_of_arm(job.arm)
     session(arm)
     theirs = engine.library.load(structures.__name__).EDITS
-    gc.freeze()  # what is loaded now is not walked by each collection during a step
+    gc.freeze()  # so that collections during a step do not scan the objects that exist now
     pairs = zip(steps.each("trained through", structures.EDITS), theirs, strict=True)
     return Edits("C8", [measure_edit(engine, arm, edit, reference(ours)) for ours, edit in pairs])
 

@@ -52,7 +52,7 @@ def sentences(records: Records) -> tuple[str, ...]:
     """Return the sentences to read before any number: on tape, load, threads and power, clock, and control."""
     own = [run.settings for run in records_of(records, Run) if "function" in run.settings]
     models = any(run.is_of_models for run in records_of(records, Run))
-    suite = not own and not models  # neither a function of the user's nor real models have a control
+    suite = not own and not models  # runs of a user's function or of real models have no control
     alone = models or any(settings.get("framework") and not settings.get("engines") for settings in own)
     return (
         *([] if alone else [base.sentence(records)]),

@@ -111,7 +111,7 @@ def verdict(records: Records) -> OwnVerdict:
     cached = contest(times[0], first_run) if times and times[0].cold else Contest()
     memory = contest(memories[0], bytes_held) if memories else Contest()
     if len({record.counted for record in records_of(records, Memory)}) > 1:
-        memory = Contest(values=memory.values)  # bytes of NumPy's buffers and of all of malloc are not the same thing
+        memory = Contest(values=memory.values)  # bytes of NumPy's buffers and bytes of malloc cannot be compared
     even = _break_even(timed[0], warm, first) if times else None
     rows = {arm: row for record in records_of(records, Parity) for arm, row in record.arms.items()}
     refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
@@ -192,7 +192,7 @@ def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | No
     if warm.outcome in ("alone", "not measured") or not first.leaders:
         return None
     fast, early = warm.leaders[0], first.leaders[0]
-    if early == DYNAMIC and fast != DYNAMIC:  # beside a framework its eager mode is what a user has
+    if early == DYNAMIC and fast != DYNAMIC:  # with a framework, the user's starting point is its eager mode
         early = warm.base
     if not {fast, early} <= set(first.values):
         return None  # its first run was ended at a limit
@@ -270,7 +270,7 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
     if warm.outcome == "wins":
         return f"leave out what the file compiles, and stay {base}" if written else f"stay {base}"
     if warm.processes < LEAST:
-        return ""  # what was seen is said without an interval
+        return ""  # `_without_interval` gives the ratio that was seen
     if all(ratio.bounded and ratio.low >= 1 / (1 + SMALLEST_EFFECT) for ratio in of_base):
         return f"stay {base}: no mode is more than {SMALLEST_EFFECT:.0%} faster"
     return f"{CANNOT_TELL} whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"
@@ -411,7 +411,7 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: ClaimSide) -> Call
     """Make the rule of the claim that static ÷ dynamic lies on `side` of 1, with the static arm that costs least."""
 
     def find(records: Records) -> Finding:
-        measured = sorted(cells(records, kind), key=lambda cell: cell.base != DYNAMIC)  # ours, beside a framework
+        measured = sorted(cells(records, kind), key=lambda cell: cell.base != DYNAMIC)  # our engines before a framework
         if not measured:
             return not_measured(kind_of(kind))
         cell, left = measured[0].start if read is first_run else measured[0], exclusion_sentences(records, kind)

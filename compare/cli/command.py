@@ -345,7 +345,7 @@ def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -
 
     echo(conditions.summary(records) + "\n")
     settings = [run.settings for run in records_of(records, Run)]
-    if any(asked.get("only") for asked in settings):  # too little for most claims: the times come first
+    if any(asked.get("only") for asked in settings):  # a few cells settle few claims, so their times come first
         tables.narrow_table(records)
         if not any(asked.get("claim") for asked in settings):
             verdicts, every = [v for v in verdicts if v.finding.verdict not in OPEN], len(verdicts)

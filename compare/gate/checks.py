@@ -255,7 +255,7 @@ def _pass(run: Callable[..., Any], calls: Calls) -> Callable[[], None]:
         for call in calls:
             run(*call)
 
-    once()  # compiled, if need be, before the clock starts
+    once()  # compiles, if necessary, before the clock starts
     return once
 
 

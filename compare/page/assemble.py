@@ -161,7 +161,7 @@ def _plain(value: Any) -> str:
 
 def _commands(name: str, run: Run | None) -> tuple[str, ...]:
     report = f"graphduel report {shlex.quote(f'reports/{name}')}"
-    if run and run.is_own:  # a function of the user's: what it was called with is theirs to say again
+    if run and run.is_own:  # for a user's function, only its own recorded command repeats the run
         again = run.settings.get("command")
         return (str(again), report) if again else (report,)
     words = ["graphduel", "run", *options_of(run.settings if run else {}), "--out", f"reports/{name}-again"]
@@ -184,7 +184,7 @@ def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str])
     limits = (*(said for happened, said in own if happened), *_exclusions(records), *general)
     open_ = (verdict for verdict in judged if not verdicts.is_measured(verdict))
     unjudged = (f"{verdict.claim.id} {verdict.claim.title}: {'; '.join(verdict.reasons)}" for verdict in open_)
-    absent = (*unjudged, *(() if of_models else missing))  # further figures are of our workloads
+    absent = (*unjudged, *(() if of_models else missing))  # the missing figures are about our workloads
     return [Bullets(limits), *([Bullets(absent, "What this run did not measure")] if absent else [])]
 
 

@@ -62,7 +62,7 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of one line of a results file, by its kind, made from the record types."""
     types = [kind.type for kind in KINDS.values()]
     components = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
-    kinds, definitions = msgspec.json.decode(msgspec.json.encode(components))  # a default that is a tuple is a list
+    kinds, definitions = msgspec.json.decode(msgspec.json.encode(components))  # turns default tuples into lists
     other = {"properties": {"kind": {"not": {"enum": list(KINDS)}}}}
     return {
         "$schema": DRAFT,

@@ -14,12 +14,12 @@ from compare.page.figures import style
 from compare.page.figures.style import with_classes
 from graphs.plain import plain
 
-_LONG = 8  # rows of a table or lines of a list beyond which it starts folded
+_LONG = 8  # a table or list with more rows than this starts folded
 _PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)
 _METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 _SIZE = re.compile(r' (?:width|height)="[^"]*"')
 _WIDE = re.compile(r' width="([0-9.]+)pt"')
-_PIXELS = 4 / 3  # of CSS in a point
+_PIXELS = 4 / 3  # CSS pixels per point
 _STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
 _THEMED = {
     style.INK: "ink",

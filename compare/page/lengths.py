@@ -173,7 +173,7 @@ def _plans(measured: StrategyArm, laid: CallLayout | None) -> str:
     if not plans or laid is None:
         return ""
     sizes, held = zip(*plans, strict=True)
-    if sizes == (0,):  # one plan, of all its sizes
+    if sizes == (0,):  # one plan for all sizes
         return ">" + text.size(held[0])
     wanted = np.array(list(set(laid.shapes)), np.int64)
     sized = np.interp(wanted, sizes, held) * np.maximum(1, wanted / sizes[-1])

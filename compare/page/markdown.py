@@ -12,7 +12,7 @@ from graphs.plain import plain
 
 # Only characters that would be markup in their place: rnn_text and [0.40, 0.42] stay as they are.
 _MARKUP = re.compile(r"([\\`*|~$]|(?<!\w)_|_(?!\w)|\](?=[(\[:]))")
-_LINE_START = re.compile(r"^(#*|\d*)([-+#.)])(?=\s|-|$)")  # of a list, a heading or a rule
+_LINE_START = re.compile(r"^(#*|\d*)([-+#.)])(?=\s|-|$)")  # the start of a list item, a heading or a rule
 _AUTOLINK = re.compile(r"(?i)\b(https?|ftp|mailto|www)([:.])")
 _DEEPEST = 6
 
@@ -81,7 +81,7 @@ def _piece(
                 Table(("claim", "verdict", "effect [95% interval]", "why"), tuple(rows), "llrl") if rows else None
             )
         case blocks.Calculator():
-            return ""  # Markdown runs no script: the formula and its coefficients stand beside it
+            return ""  # Markdown has no scripts; the formula and its coefficients are printed beside it
         case blocks.Terms():
             return _bullets(f"**{_text(name)}:** {_text(said)}" for name, said in block.rows)
         case blocks.Code():

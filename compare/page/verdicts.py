@@ -32,7 +32,7 @@ from compare.records.record import Cell, group_by
 from compare.stats import Interval, geometric_mean
 from compare.words import text
 
-# A word and a shape for each verdict, so that colour is never the only cue, and what is said of several.
+# For each verdict an icon, so that colour is never the only cue, its tone, and its words in a count of verdicts.
 _MARKS = {
     "supported": ("✓", "yes", "supported"),
     "refuted": ("✗", "no", "refuted"),

@@ -119,7 +119,7 @@ def _check_same(path: Path, headers: Iterable[Run], settings: Mapping[str, Setti
 
 
 LOCK = ".lock"
-_FAR = 1 << 30  # the byte that Windows locks, which nobody reads
+_FAR = 1 << 30  # the byte that is locked on Windows, far beyond the end of the file
 
 
 @contextmanager

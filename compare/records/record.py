@@ -289,7 +289,7 @@ _FEW = 4
 
 def _html(record: Struct, head: str) -> str:
     """Return the fields of a record as an HTML table under a caption, without the environment."""
-    from graphs.plain import escape_html  # which loads NumPy: help prints without it
+    from graphs.plain import escape_html  # imported here, since it loads NumPy, which help does not need
 
     rows = "".join(
         f"<tr><th>{escape_html(name)}</th><td>{escape_html(value)}</td></tr>"

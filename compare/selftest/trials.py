@@ -90,7 +90,7 @@ class InjectedStep(Step):
         self.share, self.leak, self.kept = round(share * WHOLE), leak, kept
         self.parts, self.more = parts, more
         self._turns = self._again = 0
-        self._due = self.share  # at the twentieth call of 5%, and not after it
+        self._due = self.share  # so that for 5% the twentieth call is repeated, and not the next one
         self._keeps: list[Any] = []
 
     @property
@@ -110,7 +110,7 @@ class InjectedStep(Step):
         def run() -> Any:
             self._turns += 1
             self._due += self.share
-            if self._due >= WHOLE + self.share:  # the run that is due counts as one too
+            if self._due >= WHOLE + self.share:  # the repeated run counts as a run too
                 self._due -= WHOLE + self.share
                 self._again += 1
                 run()  # with the code around the work, or a short step would be slowed by less
@@ -174,7 +174,7 @@ def measure_time(job: Job) -> TrialTime:
         return steps.setdefault(arm, build(arm, case, divide_work(job)))
 
     case = workloads.load(job.source).case(str(job.size))
-    gc.freeze()  # as in a run
+    gc.freeze()  # as in a normal run
     rows = timing.measure_arms(job, case, build_once)
     arms = {arm: TrialArm(**asdict(row), calls=steps[arm].calls, runs=steps[arm].runs) for arm, row in rows.items()}
     return TrialTime(**job.head, arms=arms)

@@ -119,6 +119,6 @@ def wrap(text: str) -> str:
 
 def echo(text: str = "", *, err: bool = False) -> None:
     """Print a line on stdout, or on stderr, without control characters."""
-    from graphs.plain import plain  # which loads NumPy: help prints without it
+    from graphs.plain import plain  # imported here, since it loads NumPy, which help does not need
 
     click.echo(plain(text), err=err)

@@ -80,7 +80,7 @@ def measure(job: Job) -> Programs:
         sample_mask(),
         strict=True,
     )
-    gc.freeze()  # what is loaded now is not walked by each collection between blocks
+    gc.freeze()  # so that collections between blocks do not scan the objects that exist now
     return Programs("C1", [ProgramTrial(engine, arm, *form).row() for form in forms])
 
 
@@ -106,7 +106,7 @@ class ProgramTrial:
         Seconds are those of one call for value and gradient: the mean over inputs, then the median over blocks. Where
         compiling is costly, only first calls are timed, and the program is tried on its own inputs alone.
         """
-        self.engine.compiler.forget()  # pieces that are compiled already would run where the whole is asked for
+        self.engine.compiler.forget()  # otherwise compiled pieces would run where a whole graph is asked for
         try:
             expected = reference(self.ours, self.ours.inputs)
         except Exception as error:  # noqa: BLE001  (whatever a program raises is its result)
@@ -203,7 +203,7 @@ class ProgramTrial:
 
     def broken(self, expected: Results) -> tuple[int | None, Any]:
         """Return the graph breaks of the unchanged program and its status; both None for engines without breaks."""
-        self.engine.compiler.forget()  # a framework counts no break of what it has compiled before
+        self.engine.compiler.forget()  # a framework does not count the breaks of code that is compiled already
         pieces = self.engine.compiler.captured(self.arm, self.theirs.plain, whole=False)
         if pieces is None:
             return None, None
@@ -251,7 +251,7 @@ class ProgramVersion:
     def fares(self, expected: Results, more: Sequence[Arguments] = ()) -> ProgramOutcome:
         """Run the version twice on its inputs, then on `more`, within the time limit, and return the outcome."""
         try:
-            with warnings.catch_warnings(action="ignore"), limit_seconds(LIMIT):  # compilers warn of much
+            with warnings.catch_warnings(action="ignore"), limit_seconds(LIMIT):  # compilers give many warnings
                 wrong = self._off(expected, more)
         except LimitError as error:
             return ProgramOutcome("failed", f"time limit: {error}")
@@ -329,7 +329,7 @@ def further(program: Program) -> list[Arguments]:
 def _finite(program: Program, args: Arguments) -> bool:
     try:
         results = reference(program, [args])
-    except Exception:  # noqa: BLE001  (what is compared is a result)
+    except Exception:  # noqa: BLE001  (only inputs with a result are used)
         return False
     return all(np.isfinite(leaf).all() for leaf in tree.leaves(results))
 

@@ -59,7 +59,7 @@ class DrawnPlots:
 
 def draw_all(summary: Summary, directory: Path) -> DrawnPlots:
     """Draw every figure that the records allow, and write it into `directory` as PNG and SVG."""
-    from compare.page.figures import style  # which loads the engines, and each figure
+    from compare.page.figures import style  # imported here, since it loads the engines
 
     pictures: dict[str, list[Picture]] = defaultdict(list)
     missing, files = [], []
@@ -67,7 +67,7 @@ def draw_all(summary: Summary, directory: Path) -> DrawnPlots:
         for name, claims in FIGURES.items():
             module = import_module(f"{__name__}.{name}")
             drawing = module.draw(summary)
-            if drawing is None:  # the figure belongs to no run of this kind
+            if drawing is None:  # a run of this kind has no such figure
                 continue
             if drawing.figure is None:
                 missing.append(f"{drawing.title}: {drawing.caption}")

@@ -31,8 +31,8 @@ _CAPTION = (
 )
 _RATIO = attrgetter("ratio")
 _COLOURS = colormaps["PuOr"]  # distinct to readers with any colour vision; the middle is white
-_REACH = 3.0  # powers of two at which the colours end
-_DARK = 1.7  # powers of two from which on a cell is so dark that its text is white
+_REACH = 3.0  # the power of two at which the colour scale ends
+_DARK = 1.7  # the power of two beyond which a cell is so dark that its text is white
 _WORDS = {"tie": "tie", "unclear": "unclear", "above": "never"}
 
 

@@ -95,7 +95,7 @@ def _by_barycentre(routed: Any, row: list[Hashable], near: list[Hashable], down:
     def centre(node: Hashable) -> float:
         if down:
             places = [at[source] for source in routed.predecessors(node)]
-        else:  # the operands of one reader stand in their order
+        else:  # operands of one reader keep their order
             places = [at[reader] + 0.1 * operand(node, reader) for reader in routed.successors(node)]
         return sum(places) / len(places) if places else own[node]
 
@@ -113,7 +113,7 @@ _SAME = "The two are isomorphic as labelled graphs: ops, specs and operand order
 _DIFFERENT = "The two are not isomorphic, which the parity table should explain."
 _TINT, _EDGE = style.TINT, style.EDGE
 _BOX = "round,pad=0,rounding_size=0.06"
-_HALF_WIDTH, _HALF_HEIGHT, _SPREAD = 0.43, 0.27, 0.2  # of a box, and between the operands that enter it
+_HALF_WIDTH, _HALF_HEIGHT, _SPREAD = 0.43, 0.27, 0.2  # half a box's sides; distance of its operands
 
 
 def draw(summary: Summary) -> Drawing | None:

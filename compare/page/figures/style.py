@@ -34,8 +34,8 @@ from compare.words import text
 WIDTH, NARROW = 10.0, 4.4  # inches: on a screen or a sheet of paper, and on a phone
 DPI = 150
 INK, FAINT, BAND = "#222222", "#8a8a8a", "#f3f3f3"
-TINT, EDGE = "#e3eef8", "#5a5a5a"  # of a box and an arrow in a drawing of a graph
-ON_DARK, ON_PALE = "#fffffe", "#1a1a1a"  # on a filled cell, whose colour is the same in every theme
+TINT, EDGE = "#e3eef8", "#5a5a5a"  # the colours of boxes and arrows in drawings of graphs
+ON_DARK, ON_PALE = "#fffffe", "#1a1a1a"  # text colours on a filled cell, which has the same colour in every theme
 ONE_SIZE = "Of a workload measured at several sizes the largest is drawn; the numbers below hold every size."
 
 _SAID = "said: "
@@ -65,7 +65,7 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "graphduel",
     "text.color": INK,
-    "text.parse_math": False,  # a name from the results is text, whatever dollar signs it holds
+    "text.parse_math": False,  # names from the results may have dollar signs
 }
 
 # Okabe and Ito's palette, told apart by readers with any colour vision: the mode that compiles nothing comes first.

@@ -27,7 +27,7 @@ _CAPTION = (
     "logarithmic, so 0.5× and 2× are equally far from a tie. Building and first calls are not in it: see "
     "the next figure."
 )
-_COLUMNS = (8, 54, 146)  # where ratio, interval and words start, in points right of the axes
+_COLUMNS = (8, 54, 146)  # the starts of ratio, interval and words, in points right of the axes
 
 
 def draw(summary: Summary) -> Drawing:
