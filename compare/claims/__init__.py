@@ -1,4 +1,7 @@
-"""The claims people make about static and dynamic graphs, and the verdict of the records on each."""
+"""The claims that people make about static and dynamic graphs, and the verdict of records on each.
+
+`base` has the classes, each `c1` to `c8` one claim with its rule, `evidence` and `regimes` what the rules share.
+"""
 
 from __future__ import annotations
 

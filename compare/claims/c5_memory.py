@@ -1,4 +1,7 @@
-"""C5: a dynamic graph holds less memory, because a static one keeps its whole structure."""
+"""C5: a dynamic graph holds less memory, because a static one keeps its whole structure.
+
+The rule (`find`) compares the bytes held for one step in each regime of size, then asks whether structure is the cause.
+"""
 
 from __future__ import annotations
 

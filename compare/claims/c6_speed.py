@@ -1,4 +1,7 @@
-"""C6: dynamic graphs may be slower on some tasks."""
+"""C6: dynamic graphs may be slower on some tasks.
+
+The rule (`find`) compares seconds in steady state and in a one-off run, cell by cell, if the engines tie on a control.
+"""
 
 from __future__ import annotations
 

@@ -109,9 +109,9 @@ def arguments(engine: Engine, case: Case) -> tuple[Any, ...]:
 
 
 MIN_TASKS = 3
-"""Fewer tasks than this have no interval worth telling."""
+"""The fewest tasks from which an interval is computed."""
 AT_ONCE = 0.1
-"""Seconds: a shorter wait feels immediate (Miller, AFIPS 1968)."""
+"""The wait in seconds below which a result feels immediate (Miller, AFIPS 1968)."""
 ENGINES = ("static", "dynamic")
 
 

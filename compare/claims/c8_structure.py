@@ -41,7 +41,7 @@ RATE = np.float32(0.1)
 REPEATS = 5
 """How often each training is repeated, in turn with the others; costs are medians over these."""
 BUDGET = 5.0
-"""Seconds after which the eager arm is not trained again on an edit, where compiling is costly."""
+"""The seconds after which trainings on an edit are not repeated, where compiling is costly."""
 LIMIT = 60.0
 """The limit in seconds for one training."""
 TOLERANCE = 1e-3

@@ -1,4 +1,4 @@
-"""The pytest plugin: a fixture for each check. What a check needs is imported when a test asks for it."""
+"""The pytest plugin: a fixture for each check. A fixture imports its check when a test asks for it."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from compare.stats import Interval, geometric_mean, proportion_interval
 from compare.words import text
 
 MIN_PROGRAMS = 40
-"""A corpus smaller than this is a list of favourites."""
+"""The fewest programs for a verdict: a smaller corpus is a choice of favourites."""
 EASY_EDIT = 0.10
 """A rewriting of at most this share of a program's tokens is easy."""
 GENEROUS_EDIT = 0.50
