@@ -63,7 +63,7 @@ def backward(
 
 
 def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802  (PyTorch's name)
-    """A tensor, which shares the memory of one that is given: since PyTorch 0.4 there is no other variable."""
+    """A tensor that shares the memory of `data`: since PyTorch 0.4 variables are tensors."""
     del volatile
     leaf = Tensor(as_array(data, None)) if not issubclass(type(data), Tensor) else data.detach()
     return leaf.requires_grad_() if requires_grad else leaf if not issubclass(type(data), Tensor) else data

@@ -30,7 +30,7 @@ from graphs.surface import Surface
 
 
 class Context:
-    """What `forward` keeps for `backward`; any attribute may be set. Each backward gets a copy."""
+    """The values that `forward` keeps for `backward`; any attribute may be set. Each backward gets a copy."""
 
     def __init__(self, needs: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs
@@ -44,42 +44,42 @@ class Context:
         self._saved = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Nothing: there is no forward mode that could ask for them."""
+        """Do nothing: there is no forward-mode differentiation that would read the tensors."""
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The tensors that were kept."""
+        """The tensors given to `save_for_backward`."""
         return self._saved
 
     def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Tell of results without a gradient; those of ints have none anyway."""
+        """Declare results without a gradient; int results have none anyway."""
         self._plain = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
-        """Tell of inputs that forward has changed in place and returns: their history is that of this call."""
+        """Declare inputs that forward has changed in place and returns: they get the history of this call."""
         self._dirty = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether a cotangent that nothing has reached is zeros, as it is by default, or None."""
+        """Set whether a cotangent that no gradient has reached is zeros, the default, or None."""
         self._fills = value
 
 
 class _SavedTensor:
-    """A tensor as it was when forward ended; one that is a result by its number, or the call would hold itself."""
+    """A tensor saved at the end of forward; a result is saved by its number, or the call would hold itself."""
 
     def __init__(self, tensor: Any, outputs: Sequence[Any]) -> None:
         self.number = next((i for i, out in enumerate(outputs) if out is tensor), None)
         self.data, self.edge = tensor._data, None if self.number is not None else tensor._edge
 
     def tensor(self, call: _Call) -> Tensor:
-        """The tensor, whose history is of the graphs that can still be asked for."""
+        """The tensor, with a history only in graphs whose gradients can still be asked for."""
         if self.number in call.with_gradient:
             return call.result(self.number, self.data)
         return wrap(self.data, None if type(self.edge) is Leaf and self.edge.closed else self.edge)
 
 
 class _Call:
-    """One call: the class, its context, its arguments and results. `node` is where it was recorded."""
+    """One call of a Function: the class, its context, arguments and results. `node` is its recorded node."""
 
     node: weakref.ref[Node]
 
@@ -93,7 +93,7 @@ class _Call:
     # On the tape ------------------------------------------------------------------------------------------------
 
     def record(self, inputs: Sequence[Tensor], outputs: Sequence[Any]) -> None:
-        """Give the results the history of this call, if there is one to give."""
+        """Give the results the history of this call, if any input requires a gradient."""
         self.only = len(self.with_gradient) == 1
         value = outputs[self.with_gradient[0]]._data
         applied = _applied[bool(self.ctx._saved)]
@@ -110,7 +110,7 @@ class _Call:
         self.time = inplace.clock.tick()
 
     def result(self, number: int, data: Any) -> Tensor:
-        """A result with its history."""
+        """A result of the call as a tensor with its history."""
         node = self.node()
         if self.only:
             return wrap(data, node)
@@ -120,7 +120,7 @@ class _Call:
         return made
 
     def pulled(self, g: Any) -> Sequence[Any]:
-        """What `backward` gives for the cotangents of the results: of one, or of each by its number."""
+        """Call `backward` with the cotangents of the results: one cotangent, or several by number."""
         parts = g if isinstance(g, PartCotangents) else {self.with_gradient[0]: g}
         again = any(issubclass(type(part), Tensor) for part in parts.values())
         held = [t.data for t in self.saved if isinstance(t, _SavedTensor)]
@@ -134,7 +134,7 @@ class _Call:
     # In a trace ---------------------------------------------------------------------------------------------------
 
     def trace(self, tracer: Any, inputs: Sequence[Any], outputs: list[Any]) -> None:
-        """Put results with the rule of this call in the places of the outputs."""
+        """Replace results in `outputs` by symbols with the gradient rule of this call."""
         tensors = [i for i, spec in enumerate(self.specs) if spec is not None]
 
         def pull(state: Any, cotangents: Sequence[Any], zeros: Any) -> Sequence[Any]:
@@ -154,7 +154,7 @@ class _Call:
     def gradients(
         self, state: Mapping[str, Any], cotangents: Mapping[int, Any], zeros: Callable[[TensorSpec], Any]
     ) -> Sequence[Any]:
-        """The gradients of the tensors among the arguments, None where there is none; for a context of this state."""
+        """The gradients of the tensor arguments, None where there is none, for a context of the given state."""
         ctx = copy.copy(self.ctx)
         vars(ctx).update(state)
         seeds = [
@@ -171,7 +171,7 @@ class _Call:
         return [self._fit_gradient(gradients[i], spec) for i, spec in self.inputs.items()]
 
     def _fit_gradient(self, gradient: Any, spec: TensorSpec) -> Any:
-        """A gradient summed to the shape of its input. Raises NotDifferentiableError where no sum brings it to that."""
+        """Sum a gradient to the shape of its input. Raises NotDifferentiableError where that is not possible."""
         if gradient is None or not spec.is_float:
             return None
         shape = spec.shape
@@ -227,7 +227,7 @@ _result = Op(
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """A `backward` that is not recorded: whoever differentiates what it gives gets a NotDifferentiableError."""
+    """Decorate a `backward` that is not recorded: differentiating its results raises NotDifferentiableError."""
 
     @functools.wraps(backward)
     def wrapper(ctx: Context, *cotangents: Any) -> Any:
@@ -267,12 +267,12 @@ class Function:
 
     @staticmethod
     def forward(*args: Any, **options: Any) -> Any:
-        """The results, on tensors without a history."""
+        """Compute the results, on tensors without a history."""
         raise NotImplementedError("define forward(ctx, ...)")
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Any) -> Any:
-        """The gradients of the inputs."""
+        """Compute the gradients of the inputs."""
         raise NotImplementedError("define backward(ctx, ...)")
 
     @classmethod
@@ -309,7 +309,7 @@ class Function:
 
 
 def _callee(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What to call for a function of the user's: a trace may convert its control flow."""
+    """The callable for a user's function: a trace may convert its control flow."""
     tracer = dispatch.tracer()
     return function if tracer is None else tracer.callee(function)
 

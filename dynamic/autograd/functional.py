@@ -16,7 +16,7 @@ Derivative = TypeVar("Derivative", bound=Callable[..., Any])
 
 
 def _recording(derivative: Derivative) -> Derivative:
-    """The same, inside of `no_grad` too."""
+    """Decorate a derivative so that it also works inside `no_grad`."""
     recording: Derivative = enable_grad()(derivative)
     return recording
 
@@ -76,7 +76,7 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
 
 def _plain(value: Any, create_graph: bool) -> Any:
-    """Results without a history unless one is wanted."""
+    """Results without a history, unless `create_graph`."""
     if isinstance(value, (tuple, list)):
         return tuple([_plain(part, create_graph) for part in value])
     return value if create_graph or not issubclass(type(value), Tensor) else value.detach()

@@ -93,7 +93,7 @@ class LBFGS(Optimizer):
         self, closure: Callable[[], Any], before: LinePoint, direction: Vector, length: Any, group: Group, evals: int,
         count: int,
     ) -> tuple[LinePoint, int]:  # fmt: skip
-        """Go along the direction: where that leads, and how often the loss was computed."""
+        """Search along the direction; returns the point reached, and how often the loss was computed."""
 
         def evaluate() -> tuple[float, Vector]:
             with enable_grad():
@@ -147,7 +147,7 @@ def _is_done(before: LinePoint, after: LinePoint, direction: Vector, group: Grou
 
 
 def _direction(state: dict[str, Any], gradient: Vector, most: int) -> Vector:
-    """Minus the gradient times the inverse of the curvature that the pairs in the state tell of, with the latest."""
+    """The L-BFGS direction: minus the inverse curvature estimate, with the latest pair, times the gradient."""
     if state["n_iter"] == 1:
         state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
         return -gradient
@@ -219,7 +219,7 @@ def _zoom(
     widths: tuple[float, float],
     tries: tuple[int, int],
 ) -> tuple[LinePoint, int]:
-    """The same within a bracket, whose lower end is the best point so far."""
+    """Search within a bracket, whose lower end is the best point so far; returns the point and the number of tries."""
     (size, tolerance), (count, most) = widths, tries
     low, near_an_end = _lower(ends), False
     while count < most:

@@ -1,6 +1,6 @@
 """Optimizer: groups of parameters with their options, and a state that is kept between steps.
 
-The values that options of PyTorch's optimizers may have.
+Then checks of the option values that PyTorch's optimizers accept.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ required = _RequiredOption()
 
 
 class Optimizer:
-    """Changes parameters in place by their gradients. Optimizers here and of users derive from it and define `step`."""
+    """Changes parameters in place by their gradients. Optimizers, also of users, derive from it and define `step`."""
 
     def __init__(self, params: Any, defaults: Group) -> None:
-        """Raises OptionError for no parameters, ArgumentError for what is no tensor."""
+        """Make the groups. Raises OptionError for no parameters, ArgumentError for a parameter that is no tensor."""
         # A user's own may give an option of the same name another meaning.
         self.defaults = plain_options(type(self).__name__, defaults) if is_ours(type(self)) else defaults
         self.param_groups: list[Group] = []
@@ -93,14 +93,14 @@ class Optimizer:
         return {"params": listed, **names}
 
     def check(self, group: Group) -> None:
-        """Raise for options that do not fit."""
+        """Check the options of a group; a subclass raises for invalid ones."""
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient; what the closure, called first, returns."""
+        """Change every parameter that has a gradient; returns the result of the closure, which is called first."""
         raise NotImplementedError(locate(f"{type(self).__name__} defines no step; write step(self, closure=None)"))
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Take all gradients away, or with `set_to_none=False` make them 0."""
+        """Set all gradients to None, or with `set_to_none=False` to 0."""
         if (trace := capture.step_trace()) is not None:
             trace.zero_grad(self)
             return
@@ -116,7 +116,7 @@ class Optimizer:
         return {"state": state, "param_groups": groups}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take over state and options. Raises ValueError for groups of other sizes."""
+        """Restore state and options. Raises ValueError for groups of other sizes."""
         if "param_groups" not in state_dict:
             raise MissingKeyError(locate("a state dict has 'state' and 'param_groups'; take that of state_dict()"))
         groups = state_dict["param_groups"]
@@ -141,7 +141,7 @@ class Optimizer:
 
 
 def _copy_state(value: Any, param: Tensor) -> Any:
-    """A copy of what a state holds; tensors of the parameter's shape take its dtype."""
+    """Copy a value of the state; tensors of the parameter's shape are cast to its dtype."""
     if isinstance(value, list):
         return [_copy_state(part, param) for part in value]
     if not hasattr(value, "shape"):
@@ -151,7 +151,7 @@ def _copy_state(value: Any, param: Tensor) -> Any:
 
 
 class _Limit(NamedTuple):
-    """What must hold of a number, in words and as a function."""
+    """A condition on a number, in words and as a function."""
 
     words: str
     holds: Callable[[float], bool]

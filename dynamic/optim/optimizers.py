@@ -26,26 +26,26 @@ Unused = Any  # how PyTorch runs it: `foreach`, `fused`, `capturable` change no 
 
 
 class RuledOptimizer(Optimizer):
-    """`rule` is the update of a group, and `slots` says what PyTorch calls each part of its state."""
+    """Base of optimizers with a pure update: `rule` makes it for a group, `slots` maps its state to PyTorch's names."""
 
     slots: Mapping[str, str] = {}
     counts = True  # whether the state of a parameter knows how many steps it has seen
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         raise NotImplementedError
 
     def check(self, group: Group) -> None:
-        """Raise for options that do not fit."""
+        """Raise for options that the rule does not accept."""
         self.rule(group)
 
     def slots_of(self, param: Any) -> Mapping[str, str]:
-        """What PyTorch calls each part of the state of a parameter."""
+        """PyTorch's names for the parts of a parameter's state."""
         return self.slots
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Change every parameter that has a gradient; what the closure, called first, returns."""
+        """Change every parameter that has a gradient; returns the result of the closure, which is called first."""
         if (trace := capture.step_trace()) is not None:
             return trace.step(self, closure)
         loss = None
@@ -60,7 +60,7 @@ class RuledOptimizer(Optimizer):
         return loss
 
     def _together(self, group: Group) -> Mapping[tuple[int, tuple[str, ...]], list[Any]]:
-        """The parameters that have gradients; those with the same number of steps and the same slots together."""
+        """Group the parameters that have gradients by their number of steps and their slots."""
         groups: dict[tuple[int, tuple[str, ...]], list[Any]] = defaultdict(list)
         for param in group["params"]:
             if param.grad is not None:
@@ -125,13 +125,13 @@ class Adam(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
         return optim.adam(*numbers, decoupled=group["decoupled_weight_decay"], amsgrad=group["amsgrad"])
 
 
 class AdamW(Adam):
-    """Adam whose weight decay is apart from the gradient."""
+    """Adam with decoupled weight decay."""
 
     decoupled = True
 
@@ -149,7 +149,7 @@ class AdamW(Adam):
 
 
 class Adamax(RuledOptimizer):
-    """Adam with the largest gradient, which decays, in place of the root of the squares."""
+    """Adam with the decaying maximum of the gradient in place of the root of its squares."""
 
     slots = {"mean": "exp_avg", "largest": "exp_inf"}  # noqa: RUF012
 
@@ -172,13 +172,13 @@ class Adamax(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
         return optim.adamax(*numbers)
 
 
 class RAdam(RuledOptimizer):
-    """Adam that goes along the mean alone while few steps tell of the variance."""
+    """Adam that uses the mean alone while the variance rests on few steps."""
 
     slots = {"mean": "exp_avg", "variance": "exp_avg_sq"}  # noqa: RUF012
 
@@ -202,7 +202,7 @@ class RAdam(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
         return optim.radam(*numbers, decoupled=group["decoupled_weight_decay"])
 
@@ -234,7 +234,7 @@ class NAdam(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"], group["momentum_decay"])
         return optim.nadam(*numbers, decoupled=group["decoupled_weight_decay"])
 
@@ -265,7 +265,7 @@ class SGD(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         return optim.sgd(group["lr"], group["momentum"], group["nesterov"], group["weight_decay"], group["dampening"])
 
 
@@ -293,7 +293,7 @@ class ASGD(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         return optim.asgd(group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"])
 
 
@@ -319,7 +319,7 @@ class Rprop(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         return optim.rprop(group["lr"], group["etas"], group["step_sizes"])
 
 
@@ -347,7 +347,7 @@ class Adadelta(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         return optim.adadelta(group["lr"], group["rho"], group["eps"], group["weight_decay"])
 
 
@@ -376,7 +376,7 @@ class RMSprop(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         numbers = (group["lr"], group["alpha"], group["eps"], group["weight_decay"], group["momentum"])
         return optim.rmsprop(*numbers, group["centered"])
 
@@ -407,13 +407,13 @@ class Adagrad(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         start = group["initial_accumulator_value"]
         return optim.adagrad(group["lr"], group["lr_decay"], group["weight_decay"], start, group["eps"])
 
 
 class Adafactor(RuledOptimizer):
-    """Steps as long as the parameter is large; of a matrix's variance it keeps the means of rows and columns."""
+    """Steps relative to the parameter's size; for a matrix it keeps row and column means of the squares alone."""
 
     def __init__(
         self,
@@ -432,9 +432,9 @@ class Adafactor(RuledOptimizer):
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
-        """The update of a group by its options."""
+        """The update for a group with these options."""
         return optim.adafactor(group["lr"], group["beta2_decay"], group["eps"], group["d"], group["weight_decay"])
 
     def slots_of(self, param: Any) -> Mapping[str, str]:
-        """A variance alone for what has fewer than two axes."""
+        """The slots of a parameter: one variance for fewer than two axes, else rows and columns."""
         return {"rows": "row_var", "columns": "col_var"} if param.ndim > 1 else {"rows": "variance"}

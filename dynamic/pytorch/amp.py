@@ -42,14 +42,14 @@ class GradScaler:
         return outputs
 
     def unscale_(self, optimizer: Any) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def step(self, optimizer: Any, *args: Any, **options: Any) -> Any:
         """A step of the optimizer."""
         return optimizer.step(*args, **options)
 
     def update(self, new_scale: Any = None) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def is_enabled(self) -> bool:
         """False."""

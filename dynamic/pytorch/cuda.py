@@ -30,13 +30,13 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    """Raises ValueError: there is no GPU."""
+    """Not supported: raises ValueError, as there is no GPU."""
     raise ValueError("there is no GPU; ask cuda.is_available() first")
 
 
 def empty_cache() -> None:
-    """Nothing: there is no GPU whose memory is kept."""
+    """Do nothing: there is no GPU whose memory is cached."""
 
 
 def synchronize(device: Any = None) -> None:
-    """Nothing: every op is done when it returns."""
+    """Do nothing: every op is done when it returns."""

@@ -15,7 +15,7 @@ __all__ = ["Bernoulli", "Categorical", "Distribution", "Normal", "kl_divergence"
 
 
 class Distribution:
-    """What all have: the shape of a batch of them, and draws without a gradient.
+    """Base of distributions: the shape of a batch of them, and draws without a gradient.
 
     A draw has the shape `sample_shape + batch_shape`; the shape of one event is empty.
     """
@@ -74,7 +74,7 @@ class Categorical(Distribution):
         return functions.gather(logits, -1, index).squeeze(-1)
 
     def entropy(self) -> Tensor:
-        """The mean of the logarithm of the probability, less than 0, turned."""
+        """The entropy: minus the mean of the log probability."""
         return -functions.sum(self.logits * self.probs, -1)
 
 
@@ -104,7 +104,7 @@ class Normal(Distribution):
         return -squared / (2 * self.scale**2) - functions.log(self.scale) - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Any) -> Any:
-        """The share of the numbers below."""
+        """The probability of a number of at most `value`."""
         return 0.5 * (1 + functions.erf((value - self.loc) / (self.scale * math.sqrt(2))))
 
     def entropy(self) -> Any:
@@ -134,7 +134,7 @@ class Bernoulli(Distribution):
         return -ops.binary_cross_entropy_with_logits(self.logits, value, reduction="none")
 
     def entropy(self) -> Tensor:
-        """The mean of the logarithm of the probability, less than 0, turned."""
+        """The entropy: minus the mean of the log probability."""
         return ops.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
 

@@ -64,9 +64,9 @@ def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = No
 def vmap(
     func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: Any = None
 ) -> Function:
-    """The function on rows: each argument is cut along its axis in `in_dims`, None for those that stay whole.
+    """Map the function over rows: each argument is cut along its axis in `in_dims`; None keeps it whole.
 
-    Arguments by name stay whole. Raises ShapeError where arguments have different numbers of rows.
+    Keyword arguments stay whole. Raises ShapeError where arguments have different numbers of rows.
     """
     del randomness, chunk_size
 

@@ -39,5 +39,5 @@ def is_tracing() -> bool:
 
 
 def __getattr__(name: str) -> Any:
-    """Raises AttributeError with what to use instead."""
+    """Raise AttributeError with a replacement."""
     raise AttributeError(f"jit has no {name!r}: the dynamic engine runs op by op; compile the function with static.jit")

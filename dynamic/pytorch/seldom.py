@@ -32,7 +32,7 @@ def _assert(condition: Any, message: str) -> None:
 
 
 def set_num_threads(num: int) -> None:
-    """Nothing: ops run in this thread, and products in those of NumPy's BLAS."""
+    """Do nothing: ops run in this thread, and products in the threads of NumPy's BLAS."""
 
 
 def get_num_threads() -> int:
@@ -41,7 +41,7 @@ def get_num_threads() -> int:
 
 
 def set_float32_matmul_precision(precision: str) -> None:
-    """Nothing: products are in full precision."""
+    """Do nothing: products are in full precision."""
 
 
 def get_float32_matmul_precision() -> str:
@@ -50,7 +50,7 @@ def get_float32_matmul_precision() -> str:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Nothing: all algorithms are deterministic."""
+    """Do nothing: all algorithms are deterministic."""
 
 
 # Orders of memory -----------------------------------------------------------------------------------------------------

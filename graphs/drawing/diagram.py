@@ -63,7 +63,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Body:
-    """A body: the branches, the condition or the step of a control-flow node. `around` is the key of the outer box."""
+    """A body: a branch, the condition or the step of a control-flow node. `around` is the key of the outer box."""
 
     key: str
     title: str
@@ -124,7 +124,7 @@ class _Parts:
 
 
 def bodies(node: Node) -> Iterator[tuple[str, Graph]]:
-    """The graphs that a control-flow node runs, each with the name of its part."""
+    """The graphs that a control-flow node runs, each with its name in the node."""
     for name, value in node.attrs.items():
         for number, graph in enumerate(value if isinstance(value, tuple) else (value,)):
             if any(graph is body for body in node.subgraphs):
@@ -171,7 +171,7 @@ def beside(*diagrams: Diagram) -> Diagram:
 
 
 def code_of(lines: Iterable[str]) -> dict[str, CodeLine]:
-    """What stands in each line `model.py:12`; a line is left out if no loaded file has that name, or more than one."""
+    """The code of each line `model.py:12`; a line is left out unless exactly one loaded file has that name."""
     numbers: dict[str, set[int]] = {}
     for line in lines:
         name, _, digits = line.rpartition(":")

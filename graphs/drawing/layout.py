@@ -31,12 +31,12 @@ class Rectangle(NamedTuple):
     height: float
 
     def moved(self, x: float, y: float) -> Rectangle:
-        """The same, elsewhere."""
+        """The rectangle moved by x and y."""
         return self._replace(x=self.x + x, y=self.y + y)
 
     @property
     def centre(self) -> float:
-        """The x of its middle."""
+        """The x of the middle."""
         return self.x + self.width / 2
 
 
@@ -66,12 +66,12 @@ def size_of(item: Item) -> tuple[float, float]:
 
 
 def saved_text(item: Item) -> str:
-    """`saved 1.2 KiB`, or nothing."""
+    """The text `saved 1.2 KiB`; empty for 0 bytes."""
     return f"saved {in_bytes(item.saved)}" if item.saved else ""
 
 
 def in_bytes(size: float) -> str:
-    """`1.2 KiB`."""
+    """A number of bytes as text, such as `1.2 KiB`."""
     units = ["B", "KiB", "MiB", "GiB", "TiB"]
     while size >= 1024 and len(units) > 1:
         size, units = size / 1024, units[1:]

@@ -1,6 +1,6 @@
-"""What optimisers have in common: their type, and rules for one parameter applied to containers of them.
+"""Base of optimisers: their type, and rules for one parameter applied to containers of them.
 
-Gradients made smaller: by their norm together, or element by element.
+Then gradient clipping, by the norm of all gradients or element by element.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def zeros(*names: str) -> Slots:
 
 
 def plain(slots: Slots, rule: Update) -> Optimizer:
-    """The optimiser of a rule for one parameter."""
+    """Make the optimiser of a rule for one parameter."""
 
     def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
         return _apply_rule(rule, slots, gradients, state, params)
@@ -52,7 +52,7 @@ def plain(slots: Slots, rule: Update) -> Optimizer:
 
 
 def counting(slots: Slots, at: Callable[[Array], Update]) -> Optimizer:
-    """The optimiser whose rule depends on the number of the step, a float64: `at(steps)` is that rule."""
+    """Make the optimiser of a rule that depends on the step number, a float64: `at(steps)` returns the rule."""
 
     def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
         count = add(state["count"], 1)
@@ -69,7 +69,7 @@ def _initial_state(slots: Slots, params: Tree) -> State:
 def _apply_rule(
     rule: Update, slots: Slots, gradients: Tree, state: State, params: Tree
 ) -> tuple[Tree, dict[str, Tree]]:
-    """The rule applied leaf by leaf, and what it returned put back into containers."""
+    """Apply the rule leaf by leaf, and put the results back into containers."""
     leaves, structure = tree.flatten(params)
     containers = {"gradients": gradients, **{slot: state[slot] for slot in slots}}
     columns = [
@@ -82,7 +82,7 @@ def _apply_rule(
 
 
 def _leaves_of(params: list[Array], structure: tree.Structure, what: str, container: Tree, alike: bool) -> list[Array]:
-    """The leaves of a container laid out like the parameters; where they are `alike`, in their shapes and dtypes."""
+    """The leaves of a container laid out like the parameters; with `alike`, also of the same shapes and dtypes."""
     leaves, layout = tree.flatten(container)
     if layout != structure:
         raise ShapeError(
@@ -99,12 +99,12 @@ def _leaves_of(params: list[Array], structure: tree.Structure, what: str, contai
 
 
 def like_param(value: Any, param: Array) -> Any:
-    """A value in the dtype of a parameter; a Python number takes it by itself."""
+    """Cast a value to the dtype of a parameter; a Python number is left as it is."""
     return value if promotion.is_scalar(value) else cast(value, dtype_of(param))
 
 
 def check_not_negative(**values: Any) -> None:
-    """Raise ValueError for a number below 0; what is traced has no value yet."""
+    """Raise ValueError for a number below 0; symbols are not checked."""
     for name, value in values.items():
         if promotion.is_scalar(value) and not value >= 0:
             raise ValueError(f"{name} is 0 or more, not {value}")

@@ -429,7 +429,7 @@ def adafactor(
     made = counting({"rows": lambda param: _means(param, -1), "columns": lambda param: _means(param, -2)}, at)
 
     def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
-        """As any other, also of a state without columns, which vectors do not need."""
+        """Update as usual; a state without "columns", which vectors do not need, is accepted."""
         unused = {} if "columns" in state else {"columns": tree.tree_map(lambda _: zeros_of(()), params)}
         return made.update(gradients, {**unused, **state}, params)
 

@@ -36,7 +36,7 @@ class Sample:
     attrs: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, *arrays: Any) -> Any:
-        """The same call with these arrays in place of the sample's own."""
+        """Make the same call with these arrays in place of the sample's own."""
         leaves, structure = tree.flatten(self.args)
         fresh = iter(arrays)
         return self.op(
@@ -96,19 +96,19 @@ class Values:
         self._random = np.random.default_rng(zlib.crc32(name.encode()))
 
     def real(self, shape: Sizes) -> Array:
-        """Between -2 and 2, at least 0.1 away from whole and half numbers, where some op has a kink."""
+        """Numbers between -2 and 2, at least 0.1 away from whole and half numbers, where some op has a kink."""
         return np.asarray(self._whole(shape, -2, 2) + self._part(shape))
 
     def positive(self, shape: Sizes) -> Array:
-        """Between 0.1 and 2."""
+        """Numbers between 0.1 and 2."""
         return np.asarray(self._whole(shape, 0, 2) + self._part(shape))
 
     def unit(self, shape: Sizes) -> Array:
-        """Between -0.8 and 0.8: inside the domain of the inverse sine."""
+        """Numbers between -0.8 and 0.8: inside the domain of the inverse sine."""
         return np.asarray(self._random.uniform(-0.8, 0.8, shape))
 
     def above_minus_one(self, shape: Sizes) -> Array:
-        """Between -0.9 and 1."""
+        """Numbers between -0.9 and 1."""
         return np.asarray(self.positive(shape) - 1)
 
     def matrix(self, shape: Sizes) -> Array:
@@ -117,11 +117,11 @@ class Values:
         return np.asarray(part + np.eye(shape[-2], shape[-1]) * (1 + np.arange(shape[-1])))
 
     def bools(self, shape: Sizes) -> Array:
-        """True or False."""
+        """Random bools."""
         return np.asarray(self._random.integers(0, 2, shape) == 1)
 
     def ints(self, shape: Sizes, low: int = -3, high: int = 4) -> Array:
-        """Between `low` and `high`, without `high`; some are the same."""
+        """Integers from `low` up to, but without, `high`; some occur twice."""
         return np.asarray(self._random.integers(low, high, shape))
 
     def _whole(self, shape: Sizes, low: int, high: int) -> Array:

@@ -47,7 +47,7 @@ HIGHEST = 3  # orders of gradients that are tried
 
 @dataclass(frozen=True)
 class Engines:
-    """The engine that traces and the one that records: given, since graphs imports neither."""
+    """The static and the dynamic engine; they are passed in, since graphs imports neither."""
 
     static: ModuleType
     dynamic: ModuleType
@@ -242,7 +242,7 @@ def _jumps(slope: Callable[[float], float], low: float, high: float) -> bool:
 
 
 def notes(function: Function) -> str:
-    """What the docstring says of gradients where there is more than one choice."""
+    """The sentences of the docstring about gradients, for ops where there is more than one choice."""
     text = re.sub(r"\s+", " ", inspect.getdoc(function) or "")
     parts = re.split(r"(?<=[a-z0-9`)\]])[.;:] ", text.rstrip("."))
     return "; ".join(part.strip() for part in parts if re.search(r"gradient|constant (to|by) diff", part))

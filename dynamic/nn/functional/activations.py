@@ -35,13 +35,13 @@ def relu_(input: Array) -> Array:
 
 
 def _clamp_open(input: Array, low: float, high: float) -> Array:
-    """x limited to a range, with the gradient 0 at and beyond the limits."""
+    """Clamp x to a range, with gradient 0 at and beyond the limits."""
     return ops.where(ops.less_equal(input, low), low, ops.where(ops.greater_equal(input, high), high, input))
 
 
 @of_floats
 def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Array:
-    """x limited to a range."""
+    """x clamped to the range from `min_val` to `max_val`."""
     if min_val > max_val:
         raise OptionError(f"there is no range from {min_val} to {max_val}; swap the two")
     return write_result(input, _clamp_open(input, min_val, max_val), inplace)
@@ -49,7 +49,7 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace:
 
 @of_floats
 def relu6(input: Array, inplace: bool = False) -> Array:
-    """x limited to the range from 0 to 6."""
+    """x clamped to the range from 0 to 6."""
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
@@ -76,7 +76,7 @@ def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False
 
 
 def prelu(input: Array, weight: Array) -> Array:
-    """leaky_relu whose slope is learned, one for all or one for each channel, which lie along axis 1."""
+    """leaky_relu with a learned slope, one for all or one for each channel along axis 1."""
     check_dtypes(input, weight)
     count, ndim = shape_of(weight)[-1] if shape_of(weight) else 1, len(shape_of(input))
     if len(shape_of(weight)) > 1 or (count != 1 and (not ndim or count != shape_of(input)[min(1, ndim - 1)])):
@@ -91,7 +91,7 @@ def prelu(input: Array, weight: Array) -> Array:
 def rrelu(
     input: Array, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
 ) -> Array:
-    """leaky_relu, in training with a slope for each element that is drawn from `lower` to `upper`, else their mean."""
+    """leaky_relu; in training each slope is drawn from `lower` to `upper`, otherwise it is their mean."""
     if lower > upper:
         raise OptionError(f"the slopes are from lower to upper, not from {lower} to {upper}; exchange them")
     if not training:
@@ -159,7 +159,7 @@ def tanhshrink(input: Array) -> Array:
 
 
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
-    """x moved by `lambd` towards 0, and 0 where that is nearer."""
+    """x moved by `lambd` towards 0; 0 where |x| is at most `lambd`."""
     if not lambd >= 0:
         raise OptionError(f"lambd is 0 or more, not {lambd}; change its sign")
     nearer = ops.subtract(input, ops.multiply(ops.sign(input), lambd))
@@ -188,7 +188,7 @@ def tanh(input: Array) -> Array:
 
 
 def _dim(x: Array, dim: int | None) -> int:
-    """The axis, or the one that PyTorch takes where none is named."""
+    """The axis; without one, the axis that PyTorch takes."""
     return dim if dim is not None else 0 if len(shape_of(x)) in (0, 1, 3) else 1
 
 

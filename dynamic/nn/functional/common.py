@@ -1,4 +1,4 @@
-"""What functions of this folder share."""
+"""Helpers of the functions in this folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def write_result(x: Array, result: Array, inplace: bool = True) -> Array:
-    """The result, written over x where that is asked for. Raises GraphError for an array, InplaceError."""
+    """Return the result, with `inplace` written over x. Raises GraphError for an array, and InplaceError."""
     if not inplace:
         return result
     if isinstance(x, np.ndarray):
@@ -28,14 +28,14 @@ def write_result(x: Array, result: Array, inplace: bool = True) -> Array:
 
 
 def refuse(name: str, remedy: str, **options: Any) -> None:
-    """Raise GraphError for the first option that is not at the value that is supported, a pair (given, supported)."""
+    """Raise GraphError for the first option with an unsupported value; options are pairs (value, supported)."""
     for option, (value, supported) in options.items():
         if value is not supported and value != supported:
             raise GraphError(locate(f"{name}: {option}={value!r} is not supported; {remedy}"))
 
 
 def check_dtypes(x: Array, *others: Array | None) -> None:
-    """Raise DTypeError unless all operands that are there have one dtype: layers convert none, as in PyTorch."""
+    """Raise DTypeError unless all operands have one dtype: layers convert none, as in PyTorch."""
     for other in others:
         if other is not None and other.dtype != x.dtype and not mixing:
             raise DTypeError(
@@ -44,7 +44,7 @@ def check_dtypes(x: Array, *others: Array | None) -> None:
 
 
 def in_single(function: F) -> F:
-    """A function that computes float16 in float32, whose squares and sums may be more than float16 has."""
+    """Wrap a function to compute float16 in float32, since squares and sums may overflow float16."""
 
     @functools.wraps(function)
     def wrapper(input: Array, *args: Any, **options: Any) -> Any:
@@ -61,7 +61,7 @@ def _wider(value: Any) -> Any:
 
 
 def check_shares(what: str, x: Array) -> None:
-    """Raise OptionError unless all elements, where they are known, are from 0 to 1."""
+    """Raise OptionError unless all elements are from 0 to 1; symbols are not checked."""
     array = concrete(x)
     if array is not None and not np.all((array >= 0) & (array <= 1)):
         raise OptionError(f"{what} is made of probabilities, from 0 to 1; use sigmoid, or the loss of logits")
@@ -92,7 +92,7 @@ def check_indices(name: str, indices: Array, size: Any, besides: int | None = No
 
 
 def reduction_of(reduction: str, size_average: bool | None, reduce: bool | None) -> str:
-    """What the two older words, each of which is true if it is None, come to where one is given."""
+    """The reduction that PyTorch's older options, True if None, stand for; `reduction` if neither is given."""
     if size_average is None and reduce is None:
         return reduction
     if reduce is not None and not reduce:

@@ -87,7 +87,7 @@ def _labels(targets: Array, lengths: Array, blank: int) -> Array:
 
 
 def _losses(log_probs: Array, labels: Array, taken: Array, wanted: Array, blank: int) -> tuple[Array, Array]:
-    """The loss of each example, f[N], and the log probabilities of the steps that it takes; -inf for others."""
+    """The loss of each example, f[N], and the log probabilities of the steps within its length, else -inf."""
     batch, count = shape_of(labels)
     steps = ops.arange(shape_of(log_probs)[0])
     blanks = ops.multiply(labels, 0) + blank
@@ -97,7 +97,7 @@ def _losses(log_probs: Array, labels: Array, taken: Array, wanted: Array, blank:
     here = ops.take_along_axis(log_probs, ops.expand_dims(path, 0), axis=-1)
 
     def step(reached: Array, frame: tuple[Array, Array]) -> tuple[Array, Array]:
-        """The log probability of having come to each place of the path, a step later."""
+        """The log probability of reaching each place of the path, one step later."""
         emitted, number = frame
         before = ops.pad(reached, [(0, 0), (2, 0)], -np.inf)
         ways = [reached, before[:, 1:-1], ops.where(may_skip, before[:, :-2], -np.inf)]
@@ -116,7 +116,7 @@ def _losses(log_probs: Array, labels: Array, taken: Array, wanted: Array, blank:
 
 
 def _log_sum(x: Array, axis: int = 0) -> Array:
-    """log(sum(exp(x))), with the gradient 0 where all are -inf."""
+    """log(sum(exp(x))), with gradient 0 where all x are -inf."""
     top = ops.stop_gradient(ops.max(x, axis=axis, keepdims=True))
     top = ops.where(ops.isinf(top), 0, top)
     total = ops.sum(ops.exp(ops.subtract(x, top)), axis=axis)
@@ -125,7 +125,7 @@ def _log_sum(x: Array, axis: int = 0) -> Array:
 
 
 def _with_pytorchs_gradient(losses: Array, log_probs: Array, zero_infinity: bool) -> Array:
-    """The losses, whose gradient has exp(log_probs) added to it; for an infinite loss it is NaN, or 0 as the loss."""
+    """The losses with exp(log_probs) added to their gradient; that of an infinite loss is NaN, or 0 like the loss."""
     lost = ops.isinf(losses)
     total = ops.sum(ops.exp(log_probs), axis=(0, 2))
     losses = ops.add(losses, ops.subtract(total, ops.stop_gradient(total)))

@@ -1,8 +1,7 @@
-"""What layers compute, with PyTorch's names and options: products and attention.
+"""Layers as functions with PyTorch's names and options: products and attention.
 
-Dropout: elements, or whole channels, that are replaced at random in training.
-
-Rows of a table by their numbers: each, or joined in bags; and numbers as one-hot rows.
+Then dropout: elements, or whole channels, that are replaced at random in training. Last, table look-ups: rows by index,
+each or joined in bags; and indices as one-hot rows.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ _LOWEST = 1.6732632423543772848170429916717 * 1.0507009873554804934193349852946 
 
 @of_floats
 def dropout(input: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Array:
-    """Each element 0 with probability p, else divided by 1 - p, in training."""
+    """In training, zero each element with probability p and divide the others by 1 - p."""
     return _drop("dropout", input, p, training, inplace, ())
 
 
@@ -151,7 +150,7 @@ def _check(name: str, p: float) -> None:
 
 
 def _keep_mask(x: Array, p: float, together: tuple[int, ...]) -> Array:
-    """Which elements stay; along the axes `together` all do or none."""
+    """The bool mask of elements to keep; it is constant along the axes `together`."""
     shape = tuple(1 if i - len(shape_of(x)) in together else size for i, size in enumerate(shape_of(x)))
     if isinstance(numbers := default_generator.numpy, DrawnNumbers):
         return numbers.kept(tuple(map(int, shape)), p)
@@ -185,7 +184,7 @@ def embedding(
 
 
 def _rows(indices: Array, table: Array) -> Any:
-    """How many rows the table has. Raises ShapeError for what is no table, DTypeError for what are no indices."""
+    """The number of rows of the table. Raises ShapeError for a table that is no matrix, DTypeError for no indices."""
     if len(shape_of(table)) != 2:
         raise ShapeError(f"the table is a matrix, not of shape {shape_of(table)}; reshape it")
     if dtype_of(indices).kind not in "iu":
@@ -246,7 +245,7 @@ def embedding_bag(
 
 
 def _bags(input: Array, offsets: Array | None, include_last: bool) -> tuple[Array, Array, Any]:
-    """All indices in a row, the number of the bag of each, and how many bags there are."""
+    """All indices as a vector, the bag number of each, and the number of bags."""
     shape = shape_of(input)
     if len(shape) == 2 and offsets is None:
         bags = ops.add(ops.expand_dims(ops.arange(shape[0]), 1), ops.zeros((1, shape[1]), dtype=np.int64))
@@ -269,7 +268,7 @@ def _check_offsets(starts: np.ndarray[Any, Any] | None, count: Any, include_last
 
 
 def _join_bags(rows: Array, bags: Array, count: Any, mode: str) -> Array:
-    """The rows of each bag joined, and after them those that belong to none."""
+    """The joined rows of each bag; last, the row for indices that belong to no bag."""
     shape = (count + 1, shape_of(rows)[1])
     if mode == "max":
         places = ops.broadcast_to(ops.expand_dims(bags, 1), shape_of(rows))

@@ -146,7 +146,7 @@ def cross_entropy(
 
 
 def _ignored_label(name: str, x: Array, labels: Array, ignore_index: int, axis: int) -> int | None:
-    """The label that costs nothing; None where no label does, or there are no labels but probabilities."""
+    """The label whose loss is 0; None if there is none, or the target holds probabilities."""
     if dtype_of(labels).kind == "f":
         if ignore_index >= 0:
             raise OptionError(f"probabilities name no label {ignore_index} to ignore; give labels, or leave it out")

@@ -64,7 +64,7 @@ def batch_norm(
 
 
 def _check_channels(x: Array, *vectors: Array | None) -> None:
-    """Raise unless vectors have the dtype of x and an element for each channel."""
+    """Raise unless vectors have the dtype of x and one element for each channel."""
     if dtype_of(x) != np.float16:  # beside which parameters are float32 as well
         check_dtypes(x, *vectors)
     for vector in vectors:
@@ -173,7 +173,7 @@ def instance_norm(
 
 
 def _owning(result: Array) -> Array:
-    """A tensor in memory of its own, as PyTorch's is: an activation after a norm changes it in place."""
+    """Copy a view: results own their memory, as in PyTorch, since an activation may change them in place."""
     return ops.identity(result) if issubclass(type(result), Tensor) and is_view(result._data) else result
 
 

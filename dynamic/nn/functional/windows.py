@@ -58,14 +58,14 @@ __all__ = [
 
 
 def _name_after(op: Callable[..., Array], function: Callable[..., Array]) -> Callable[..., Array]:
-    """The function under the name and with the docstring of its op."""
+    """Give a function the name and docstring of its op."""
     function.__name__ = op.__name__
     function.__doc__ = op.__doc__
     return function
 
 
 def _plain(value: Any) -> Any:
-    """One number where a tuple has one alone."""
+    """The number in a tuple of one; other values unchanged."""
     return value[0] if isinstance(value, (tuple, list)) and len(value) == 1 else value
 
 
@@ -113,7 +113,7 @@ conv_transpose1d, conv_transpose2d, conv_transpose3d = map(
 
 
 def _stride(value: Any) -> Any:
-    """None where it is missing or empty: the size of the window."""
+    """The stride; None, which means the window size, for an empty tuple."""
     return None if isinstance(value, (tuple, list)) and not value else _plain(value)
 
 
@@ -139,7 +139,7 @@ max_pool1d, max_pool2d, max_pool3d = map(_largest, (1, 2, 3), (ops.max_pool1d, o
 
 
 def _whole(means: Array, x: Array) -> Array:
-    """Means in the dtype of x: those of int64 are rounded to 0. Raises DTypeError for other ints, and for bools."""
+    """Cast means to the dtype of x: in int64 rounded to 0. Raises DTypeError for other ints, and for bools."""
     dtype = dtype_of(x)
     if dtype.kind == "f":
         return means
@@ -206,7 +206,7 @@ Reduce = Callable[[list[Array], int], list[Array]]  # arrays reduced together al
 
 
 def _adaptive(arrays: list[Array], output_size: Any, rank: int, reduce: Reduce) -> list[Array]:
-    """Each of the last axes in as many windows as asked for, which overlap where the size is no multiple."""
+    """Reduce each of the last axes to `output_size` windows, which overlap where the size is no multiple."""
     wanted = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * rank
     if len(shape_of(arrays[0])) not in (rank + 1, rank + 2):
         raise ShapeError(f"takes {rank + 2} axes (batch, channels, sizes), or {rank + 1} without the batch; add one")
@@ -239,7 +239,7 @@ def _means(arrays: list[Array], axis: int) -> list[Array]:
 
 
 def _first_max(arrays: list[Array], axis: int) -> list[Array]:
-    """Where the first is largest along an axis, of which the first place alone has a gradient."""
+    """Select from all arrays the place where the first array is largest along an axis; a tie takes the first place."""
     place = ops.argmax(arrays[0], axis=axis, keepdims=True)
     return [ops.take_along_axis(x, place, axis=axis) for x in arrays]
 
@@ -288,7 +288,7 @@ def _unpool(rank: int) -> Callable[..., Array]:
 
 
 def _changes(values: Array, places: Array, shape: Any) -> Array:
-    """0, by whose gradient each value has that of its place, also where a later one was put over it."""
+    """A value of 0 that gives each value the gradient at its place, even if a later value overwrote it."""
     finite = ops.where(ops.isfinite(values), values, 0)
     return ops.add_along_axis(ops.subtract(finite, ops.stop_gradient(finite)), places, shape, len(shape) - 1)
 
@@ -329,7 +329,7 @@ Pairs = list[tuple[int, int]]
 def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = None) -> Array:
     """x with a border: (before, after) of the last axis, then of the one before it, and so on.
 
-    A negative size takes elements away. Raises ShapeError where nothing would be left.
+    A negative width removes elements. Raises ShapeError where nothing would be left.
     """
     if len(pad) % 2 or len(pad) > 2 * len(shape_of(input)):
         raise ShapeError(
@@ -350,7 +350,7 @@ def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = No
 
 
 def _cut(x: Array, widths: Pairs) -> Array:
-    """Without so many elements at both ends of each axis."""
+    """x without `widths` elements at both ends of each axis."""
     if not any(before or after for before, after in widths):
         return x
     for size, (before, after) in zip(shape_of(x), widths, strict=True):

@@ -52,7 +52,7 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Scale all gradients together, in place, so that their norm is at most `max_norm`; returns what it was."""
+    """Scale all gradients together, in place, so that their norm is at most `max_norm`; returns the old norm."""
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     with_gradient = [param for param in listed if param.grad is not None]
     if any(not issubclass(type(param), Tensor) for param in with_gradient):  # symbols of a trace, which nothing changes

@@ -21,7 +21,7 @@ __all__ = ["remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weigh
 
 
 class _ComputedWeight(NamedTuple):
-    """One weight that is computed, and the hook that does it."""
+    """One computed weight, and the hook that computes it."""
 
     kind: str
     compute: Callable[[Module], Any]
@@ -44,7 +44,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 
 def _of_length(name: str, axes: tuple[int, ...] | None, module: Module) -> Any:
-    """The parameter `{name}_v` with the length `{name}_g`."""
+    """The parameter `{name}_v` scaled to the norm `{name}_g`."""
     g, v = getattr(module, f"{name}_g"), getattr(module, f"{name}_v")
     return ops.multiply(v, ops.divide(g, _length(v, axes)))
 
@@ -109,7 +109,7 @@ def _unit(vector: Any, eps: float) -> Any:
 
 
 def _take_weight(module: Module, name: str) -> Any:
-    """The weight, which is no parameter of the module any more."""
+    """Remove the weight from the module's parameters, and return it."""
     if name in vars(module).get("_weights", {}):
         raise OptionError(locate(f"{name!r} of {type(module).__name__} is computed already; remove that norm first"))
     weight = getattr(module, name)

@@ -1,8 +1,6 @@
-"""What schedules of the learning rate have in common.
+"""Base of learning rate schedules.
 
-Schedules made of others: one after another, or all at once.
-
-A schedule that watches a metric.
+Then schedules of schedules, one after another or all at once, and a schedule that watches a metric.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ class LRScheduler:
     _is_initial = False  # while the first rates are set
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
-        """Raises KeyError for an earlier epoch to go on from in an optimizer that knows no first rates."""
+        """Raises KeyError for `last_epoch` >= 0 where the optimizer has no initial rates."""
         if not isinstance(optimizer, Optimizer):
             raise ArgumentError(f"{type(optimizer).__name__} is no optimizer; give one of optim")
         self.optimizer = optimizer
@@ -55,11 +53,11 @@ class LRScheduler:
             del self._is_initial
 
     def get_lr(self) -> list[float]:
-        """The rates of this epoch, from those of the groups now."""
+        """The rates of this epoch, computed from the current rates of the groups."""
         raise NotImplementedError(f"{type(self).__name__} defines no get_lr; write one")
 
     def get_lr_at(self) -> list[float]:
-        """The rates of this epoch, from the first ones alone where there is a formula for that."""
+        """The rates of this epoch, computed from the initial rates where there is a formula."""
         return self.get_lr()
 
     def get_last_lr(self) -> list[float]:
@@ -67,7 +65,7 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch, or to one of any number, whose rates come from the first ones by a formula."""
+        """Advance to the next epoch, or to `epoch`, whose rates are computed from the initial rates."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set(self.get_lr() if epoch is None else self.get_lr_at())
 
@@ -81,11 +79,11 @@ class LRScheduler:
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """All but the optimizer and functions."""
+        """All attributes but the optimizer and functions."""
         return {name: value for name, value in vars(self).items() if name not in _UNSAVED}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a state dict."""
+        """Restore the attributes from a state dict."""
         vars(self).update(state_dict)
 
 
@@ -102,10 +100,10 @@ Function = Callable[[int], float]
 
 
 class _Several(LRScheduler):
-    """Schedules of one optimizer."""
+    """Base of schedules that combine several schedules of one optimizer."""
 
     def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
-        """Raises OptionError for no schedules, for one that takes a metric, and for those of another optimizer."""
+        """Store the schedules. Raises OptionError for none, one that takes a metric, or one of another optimizer."""
         name = type(self).__name__
         if not schedulers:
             raise OptionError(f"{name}: there is no schedule; give at least one")
@@ -120,11 +118,11 @@ class _Several(LRScheduler):
         self._schedulers = list(schedulers)
 
     def state_dict(self) -> dict[str, Any]:
-        """All but the optimizer and functions, of the schedules inside too."""
+        """All attributes but the optimizer and functions, also of the inner schedules."""
         return {**super().state_dict(), "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a state dict."""
+        """Restore the attributes from a state dict, also of the inner schedules."""
         super().load_state_dict({name: value for name, value in state_dict.items() if name != "_schedulers"})
         for scheduler, state in zip(self._schedulers, state_dict["_schedulers"], strict=True):
             scheduler.load_state_dict(state)
@@ -150,7 +148,7 @@ class SequentialLR(_Several):
         self._last_lr = first.get_last_lr()
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch. Raises OptionError for an epoch."""
+        """Advance to the next epoch. Raises OptionError for an explicit epoch."""
         _check_next(self, epoch)
         self.last_epoch += 1
         number = bisect_right(self._milestones, self.last_epoch)
@@ -161,14 +159,14 @@ class SequentialLR(_Several):
 
 
 class ChainedScheduler(_Several):
-    """All schedules in each step, each of which goes on from the rates of the one before."""
+    """Applies all schedules in each step; each continues from the rates of the one before."""
 
     def __init__(self, schedulers: Sequence[Any], optimizer: Optimizer | None = None) -> None:
         self._take(schedulers, optimizer)
         self._last_lr = self._now
 
     def step(self, epoch: int | None = None) -> None:
-        """Go on to the next epoch. Raises OptionError for an epoch."""
+        """Advance to the next epoch. Raises OptionError for an explicit epoch."""
         _check_next(self, epoch)
         for scheduler in self._schedulers:
             scheduler.step()
@@ -181,7 +179,7 @@ def _check_next(scheduler: LRScheduler, epoch: int | None) -> None:
 
 
 def _undo(scheduler: Any) -> None:
-    """Take back the step that each schedule has made of itself."""
+    """Undo the first step that each schedule has made at its construction."""
     if hasattr(scheduler, "_schedulers"):
         for part in scheduler._schedulers:
             _undo(part)
@@ -190,7 +188,7 @@ def _undo(scheduler: Any) -> None:
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Times `factor` when a metric has not become better for more than `patience` epochs."""
+    """Multiplies the rate by `factor` when a metric has not improved for more than `patience` epochs."""
 
     def __init__(
         self,
@@ -214,7 +212,7 @@ class ReduceLROnPlateau(LRScheduler):
         self._last_lr = self._now
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Go on to the next epoch, after this metric."""
+        """Advance to the next epoch, with the metric of this one."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(value):

@@ -17,7 +17,7 @@ from graphs.errors import OptionError
 
 
 class LambdaLR(LRScheduler):
-    """The first rate times a function of the epoch."""
+    """The initial rate times a function of the epoch."""
 
     def __init__(self, optimizer: Optimizer, lr_lambda: Function | list[Function], last_epoch: int = -1) -> None:
         self.lr_lambdas: list[Function] = for_each_group(optimizer, lr_lambda, "lr_lambda")
@@ -29,7 +29,7 @@ class LambdaLR(LRScheduler):
 
 
 class MultiplicativeLR(LambdaLR):
-    """The rate so far times a function of the epoch."""
+    """The current rate times a function of the epoch."""
 
     def get_lr(self) -> list[float]:
         """The rates of this epoch."""
@@ -39,7 +39,7 @@ class MultiplicativeLR(LambdaLR):
 
 
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size` epochs."""
+    """Multiplies the rate by `gamma` every `step_size` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
         if step_size < 1:
@@ -53,12 +53,12 @@ class StepLR(LRScheduler):
         return [now * (self.gamma if falls else 1) for now in self._now]
 
     def get_lr_at(self) -> list[float]:
-        """The rates of this epoch, from the first ones."""
+        """The rates of this epoch, from the initial rates."""
         return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at each milestone."""
+    """Multiplies the rate by `gamma` at each milestone."""
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -71,13 +71,13 @@ class MultiStepLR(LRScheduler):
         return [now * self.gamma ** self.milestones[self.last_epoch] for now in self._now]
 
     def get_lr_at(self) -> list[float]:
-        """The rates of this epoch, from the first ones."""
+        """The rates of this epoch, from the initial rates."""
         passed = bisect_right(sorted(self.milestones.elements()), self.last_epoch)
         return [base * self.gamma**passed for base in self.base_lrs]
 
 
 class ExponentialLR(LRScheduler):
-    """Times `gamma` every epoch."""
+    """Multiplies the rate by `gamma` every epoch."""
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -88,12 +88,12 @@ class ExponentialLR(LRScheduler):
         return [now if self._is_initial else now * self.gamma for now in self._now]
 
     def get_lr_at(self) -> list[float]:
-        """The rates of this epoch, from the first ones."""
+        """The rates of this epoch, from the initial rates."""
         return [base * self.gamma**self.last_epoch for base in self.base_lrs]
 
 
 class ConstantLR(LRScheduler):
-    """A share of the rate for the first epochs, then all of it."""
+    """The rate times `factor` for the first epochs, then the full rate."""
 
     def __init__(self, optimizer: Optimizer, factor: float = 1 / 3, total_iters: int = 5, last_epoch: int = -1) -> None:
         if not 0 <= factor <= 1:
@@ -107,13 +107,13 @@ class ConstantLR(LRScheduler):
         return [now * factor for now in self._now]
 
     def get_lr_at(self) -> list[float]:
-        """The rates of this epoch, from the first ones."""
+        """The rates of this epoch, from the initial rates."""
         share = 1 if self.last_epoch >= self.total_iters else self.factor
         return [base * share for base in self.base_lrs]
 
 
 class LinearLR(LRScheduler):
-    """A share of the rate that goes from one to another along a line."""
+    """The rate times a factor that changes linearly from `start_factor` to `end_factor`."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class LinearLR(LRScheduler):
         return [now * (1 + rise / before) for now in self._now]
 
     def get_lr_at(self) -> list[float]:
-        """The rates of this epoch, from the first ones."""
+        """The rates of this epoch, from the initial rates."""
         done = min(self.total_iters, self.last_epoch) / self.total_iters
         return [base * (self.start_factor + (self.end_factor - self.start_factor) * done) for base in self.base_lrs]
 
@@ -159,7 +159,7 @@ class PolynomialLR(LRScheduler):
         return [now * left**self.power for now in self._now]
 
     def get_lr_at(self) -> list[float]:
-        """The rates of this epoch, from the first ones."""
+        """The rates of this epoch, from the initial rates."""
         left = 1 - min(self.total_iters, self.last_epoch) / self.total_iters
         return [base * left**self.power for base in self.base_lrs]
 
@@ -183,7 +183,7 @@ class CosineAnnealingLR(LRScheduler):
         return [share * (now - low) + low for now in self._now]
 
     def get_lr_at(self) -> list[float]:
-        """The rates of this epoch, from the first ones."""
+        """The rates of this epoch, from the initial rates."""
         wave = (1 + math.cos(math.pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * wave for base in self.base_lrs]
 
@@ -230,12 +230,12 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class _Cycle(LRScheduler):
-    """A schedule that may move the momentum, or the first of Adam's `betas`, too."""
+    """Base of schedules that may also move the momentum, or the first of Adam's `betas`."""
 
     cycle_momentum: bool
 
     def _take_momentum(self, optimizer: Optimizer, lowest: Any, highest: Any, begins: bool) -> None:
-        """Keep the limits of the momentum, which starts at the highest. Raises OptionError where there is none."""
+        """Store the limits of the momentum, which starts at the highest. Raises OptionError where there is none."""
         if not {"momentum", "betas"} & set(optimizer.defaults):
             raise OptionError(
                 f"{type(self).__name__}: {type(optimizer).__name__} has no momentum; write cycle_momentum=False"
@@ -279,7 +279,7 @@ class CyclicLR(_Cycle):
         max_momentum: float = 0.9,
         last_epoch: int = -1,
     ) -> None:
-        """Raises OptionError for another mode."""
+        """Make the schedule. Raises OptionError for an unknown mode."""
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise OptionError(f"mode is 'triangular', 'triangular2' or 'exp_range', not {mode!r}; or give a scale_fn")
         first = for_each_group(optimizer, base_lr, "base_lr")
@@ -345,7 +345,7 @@ class OneCycleLR(_Cycle):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        """Raises OptionError where the number of steps is not known, and for a strategy or a share that is none."""
+        """Make the schedule. Raises OptionError where the number of steps is unknown, or an option is invalid."""
         if total_steps is None and (epochs is None or steps_per_epoch is None):
             raise OptionError("give total_steps, or epochs and steps_per_epoch")
         self.total_steps = total_steps if total_steps is not None else (epochs or 0) * (steps_per_epoch or 0)
