@@ -1,12 +1,12 @@
-/* The compiled tape: what dynamic/tape.py and dynamic/walk.py do. It calls Python where a case is unusual.
+/* The compiled tape: what dynamic/tape.py does. It calls Python where a case is unusual.
 
      bind.c        an op on tensors, run and recorded           dynamic/tape.py
      record.c      the same of an op as a user calls it         graphs/op.py
      calls.c       what is known of the calls before            dynamic/options.py
-     program.c     the pullback of an op as kernel calls        graphs/pullback.py
-     learned.c     the one for a cotangent and what is saved    graphs/pullback.py
+     program.c     the pullback of an op as kernel calls        graphs/reverse.py
+     learned.c     the one for a cotangent and what is saved    graphs/reverse.py
      walk.c        the entries that led to some tensors         dynamic/tape.py
-                   and the pass back along them                 dynamic/walk.py
+                   and the pass back along them                 dynamic/tape.py
      step.c        a training step from one end to the other    dynamic/functional.py
      arrays.c      what is asked of arrays, and when they may be written over
      pool.c        memory that is used again                    dynamic/pool.py
@@ -75,7 +75,7 @@ extern PyObject *recorder_name;             /* "recorder" */
 
 extern THREAD_LOCAL Py_ssize_t reuse_from;  /* bytes of an array that may be written over: see pool.py */
 
-PyObject *mode_now(void); /* of this thread: (recording, inference, batch), see mode.py; NULL outside of any block */
+PyObject *mode_now(void); /* of this thread: (recording, inference, batch), see grad_mode.py; NULL outside of any block */
 int is_idle(void);        /* whether this thread records nothing */
 
 /* Where the slots of objects lie. */

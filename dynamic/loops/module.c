@@ -12,7 +12,7 @@ Py_ssize_t small, many, turned_ratio, turned_work;
 PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name;
 Slots at;
 
-static THREAD_LOCAL PyObject *blocks; /* those that this thread is in, see mode.py; a reference is held */
+static THREAD_LOCAL PyObject *blocks; /* those that this thread is in, see grad_mode.py; a reference is held */
 
 Py_ssize_t
 offset_of(PyObject *type, const char *name)

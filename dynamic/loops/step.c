@@ -5,7 +5,7 @@
 /* What Python lends a step: walk(entries, cotangents), owned(array, given) and zeros(edge). */
 enum { WALK, OWNED, ZEROS, TOOLS };
 
-/* The arguments of a step, as dynamic/arguments.py makes them: arrays as tensors; the variables among them, and their leaves;
+/* The arguments of a step, as dynamic/functional.py makes them: arrays as tensors; the variables among them, and their leaves;
    and for each argument that is differentiated the keys of its dict, or None for an array. */
 typedef struct {
     PyObject *given, *variables, *edges, *keys;

@@ -136,3 +136,16 @@ class A:
         def drawn(): ...
 """
     assert participles(source) == [(2, "padded"), (3, "_told"), (4, "Held"), (10, "drawn")]
+
+
+def test_files_that_rooms_and_c_name_are_there():
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*") if path.suffix in {".py", ".c", ".h"}]
+    names = {path.name for path in files}
+    readers = [path for path in files if path.name == "__init__.py" or path.suffix != ".py"]
+    named = {(str(path.relative_to(ROOT)), name) for path in readers for name in named_files(path.read_text("utf-8"))}
+    assert sorted(pair for pair in named if pair[1] not in names) == []
+
+
+def named_files(text: str) -> set[str]:
+    """The names of Python and C files in a text, without headers: those of the system lie elsewhere."""
+    return set(re.findall(r"\b([a-z_]+\.(?:py|c))\b(?!\()", text))

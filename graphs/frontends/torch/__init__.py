@@ -5,12 +5,12 @@
     methods.py       what a tensor has beside them      guard.py       what a wrong call says
 
     pointwise.py     of one tensor, by element          products.py    vectors and matrices
-    arithmetic.py    of two; comparisons and logic      quantiles.py   read off sorted elements
+    arithmetic.py    of two; comparisons and logic      dtypes.py      NumPy's, with PyTorch's names
     numbers.py       what few programs use              linalg.py      torch.linalg
     reductions.py    over axes                          systems.py     equations, and factors that solve them
     shapes.py        shapes and parts                   special.py     torch.special
     joining.py       put together                       sampling.py    read between elements: of nn.functional
-    picking.py       picked, put, sorted                printing.py    the text of a tensor; dtypes.py
+    picking.py       picked, put, sorted                printing.py    the text of a tensor
 
 What stands here reads arrays and ops alone, and so works on symbols, too; the dynamic engine offers it to its users.
 Where PyTorch and the array API standard differ, these do what PyTorch does, and `graphs` what the standard says.
