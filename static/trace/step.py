@@ -45,7 +45,7 @@ class StepTrace:
         self._owned = {id(symbol): symbol for symbol in (*self.symbols.values(), *tree.leaves(self.args))}
         self._constants = _Constants(builder)
         self._parts: dict[int, tuple[Symbol, Symbol, Any]] = {}
-        self._changes: list[tuple[Symbol, Node, int]] = []
+        self._changes: list[tuple[Symbol, Node, Node, int]] = []
 
     @staticmethod
     def variable(value: Any) -> Symbol:
@@ -111,20 +111,21 @@ class StepTrace:
 
     def _change(self, symbol: Symbol, node: Node) -> None:
         """Let a tensor's symbol stand for another node, and update the symbols of its parts."""
-        self._changes.append((symbol, symbol.node, len(self.builder.nodes)))
+        self._changes.append((symbol, symbol.node, node, len(self.builder.nodes)))
         symbol.node = node
         self._renew_parts(symbol)
 
     def check_views(self) -> None:
         """Raise ControlFlowError where a view of a tensor is used after that changed: the graph has its old value."""
-        nodes = self.builder.nodes
-        for symbol, before, count in self._changes:
-            views = {before}
-            for node in nodes[:count]:
-                if not node.is_source and node.op.view and node.inputs[0] in views:
-                    views.add(node)
-            for node in nodes[count:]:
-                if not views.isdisjoint(node.inputs):
+        changes = {before: (symbol, count) for symbol, before, _, count in self._changes}
+        values = {after for _, _, after, _ in self._changes}  # a tensor that was given a view has a copy of it
+        origins = {before: before for before in changes}  # of each view: the value of a tensor that it shows
+        for number, node in enumerate(self.builder.nodes):
+            for source in node.inputs:
+                if source not in origins:
+                    continue
+                symbol, count = changes[origins[source]]
+                if number >= count:
                     raise ControlFlowError(
                         locate(
                             f"{node.op.name} takes a view of {self.name(symbol) or 'an argument'} from before that "
@@ -132,6 +133,8 @@ class StepTrace:
                             node.source,
                         )
                     )
+            if not node.is_source and node.op.view and node.inputs[0] in origins and node not in values:
+                origins[node] = origins[node.inputs[0]]
 
     def _renew_parts(self, whole: Symbol) -> None:
         """Recompute the parts of a symbol from its present value."""

@@ -231,7 +231,7 @@ def test_the_peak_of_the_tape_is_the_lower_bound(block: int) -> None:
 
 
 def test_what_is_held_for_longer_is_noticed() -> None:
-    """The comparison is worth something: it fails when somebody holds what the tape has let go of."""
+    """The comparison fails when a list of the program holds values that the tape has dropped."""
     held: list[Any] = []
 
     def doubled(x: Any) -> Any:

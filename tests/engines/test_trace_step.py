@@ -386,3 +386,47 @@ def test_a_view_shows_what_its_tensor_has_become_or_is_refused(name: str, outsid
             assert "take th" in refusal
             break
         assert value == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "given", [lambda w: w, lambda w: w.detach(), lambda w: w.t()], ids=["itself", "detached", "turned"]
+)
+def test_a_tensor_that_was_given_another_keeps_that_value_when_the_other_changes(given: Callable[[Any], Any]) -> None:
+    def make() -> tuple[Any, ...]:
+        torch.manual_seed(0)
+        model, target = nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x: Any) -> Any:
+            with torch.no_grad():
+                target.weight.copy_(given(model.weight))
+            optimizer.zero_grad()
+            loss = ((model(x) - 1) ** 2).sum()
+            loss.backward()
+            optimizer.step()
+            with torch.no_grad():
+                return target(x).sum()
+
+        return step, model, target, optimizer
+
+    (written, *_), compiled = make(), static.trace_step(*make())
+    for seed in range(2):
+        x = torch.tensor(np.random.default_rng(seed).normal(size=(3, 4)).astype(np.float32))
+        assert float(np.asarray(compiled(x))) == pytest.approx(float(written(x)), rel=1e-5)
+
+
+@pytest.mark.parametrize("change", ["detach_", "t_"])
+def test_a_tensor_that_becomes_a_view_of_itself_is_used_on(change: str) -> None:
+    def make() -> tuple[Any, ...]:
+        module = nn.Linear(2, 2)
+        module.register_buffer("table", torch.arange(4.0).reshape(2, 2))
+
+        def step(x: Any) -> Any:
+            getattr(module.table, change)()
+            return (x @ module.table).sum(0)
+
+        return step, module
+
+    (written, _), compiled = make(), static.trace_step(*make())
+    x = torch.tensor(np.array([[1.0, 2.0]], np.float32))
+    np.testing.assert_array_equal(np.asarray(compiled(x)), written(x).numpy())
