@@ -1,4 +1,4 @@
-"""`python -m tests.peers.opdb [--op NAME]... [--errors] [--reference] [--jobs N]`: the table, then the sums."""
+"""`python -m tests.peers.opdb [--op NAME]... [--errors] [--reference] [--shift N] [--jobs N]`: a table, then sums."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ def main() -> int:
     parser.add_argument("--errors", action="store_true", help="the calls that PyTorch refuses")
     parser.add_argument("--reference", action="store_true", help="the many more inputs of numeric ops")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="one sample in N")
+    parser.add_argument("--shift", type=int, default=0, help="the layout of the first sample, of 4")
+    parser.add_argument("--part", type=int, nargs=2, default=(0, 1), metavar=("WHICH", "OF"), help="some of the ops")
     parser.add_argument("--dtypes", nargs="+", default=Asked().dtypes, help="such as float16 uint8")
     parser.add_argument("--only", nargs="+", metavar="VERDICT", help=f"show only these of: {', '.join(VERDICTS)}")
     parser.add_argument("--lines", type=int, default=3, help="how many calls of an op and verdict are shown")
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     found = []
-    for row in rows(
-        options.op, Asked(options.errors, options.reference, options.every, tuple(options.dtypes)), options.jobs
-    ):
+    asked = Asked(options.errors, options.reference, options.every, tuple(options.dtypes), options.shift)
+    for row in rows(options.op, asked, options.jobs, tuple(options.part)):
         found.append(row)
         _show(row, options.only, options.lines)
     total = totals(found)

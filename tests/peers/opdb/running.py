@@ -18,12 +18,16 @@ ADJUDICATED = "adjudicated"
 
 
 class Asked(NamedTuple):
-    """What is run: the samples, one in `every` of the many more of `reference`, or the mistakes; with these dtypes."""
+    """What is run: the samples, one in `every` of the many more of `reference`, or the mistakes; with these dtypes.
+
+    The first sample has the layout at `shift`: four runs have every sample in every layout.
+    """
 
     errors: bool = False
     reference: bool = False
     every: int = 1
     dtypes: tuple[str, ...] = tuple(str(dtype).removeprefix("torch.") for dtype in samples.DTYPES)
+    shift: int = 0
 
 
 class Row(NamedTuple):
@@ -41,7 +45,8 @@ def row_of(op: Any, asked: Asked, space: Any) -> Row:
     kinds: Counter[str] = Counter()
     lines = []
     dtypes = tuple(getattr(torch, name) for name in asked.dtypes)
-    source = samples.mistakes(op) if asked.errors else samples.calls(op, dtypes, asked.reference, asked.every)
+    _, reference, every, _, shift = asked
+    source = samples.mistakes(op) if asked.errors else samples.calls(op, dtypes, reference, every, shift)
     for call in source:
         verdict = judged(call, space)
         kind = kind_of(verdict)
@@ -56,9 +61,12 @@ def row_of(op: Any, asked: Asked, space: Any) -> Row:
     return Row(name, counts, tuple(lines), kinds)
 
 
-def rows(names: list[str] | None, asked: Asked, jobs: int) -> Iterator[Row]:
-    """A row for every op of some names, or for all, in the order of the database."""
-    numbers = [number for number, op in enumerate(samples.op_db) if op in samples.infos(names)]
+def rows(names: list[str] | None, asked: Asked, jobs: int, part: tuple[int, int] = (0, 1)) -> Iterator[Row]:
+    """A row for every op of some names, or for all, in the order of the database.
+
+    `part` is (which, of how many): each takes one op in so many.
+    """
+    numbers = [number for number, op in enumerate(samples.op_db) if op in samples.infos(names)][part[0] :: part[1]]
     if jobs == 1:
         yield from map(_row_at, ((number, asked) for number in numbers))
         return

@@ -79,8 +79,10 @@ def ways(op: Any) -> list[Way]:
     return listed
 
 
-def calls(op: Any, dtypes: tuple[Any, ...] = DTYPES, reference: bool = False, every: int = 1) -> Iterator[Call]:
-    """Every sample of an op, in every way, laid out in turn as `LAYOUTS` says.
+def calls(
+    op: Any, dtypes: tuple[Any, ...] = DTYPES, reference: bool = False, every: int = 1, shift: int = 0
+) -> Iterator[Call]:
+    """Every sample of an op, in every way, laid out in turn as `LAYOUTS` says, from the one at `shift`.
 
     `reference` takes the many more inputs that PyTorch has for numeric ops, of which one in `every` is tried.
     """
@@ -102,7 +104,7 @@ def calls(op: Any, dtypes: tuple[Any, ...] = DTYPES, reference: bool = False, ev
                     sample.kwargs,
                     differentiated,
                     sample.output_process_fn_grad,
-                    LAYOUTS[number % len(LAYOUTS)],
+                    LAYOUTS[(number + shift) % len(LAYOUTS)],
                 )
 
 
