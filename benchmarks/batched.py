@@ -1,8 +1,9 @@
 """On-the-fly batching: `python -m benchmarks.batched`, a training step over 64 examples, one by one and batched.
 
 The step is the mean loss and its gradient in every parameter; a batched one whose result differs is not timed. In each
-round every arm runs once, in random order, on one core. A ratio is the median over the rounds of the time one by one
-to that of the arm. In the arms with cells, `node_state` of the tree and `step` of the RNN are deferred by whole calls.
+round every mode runs once, in random order, on one core. A ratio is the median over the rounds of the time one by one
+to that of the mode. In the modes with cells, `node_state` of the tree and `step` of the RNN are deferred by whole
+calls.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ def one_by_one(case: Case) -> Step:
     return run
 
 
-def together(case: Case, strategy: str, arm: str, stats: dict[str, BatchStats]) -> Step:
+def together(case: Case, strategy: str, mode: str, stats: dict[str, BatchStats]) -> Step:
     """The same in one batch."""
 
     def loss(params: Any) -> Any:
         with dynamic.batched(strategy) as batch:
             mean = g.mean(g.stack([case.loss(params, *example) for example in case.examples]))
-        stats[arm] = batch.stats
+        stats[mode] = batch.stats
         return mean
 
     return dynamic.value_and_grad(loss)
@@ -79,32 +80,32 @@ def by_cells(step: Step, module: ModuleType, name: str) -> Step:
 def measure(
     module: ModuleType, name: str, case: Case, rounds: int
 ) -> tuple[dict[str, list[float]], dict[str, BatchStats]]:
-    """The seconds of each round of every arm, and what the batches of each schedule did."""
+    """The seconds of each round of every mode, and what the batches of each schedule did."""
     stats: dict[str, BatchStats] = {}
-    arms = {ALONE: one_by_one(case)}
+    modes = {ALONE: one_by_one(case)}
     for schedule in SCHEDULES:
-        arms[schedule] = together(case, schedule, schedule, stats)
-        arms[f"{schedule}, cells"] = by_cells(together(case, schedule, f"{schedule}, cells", stats), module, name)
-    expected = arms[ALONE](case.params)
-    for step in arms.values():
+        modes[schedule] = together(case, schedule, schedule, stats)
+        modes[f"{schedule}, cells"] = by_cells(together(case, schedule, f"{schedule}, cells", stats), module, name)
+    expected = modes[ALONE](case.params)
+    for step in modes.values():
         check(expected, step(case.params))
-    seconds: dict[str, list[float]] = {arm: [] for arm in arms}
+    seconds: dict[str, list[float]] = {mode: [] for mode in modes}
     random = Random(0)
     for _ in range(rounds):
-        for arm in random.sample(list(arms), len(arms)):
+        for mode in random.sample(list(modes), len(modes)):
             start = time.perf_counter()
-            arms[arm](case.params)
-            seconds[arm].append(time.perf_counter() - start)
+            modes[mode](case.params)
+            seconds[mode].append(time.perf_counter() - start)
     return seconds, stats
 
 
 def show(seconds: dict[str, list[float]], stats: dict[str, BatchStats]) -> None:
-    """A line for each arm."""
-    click.echo(f"  {'arm':<15}{'ms':>8}{'ratio':>8}{'ops':>8}{'groups':>8}{'mean':>8}")
-    for arm, times in seconds.items():
+    """A line for each mode."""
+    click.echo(f"  {'mode':<15}{'ms':>8}{'ratio':>8}{'ops':>8}{'groups':>8}{'mean':>8}")
+    for mode, times in seconds.items():
         ratio = statistics.median(alone / own for alone, own in zip(seconds[ALONE], times, strict=True))
-        s = stats.get(arm, BatchStats())
-        click.echo(f"  {arm:<15}{min(times) * 1e3:>8.1f}{ratio:>8.2f}{s.ops:>8}{s.groups:>8}{s.mean_batch:>8.1f}")
+        s = stats.get(mode, BatchStats())
+        click.echo(f"  {mode:<15}{min(times) * 1e3:>8.1f}{ratio:>8.2f}{s.ops:>8}{s.groups:>8}{s.mean_batch:>8.1f}")
 
 
 @click.command

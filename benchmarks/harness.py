@@ -127,8 +127,8 @@ STEPS: dict[str, Callable[[], Iterator[Hand]]] = {
 
 def added(engine: Engine, hand: Hand, rounds: int, block: float) -> tuple[float, float, float]:
     """The seconds of a call by hand, what the harness adds to it, and by how much halves of the rounds differ there."""
-    arm = next(arm for arm in engine.arms if engine.mode(arm).name == hand.mode)
-    built = engine.build(arm, loss, 0 if hand.gradient else None)
+    mode = next(mode for mode in engine.mode_names if engine.traits(mode).name == hand.mode)
+    built = engine.build(mode, loss, 0 if hand.gradient else None)
     step = Step(engine, built, [engine.arrays((W, X))])
     calls = {"hand": hand.call, "harness": steady_call(step)}
     within = {"hand": hand.within, "harness": step.within}

@@ -51,11 +51,11 @@ def cells(sizes: Sequence[str] = SIZES, examples: int | None = None) -> Iterator
         workload = workloads.get(name)
         for size in sizes:
             case = workload.case(size)
-            for arm in workload.arms[1:]:
-                step = engines.step(arm, case)
+            for mode in workload.modes[1:]:
+                step = engines.step(mode, case)
                 for example in step.examples[:examples]:
                     step(*example)
-                rows = [measured(f"{name} {size} {arm}", exe) for exe in step.executables()]
+                rows = [measured(f"{name} {size} {mode}", exe) for exe in step.executables()]
                 yield max(rows, key=lambda row: row.peak)
                 step.close()
 

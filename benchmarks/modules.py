@@ -1,8 +1,8 @@
 """The training steps of the table written with `dynamic.nn`: `python -m benchmarks.modules` compares both.
 
 A module has the parameters of a row and computes its loss from its own attributes; a step calls it, goes back and takes
-the gradients away again. The other arm is the row as the table has it, `value_and_grad` of a function of parameters.
-In each round every arm runs one block, in turn; a ratio is the median over rounds of the process's own time.
+the gradients away again. The other mode is the row as the table has it, `value_and_grad` of a function of parameters.
+In each round every mode runs one block, in turn; a ratio is the median over rounds of the process's own time.
 """
 
 from __future__ import annotations
@@ -144,27 +144,27 @@ def step_of(model: nn.Module, inputs: tuple[Any, ...]) -> Callable[[], Any]:
     return step
 
 
-def measured(arms: list[Callable[[], Any]], rounds: int) -> list[list[float]]:
-    """Seconds of the process per step, for each arm and round."""
+def measured(modes: list[Callable[[], Any]], rounds: int) -> list[list[float]]:
+    """Seconds of the process per step, for each mode and round."""
     counts = []
-    for arm in arms:
-        arm()
+    for mode in modes:
+        mode()
         start = time.process_time()
-        arm()
+        mode()
         counts.append(max(1, round(BLOCK / max(time.process_time() - start, 1e-6))))
-    seconds: list[list[float]] = [[] for _ in arms]
+    seconds: list[list[float]] = [[] for _ in modes]
     for number in range(rounds):
-        order = range(len(arms)) if number % 2 else reversed(range(len(arms)))
+        order = range(len(modes)) if number % 2 else reversed(range(len(modes)))
         for i in order:
             start = time.process_time()
             for _ in range(counts[i]):
-                arms[i]()
+                modes[i]()
             seconds[i].append((time.process_time() - start) / counts[i])
     return seconds
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rounds", type=click.IntRange(2), default=21, show_default=True, help="Blocks per arm.")
+@click.option("--rounds", type=click.IntRange(2), default=21, show_default=True, help="Blocks per mode.")
 @click.option("--only", default="", metavar="NAME", help="One row alone.")
 def main(rounds: int, only: str) -> None:
     """Measure the steps both ways, and print the ratios."""

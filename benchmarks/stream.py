@@ -1,7 +1,7 @@
 """A stream of sequences of many lengths, trained on from nothing: `python -m benchmarks.stream`.
 
 200 sequences of about 40 lengths, an RNN over each, loss and gradients. What counts is the whole first epoch, with
-every compilation in it, in a fresh process for each arm; the second epoch shows what is left once all is compiled.
+every compilation in it, in a fresh process for each mode; the second epoch shows what is left once all is compiled.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ SEQUENCES, SHORTEST, LONGEST, WIDTH, STATE = 200, 5, 44, 32, 64
 
 
 class Epochs(NamedTuple):
-    """Seconds of the first and of the second epoch, and how often the arm compiled."""
+    """Seconds of the first and of the second epoch, and how often the mode compiled."""
 
     first: float
     second: float
     compiles: int
 
 
-class Arm(NamedTuple):
+class Mode(NamedTuple):
     """A step `step(params, xs) -> (loss, gradients)`, and how often it has compiled so far."""
 
     step: Callable[..., Any]
@@ -68,15 +68,15 @@ def scanned(params: Params, xs: Array) -> Array:
     return g.mean(h * h)
 
 
-def _jitted(shapes: Any) -> Callable[[], Arm]:
-    def build() -> Arm:
+def _jitted(shapes: Any) -> Callable[[], Mode]:
+    def build() -> Mode:
         step = static.jit(static.value_and_grad(scanned), shapes=shapes, limit=None, dims=(None, ("T", None)))
-        return Arm(step, lambda: step.stats.compiles)
+        return Mode(step, lambda: step.stats.compiles)
 
     return build
 
 
-def _torch() -> Arm:
+def _torch() -> Mode:
     import torch
 
     torch.set_num_threads(1)
@@ -90,70 +90,70 @@ def _torch() -> Arm:
         grads = torch.autograd.grad(loss, list(leaves.values()))
         return loss.item(), {name: grad.numpy() for name, grad in zip(leaves, grads, strict=True)}
 
-    return Arm(step)
+    return Mode(step)
 
 
-ARMS: dict[str, Callable[[], Arm]] = {
+MODES: dict[str, Callable[[], Mode]] = {
     "static, symbolic": _jitted("symbolic"),
     "static, exact": _jitted("exact"),
-    "dynamic": lambda: Arm(dynamic.value_and_grad(looped)),
+    "dynamic": lambda: Mode(dynamic.value_and_grad(looped)),
     "torch": _torch,
 }
 
 
 def epochs(name: str) -> Epochs:
-    """Two epochs of an arm in this process. Raises WorkerError when its gradients are not the dynamic engine's."""
-    arm, (params, sequences) = ARMS[name](), data()
-    first, second = (_seconds(arm, params, sequences) for _ in range(2))
+    """Two epochs of a mode in this process. Raises WorkerError when its gradients are not the dynamic engine's."""
+    mode, (params, sequences) = MODES[name](), data()
+    first, second = (_seconds(mode, params, sequences) for _ in range(2))
     for xs in sequences[:3]:
-        loss, grads = arm.step(params, xs)
+        loss, grads = mode.step(params, xs)
         error = rounding.tree_error((np.asarray(loss), dict(grads)), dynamic.value_and_grad(looped)(params, xs))
         if error > parity.TOLERANCES["float32"]:
             raise WorkerError(f"{name} is off by {error:.3g}, so its time means nothing")
-    return Epochs(first, second, arm.compiles())
+    return Epochs(first, second, mode.compiles())
 
 
-def _seconds(arm: Arm, params: Params, sequences: Sequence[Array]) -> float:
+def _seconds(mode: Mode, params: Params, sequences: Sequence[Array]) -> float:
     start = time.perf_counter()
-    epoch(arm, params, sequences)
+    epoch(mode, params, sequences)
     return time.perf_counter() - start
 
 
-def epoch(arm: Arm, params: Params, sequences: Sequence[Array]) -> Arm:
-    """A step for each sequence. Returns the arm, which knows what it has compiled."""
+def epoch(mode: Mode, params: Params, sequences: Sequence[Array]) -> Mode:
+    """A step for each sequence. Returns the mode, which knows what it has compiled."""
     for xs in sequences:
-        arm.step(params, xs)
-    return arm
+        mode.step(params, xs)
+    return mode
 
 
-def measure(arms: Sequence[str], rounds: int) -> dict[str, list[Epochs]]:
-    """The epochs of each arm that can run, in a fresh process each time; the arms of a round one after another."""
+def measure(modes: Sequence[str], rounds: int) -> dict[str, list[Epochs]]:
+    """The epochs of each mode that can run, in a fresh process each time; the modes of a round one after another."""
     measured: dict[str, list[Epochs]] = {}
     for _ in range(rounds):
-        for arm in arms:
+        for mode in modes:
             try:
-                measured.setdefault(arm, []).append(alone(epochs, arm))
+                measured.setdefault(mode, []).append(alone(epochs, mode))
             except ImportError as error:
-                click.echo(f"{arm} is left out: {error}", err=True)
-                measured.pop(arm)
-        arms = list(measured)
+                click.echo(f"{mode} is left out: {error}", err=True)
+                measured.pop(mode)
+        modes = list(measured)
     return measured
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Processes per arm.")
+@click.option("--rounds", type=click.IntRange(1), default=5, show_default=True, help="Processes per mode.")
 def main(rounds: int) -> None:
     """Measure the stream and print the table."""
-    measured = measure(list(ARMS), rounds)
+    measured = measure(list(MODES), rounds)
     base = measured.get("torch", [])
     rows = []
-    for arm, epochs in measured.items():
+    for mode, epochs in measured.items():
         first, second = median(e.first for e in epochs), median(e.second for e in epochs)
         by = median(e.first / b.first for e, b in zip(epochs, base, strict=True)) if base else None
-        rows.append([arm, *(f"{s:.3g}" for s in (first, second)), str(epochs[0].compiles), f"{by:.3g}" if by else ""])
+        rows.append([mode, *(f"{s:.3g}" for s in (first, second)), str(epochs[0].compiles), f"{by:.3g}" if by else ""])
     lengths = len({len(xs) for xs in data()[1]})
     click.echo(f"{SEQUENCES} sequences of {lengths} lengths from {SHORTEST} to {LONGEST}, on one core")
-    tables.show(["arm", "s, first epoch", "s, second", "compiles", "first epoch / torch's"], rows)
+    tables.show(["mode", "s, first epoch", "s, second", "compiles", "first epoch / torch's"], rows)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import click
 import numpy as np
 
 from benchmarks import trained
-from benchmarks.arms import PEERS
+from benchmarks.modes import PEERS
 from compare.stats import LEVEL, RESAMPLES, Interval, geometric_mean
 
 Blocks = Mapping[str, Sequence[float]]
@@ -19,13 +19,13 @@ TAIL = (1 - LEVEL) / 2
 
 
 class Ratio(NamedTuple):
-    """A column of ratios: the time of one arm by that of another, or of the fastest peer of the row.
+    """A column of ratios: the time of one mode by that of another, or of the fastest peer of the row.
 
     The bars are of the worst row and of the geometric mean, over the rows that are pieces of programs. `narrow` has
-    both for when no arm may use more than AVX2, and `trained` for the rows that people train.
+    both for when no mode may use more than AVX2, and `trained` for the rows that people train.
     """
 
-    arm: str
+    mode: str
     by: str
     bar: float | None = None
     mean_bar: float | None = None
@@ -35,7 +35,7 @@ class Ratio(NamedTuple):
     @property
     def label(self) -> str:
         """As the head of a column."""
-        return f"{self.arm} / {self.by}"
+        return f"{self.mode} / {self.by}"
 
 
 class Table(NamedTuple):
@@ -69,12 +69,12 @@ ROW_BARS = {
 
 
 def summarised(measured: Measured, processor: str = "this") -> Iterator[Table]:
-    """The times; then, where two arms that are compared were measured, the ratios and which bars are met.
+    """The times; then, where two modes that are compared were measured, the ratios and which bars are met.
 
     On the processor "avx2" bars are those of it.
     """
-    arms = list(dict.fromkeys(arm for blocks in measured.values() for arm in blocks))
-    yield Table(["µs a step", *arms], [[n, *(_time(b.get(arm)) for arm in arms)] for n, b in measured.items()])
+    modes = list(dict.fromkeys(mode for blocks in measured.values() for mode in blocks))
+    yield Table(["µs a step", *modes], [[n, *(_time(b.get(mode)) for mode in modes)] for n, b in measured.items()])
     ratios = {ratio: by_row for ratio in RATIOS if (by_row := ratios_of(measured, ratio))}
     if ratios:
         rows = [[name, *(_interval(by_row.get(name)) for by_row in ratios.values())] for name in measured]
@@ -104,19 +104,19 @@ def placed(page: str, start: str, end: str, text: str) -> str:
 
 
 def ratios_of(measured: Measured, ratio: Ratio) -> dict[str, Interval]:
-    """The ratio in each row that has both arms."""
+    """The ratio in each row that has both modes."""
     intervals = {}
     for name, blocks in measured.items():
         by = fastest(blocks) if ratio.by == FASTEST else ratio.by
-        if by in blocks and ratio.arm in blocks:
-            intervals[name] = paired(blocks[ratio.arm], blocks[by])
+        if by in blocks and ratio.mode in blocks:
+            intervals[name] = paired(blocks[ratio.mode], blocks[by])
     return intervals
 
 
 def fastest(blocks: Blocks) -> str:
-    """The peer with the smallest median; no arm's name where there is no peer."""
-    peers = [arm for arm in PEERS if arm in blocks]
-    return min(peers, key=lambda arm: median(blocks[arm]), default="")
+    """The peer with the smallest median; no mode's name where there is no peer."""
+    peers = [mode for mode in PEERS if mode in blocks]
+    return min(peers, key=lambda mode: median(blocks[mode]), default="")
 
 
 def paired(numerator: Sequence[float], denominator: Sequence[float]) -> Interval:

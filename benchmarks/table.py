@@ -1,7 +1,7 @@
-"""The table of training steps: `python -m benchmarks.table`, the time of a step in every arm, and the ratios.
+"""The table of training steps: `python -m benchmarks.table`, the time of a step in every mode, and the ratios.
 
-For each row: a process per arm, all on one core; with `--threads 2` on the same two, and each arm has two threads. A
-result that disagrees with the dynamic engine in float64 is not timed. Then rounds: in each, every arm runs one block,
+For each row: a process per mode, all on one core; with `--threads 2` on the same two, and each mode has two threads. A
+result that disagrees with the dynamic engine in float64 is not timed. Then rounds: in each, every mode runs one block,
 in random order. A figure is the median over blocks, a ratio the median over rounds, with the 95% interval of a
 bootstrap.
 """
@@ -23,7 +23,7 @@ from msgspec import to_builtins
 
 import dynamic
 from benchmarks import summary
-from benchmarks.arms import ARMS
+from benchmarks.modes import MODES
 from benchmarks.programs import ROWS
 from benchmarks.workers import CLOCKS, PROCESSORS, Settings, Worker, working
 from compare.errors import WorkerError
@@ -47,24 +47,24 @@ MARKS = {
 
 
 def measure_row(
-    name: str, arms: Sequence[str], rounds: int, settings: Settings, seed: int = 0
+    name: str, modes: Sequence[str], rounds: int, settings: Settings, seed: int = 0
 ) -> tuple[Blocks, list[str]]:
-    """Seconds per step of every block of every arm that runs and is right, and what is wrong with the others.
+    """Seconds per step of every block of every mode that runs and is right, and what is wrong with the others.
 
-    Block i of each arm belongs to round i. An arm that is wrong is not timed: its time would mean nothing.
+    Block i of each mode belongs to round i. A mode that is wrong is not timed: its time would mean nothing.
     """
     expected = reference(name)
-    with working(name, arms, settings) as workers:
+    with working(name, modes, settings) as workers:
         errors = {worker: _error(worker, name, expected) for worker in workers}
-        ready = {worker.arm: worker for worker, error in errors.items() if error is not None and error <= TOLERANCE}
+        ready = {worker.mode: worker for worker, error in errors.items() if error is not None and error <= TOLERANCE}
         for worker in ready.values():
             worker.block()  # calibrates, and warms up
-        blocks: Blocks = {arm: [] for arm in ready}
+        blocks: Blocks = {mode: [] for mode in ready}
         for order in islice(orders(tuple(ready), Random(seed)) if ready else (), rounds):
-            for arm in order:
-                blocks[arm].append(ready[arm].block())
-    wrong = {worker.arm: error for worker, error in errors.items() if error is not None and error > TOLERANCE}
-    return blocks, [f"{name}: {arm} is off by {error:.3g}, so it is not timed" for arm, error in wrong.items()]
+            for mode in order:
+                blocks[mode].append(ready[mode].block())
+    wrong = {worker.mode: error for worker, error in errors.items() if error is not None and error > TOLERANCE}
+    return blocks, [f"{name}: {mode} is off by {error:.3g}, so it is not timed" for mode, error in wrong.items()]
 
 
 def reference(name: str) -> Any:
@@ -76,11 +76,11 @@ def reference(name: str) -> Any:
 
 
 def _error(worker: Worker, name: str, expected: Any) -> float | None:
-    """The scaled error of what an arm gives; None when it cannot run, which is said."""
+    """The scaled error of what a mode gives; None when it cannot run, which is said."""
     try:
         loss, grads = worker.result()
     except WorkerError as error:
-        click.echo(f"{name}: {worker.arm} is left out: {error}", err=True)
+        click.echo(f"{name}: {worker.mode} is left out: {error}", err=True)
         return None
     return rounding.tree_error((np.asarray(loss), dict(grads)), expected)
 
@@ -98,8 +98,8 @@ def chosen(patterns: str, names: Sequence[str]) -> list[str]:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--rows", default="*", show_default=True, metavar="GLOBS", help="Rows to measure, comma-separated.")
-@click.option("--arms", default="*", show_default=True, metavar="GLOBS", help="Arms to measure, comma-separated.")
-@click.option("--rounds", type=click.IntRange(2), default=15, show_default=True, help="Blocks per arm.")
+@click.option("--modes", default="*", show_default=True, metavar="GLOBS", help="Modes to measure, comma-separated.")
+@click.option("--rounds", type=click.IntRange(2), default=15, show_default=True, help="Blocks per mode.")
 @click.option("--block", type=float, default=Settings().block, show_default=True, help="Seconds per block.")
 @click.option(
     "--clock",
@@ -113,10 +113,10 @@ def chosen(patterns: str, names: Sequence[str]) -> list[str]:
     type=click.Choice(PROCESSORS),
     default="this",
     show_default=True,
-    help="This one, or no instructions beyond AVX2 in any arm, by each library's own switch (TensorFlow has none).",
+    help="This one, or no instructions beyond AVX2 in any mode, by each library's own switch (TensorFlow has none).",
 )
 @click.option(
-    "--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads of every arm, on as many cores."
+    "--threads", type=click.IntRange(1), default=1, show_default=True, help="Threads of every mode, on as many cores."
 )
 @click.option("--json", "file", type=click.Path(path_type=Path), help="Write every block, and the environment.")
 @click.option("--page", type=click.Path(path_type=Path, exists=True), help="Put the tables into this Markdown page.")
@@ -124,7 +124,7 @@ def chosen(patterns: str, names: Sequence[str]) -> list[str]:
 def main(
     ctx: click.Context,
     rows: str,
-    arms: str,
+    modes: str,
     rounds: int,
     block: float,
     clock: str,
@@ -133,13 +133,13 @@ def main(
     file: Path | None,
     page: Path | None,
 ) -> None:
-    """Measure the training steps and print the table. Exits with 4 when an arm was wrong, and so not timed."""
+    """Measure the training steps and print the table. Exits with 4 when a mode was wrong, and so not timed."""
     measured: dict[str, Blocks] = {}
     wrong: list[str] = []
     settings = Settings(clock, block, processor, threads)
     for name in chosen(rows, list(ROWS)):
         click.echo(f"{name} ...", err=True)
-        measured[name], complaints = measure_row(name, chosen(arms, list(ARMS)), rounds, settings)
+        measured[name], complaints = measure_row(name, chosen(modes, list(MODES)), rounds, settings)
         wrong += complaints
         record = _record(measured, rounds, settings)
         if file:  # row by row: what was measured before a Ctrl-C is kept

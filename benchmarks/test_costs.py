@@ -46,9 +46,9 @@ def test_compiling_many_nodes(benchmark: BenchmarkFixture, shape: str, nodes: in
     benchmark.extra_info.update(compiled._asdict())
 
 
-@pytest.mark.parametrize("arm", [arm for arm in stream.ARMS if arm != "torch"])
-def test_the_first_epoch_of_a_stream(benchmark: BenchmarkFixture, arm: str) -> None:
+@pytest.mark.parametrize("mode", [mode for mode in stream.MODES if mode != "torch"])
+def test_the_first_epoch_of_a_stream(benchmark: BenchmarkFixture, mode: str) -> None:
     benchmark.group = "stream of lengths"
     params, sequences = stream.data()
-    made = benchmark.pedantic(stream.epoch, setup=lambda: ((stream.ARMS[arm](), params, sequences), {}), rounds=2)
+    made = benchmark.pedantic(stream.epoch, setup=lambda: ((stream.MODES[mode](), params, sequences), {}), rounds=2)
     benchmark.extra_info["compiles"] = made.compiles()

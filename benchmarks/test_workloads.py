@@ -1,4 +1,4 @@
-"""A training step of every workload in every arm: the whole stream of examples, once each, steady state."""
+"""A training step of every workload in every mode: the whole stream of examples, once each, steady state."""
 
 import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
@@ -7,7 +7,7 @@ from compare import engines, workloads
 from compare.engines.graphduel.steps import GraphStep
 from compare.run.environment import pin
 
-CELLS = [(name, arm) for name in workloads.names() for arm in workloads.get(name).arms]
+CELLS = [(name, mode) for name in workloads.names() for mode in workloads.get(name).modes]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -22,10 +22,10 @@ def epoch(step: GraphStep) -> None:
         step(*example)
 
 
-@pytest.mark.parametrize(("name", "arm"), CELLS)
-def test_epoch(benchmark: BenchmarkFixture, name: str, arm: str) -> None:
+@pytest.mark.parametrize(("name", "mode"), CELLS)
+def test_epoch(benchmark: BenchmarkFixture, name: str, mode: str) -> None:
     benchmark.group = name
-    step = engines.step(arm, workloads.get(name).case("small"))
+    step = engines.step(mode, workloads.get(name).case("small"))
     epoch(step)  # compiles what is compiled when first met
     benchmark(epoch, step)
     benchmark.extra_info.update(compiles=step.compiles, compile_seconds=step.compile_seconds)

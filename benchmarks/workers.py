@@ -1,7 +1,7 @@
-"""Workers: a process for each arm of a row, all on the same core or cores, which run a block of steps when asked.
+"""Workers: a process for each mode of a row, all on the same core or cores, which run a block of steps when asked.
 
 A worker first sends the result of a step, so that what disagrees is never timed. Blocks are asked for one at a time,
-in an order of the caller's choice, so that a slow minute of the machine meets all arms.
+in an order of the caller's choice, so that a slow minute of the machine meets all modes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ PROCESSORS = ("this", "avx2")
 class Settings(NamedTuple):
     """How blocks are timed: `clock` is a name in CLOCKS, `block` the seconds that a block takes at least.
 
-    `processor` is a name in PROCESSORS: with "avx2" no library of an arm uses wider vectors than those of AVX2. Each
-    arm may use so many `threads`, on as many cores.
+    `processor` is a name in PROCESSORS: with "avx2" no library of a mode uses wider vectors than those of AVX2. Each
+    mode may use so many `threads`, on as many cores.
     """
 
     clock: str = "wall"
@@ -75,18 +75,18 @@ def switches(processor: str) -> dict[str, str | None]:
 
 
 class Worker:
-    """A process with one arm of a row, built when this is made; `result` is what its step gave."""
+    """A process with one mode of a row, built when this is made; `result` is what its step gave."""
 
-    def __init__(self, row: str, arm: str, settings: Settings) -> None:
-        self.arm = arm
+    def __init__(self, row: str, mode: str, settings: Settings) -> None:
+        self.mode = mode
         spawn = multiprocessing.get_context("spawn")  # nothing of this process, not even its imports
         self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=_serve, args=(theirs, row, arm, settings))
+        self._process = spawn.Process(target=_serve, args=(theirs, row, mode, settings))
         self._process.start()
         theirs.close()
 
     def result(self) -> Any:
-        """The loss and gradients of a step. Raises WorkerError when the arm cannot be built or run."""
+        """The loss and gradients of a step. Raises WorkerError when the mode cannot be built or run."""
         return self._received()
 
     def block(self) -> float:
@@ -118,10 +118,10 @@ def alone(function: Callable[..., Any], *args: Any) -> Any:
 
 
 @contextmanager
-def working(row: str, arms: Sequence[str], settings: Settings) -> Iterator[list[Worker]]:
-    """A worker for each arm of a row, ended with the block."""
+def working(row: str, modes: Sequence[str], settings: Settings) -> Iterator[list[Worker]]:
+    """A worker for each mode of a row, ended with the block."""
     with told_threads(settings.threads, switches(settings.processor)):
-        workers = [Worker(row, arm, settings) for arm in arms]
+        workers = [Worker(row, mode, settings) for mode in modes]
     try:
         yield workers
     finally:
@@ -148,23 +148,23 @@ def told_threads(count: int, variables: Mapping[str, str | None] | None = None) 
         os.environ.update(before)
 
 
-def _serve(pipe: Connection, row: str, arm: str, settings: Settings) -> None:
-    """In the worker: build the arm, send its result, then time a block for each message, until the pipe closes."""
+def _serve(pipe: Connection, row: str, mode: str, settings: Settings) -> None:
+    """In the worker: build the mode, send its result, then time a block for each message, until the pipe closes."""
     environment.pin(threads=settings.threads)  # before a framework counts the cores
     try:
-        _blocks(pipe, row, arm, settings)
+        _blocks(pipe, row, mode, settings)
     except EOFError:
         return
-    except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the table says of it)
+    except Exception as error:  # noqa: BLE001  (whatever a mode raises is what the table says of it)
         pipe.send(describe_error(error))
 
 
-def _blocks(pipe: Connection, row: str, arm: str, settings: Settings) -> None:
-    from benchmarks.arms import ARMS
+def _blocks(pipe: Connection, row: str, mode: str, settings: Settings) -> None:
+    from benchmarks.modes import MODES
     from benchmarks.programs import ROWS
 
     clock = CLOCKS[settings.clock]
-    step, arrays, context = ARMS[arm](ROWS[row]())
+    step, arrays, context = MODES[mode](ROWS[row]())
     with context:
         step()  # compiles what is compiled when first run
         pipe.send(arrays(step()))

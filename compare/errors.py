@@ -49,7 +49,7 @@ class NothingMeasuredError(CompareError):
 
 
 class UnsupportedError(CompareError):
-    """An arm cannot run this workload, for a reason that is a result and not a fault."""
+    """A mode cannot run this workload, for a reason that is a result and not a fault."""
 
 
 class InputsError(CompareError, ValueError):

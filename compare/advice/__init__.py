@@ -1,4 +1,4 @@
-"""Advice before any measurement: which arm should win for a function, by how much, and after how many calls.
+"""Advice before any measurement: which mode should win for a function, by how much, and after how many calls.
 
 All engines share one model. An adapter counts the work of a call as amounts of terms such as ops, elements and bytes
 (`Ops.counts`). `prices` fits the price of each term on this machine to programs (`probes`), and `predict` adds up
@@ -34,7 +34,7 @@ def advise(
     values, it is converted as by `static.jit(f, convert=True)`. If the static engine refuses f, the advice says so.
     Raises InputsError for inputs that cannot be used, and the error of tracing for a function that is wrong.
     """
-    program = counting.own(f, inputs, gradient, counting.question(OWN, "", "", None).arms)
+    program = counting.own(f, inputs, gradient, counting.question(OWN, "", "", None).modes)
     return predict(costs or _costs(), program)
 
 

@@ -57,18 +57,18 @@ def _measure_programs(asked: Question, names: Sequence[str], rows: str, timed: J
     for name in names:
         steps.now(f"counted {name}")
         if name != asked.function:
-            programs += _probe_programs(engine, asked.arms, name, rows, timed)
+            programs += _probe_programs(engine, asked.modes, name, rows, timed)
         elif engine.name == OWN:
-            programs.append(own(*origin.load_function(asked.function, asked.inputs), asked.gradient, asked.arms))
+            programs.append(own(*origin.load_function(asked.function, asked.inputs), asked.gradient, asked.modes))
         else:
             function, inputs = origin.load_function(asked.function, asked.inputs)
             calls = [engine.arrays(call) for call in calls_in(inputs, function)]
             each = [Case(function, call[0], (tuple(call[1:]),), (1,)) for call in calls]
-            programs.append(count_programs(engine, asked.arms, name, each))
+            programs.append(count_programs(engine, asked.modes, name, each))
     return CountedPrograms(engine.version, programs)
 
 
-def own(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, arms: Sequence[str]) -> CountedProgram:
+def own(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, modes: Sequence[str]) -> CountedProgram:
     """Count the work of a function for our engines, which is traced and not run. Raises the errors of tracing."""
     from compare.engines.graphduel.counting import output_of
 
@@ -76,14 +76,14 @@ def own(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, arm
     try:
         case = converting(case_of(f, inputs, gradient, None, output_of))
     except GraphError as error:
-        if not engine.errors.refuses(error, arms[1]):
+        if not engine.errors.refuses(error, modes[1]):
             raise
         return CountedProgram("", [], 0, refused=describe_error(error))
-    return count_programs(engine, arms, "", [case], run=False)
+    return count_programs(engine, modes, "", [case], run=False)
 
 
 def _probe_programs(
-    engine: Engine, arms: Sequence[str], name: str, rows: str, job: Job | None
+    engine: Engine, modes: Sequence[str], name: str, rows: str, job: Job | None
 ) -> Iterator[CountedProgram]:
     """Yield a program with its counts and times; a probe also without gradients, unless compiling is slow.
 
@@ -98,9 +98,9 @@ def _probe_programs(
     for variant in (case, *plain):
         try:
             taken = (
-                time_case(engine, arms, variant, job.budget) if job else None
+                time_case(engine, modes, variant, job.budget) if job else None
             )  # timed first, while nothing of it has been traced
-            program = count_programs(engine, arms, name, [variant], run=run)
+            program = count_programs(engine, modes, name, [variant], run=run)
             program.timed = taken
         except Exception as error:  # noqa: BLE001  (one failed program must not end the others)
             program = CountedProgram(name, [], 1, refused=describe_error(error))
@@ -122,21 +122,21 @@ def _find_program(engine: Engine, name: str, rows: str) -> Case:
 
 
 def count_programs(
-    engine: Engine, arms: Sequence[str], name: str, programs: Sequence[Case], *, run: bool = True
+    engine: Engine, modes: Sequence[str], name: str, programs: Sequence[Case], *, run: bool = True
 ) -> CountedProgram:
-    """Count the work of all calls of some cases. Raises errors of the engine, except refusals by the second arm."""
+    """Count the work of all calls of some cases. Raises errors of the engine, except refusals by the second mode."""
     shapes = {cases.signature((case.params, *example)) for case in programs for example in case.examples}
     try:
-        counts = [call for case in programs for call in engine.ops.counts(arms, case, run=run)]
+        counts = [call for case in programs for call in engine.ops.counts(modes, case, run=run)]
     except Exception as error:
-        if not engine.errors.refuses(error, arms[1]):
+        if not engine.errors.refuses(error, modes[1]):
             raise
         return CountedProgram(name, [], len(shapes), refused=describe_error(error))
     return CountedProgram(name, counts, len(shapes))
 
 
-def time_case(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -> TimedCall:
-    """Time a case in both arms: the smallest of some blocks, as disturbances only ever add time.
+def time_case(engine: Engine, modes: Sequence[str], case: Case, budget: Budget) -> TimedCall:
+    """Time a case in both modes: the smallest of some blocks, as disturbances only ever add time.
 
     Seconds are processor seconds of this process. Slow compilers run in other processes, so first calls are then in
     wall seconds.
@@ -144,30 +144,30 @@ def time_case(engine: Engine, arms: Sequence[str], case: Case, budget: Budget) -
     clock = time.perf_counter if engine.compiles_slowly else time.process_time
     with nullcontext() if engine.compiles_slowly else np.errstate(all="ignore"), without_collection():
         start = clock()
-        eager = engine.step(arms[0], case)
-        built = clock() - start  # the time to build a step in any arm
+        eager = engine.step(modes[0], case)
+        built = clock() - start  # the time to build a step in any mode
         eager.epoch()
         start = clock()
-        compiled = engine.step(arms[1], case)
+        compiled = engine.step(modes[1], case)
         compiled.epoch()
         first = clock() - start - built
         compiled.epoch()
         taken = _least({"eager": eager, "compiled": compiled}, budget)
-    each = {arm: seconds / len(case.examples) for arm, seconds in taken.items()}
+    each = {mode: seconds / len(case.examples) for mode, seconds in taken.items()}
     return TimedCall(each["eager"], each["compiled"], max(0.0, first - taken["compiled"]))
 
 
 def _least(made: Mapping[str, Step], budget: Budget) -> dict[str, float]:
-    """Return the seconds of an epoch of each arm: the smallest of blocks that take turns."""
-    epochs = {arm: steady_call(step) for arm, step in made.items()}
+    """Return the seconds of an epoch of each mode: the smallest of blocks that take turns."""
+    epochs = {mode: steady_call(step) for mode, step in made.items()}
 
-    def block(arm: str, count: int) -> float:
-        with made[arm].within():
-            return time_block(epochs[arm], count, time.process_time_ns)
+    def block(mode: str, count: int) -> float:
+        with made[mode].within():
+            return time_block(epochs[mode], count, time.process_time_ns)
 
-    counts = {arm: max(1, int(budget.block_seconds / max(block(arm, 1), 1e-8))) for arm in made}
-    rounds = [{arm: block(arm, counts[arm]) for arm in made} for _ in range(budget.rounds)]
-    return {arm: min(seconds[arm] for seconds in rounds) for arm in made}
+    counts = {mode: max(1, int(budget.block_seconds / max(block(mode, 1), 1e-8))) for mode in made}
+    rounds = [{mode: block(mode, counts[mode]) for mode in made} for _ in range(budget.rounds)]
+    return {mode: min(seconds[mode] for seconds in rounds) for mode in made}
 
 
 TIMEOUT = 180.0
@@ -198,7 +198,7 @@ class Counters:
             kind_of(CountedPrograms),
             size=names[0] if len(names) == 1 else f"{len(names)} programs",  # shown in the label of the job
             seed=self.asked.seed,
-            arms=self.asked.arms,
+            modes=self.asked.modes,
             budget=budget,
             asked={"question": self.asked.to_dict(), "programs": list(names), "rows": self.rows, "timed": timed},
             variables=self.asked.adapter.environment(self.folder, self.asked.device),
@@ -221,20 +221,20 @@ class Counters:
 
 
 def question(engine: str, function: str, inputs: str, mode: str | None, gradient: bool | None = None) -> Question:
-    """Make the question for advice: the eager arm and a compiling arm, of `mode` or the first. Raises InputsError."""
+    """Make the question for advice: the eager mode and a compiling mode, of `mode` or the first. Raises InputsError."""
     asked = question_for(engine, function, inputs, (mode,) if mode else None, gradient=gradient)
-    if len(asked.arms) < 2:
+    if len(asked.modes) < 2:
         raise InputsError(f"{asked.adapter.title} does not compile; there is nothing to predict")
-    return replace(asked, arms=asked.arms[:2])
+    return replace(asked, modes=asked.modes[:2])
 
 
 def find_prices(asked: Question, path: Path | None, reporter: Reporter, say: Say, *, anew: bool = False) -> Prices:
-    """Return the prices of the two arms, loaded or measured. Raises as `prices.load_prices` and `calibrate`."""
-    return prices.load_prices(asked.adapter, asked.arms[1], path, lambda: calibrate(asked, reporter), say, anew=anew)
+    """Return the prices of the two modes, loaded or measured. Raises as `prices.load_prices` and `calibrate`."""
+    return prices.load_prices(asked.adapter, asked.modes[1], path, lambda: calibrate(asked, reporter), say, anew=anew)
 
 
 def calibrate(asked: Question, reporter: Reporter) -> Prices:
-    """Measure the prices of the two arms. Raises WorkerError if fewer than LEAST programs gave a result.
+    """Measure the prices of the two modes. Raises WorkerError if fewer than LEAST programs gave a result.
 
     Each program has a process of its own if compiling is slow; otherwise one process measures all.
     """
@@ -251,7 +251,7 @@ def calibrate(asked: Question, reporter: Reporter) -> Prices:
         raise WorkerError(
             f"{len(rows)} of {len(names)} programs gave a result, {LEAST} are needed; try graphduel doctor"
         )
-    eager, compiled = asked.arms
+    eager, compiled = asked.modes
     return fit_prices((eager, compiled), prices.machine(engine), rows, time.perf_counter() - started)
 
 

@@ -2,7 +2,7 @@
 
 `evaluate` measures and sums up. `scores` compares hits with trivial predictors, by regime, and checks the stated odds.
 
-A prediction names the faster arm and the probability of this. It is judged if the measured times differ by more than
+A prediction names the faster mode and the probability of this. It is judged if the measured times differ by more than
 `DECIDED`. The Brier score (Monthly Weather Review 78, 1950) judges the stated probabilities on all rows: the mean
 square of the difference between probability and outcome (0 or 1), 0 at best, 0.25 for always stating one half.
 """
@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from compare import workloads
 from compare.advice import counting
 from compare.advice.prediction import TIE, predict, winner_of
-from compare.advice.prices import Arms, Prices
+from compare.advice.prices import Modes, Prices
 from compare.engines import Engine
 from compare.own.question import Question
 from compare.records.own import CountedProgram
@@ -66,15 +66,15 @@ class PredictionRow:
 
     @property
     def hit(self) -> bool:
-        """Whether the predicted winner was the faster arm."""
+        """Whether the predicted winner was the faster mode."""
         return (self.predicted < 1) == (self.ratio < 1)
 
-    def to_dict(self, arms: Arms) -> dict[str, Any]:
-        """Return plain JSON values, with the names of the arms; times are `[predicted, measured]`."""
+    def to_dict(self, modes: Modes) -> dict[str, Any]:
+        """Return plain JSON values, with the names of the modes; times are `[predicted, measured]`."""
         shown = {"predicted_ratio": self.predicted, "measured_ratio": self.ratio, "confidence": self.confidence}
         return {
             "name": self.name, **shown, "interval": list(self.interval), "ops": self.ops,
-            "winner": winner_of(self.predicted, arms), "hit": self.hit if self.called else None,
+            "winner": winner_of(self.predicted, modes), "hit": self.hit if self.called else None,
             "eager_seconds": list(self.eager), "compiled_seconds": list(self.compiled),
             "compile_seconds": list(self.compile),
         }  # fmt: skip
@@ -100,7 +100,7 @@ def evaluate(
             else:
                 left_out[name] = why
     return {
-        **summary(judged, prices.arms),
+        **summary(judged, prices.modes),
         "left_out": left_out,
         "machine": prices.machine,
         "calibration_seconds": prices.seconds,
@@ -125,21 +125,21 @@ def row(program: CountedProgram, prices: Prices) -> PredictionRow:
     )
 
 
-def summary(rows: Sequence[PredictionRow], arms: Arms) -> dict[str, Any]:
+def summary(rows: Sequence[PredictionRow], modes: Modes) -> dict[str, Any]:
     """Sum up rows: hit rates outside the tie zone, once warm and over some calls with compilation, and errors.
 
-    `always_compiled` is the number of hits of always naming the compiled arm. `covered` counts the measured ratios
+    `always_compiled` is the number of hits of always naming the compiled mode. `covered` counts the measured ratios
     inside the interval of their prediction. `scores` are those of the function `scores`.
     """
     warm = _rate([(row.predicted, row.ratio) for row in rows])
     pairs = {calls: [(row.total_ratio(calls, 0), row.total_ratio(calls, 1)) for row in rows] for calls in CALLS}
     return {
         "tie_zone": [1 / TIE, TIE],
-        "rows": [row.to_dict(arms) for row in rows],
+        "rows": [row.to_dict(modes) for row in rows],
         **warm,
         "target": TARGET,
         "met": warm["rate"] is not None and warm["rate"] >= TARGET,
-        "scores": scores(rows, arms),
+        "scores": scores(rows, modes),
         "covered": sum(row.interval[0] <= row.ratio <= row.interval[1] for row in rows),
         "over_calls": {str(calls): _rate(ratios) for calls, ratios in pairs.items()},
         "all_calls": _rate([pair for ratios in pairs.values() for pair in ratios]),
@@ -191,14 +191,14 @@ class Forecast(Protocol):
     def ops(self) -> int: ...  # noqa: D102
 
 
-def scores(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, Any]:
+def scores(rows: Sequence[Forecast], modes: tuple[str, str]) -> dict[str, Any]:
     """Count hits among rows with a winner, in all, by regime and for trivial predictors, and add the Brier score."""
     decided = [row for row in rows if max(row.ratio, 1 / row.ratio) > DECIDED]
     groups = group_by(decided, regime)
     return {
         "beyond": DECIDED,
         **_hits(decided, _is_right_side),
-        "predictors": _trivial(decided, arms),
+        "predictors": _trivial(decided, modes),
         "regimes": {name: _hits(group, _is_right_side) for name, group in groups.items()},
         "brier": fmean((probability(row) - (row.ratio < 1)) ** 2 for row in rows) if rows else None,
         "brier_of_one_half": 0.25,
@@ -212,7 +212,7 @@ def regime(row: Forecast) -> str:
 
 
 def probability(row: Forecast) -> float:
-    """Return the stated probability that the compiled arm is faster."""
+    """Return the stated probability that the compiled mode is faster."""
     return row.confidence if row.predicted < 1 else 1 - row.confidence
 
 
@@ -226,9 +226,9 @@ def _hits(rows: Sequence[Forecast], right: Callable[[Forecast], bool]) -> dict[s
     return {"of": len(rows), "hits": hits, "rate": rate and rate.estimate, "interval": rate and rate.bounds()}
 
 
-def _trivial(rows: Sequence[Forecast], arms: tuple[str, str]) -> dict[str, int]:
-    """Count the hits of trivial predictors: always one arm, or a bound on the number of ops, the best in hindsight."""
-    eager, compiled = arms
+def _trivial(rows: Sequence[Forecast], modes: tuple[str, str]) -> dict[str, int]:
+    """Count the hits of trivial predictors: always one mode, or a bound on the number of ops, the best in hindsight."""
+    eager, compiled = modes
     wins = sum(row.ratio < 1 for row in rows)
     bounds = {row.ops for row in rows}
     above = {n: sum((row.ops > n) == (row.ratio < 1) for row in rows) for n in bounds}

@@ -1,4 +1,4 @@
-"""Advice on one function: the arm that should win once warm, reasons, and after how many calls compiling pays.
+"""Advice on one function: the mode that should win once warm, reasons, and after how many calls compiling pays.
 
 The last part gives the certainty of a predicted ratio: the probability of its side and an interval, from the errors of
 earlier predictions.
@@ -38,7 +38,7 @@ overhead outside of kernels. A step of examples/ was predicted at 0.296 and meas
 another at 0.55 and 0.628."""
 
 TIE = 1.25
-"""Arms whose predicted times differ by less than this factor are a tie. Declared before any evaluation."""
+"""Modes whose predicted times differ by less than this factor are a tie. Declared before any evaluation."""
 TIED = "too close to call"
 SHOWN = 3
 """The number of terms of a time that the reasons name, the dearest ones."""
@@ -48,15 +48,15 @@ SHOWN = 3
 class Advice:
     """A prediction. Times are seconds of a warm call, means over the calls if they vary.
 
-    `winner` is one of the `arms`, or `TIED`. `compile` is the seconds of compiling for all shapes among the calls, and
-    `break_even` the calls after which they are paid back, None unless the compiling arm is predicted to win.
-    `confidence` is the probability that the arm with the smaller time is faster, and `interval` contains the measured
-    ratio with probability 95%; both follow from the errors of earlier predictions. `parts` are the seconds of each arm
-    by term. If the second arm refuses the function, `refused` says why, and no time is known. `ran` is whether the
+    `winner` is one of the `modes`, or `TIED`. `compile` is the seconds of compiling for all shapes among the calls, and
+    `break_even` the calls after which they are paid back, None unless the compiling mode is predicted to win.
+    `confidence` is the probability that the mode with the smaller time is faster, and `interval` contains the measured
+    ratio with probability 95%; both follow from the errors of earlier predictions. `parts` are the seconds of each mode
+    by term. If the second mode refuses the function, `refused` says why, and no time is known. `ran` is whether the
     function was run to count its work; a function for our engines is only traced.
     """
 
-    arms: tuple[str, str]
+    modes: tuple[str, str]
     winner: str
     eager: float | None
     compiled: float | None
@@ -73,13 +73,14 @@ class Advice:
 
     @property
     def ratio(self) -> float | None:
-        """The predicted ratio compiled ÷ eager in time: below 1, the compiling arm is faster; None if refused."""
+        """The predicted ratio compiled ÷ eager in time: below 1, the compiling mode is faster; None if refused."""
         return None if self.compiled is None or not self.eager else self.compiled / self.eager
 
     def to_dict(self) -> dict[str, Any]:
         """Return the advice as plain JSON values."""
-        listed = {name: list(getattr(self, name)) for name in ("arms", "reasons")}
-        return {**asdict(self), **listed, "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
+        values = {**asdict(self), "reasons": list(self.reasons), "ratio": self.ratio, "tie_zone": [1 / TIE, TIE]}
+        del values["modes"]
+        return {"arms": list(self.modes), **values}
 
     def __str__(self) -> str:
         reasons = [f"- {reason}" for reason in (*self.reasons, self._inspection_text)]
@@ -99,7 +100,7 @@ class Advice:
         return "this prediction traced your function and did not run it: it adds up the prices of what its graph does"
 
     def _sentence(self) -> str:
-        eager, compiled = self.arms
+        eager, compiled = self.modes
         if self.ratio is None or self.interval is None:
             return f"Take {eager}: {compiled} refuses the function. {self.refused}"
         least, other = (compiled, eager) if self.ratio < 1 else (eager, compiled)
@@ -115,21 +116,23 @@ class Advice:
 
 def predict(prices: Prices, program: CountedProgram) -> Advice:
     """Predict the times of a program's calls from prices, and return the advice."""
-    eager_arm, compiled_arm = prices.arms
+    eager_mode, compiled_mode = prices.modes
     if program.refused is not None or not program.counts:
-        return Advice(prices.arms, eager_arm, None, None, None, 0, None, 1.0, (), program.refused or "it has no calls")
+        return Advice(
+            prices.modes, eager_mode, None, None, None, 0, None, 1.0, (), program.refused or "it has no calls"
+        )
     taken = [prices.timed(counts) for counts in program.counts]
     eager, compiled, each = (fmean(getattr(call, name) for call in taken) for name in ("eager", "compiled", "compile"))
     ratio, compile = compiled / eager, each * program.shapes
     spread = max(prices.spread, *(OFF[counts.control] for counts in program.counts), TINY if eager < SHORT else 0.0)
-    winner = winner_of(ratio, prices.arms)
-    paid = break_even(compile, eager, compiled) if winner == compiled_arm else None
+    winner = winner_of(ratio, prices.modes)
+    paid = break_even(compile, eager, compiled) if winner == compiled_mode else None
     parts = tuple(
         _parts(prices, [getattr(counts, name) for counts in program.counts]) for name in ("eager", "compiled")
     )
     remarks = dict.fromkeys(remark for counts in program.counts for remark in counts.remarks)
     return Advice(
-        prices.arms,
+        prices.modes,
         winner,
         eager,
         compiled,
@@ -138,8 +141,8 @@ def predict(prices: Prices, program: CountedProgram) -> Advice:
         paid,
         probability(ratio, spread),
         (
-            *(_time_reason(arm, terms) for arm, terms in zip(prices.arms, parts, strict=True)),
-            *_compile_reasons(compile, program.shapes, winner, prices.arms, paid),
+            *(_time_reason(mode, terms) for mode, terms in zip(prices.modes, parts, strict=True)),
+            *_compile_reasons(compile, program.shapes, winner, prices.modes, paid),
             *remarks,
         ),
         ran=any(counts.ran for counts in program.counts),
@@ -149,11 +152,11 @@ def predict(prices: Prices, program: CountedProgram) -> Advice:
     )
 
 
-def winner_of(ratio: float, arms: tuple[str, str]) -> str:
-    """Return the winning arm for a ratio compiled ÷ eager, or `TIED` inside the tie zone."""
+def winner_of(ratio: float, modes: tuple[str, str]) -> str:
+    """Return the winning mode for a ratio compiled ÷ eager, or `TIED` inside the tie zone."""
     if 1 / TIE <= ratio <= TIE:
         return TIED
-    return arms[1] if ratio < 1 else arms[0]
+    return modes[1] if ratio < 1 else modes[0]
 
 
 def break_even(compile: float, eager: float, compiled: float) -> int | None:
@@ -175,17 +178,17 @@ def _parts(prices: Prices, calls: Sequence[Terms]) -> Terms:
     return dict(sorted(seconds.items(), key=lambda item: -item[1]))
 
 
-def _time_reason(arm: str, parts: Terms) -> str:
+def _time_reason(mode: str, parts: Terms) -> str:
     total = sum(parts.values())
     dearest = [f"{seconds / total:.0%} for {name}" for name, seconds in list(parts.items())[:SHOWN] if seconds > 0]
-    return f"{arm} takes {text.seconds(total)} a call: {', '.join(dearest)}"
+    return f"{mode} takes {text.seconds(total)} a call: {', '.join(dearest)}"
 
 
-def _compile_reasons(seconds: float, shapes: int, winner: str, arms: tuple[str, str], paid: int | None) -> list[str]:
-    """Return sentences on the seconds of compiling, and on when it pays, if the compiling arm is predicted to win."""
+def _compile_reasons(seconds: float, shapes: int, winner: str, modes: tuple[str, str], paid: int | None) -> list[str]:
+    """Return sentences on the seconds of compiling, and on when it pays, if the compiling mode is predicted to win."""
     pays = {
-        arms[1]: f"this has paid for itself after {text.count_noun(paid or 0, 'call')}",
-        arms[0]: "this never pays for itself",
+        modes[1]: f"this has paid for itself after {text.count_noun(paid or 0, 'call')}",
+        modes[0]: "this never pays for itself",
         TIED: "it is too close to call whether this ever pays for itself",
     }[winner]
     what = "" if shapes == 1 else f" for the {shapes:,} shapes of the calls"
@@ -228,6 +231,6 @@ def probability_in_words(share: float) -> str:
 
 
 def faster(ratio: float, ends: tuple[float, float]) -> str:
-    """Return how many times faster an arm is, as `1.8× [1.2, 2.6] faster`, for a ratio above or below 1."""
+    """Return how many times faster a mode is, as `1.8× [1.2, 2.6] faster`, for a ratio above or below 1."""
     low, high = ends if ratio >= 1 else (1 / ends[1], 1 / ends[0])
     return f"{text.ratio(max(ratio, 1 / ratio))} {text.interval(low, high)} faster"

@@ -1,6 +1,6 @@
 """The prices of terms on a machine, in seconds: fitted to measured programs once, and kept in a file.
 
-The seconds of a call are modelled as a sum of amounts times prices, which are not negative. Arms share the price of a
+The seconds of a call are modelled as a sum of amounts times prices, which are not negative. Modes share the price of a
 term with the same name: a kernel takes the same time in both of our engines.
 """
 
@@ -33,7 +33,7 @@ LEAST_SPREAD = 0.1
 PARTS = 12
 """The number of parts of the programs for cross-validation: each part is left out of a fit in turn."""
 
-Arms = tuple[str, str]
+Modes = tuple[str, str]
 Say = Callable[[str], None]
 
 
@@ -47,13 +47,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Prices:
-    """The price of each term in seconds per unit, for an eager arm and a compiling arm.
+    """The price of each term in seconds per unit, for an eager mode and a compiling mode.
 
     `spread` is the error of predicted compiled ÷ eager on programs left out of the fit, as a root mean square of
     logarithms. `machine` is the fingerprint for which the prices hold, and `seconds` the time of measuring them.
     """
 
-    arms: Arms
+    modes: Modes
     machine: Mapping[str, Any]
     prices: Terms
     spread: float
@@ -68,14 +68,14 @@ class Prices:
         return TimedCall(self.of(counts.eager), self.of(counts.compiled), self.of(counts.compile))
 
 
-def fit_prices(arms: Arms, machine: Mapping[str, Any], rows: Sequence[Row], seconds: float = 0.0) -> Prices:
+def fit_prices(modes: Modes, machine: Mapping[str, Any], rows: Sequence[Row], seconds: float = 0.0) -> Prices:
     """Fit prices to all programs, and their spread by cross-validation over `PARTS` parts."""
     off = []
     for part in range(min(PARTS, len(rows))):
-        prices = Prices(arms, machine, fit(row for i, row in enumerate(rows) if i % PARTS != part), 0.0)
+        prices = Prices(modes, machine, fit(row for i, row in enumerate(rows) if i % PARTS != part), 0.0)
         off += [log(_ratio(prices.timed(row.counts)) / _ratio(row.timed)) for row in rows[part::PARTS]]
     spread = max(LEAST_SPREAD, fmean(miss * miss for miss in off) ** 0.5)
-    return Prices(arms, machine, fit(rows), spread, seconds)
+    return Prices(modes, machine, fit(rows), spread, seconds)
 
 
 def fit(rows: Iterable[Row]) -> Terms:
@@ -138,7 +138,7 @@ def load(path: Path, here: Mapping[str, Any]) -> Prices:
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
         written_by = values.pop("schema")
-        prices = Prices(**{**values, "arms": tuple(values["arms"])})
+        prices = Prices(**{**values, "modes": tuple(values["modes"])})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CompareError(f"{path} is not a calibration ({error}); name another file, or remove it") from error
     if written_by != VERSION:
@@ -157,15 +157,15 @@ def machine(engine: Engine) -> machines.Fingerprint:
 
 
 def load_prices(
-    engine: Engine, arm: str, path: Path | None, measure: Callable[[], Prices], say: Say, *, anew: bool = False
+    engine: Engine, mode: str, path: Path | None, measure: Callable[[], Prices], say: Say, *, anew: bool = False
 ) -> Prices:
     """Load prices from a file, by default in the user's cache; measure and save them if there are none, or if `anew`.
 
-    The cache has a file for each compiling arm and machine. It is replaced if it does not fit, for example because
+    The cache has a file for each compiling mode and machine. It is replaced if it does not fit, for example because
     graphduel's code has changed. Raises CompareError for a file at `path` that does not fit.
     """
     here = machine(engine)
-    place = path or _place(arm, here)
+    place = path or _place(mode, here)
     if place.exists() and not anew:
         try:
             prices = load(place, here)
@@ -177,7 +177,7 @@ def load_prices(
             say(f"Prices of this machine: {_short_path(place)}, {age(place)} old; --calibrate measures them anew.")
             return prices
     takes = "with a few programs, in minutes" if engine.compiles_slowly else "on made-up programs, in half a minute"
-    say(f"Measuring the prices of {arm} on this machine, {takes}, once ...")
+    say(f"Measuring the prices of {mode} on this machine, {takes}, once ...")
     prices = measure()
     save(prices, place)
     say(f"Kept in {_short_path(place)}.")
@@ -193,11 +193,11 @@ def age(path: Path) -> str:
     return count_noun(int(minutes), "minute")
 
 
-def _place(arm: str, here: Mapping[str, Any]) -> Path:
-    """Return the file in the user's cache, named by the arm and the machine, but not by graphduel's code."""
+def _place(mode: str, here: Mapping[str, Any]) -> Path:
+    """Return the file in the user's cache, named by the mode and the machine, but not by graphduel's code."""
     lasting = {name: value for name, value in here.items() if name != "code"}
     digest = hashlib.sha256(json.dumps(lasting, sort_keys=True).encode()).hexdigest()[:12]
-    return cache_folder() / "advice" / f"{arm}-{digest}.json"
+    return cache_folder() / "advice" / f"{mode}-{digest}.json"
 
 
 def _short_path(path: Path) -> str:

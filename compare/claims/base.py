@@ -45,19 +45,19 @@ class Effect:
 class Regime:
     """The verdict under one condition, such as a phase of a run, a workload and size, or a static shape policy.
 
-    `arm` is the arm that was judged under this condition, if there are several; otherwise it is empty.
+    `mode` is the mode that was judged under this condition, if there are several; otherwise it is empty.
     """
 
     condition: str
     verdict: Label
     value: float | None = None
     interval: Interval | None = None
-    arm: str = ""
+    mode: str = ""
 
     @property
     def name(self) -> str:
-        """The condition with the arm: `rnn_text (small): steady state, static-exact`."""
-        return f"{self.condition}, {self.arm}" if self.arm else self.condition
+        """The condition with the mode: `rnn_text (small): steady state, static-exact`."""
+        return f"{self.condition}, {self.mode}" if self.mode else self.condition
 
 
 @dataclass(frozen=True)
@@ -227,10 +227,10 @@ def beyond(interval: Interval | None, side: Side = "above") -> Label:
     return "refuted" if claimed.high < 1 + SMALLEST_EFFECT else "inconclusive"
 
 
-def judge_ratio(condition: str, interval: Interval | None, arm: str = "", side: Side = "above") -> Regime:
+def judge_ratio(condition: str, interval: Interval | None, mode: str = "", side: Side = "above") -> Regime:
     """Return the regime of the claim that a ratio lies on `side` of 1; an unbounded interval is left out of it."""
     bounded = interval if interval and interval.bounded else None
-    return Regime(condition, beyond(interval, side), interval.estimate if interval else None, bounded, arm)
+    return Regime(condition, beyond(interval, side), interval.estimate if interval else None, bounded, mode)
 
 
 def combine(labels: Iterable[Label]) -> Label:

@@ -1,6 +1,6 @@
 """C2: the tape of recorded operations gives right gradients, as every op is checked against finite differences.
 
-The sweep takes every differentiable op of an engine, on every sample, in float64. The eager arm and an arm that
+The sweep takes every differentiable op of an engine, on every sample, in float64. The eager mode and a mode that
 compiles are checked against central differences and against our tape. Our tape itself is checked against differences
 to second order, in every choice of inputs. First the measurement (`measure`, `Sweep`, `SampledCall`), then the rule
 (`find`).
@@ -23,7 +23,7 @@ from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measu
 from compare.engines import Engine
 from compare.engines.limit import limit_seconds
 from compare.engines.step import Function
-from compare.records.cells import Parity, ParityArm
+from compare.records.cells import Parity, ParityRow
 from compare.records.checks import Gradients
 from compare.records.job import Job
 from compare.records.kinds import KINDS
@@ -58,10 +58,10 @@ OPERATORS: dict[str, Function] = {
 
 
 class GradientCheck(NamedTuple):
-    """A check of an arm: its name, and a function `run` that raises AssertionError where a gradient is wrong."""
+    """A check of a mode: its name, and a function `run` that raises AssertionError where a gradient is wrong."""
 
     name: str
-    arm: str
+    mode: str
     run: Callable[[], None]
 
 
@@ -76,13 +76,13 @@ _FINE = ("passed", "refused")
 
 
 def measure(job: Job) -> Gradients:
-    """Sweep all ops of an arm, and return the record: the number of checks, how many passed, and the failures, by op.
+    """Sweep all ops of a mode, and return the record: the number of checks, how many passed, and the failures, by op.
 
     A call that a framework refuses is not a check; `by_op` counts such calls apart.
     """
-    engine, _ = engines.engine_of_arm(job.arm)
+    engine, _ = engines.engine_of_mode(job.mode)
     engine.start(0, doubles=True)
-    sweep = Sweep(job.arm)
+    sweep = Sweep(job.mode)
     with redirect_stderr(StringIO()):  # compilers warn, and some ops print their arguments
         outcomes = {name: sweep.outcomes(name) for name in steps.each("checked", sweep.ops())}
     failures = [f"{name}: {result}" for of_op in outcomes.values() for name, result in of_op if result not in _FINE]
@@ -107,10 +107,10 @@ def count_outcomes(outcomes: Sequence[GradientOutcome]) -> dict[str, int]:
 
 
 class Sweep:
-    """The checks of all ops of an engine, in its eager arm and in `arm`; the default is our own engine."""
+    """The checks of all ops of an engine, in its eager mode and in `mode`; the default is our own engine."""
 
-    def __init__(self, arm: str | None = None) -> None:
-        self.engine, self.arm = engines.engine_of_arm(arm)
+    def __init__(self, mode: str | None = None) -> None:
+        self.engine, self.mode = engines.engine_of_mode(mode)
         self.functions = {**OPERATORS, **self.engine.functions()}
 
     def ops(self) -> list[str]:
@@ -118,12 +118,12 @@ class Sweep:
         return sorted(set(self.functions) & set(differentiable()))
 
     def outcomes(self, op: str) -> list[GradientOutcome]:
-        """Run the checks of an op; once a call is refused in the eager arm, its other checks are skipped."""
+        """Run the checks of an op; once a call is refused in the eager mode, its other checks are skipped."""
         outcomes, compiled = list[GradientOutcome](), False
         for call in self.calls(op):
             for check in self.checks(call, compile=not compiled):
                 outcomes.append(self.outcome(check))
-                if outcomes[-1].result == "refused" and check.arm == self.engine.arms[0]:
+                if outcomes[-1].result == "refused" and check.mode == self.engine.mode_names[0]:
                     break
             else:
                 compiled = self.engine.compiles_slowly
@@ -140,20 +140,20 @@ class Sweep:
         return GradientOutcome(check.name, "passed")
 
     def checks(self, call: SampledCall, *, compile: bool = True) -> Iterator[GradientCheck]:
-        """Yield the checks of one call: each arm against differences and against our tape.
+        """Yield the checks of one call: each mode against differences and against our tape.
 
-        An arm without derivatives of its own is checked against differences only if it is the eager arm, in all inputs.
+        A mode without derivatives of its own is checked against differences only if it is eager, in all inputs.
         """
-        eager = self.engine.arms[0]
+        eager = self.engine.mode_names[0]
         if not self.engine.is_reference:
             yield GradientCheck(f"{call}: {eager} against graphduel", eager, call.against_ours)
-        for arm in dict.fromkeys((eager, self.arm)):
-            if self.engine.mode(arm).derivatives or (arm == eager and call.inputs == call.sample.differentiable):
-                check = partial(call.against_differences, arm)
-                yield GradientCheck(f"{call}: {arm} against finite differences", arm, check)
-        if compile and self.arm != eager:
-            check = partial(call.against_ours, self.arm)
-            yield GradientCheck(f"{call}: {self.arm} against graphduel", self.arm, check)
+        for mode in dict.fromkeys((eager, self.mode)):
+            if self.engine.traits(mode).derivatives or (mode == eager and call.inputs == call.sample.differentiable):
+                check = partial(call.against_differences, mode)
+                yield GradientCheck(f"{call}: {mode} against finite differences", mode, check)
+        if compile and self.mode != eager:
+            check = partial(call.against_ours, self.mode)
+            yield GradientCheck(f"{call}: {self.mode} against graphduel", self.mode, check)
 
     def calls(self, op: str) -> Iterator[SampledCall]:
         """Yield a call for each sample of an op with a float result, and for each choice of inputs.
@@ -199,33 +199,33 @@ class SampledCall:
         value, gradients = self.engine.numpy(step(self.engine.arrays([np.array(x) for x in point])))
         return value, list(gradients)
 
-    def against_ours(self, arm: str | None = None) -> None:
-        """Compare gradients, compiled by `arm` or eager by default, with our tape's. Raises AssertionError.
+    def against_ours(self, mode: str | None = None) -> None:
+        """Compare gradients, compiled by `mode` or eager by default, with our tape's. Raises AssertionError.
 
         Our tape shares no code with a framework.
         """
-        if arm is None:
-            step = self.engine.build(self.engine.arms[0], self.loss(self.function), 0)
+        if mode is None:
+            step = self.engine.build(self.engine.mode_names[0], self.loss(self.function), 0)
         else:
-            step, _ = self.engine.compiler.whole(arm, self.function, self.loss)
+            step, _ = self.engine.compiler.whole(mode, self.function, self.loss)
         with limit_seconds(LIMIT):
             _, gradients = self.run(step, self.point)
         ours = engines.find_engine(engines.OWN)
         taped = SampledCall(ours, ours.functions(), self.sample, self.inputs)
-        _, expected = taped.run(ours.build(ours.arms[0], taped.loss(taped.function), 0), self.point)
+        _, expected = taped.run(ours.build(ours.mode_names[0], taped.loss(taped.function), 0), self.point)
         tolerance = SAME_RULES if self.engine.is_reference else OTHER_RULES
         for i, theirs, wanted in zip(self.inputs, gradients, expected, strict=True):
             message = f"the gradient of input {i}"
             np.testing.assert_allclose(theirs, wanted, rtol=tolerance, atol=tolerance, err_msg=message)
 
-    def against_differences(self, arm: str) -> None:
+    def against_differences(self, mode: str) -> None:
         """Compare gradients with central differences, to second order where the engine can. Raises AssertionError."""
-        if module := self.engine.mode(arm).derivatives:
+        if module := self.engine.traits(mode).derivatives:
             check_grads(self.sample, self.sample.arrays, ORDER, argnums=self.inputs, engine=module)
             return
         loss = self.loss(self.function)
-        _, gradients = self.run(self.engine.build(arm, loss, 0), self.point)
-        value = self.engine.build(arm, loss, None)
+        _, gradients = self.run(self.engine.build(mode, loss, 0), self.point)
+        value = self.engine.build(mode, loss, None)
         random = np.random.default_rng(0)
         for i, x in enumerate(self.point):
             direction = random.standard_normal(x.shape)
@@ -297,16 +297,16 @@ def _models(records: Records) -> dict[str, bool]:
     """Return for each workload and size whether the tape's gradients agree with the float64 reference."""
     agreeing: dict[str, bool] = {}
     for record in records_of(records, Parity):
-        arm = record.arms.get(record.base)
-        if arm and arm.status in ("ok", "disagree"):
+        mode = record.modes.get(record.base)
+        if mode and mode.status in ("ok", "disagree"):
             name = record.cell.title
-            agreeing[name] = agreeing.get(name, True) and _agrees(arm)
+            agreeing[name] = agreeing.get(name, True) and _agrees(mode)
     return agreeing
 
 
-def _agrees(arm: ParityArm) -> bool:
-    # an arm that disagrees only in its outputs has right gradients
-    return arm.status == "ok" or (arm.gradient_error is not None and arm.gradient_error <= arm.tolerance)
+def _agrees(mode: ParityRow) -> bool:
+    # a mode that disagrees only in its outputs has right gradients
+    return mode.status == "ok" or (mode.gradient_error is not None and mode.gradient_error <= mode.tolerance)
 
 
 def _lacking(ops: int, models: dict[str, bool], rate: Interval) -> tuple[str, ...]:

@@ -43,10 +43,10 @@ class BisectionResult(NamedTuple):
 
 
 def measure(job: Job) -> Faults:
-    """Measure claim C3 for an arm in the role of static, and the eager arm of its engine in the role of dynamic."""
-    engine, arm = engines.engine_of_arm(job.arm)
+    """Measure claim C3 for a mode in the role of static, and the eager mode of its engine in the role of dynamic."""
+    engine, mode = engines.engine_of_mode(job.mode)
     engine.start(0)
-    roles: dict[EngineName, str] = {"dynamic": engine.arms[0], "static": arm}
+    roles: dict[EngineName, str] = {"dynamic": engine.mode_names[0], "static": mode}
     record = Faults("C3", [])
     for fault in steps.each("examined", corpus(engine.library.load)):
         rows = []
@@ -63,7 +63,7 @@ def measure(job: Job) -> Faults:
 
 
 def examine(fault: Fault, seeded: SeededFault, role: EngineName, tools: Tools) -> FaultRow:
-    """Search for one fault with the tools of an arm, and return the row that the rule judges.
+    """Search for one fault with the tools of a mode, and return the row that the rule judges.
 
     detected    whether a tool that does not know the healthy training reports something
     when        the phase of that report: trace, call (before any op), forward, backward, update, step (a training),
@@ -73,7 +73,7 @@ def examine(fault: Fault, seeded: SeededFault, role: EngineName, tools: Tools) -
     names_line  whether the report names the line at fault; `distance` is how many lines it is off
     steps       the tools tried. Unless the line was named, also one healthy run; and where an engine shows every
                 value, the probes of a bisection against that run and one for each line from its end to the line at
-                fault. In other engines both arms would bisect eagerly at the same cost, which is left out
+                fault. In other engines both modes would bisect eagerly at the same cost, which is left out
 
     If the faulty training gives the same results as the healthy one, the fault cannot happen in this engine, and takes
     no step. Raises UnfitError where the healthy training ends in an error.

@@ -28,7 +28,7 @@ from compare.claims.base import (
     not_measured,
 )
 from compare.claims.evidence import Evidence, Read, canonical, cells, exclusion_sentences, first_run, steady, unsteady
-from compare.records.cells import Lengths, Memory, Parity, StrategyArm, Time, admit_arms
+from compare.records.cells import Lengths, Memory, Parity, StrategyRow, Time, admit_modes
 from compare.records.record import Cell, Records, group_by, records_of
 from compare.words import text
 from compare.workloads import models
@@ -71,7 +71,7 @@ def best(cell: Evidence, engine: str, counts: Callable[[str], bool], read: Read)
 
 def reason(cell: Evidence) -> str:
     """Return a sentence that names the fastest strategy, the one that pads most, and the one that holds most plans."""
-    means, first = cell.means(steady), cell.least(steady, cell.arms)
+    means, first = cell.means(steady), cell.least(steady, cell.modes)
     if first is None:
         return f"{cell.name}: no strategy was right"
     lost = max(means, key=lambda name: (padding(cell, name), name))
@@ -88,29 +88,29 @@ def refusal_sentences(records: Records) -> tuple[str, ...]:
     return tuple(
         sorted(
             {
-                f"{r.workload} on {r.lengths} ({r.size}), {name}: {arm.status}, {arm.reason}"
+                f"{r.workload} on {r.lengths} ({r.size}), {name}: {mode.status}, {mode.reason}"
                 for r in records_of(records, Lengths)
-                for name, arm in r.arms.items()
-                if arm.status != "ok"
+                for name, mode in r.modes.items()
+                if mode.status != "ok"
             }
         )
     )
 
 
-def padding(cell: Evidence, arm: str) -> float:
+def padding(cell: Evidence, mode: str) -> float:
     """Return elements computed ÷ elements of the input, the largest over processes; 1 means no padding."""
-    return max(float(measured.computed / measured.useful) for measured in cell.of(arm))
+    return max(float(measured.computed / measured.useful) for measured in cell.of(mode))
 
 
-def most(cell: Evidence, arm: str, field: str) -> int:
-    """Return the largest value of a count, such as `compiles`, over the processes of an arm."""
-    return max(int(getattr(measured, field)) for measured in cell.of(arm))
+def most(cell: Evidence, mode: str, field: str) -> int:
+    """Return the largest value of a count, such as `compiles`, over the processes of a mode."""
+    return max(int(getattr(measured, field)) for measured in cell.of(mode))
 
 
-def _right(processes: Sequence[Lengths]) -> list[Mapping[str, StrategyArm]]:
-    """Return the arms of each process without the strategies that some process did not find right."""
-    right = admit_arms(processes).arms
-    return [{name: process.arms[name] for name in process.arms if name in right} for process in processes]
+def _right(processes: Sequence[Lengths]) -> list[Mapping[str, StrategyRow]]:
+    """Return the modes of each process without the strategies that some process did not find right."""
+    right = admit_modes(processes).modes
+    return [{name: process.modes[name] for name in process.modes if name in right} for process in processes]
 
 
 KIND = "sequences of varying length"
@@ -124,7 +124,7 @@ PERCENTILES = (50, 95, 99)
 
 
 class LengthCosts(NamedTuple):
-    """The cost of varying lengths for static: its best arm on each workload, its best strategies, then every arm.
+    """The cost of varying lengths for static: its best mode on each workload, its best strategies, then every mode.
 
     `shown` is the cost in the headline: the first epoch of the cell with the largest steps. It is None where these
     steps are known to be smaller than `regimes.TINY` bytes.
@@ -187,7 +187,7 @@ def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell,
     return LengthCosts(
         list(chain.from_iterable(best.values())),
         strategies,
-        [regimes.cost(cell, *phase, count, arm) for cell in varying for arm in cell.static_arms for phase in PHASES],
+        [regimes.cost(cell, *phase, count, mode) for cell in varying for mode in cell.static_modes for phase in PHASES],
         _largest_step_cost(best, where) if best else next(iter([*strategies][-len(PHASES) :]), None),
     )
 
@@ -216,19 +216,19 @@ def _takes_any(cell: Evidence) -> Regime:
 
 
 def _dims_fixed(cell: Evidence) -> Regime:
-    """Judge the fact that static pads or recompiles: false if one static arm needs one compile and no padding.
+    """Judge the fact that static pads or recompiles: false if one static mode needs one compile and no padding.
 
-    An arm that did not reach the end of the stream leaves it inconclusive.
+    A mode that did not reach the end of the stream leaves it inconclusive.
     """
     name = f"{cell.name}: static pads or compiles again"
-    free = [arm for arm in cell.static_arms if most(cell, arm, "compiles") <= 1 and padding(cell, arm) == 1]
-    if any(measured.whole for arm in free for measured in cell.of(arm)):
+    free = [mode for mode in cell.static_modes if most(cell, mode, "compiles") <= 1 and padding(cell, mode) == 1]
+    if any(measured.whole for mode in free for measured in cell.of(mode)):
         return Regime(name, "refuted")
-    return Regime(name, "inconclusive" if free or not cell.static_arms else "supported")
+    return Regime(name, "inconclusive" if free or not cell.static_modes else "supported")
 
 
 def _best_costs(best: list[Regime]) -> Iterator[str]:
-    """Yield a sentence with static ÷ dynamic in each phase, by the fastest static arm, then the same by cell."""
+    """Yield a sentence with static ÷ dynamic in each phase, by the fastest static mode, then the same by cell."""
     costs = [cost for cost in best if cost.value is not None]
     ranges = [_range(phase, [cost for cost in costs if f": {phase}" in cost.name]) for phase, _ in PHASES]
     if costs:
@@ -249,23 +249,23 @@ def _lengths(cell: Evidence) -> int:
 
 
 def _counts(cell: Evidence) -> str:
-    arms = (cell.base, *cell.static_arms)
-    shown = (f"{arm} {most(cell, arm, 'compiles')} and {padding(cell, arm):.2f}" for arm in arms)
+    modes = (cell.base, *cell.static_modes)
+    shown = (f"{mode} {most(cell, mode, 'compiles')} and {padding(cell, mode):.2f}" for mode in modes)
     return f"{cell.name}: compiles, and elements computed for each element of the input: {', '.join(shown)}"
 
 
 def _latency(cell: Evidence) -> list[str]:
     base = _percentiles(cell, cell.base)
     lines = []
-    for arm in cell.static_arms:
-        ratios = _percentiles(cell, arm) / base
+    for mode in cell.static_modes:
+        ratios = _percentiles(cell, mode) / base
         shown = ", ".join(f"p{p} {text.ratio(ratio)}" for p, ratio in zip(PERCENTILES, ratios, strict=True))
-        lines.append(f"{cell.name}: latency in the first epoch, {arm} ÷ dynamic: {shown}")
+        lines.append(f"{cell.name}: latency in the first epoch, {mode} ÷ dynamic: {shown}")
     return lines
 
 
-def _percentiles(cell: Evidence, arm: str) -> npt.NDArray[np.float64]:
-    seconds = [call.seconds for measured in cell.of(arm) for call in measured.stream]
+def _percentiles(cell: Evidence, mode: str) -> npt.NDArray[np.float64]:
+    seconds = [call.seconds for measured in cell.of(mode) for call in measured.stream]
     return np.asarray(np.percentile(seconds, PERCENTILES))
 
 
@@ -283,8 +283,8 @@ CLAIM = Claim(
     "sentences and syntax trees, and on uniform lengths. Losses and gradients must be equal before anything is timed. "
     "Real models whose inputs vary are judged as the workloads are.",
     rule="Two facts come from counts: dynamic takes every length with no compile and no padding, and every static "
-    "arm pads or compiles more than once. Two costs come from times, in the first epoch and in steady state, each of "
-    "the static arm that is best there. The table gives the same two costs for each model and distribution: the best "
+    "mode pads or compiles more than once. Two costs come from times, in the first epoch and in steady state, each of "
+    "the static mode that is best there. The table gives the same two costs for each model and distribution: the best "
     "static strategy against the best dynamic strategy, one by one and in batches. There is a cost if the 95% interval "
     f"of static ÷ dynamic lies above {1 + SMALLEST_EFFECT}, and none if it lies below. Refuted if the first fact fails."
     " Supported if both facts and all costs hold. Depends if some hold and some do not. Inconclusive if an interval "
@@ -298,7 +298,7 @@ CLAIM = Claim(
             "padding is up to 50% of tokens, 89% for GLUE-CoLA at length 128",
             "abstract, arXiv 2107.02027",
             "text for language models, padded to a fixed length",
-            apart="lines go one by one here; the reasons show how much each arm pads",
+            apart="lines go one by one here; the reasons show how much each mode pads",
         ),
         Citation(
             "compiled dynamic shapes ran 3.54x as fast as PyTorch",

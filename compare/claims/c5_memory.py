@@ -22,7 +22,7 @@ from compare.claims.base import (
 )
 from compare.claims.evidence import Evidence, cells, exclusion_sentences
 from compare.claims.regimes import CellContest
-from compare.records.cells import CrossoverMemory, Memory, MemoryArm, Parity
+from compare.records.cells import CrossoverMemory, Memory, MemoryRow, Parity
 from compare.records.record import Records
 from compare.stats import Interval
 from compare.words import text
@@ -66,7 +66,7 @@ def find(records: Records) -> Finding:
     )
 
 
-def bytes_held(measured: MemoryArm) -> Sequence[float]:
+def bytes_held(measured: MemoryRow) -> Sequence[float]:
     """Return the bytes that an engine holds for one step: the peak of its data, plus structure, plan and caches.
 
     Parameters are left out: both engines are given the same arrays.
@@ -75,20 +75,20 @@ def bytes_held(measured: MemoryArm) -> Sequence[float]:
 
 
 def _contest(cell: Evidence) -> CellContest | None:
-    """Return bytes of the static arm that holds least ÷ bytes of dynamic; None if one of them was not measured."""
-    arm, dynamic = cell.least(bytes_held), cell.of(cell.base)
-    if not arm or not dynamic:
+    """Return bytes of the static mode that holds least ÷ bytes of dynamic; None if one of them was not measured."""
+    mode, dynamic = cell.least(bytes_held), cell.of(cell.base)
+    if not mode or not dynamic:
         return None
-    ratio = _most(cell.of(arm)) / _most(dynamic)
-    return CellContest(cell, Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, arm=arm))
+    ratio = _most(cell.of(mode)) / _most(dynamic)
+    return CellContest(cell, Regime(cell.name, "supported" if ratio > MORE else "refuted", ratio, mode=mode))
 
 
-def _most(measured: Sequence[MemoryArm]) -> float:
+def _most(measured: Sequence[MemoryRow]) -> float:
     # the processes count the same but for their peaks, and the largest peak must fit into memory
     return max(bytes_held(process)[0] for process in measured)
 
 
-def _classes(measured: MemoryArm, *names: str) -> float:
+def _classes(measured: MemoryRow, *names: str) -> float:
     return float(sum(measured.classes.get(name, 0) for name in names))
 
 
@@ -119,17 +119,17 @@ def _caches(contests: list[CellContest]) -> list[str]:
     if not _has_classes(contests):
         return []
     cell, regime = largest = max(contests, key=lambda contest: _share(contest, "caches"))
-    share = f"{_share(largest, 'caches'):.1%} of what static holds ({cell.name}, {regime.arm})"
+    share = f"{_share(largest, 'caches'):.1%} of what static holds ({cell.name}, {regime.mode})"
     return [f"caches of other shapes are at most {share}"]
 
 
 def _has_classes(contests: list[CellContest]) -> bool:
-    return all(measured.classes for cell, regime in contests for measured in cell.of(regime.arm))
+    return all(measured.classes for cell, regime in contests for measured in cell.of(regime.mode))
 
 
 def _share(contest: CellContest, name: str) -> float:
     cell, regime = contest
-    return max(_classes(measured, name) / bytes_held(measured)[0] for measured in cell.of(regime.arm))
+    return max(_classes(measured, name) / bytes_held(measured)[0] for measured in cell.of(regime.mode))
 
 
 def _counts(contests: list[CellContest]) -> str:

@@ -142,16 +142,16 @@ def _control(controls: list[Evidence]) -> tuple[Label, str]:
 
 
 def _break_even(cell: Evidence) -> str:
-    """Return a sentence on the number of runs after which the best static arm has paid for its compiling."""
-    arm = cell.least(steady)
-    if arm is None or not cell.of(cell.base):
+    """Return a sentence on the number of runs after which the best static mode has paid for its compiling."""
+    mode = cell.least(steady)
+    if mode is None or not cell.of(cell.base):
         return f"{cell.name}: no break-even, because only one engine was measured"
-    ratio = cell.ratio(arm, cell.base, steady)
-    even = break_even(course(cell, arm), course(cell, cell.base), ratio) if ratio else None
+    ratio = cell.ratio(mode, cell.base, steady)
+    even = break_even(course(cell, mode), course(cell, cell.base), ratio) if ratio else None
     if even is None or even.runs is None:
-        return f"{cell.name}: no break-even, because {arm} was not shown to be faster in steady state"
+        return f"{cell.name}: no break-even, because {mode} was not shown to be faster in steady state"
     when = even.verdict if even.verdict == "at once" else f"after {text.count_noun(ceil(even.runs), 'run')}"
-    return f"{cell.name}: compiling {arm} has paid for itself {when}"
+    return f"{cell.name}: compiling {mode} has paid for itself {when}"
 
 
 def _text(interval: Interval) -> str:
@@ -166,7 +166,7 @@ CLAIM = Claim(
     opposite="Kernels take nearly all of the time, and a static graph costs its build before the first result. "
     "Dynamic graphs are never slower where it matters, and they are faster in one-off runs and for changing "
     "structures.",
-    measured="Seconds of a training step on every workload, static ÷ dynamic, with the static arm that "
+    measured="Seconds of a training step on every workload, static ÷ dynamic, with the static mode that "
     "is fastest there: in steady state, and in one run from nothing (build and first call, or the whole "
     "first epoch). Blocks are paired within a process. The intervals of a phase are widened (Bonferroni), so that all "
     "of its cells hold together with 95%. A map over tensor size and depth shows where the sign changes, for chains of "

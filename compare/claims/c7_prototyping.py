@@ -42,43 +42,45 @@ LIMIT = 60.0
 
 
 def measure(job: Job) -> Prototypes:
-    """Measure claim C7 for an arm in the role of static, and the eager arm of its engine in the role of dynamic."""
-    engine, arm = engines.engine_of_arm(job.arm)
-    session(arm)
+    """Measure claim C7 for a mode in the role of static, and the eager mode of its engine in the role of dynamic."""
+    engine, mode = engines.engine_of_mode(job.mode)
+    session(mode)
     gc.freeze()  # so that the collections below do not scan the objects that exist now
-    return Prototypes("C7", [measure_edit(engine, arm, edit) for edit in EDITS])
+    return Prototypes("C7", [measure_edit(engine, mode, edit) for edit in EDITS])
 
 
-def measure_edit(engine: Engine, arm: str, edit: SourceEdit) -> TaskRow:
-    """Measure the seconds from an edit to the first result in both arms, and the length of the model in each."""
+def measure_edit(engine: Engine, mode: str, edit: SourceEdit) -> TaskRow:
+    """Measure the seconds from an edit to the first result in both modes, and the length of the model in each."""
     row = TaskRow(edit.workload, f"{edit.old} -> {edit.new}", {})
     case, source = case_before_edit(engine, edit), edit.source()
-    call, arms = arguments(engine, case), {"dynamic": engine.arms[0], "static": arm}
+    call, modes = arguments(engine, case), {"dynamic": engine.mode_names[0], "static": mode}
     repeats = 1 if engine.compiles_slowly else 1 + REPEATS
-    seconds: dict[str, list[float]] = {role: [] for role in arms}
-    order = orders(tuple(arms), Random(edit.workload))
+    seconds: dict[str, list[float]] = {role: [] for role in modes}
+    order = orders(tuple(modes), Random(edit.workload))
     for _ in range(repeats):
-        for role in next(order) if repeats > 1 else arms:
+        for role in next(order) if repeats > 1 else modes:
             if role in row.refused:
                 continue
             try:
-                run(engine, engine.arms[0], case.loss, call)
+                run(engine, engine.mode_names[0], case.loss, call)
                 with without_collection():
-                    seconds[role].append(edit_to_result(engine, arms[role], edit, source, case, call))
+                    seconds[role].append(edit_to_result(engine, modes[role], edit, source, case, call))
             except UnsupportedError as error:
                 row.refused[role] = str(error)
-    for role, name in arms.items():
+    for role, name in modes.items():
         if role not in row.refused:
             model = getattr(edit.module, engine.loss(name, case).__name__)
             row.engines[role] = ModelCost(seconds[role][-REPEATS:], **length(model))
     return row
 
 
-def edit_to_result(engine: Engine, arm: str, edit: SourceEdit, source: str, case: Case, call: tuple[Any, ...]) -> float:
+def edit_to_result(
+    engine: Engine, mode: str, edit: SourceEdit, source: str, case: Case, call: tuple[Any, ...]
+) -> float:
     """Time an edit until its first loss and gradients are there, in seconds. Raises UnsupportedError."""
     start = time.perf_counter()
     with engine.library.edited(edit.module.__name__, source) as module:
-        run(engine, arm, engine.loss(arm, case_with_module(case, module)), call)
+        run(engine, mode, engine.loss(mode, case_with_module(case, module)), call)
         return time.perf_counter() - start
 
 
@@ -88,10 +90,10 @@ def case_with_module(case: Case, module: ModuleType) -> Case:
     return replace(case, **{name: loss and getattr(module, loss.__name__) for name, loss in losses.items()})
 
 
-def run(engine: Engine, arm: str, loss: Any, call: tuple[Any, ...]) -> None:
-    """Compute the loss and its gradients once by an arm, within LIMIT seconds. Raises UnsupportedError."""
+def run(engine: Engine, mode: str, loss: Any, call: tuple[Any, ...]) -> None:
+    """Compute the loss and its gradients once by a mode, within LIMIT seconds. Raises UnsupportedError."""
     with try_block(engine, LIMIT):
-        engine.wait(engine.build(arm, loss, 0)(*call))
+        engine.wait(engine.build(mode, loss, 0)(*call))
 
 
 def case_before_edit(engine: Engine, edit: SourceEdit) -> Case:

@@ -59,24 +59,24 @@ class TrainingRun(NamedTuple):
 
 
 def measure(job: Job) -> Edits:
-    """Measure claim C8 for an arm in the role of static, and the eager arm of its engine in the role of dynamic."""
-    engine, arm = engines.engine_of_arm(job.arm)
-    session(arm)
+    """Measure claim C8 for a mode in the role of static, and the eager mode of its engine in the role of dynamic."""
+    engine, mode = engines.engine_of_mode(job.mode)
+    session(mode)
     theirs = engine.library.load(structures.__name__).EDITS
     gc.freeze()  # so that collections during a step do not scan the objects that exist now
     pairs = zip(steps.each("trained through", structures.EDITS), theirs, strict=True)
-    return Edits("C8", [measure_edit(engine, arm, edit, reference(ours)) for ours, edit in pairs])
+    return Edits("C8", [measure_edit(engine, mode, edit, reference(ours)) for ours, edit in pairs])
 
 
 def reference(edit: Edit) -> tuple[float, ...]:
-    """Return the losses of our tape on an edit, which all other arms must match."""
+    """Return the losses of our tape on an edit, which all other modes must match."""
     engine = engines.find_engine(engines.OWN)
-    return train(engine, engine.arms[0], edit.plain).losses
+    return train(engine, engine.mode_names[0], edit.plain).losses
 
 
-def measure_edit(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]) -> EditRow:
-    """Measure the cost of an edit in both arms, trained several times in turn; once compiled if compiling is costly."""
-    eager, start = engine.arms[0], time.perf_counter()
+def measure_edit(engine: Engine, mode: str, edit: Edit, expected: Sequence[float]) -> EditRow:
+    """Measure the cost of an edit in both modes, trained several times in turn; once if compiling is costly."""
+    eager, start = engine.mode_names[0], time.perf_counter()
     tapes, graphs, refused = list[TrainingRun](), dict[Way, list[TrainingRun]](), dict[str, str]()
     for turn in range(REPEATS):
         if turn and engine.compiles_slowly and time.perf_counter() - start > BUDGET:
@@ -89,7 +89,7 @@ def measure_edit(engine: Engine, arm: str, edit: Edit, expected: Sequence[float]
             if way in refused or (turn and engine.compiles_slowly):
                 continue
             try:
-                run = train(engine, arm, version)
+                run = train(engine, mode, version)
             except UnsupportedError as error:
                 refused[way] = str(error)
             else:
@@ -105,8 +105,8 @@ def ways(edit: Edit) -> dict[Way, Version]:
     return {"retraced": edit.plain, **({"foreseen": edit.foreseen} if edit.foreseen else {})}
 
 
-def train(engine: Engine, arm: str, version: Version) -> TrainingRun:
-    """Train a version by an arm from the first step to the last, with nothing compiled before. Raises UnsupportedError.
+def train(engine: Engine, mode: str, version: Version) -> TrainingRun:
+    """Train a version by a mode from the first step to the last, with nothing compiled before. Raises UnsupportedError.
 
     The compilations of the first step do not count as rebuilds.
     """
@@ -115,7 +115,7 @@ def train(engine: Engine, arm: str, version: Version) -> TrainingRun:
     losses, times, structures = list[float](), list[float](), list[Hashable]()
     with try_block(engine, LIMIT):
         varies = version.dims
-        compute = engine.compiler.varying(arm, version.loss, varies) if varies else engine.build(arm, version.loss, 0)
+        compute = engine.compiler.varying(mode, version.loss, varies) if varies else engine.build(mode, version.loss, 0)
         for number in range(STEPS):
             params = version.change(number, params)
             example = (*version.batch(number), *version.options(number, loss))
@@ -239,27 +239,27 @@ def find(records: Records) -> Finding:
 def _of_models(records: Records) -> Iterator[EditRow]:
     """Yield one edit for each real model whose structure varies: the calls of its stream with a new structure.
 
-    These are the calls after the first that had a new structure or new shapes, or at which some arm compiled; a change
-    that depends on values shows only by the latter. The cost is the median of these calls in steady steps of the arm.
-    The compiled arm with the smallest cost stands for static.
+    These are the calls after the first that had a new structure or new shapes, or at which some mode compiled; a change
+    that depends on values shows only by the latter. The cost is the median of these calls in steady steps of the mode.
+    The compiled mode with the smallest cost stands for static.
     """
     for cell in cells(records, Time):
         if models.is_model(cell.workload) and models.MODELS[cell.workload].varies == "structure":
-            costs = {arm: cost for arm in cell.arms if (cost := _new_structures(cell, arm))}
-            compiled = [arm for arm in costs if arm != cell.base]
+            costs = {mode: cost for mode in cell.modes if (cost := _new_structures(cell, mode))}
+            compiled = [mode for mode in costs if mode != cell.base]
             if cell.base in costs and compiled:
-                best = min(compiled, key=lambda arm: costs[arm].steps)
+                best = min(compiled, key=lambda mode: costs[mode].steps)
                 engines = {"dynamic": costs[cell.base], "static": costs[best]}
                 yield EditRow(f"{cell.workload}{OF_MODEL}", engines, {}, agree=True)
 
 
-def _new_structures(cell: Evidence, arm: str) -> EditCost | None:
-    """Return the cost of new structures for an arm; None if it was not timed, or if no process had a new structure."""
-    step, met, wholes = cell.mean(arm, steady), list[Call](), list[float]()
+def _new_structures(cell: Evidence, mode: str) -> EditCost | None:
+    """Return the cost of new structures for a mode; None if it was not timed, or if no process had a new structure."""
+    step, met, wholes = cell.mean(mode, steady), list[Call](), list[float]()
     for process in cell.start.processes:
         streams = [measured.stream or [] for measured in process.values() if measured.whole]
         places = {i for stream in streams for i, call in enumerate(stream) if i and (call.new or call.compiled)}
-        own = (process[arm].stream or []) if arm in process and process[arm].whole else []
+        own = (process[mode].stream or []) if mode in process and process[mode].whole else []
         met += [own[place] for place in sorted(places) if place < len(own)]
         wholes.append(fsum(call.seconds for call in own))
     if step is None or not met:

@@ -1,4 +1,4 @@
-"""Compare several runs: the verdict on each claim in every run, and each measure of an arm in every run.
+"""Compare several runs: the verdict on each claim in every run, and each measure of a mode in every run.
 
 `graphduel diff` uses this for two runs, `graphduel trend` for many runs over time, `graphduel report` for several
 machines. Runs are never pooled: an interval comes from one run, or from the ratio of two. Read `JudgedRun`, `Measure`
@@ -20,7 +20,7 @@ from compare.claims.evidence import Evidence, Read, cells, first_run, of_framewo
 from compare.errors import ResultsError
 from compare.records.cells import Memory, Time
 from compare.records.machines import differences, fingerprint
-from compare.records.record import MODELS, OWN, Cell, Environment, OfArms, Records, Run, records_of
+from compare.records.record import MODELS, OWN, Cell, Environment, OfModes, Records, Run, records_of
 from compare.stats import Interval, geometric_mean, unpaired_ratio_interval
 from compare.words import text
 from compare.workloads.models import FRAMEWORK
@@ -33,7 +33,7 @@ CHANGES = {"above": "more", "below": "less", "tie": "the same", "unclear": "uncl
 """The word for a change, by the side of 1 on which its ratio after ÷ before lies."""
 
 Values = Sequence[Sequence[float]]
-"""The numbers of an arm for each process of a run; empty if a process has no usable number."""
+"""The numbers of a mode for each process of a run; empty if a process has no usable number."""
 T = TypeVar("T")
 
 
@@ -140,14 +140,14 @@ def verdict_sentence(runs: Sequence[JudgedRun]) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """A kind of number that an arm has in a cell, such as seconds of a warm step, and how it is written.
+    """A kind of number that a mode has in a cell, such as seconds of a warm step, and how it is written.
 
-    A `relative` measure is divided by the number of the base arm in the same round, so that a slow hour of the machine
+    A `relative` measure is divided by the number of the base mode in the same round, so that a slow hour of the machine
     does not change it.
     """
 
     name: str
-    kind: type[OfArms]
+    kind: type[OfModes]
     read: Read
     written: Callable[[float], str]
     relative: bool = False
@@ -157,28 +157,30 @@ class Measure:
         """The name with a capital first letter."""
         return f"{self.name[0].upper()}{self.name[1:]}"
 
-    def values(self, cell: Evidence, arm: str) -> Values:
-        """Return the numbers of an arm in each process of a cell; empty if a process has none above 0."""
+    def values(self, cell: Evidence, mode: str) -> Values:
+        """Return the numbers of a mode in each process of a cell; empty if a process has none above 0."""
         if self.relative:
-            pairs = [process for process in cell.processes if arm in process and cell.base in process]
+            pairs = [process for process in cell.processes if mode in process and cell.base in process]
             values = [
-                _divide_pairwise(self.read(pair[arm]), self.read(pair[cell.base])) for pair in pairs if arm != cell.base
+                _divide_pairwise(self.read(pair[mode]), self.read(pair[cell.base]))
+                for pair in pairs
+                if mode != cell.base
             ]
         else:
-            values = [self.read(measured) for measured in cell.of(arm)]
+            values = [self.read(measured) for measured in cell.of(mode)]
         return values if all(process and min(process) > 0 for process in values) else []
 
     def ratio(self, after: Values, before: Values) -> Interval:
         """Return `after ÷ before` of two runs: times have Welch's interval, bytes an interval without width."""
         return self._exact(unpaired_ratio_interval(after, before))
 
-    def to_base(self, cell: Evidence, arm: str) -> Interval | None:
-        """Return arm ÷ base in a cell of one run; None for the base, a relative measure, or without numbers."""
-        if arm == cell.base or self.relative:
+    def to_base(self, cell: Evidence, mode: str) -> Interval | None:
+        """Return mode ÷ base in a cell of one run; None for the base, a relative measure, or without numbers."""
+        if mode == cell.base or self.relative:
             return None
         if self.read is steady:
-            return cell.ratio(arm, cell.base, steady)
-        ratio = cell.start.unpaired_ratio(arm, cell.base, self.read)
+            return cell.ratio(mode, cell.base, steady)
+        ratio = cell.start.unpaired_ratio(mode, cell.base, self.read)
         return self._exact(ratio) if ratio else None
 
     def _exact(self, ratio: Interval) -> Interval:
@@ -204,12 +206,12 @@ MEASURES = (
 
 
 def values_by_run(
-    runs: Iterable[JudgedRun], measure: Measure, of_arm: Callable[[Evidence, str], T | None]
+    runs: Iterable[JudgedRun], measure: Measure, of_mode: Callable[[Evidence, str], T | None]
 ) -> dict[tuple[Cell, str], list[T | None]]:
-    """Return for each cell and arm the result of `of_arm` in each run; None in a run without one."""
+    """Return for each cell and mode the result of `of_mode` in each run; None in a run without one."""
     values_of_runs = [
-        {(cell.cell, arm): value for cell in cells(run.records, measure.kind)
-         for arm in dict.fromkeys((*cell.arms, *cell.start.arms)) if (value := of_arm(cell, arm))}
+        {(cell.cell, mode): value for cell in cells(run.records, measure.kind)
+         for mode in dict.fromkeys((*cell.modes, *cell.start.modes)) if (value := of_mode(cell, mode))}
         for run in runs
     ]  # fmt: skip
     places = dict.fromkeys(place for values in values_of_runs for place in values)
@@ -218,10 +220,10 @@ def values_by_run(
 
 @dataclass(frozen=True)
 class CellChange:
-    """One measure of one arm in two runs, with the ratio after ÷ before and its interval."""
+    """One measure of one mode in two runs, with the ratio after ÷ before and its interval."""
 
     cell: Cell
-    arm: str
+    mode: str
     measure: Measure
     before: float
     after: float
@@ -236,7 +238,7 @@ class CellChange:
         """Return plain JSON values; the ratio is `[estimate, low, high]`."""
         return {
             "cell": str(self.cell),
-            "arm": self.arm,
+            "arm": self.mode,
             "what": self.measure.name,
             "before": self.before,
             "after": self.after,
@@ -247,10 +249,10 @@ class CellChange:
 
 @dataclass(frozen=True)
 class Series:
-    """One measure of one arm of a cell over several runs; `values` has None for a run without numbers."""
+    """One measure of one mode of a cell over several runs; `values` has None for a run without numbers."""
 
     cell: Cell
-    arm: str
+    mode: str
     measure: Measure
     values: Sequence[Values | None]
 
@@ -265,7 +267,7 @@ class Series:
         if not first or not second:
             return None
         ratio = self.measure.ratio(second, first)
-        return CellChange(self.cell, self.arm, self.measure, _mean(first), _mean(second), ratio)
+        return CellChange(self.cell, self.mode, self.measure, _mean(first), _mean(second), ratio)
 
     def ratios_to_first(self, runs: Sequence[JudgedRun]) -> list[Interval | None]:
         """Return each run ÷ the first run on its machine, as machines differ more than most changes of code do."""
@@ -289,11 +291,11 @@ def _mean(processes: Values) -> float:
 
 
 def series(runs: Sequence[JudgedRun], measures: Iterable[Measure] = MEASURES) -> list[Series]:
-    """Return the series of each measure of each arm of each cell, ordered by measure."""
+    """Return the series of each measure of each mode of each cell, ordered by measure."""
     return [
-        Series(cell, arm, measure, values)
+        Series(cell, mode, measure, values)
         for measure in measures
-        for (cell, arm), values in values_by_run(runs, measure, measure.values).items()
+        for (cell, mode), values in values_by_run(runs, measure, measure.values).items()
     ]
 
 
@@ -319,7 +321,7 @@ class Comparison:
 
 
 def compare_runs(before: JudgedRun, after: JudgedRun, *, unlike_machines: bool = False) -> Comparison:
-    """Compare two runs by every measure of an arm in a cell that both have.
+    """Compare two runs by every measure of a mode in a cell that both have.
 
     Runs of unlike machines are compared by bytes only, unless `unlike_machines` is true.
     """

@@ -78,7 +78,7 @@ def _clock(records: Records) -> Iterator[str]:
     elif clocks:
         listed = text.join_words([words for clock, words in _CLOCKS.items() if clock in clocks])
         yield f"Steady seconds are those {listed}, first calls those of the wall."
-    if "cpu" in clocks and any(row.processor for record in times for row in record.arms.values()):
+    if "cpu" in clocks and any(row.processor for record in times for row in record.modes.values()):
         yield "After how many runs compiling has paid for itself is counted in seconds of the processor."
 
 
@@ -87,8 +87,8 @@ def control(records: Records) -> str:
     cell = _control(records)
     if cell is None:
         return f"The control {CONTROL} was not measured, so the noise of the machine is not known."
-    arm = cell.least(steady)
-    ratio = cell.ratio(arm, cell.base, steady) if arm else None
+    mode = cell.least(steady)
+    ratio = cell.ratio(mode, cell.base, steady) if mode else None
     if ratio is None:
         return f"The control {CONTROL} was not measured in both engines, so the noise of the machine is not known."
     spread = f"[{ratio.low:.3f}, {ratio.high:.3f}]" if ratio.bounded else "(no interval)"
@@ -100,11 +100,11 @@ def control(records: Records) -> str:
 
 def _variation(cell: Evidence) -> float | None:
     """Return the spread of the control's paired block ratios in a process, as a share; the median over processes."""
-    arm = cell.least(steady)
-    if arm is None:
+    mode = cell.least(steady)
+    if mode is None:
         return None
-    both = [process for process in cell.processes if cell.base in process and arm in process]
-    pairs = [zip(steady(process[cell.base]), steady(process[arm]), strict=False) for process in both]
+    both = [process for process in cell.processes if cell.base in process and mode in process]
+    pairs = [zip(steady(process[cell.base]), steady(process[mode]), strict=False) for process in both]
     logs = [[log(top / bottom) for top, bottom in pair] for pair in pairs]
     deviations = [stdev(of) for of in logs if len(of) > 1]
     return expm1(median(deviations)) if deviations else None

@@ -1,7 +1,7 @@
 """The crossover map: the tensor sizes and depths at which one engine overtakes the other, in time and in bytes.
 
-The second part is break-even: `Course` has the cost of an arm from its first call on, and `break_even` gives the number
-of runs after which a compiled arm has paid for its build.
+The second part is break-even: `Course` has the cost of a mode from its first call on, and `break_even` gives the number
+of runs after which a compiled mode has paid for its build.
 
 All seconds of a course use the clock of steady state. Wall seconds of a start would also count the time in which other
 work kept the machine busy.
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, Read, steady
-from compare.records.cells import Crossover, CrossoverMemory, GridPlace, TimeArm
+from compare.records.cells import Crossover, CrossoverMemory, GridPlace, TimeRow
 from compare.records.record import DYNAMIC, Records, group_by, records_of
 from compare.stats import WIDEST, Interval, geometric_mean
 from compare.words import text
@@ -77,7 +77,7 @@ def places(records: Records) -> list[CostPlace]:
     processes = sorted(records_of(records, Crossover), key=lambda record: (record.process, repr(record)))
     rows = [row for record in processes for row in record.cells]
     cells = [
-        (place, Evidence(place.ops, "", tuple(row.arms for row in of))) for place, of in _group_by_place(rows).items()
+        (place, Evidence(place.ops, "", tuple(row.modes for row in of))) for place, of in _group_by_place(rows).items()
     ]
     ratios = ((place, cell, cell.ratio(STATIC, DYNAMIC, steady)) for place, cell in cells)
     return [
@@ -93,7 +93,7 @@ def sizes(records: Records, held: Read) -> list[Point]:
     for place, rows in _group_by_place(
         [row for record in records_of(records, CrossoverMemory) for row in record.cells]
     ).items():
-        static, dynamic = (held(rows[-1].arms[arm])[0] for arm in (STATIC, DYNAMIC))
+        static, dynamic = (held(rows[-1].modes[mode])[0] for mode in (STATIC, DYNAMIC))
         if static > 0 < dynamic:
             points.append(Point(place, static / dynamic))
     return points
@@ -151,7 +151,7 @@ def _range(group: Sequence[Point]) -> str:
 
 @dataclass(frozen=True)
 class Course:
-    """The cost of an arm from the start, in seconds: its build, each early call (`head`), and every later call."""
+    """The cost of a mode from the start, in seconds: its build, each early call (`head`), and every later call."""
 
     build: float
     head: tuple[float, ...]
@@ -171,7 +171,7 @@ class Course:
 
 @dataclass(frozen=True)
 class BreakEven:
-    """The number of runs after which a static arm has paid for its build, with its interval.
+    """The number of runs after which a static mode has paid for its build, with its interval.
 
     `runs` is None if the verdict is `never` or `cannot tell`; the other verdicts are `at once` and `after`.
     """
@@ -182,16 +182,16 @@ class BreakEven:
     high: float | None = None
 
 
-def course(cell: Evidence, arm: str) -> Course:
-    """Return the course of an arm that has blocks: medians over processes of its build and of each early call."""
-    starts = [_start(timing) for timing in cell.start.of(arm)]
+def course(cell: Evidence, mode: str) -> Course:
+    """Return the course of a mode that has blocks: medians over processes of its build and of each early call."""
+    starts = [_start(timing) for timing in cell.start.of(mode)]
     heads = [head for _, head in starts]
     head = tuple(statistics.median(s for s in column if s is not None) for column in zip_longest(*heads))
     build = statistics.median(build for build, _ in starts)
-    return Course(build, head, geometric_mean(block for timing in cell.of(arm) for block in timing.blocks))
+    return Course(build, head, geometric_mean(block for timing in cell.of(mode) for block in timing.blocks))
 
 
-def _start(timing: TimeArm) -> tuple[float, list[float]]:
+def _start(timing: TimeRow) -> tuple[float, list[float]]:
     """Return the seconds of build and of each early call, by the clock of the blocks.
 
     If only the processor seconds of all of them together are known, each is scaled by their share of the wall time.

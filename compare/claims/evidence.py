@@ -1,7 +1,7 @@
-"""Evidence: the measurements of the arms of one cell that passed the parity gate, over the processes of a run.
+"""Evidence: the measurements of the modes of one cell that passed the parity gate, over the processes of a run.
 
-Read `Evidence` and `cells` first. `of_ours` and `of_framework` select records by engine, and `arms` sums up each arm of
-a framework on each workload.
+Read `Evidence` and `cells` first. `of_ours` and `of_framework` select records by engine, and `modes` sums up each mode
+of a framework on each workload.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any
 
 from compare.engines import Engine
 from compare.engines.framework import PADDED
-from compare.records.cells import Compilations, CompiledArm, Memory, Parity, Time, admit_arms
-from compare.records.record import DYNAMIC, Cell, Failure, OfArms, OfCell, Record, Records, group_by, records_of
+from compare.records.cells import Compilations, CompiledRow, Memory, Parity, Time, admit_modes
+from compare.records.record import DYNAMIC, Cell, Failure, OfCell, OfModes, Record, Records, group_by, records_of
 from compare.stats import Interval, geometric_mean, ratio_interval, unpaired_ratio_interval
 
 SIZES = ("small", "medium", "large")
 
 Read = Callable[[Any], Sequence[float]]
-"""A function that takes the row of an arm in one process and returns numbers, always in the same order."""
+"""A function that takes the row of a mode in one process and returns numbers, always in the same order."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One workload at one size: for each worker process, the rows of the admitted arms.
+    """One workload at one size: for each worker process, the rows of the admitted modes.
 
-    `base` is the arm that records its graph on every run; the other arms are compared with it. `cold` holds the
+    `base` is the mode that records its graph on every run; the other modes are compared with it. `cold` holds the
     processes that found no compiled code on the disk and timed no steady state; it is empty for engines that keep none.
     """
 
@@ -55,26 +55,26 @@ class Evidence:
         return Cell(self.workload, self.size)
 
     @property
-    def arms(self) -> tuple[str, ...]:
-        """The arms that some process measured, by name."""
-        return tuple(sorted({arm for process in self.processes for arm in process}))
+    def modes(self) -> tuple[str, ...]:
+        """The modes that some process measured, by name."""
+        return tuple(sorted({mode for process in self.processes for mode in process}))
 
     @property
-    def static_arms(self) -> tuple[str, ...]:
-        """The arms that compile a graph: all but the base."""
-        return tuple(arm for arm in self.arms if arm != self.base)
+    def static_modes(self) -> tuple[str, ...]:
+        """The modes that compile a graph: all but the base."""
+        return tuple(mode for mode in self.modes if mode != self.base)
 
-    def of(self, arm: str) -> list[Any]:
-        """Return the rows of an arm, one for each process that measured it."""
-        return [process[arm] for process in self.processes if arm in process]
+    def of(self, mode: str) -> list[Any]:
+        """Return the rows of a mode, one for each process that measured it."""
+        return [process[mode] for process in self.processes if mode in process]
 
-    def mean(self, arm: str, read: Read) -> float | None:
-        """Return the geometric mean of all numbers that `read` finds for an arm; None if there is no usable one."""
-        usable = [values for measured in self.of(arm) if _usable(values := read(measured))]
+    def mean(self, mode: str, read: Read) -> float | None:
+        """Return the geometric mean of all numbers that `read` finds for a mode; None if there is no usable one."""
+        usable = [values for measured in self.of(mode) if _usable(values := read(measured))]
         return geometric_mean(v for values in usable for v in values) if usable else None
 
     def ratio(self, top: str, bottom: str, read: Read, comparisons: int = 1) -> Interval | None:
-        """Return the ratio `top / bottom` over paired blocks of both arms; None if they share no process.
+        """Return the ratio `top / bottom` over paired blocks of both modes; None if they share no process.
 
         `comparisons` is the number of intervals on which one verdict rests; they are widened so that all hold at once.
         """
@@ -88,33 +88,35 @@ class Evidence:
         return ratio_interval(*map(list, zip(*pairs, strict=True)), comparisons=comparisons) if pairs else None
 
     def unpaired_ratio(self, top: str, bottom: str, read: Read) -> Interval | None:
-        """Return `top / bottom` of arms that share no process, by means of processes; None if one has no numbers."""
-        sides = [[list(values) for m in self.of(arm) if _usable(values := read(m))] for arm in (top, bottom)]
+        """Return `top / bottom` of modes that share no process, by means of processes; None if one has no numbers."""
+        sides = [[list(values) for m in self.of(mode) if _usable(values := read(m))] for mode in (top, bottom)]
         return unpaired_ratio_interval(*sides) if all(sides) else None
 
     def means(self, read: Read) -> dict[str, float]:
-        """Return the geometric mean of each arm that has usable numbers."""
-        return {arm: mean for arm in self.arms if (mean := self.mean(arm, read)) is not None}
+        """Return the geometric mean of each mode that has usable numbers."""
+        return {mode: mean for mode in self.modes if (mean := self.mean(mode, read)) is not None}
 
     def least(self, read: Read, among: Iterable[str] | None = None) -> str | None:
-        """Return the arm with the smallest mean, among the static arms by default; None if none has numbers."""
-        means, counted = self.means(read), set(self.static_arms if among is None else among)
-        return min(counted & set(means), key=lambda arm: (means[arm], arm), default=None)
+        """Return the mode with the smallest mean, among the static modes by default; None if none has numbers."""
+        means, counted = self.means(read), set(self.static_modes if among is None else among)
+        return min(counted & set(means), key=lambda mode: (means[mode], mode), default=None)
 
 
-def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[Evidence]:
+def cells(records: Records, kind: type[OfModes], *, wrong: bool = False) -> list[Evidence]:
     """Return the evidence of the records of one type (times or memory), ordered by workload and rising size.
 
-    Cells that two engines measured have one entry for each base. With `wrong`, arms that disagree but were timed all
+    Cells that two engines measured have one entry for each base. With `wrong`, modes that disagree but were timed all
     the same are included.
     """
-    right = right_arms(records)
+    right = right_modes(records)
 
-    def usable(record: OfArms) -> dict[str, Any]:
-        rows = record.arms.items()
+    def usable(record: OfModes) -> dict[str, Any]:
+        rows = record.modes.items()
         if wrong:
-            return {arm: row for arm, row in rows if row.status in ("ok", "disagree") and getattr(row, "blocks", False)}
-        return {arm: row for arm, row in rows if row.status == "ok" and (record.cell, arm) in right}
+            return {
+                mode: row for mode, row in rows if row.status in ("ok", "disagree") and getattr(row, "blocks", False)
+            }
+        return {mode: row for mode, row in rows if row.status == "ok" and (record.cell, mode) in right}
 
     groups = group_by(sorted(records_of(records, kind), key=canonical), lambda record: (record.cell, record.base))
     evidence = []
@@ -128,7 +130,7 @@ def cells(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[
 
 
 def join_evidence(evidence: Sequence[Evidence]) -> Evidence:
-    """Join the evidence of several engines on one function; the base is the framework's eager arm, if there is one."""
+    """Join the evidence of several engines on one function; the base is the framework's eager mode, if there is one."""
     first, *_ = sorted(evidence, key=lambda cell: cell.base == DYNAMIC)
     warm, cold = (
         [*chain.from_iterable(parts)] for parts in zip(*((c.processes, c.cold) for c in evidence), strict=True)
@@ -136,26 +138,26 @@ def join_evidence(evidence: Sequence[Evidence]) -> Evidence:
     return replace(first, processes=tuple(warm), cold=tuple(cold))
 
 
-def exclusion_sentences(records: Records, kind: type[OfArms]) -> tuple[str, ...]:
-    """Return one sentence for each arm that was tried and does not count, with the reason."""
-    right, sentences = right_arms(records), set[str]()
+def exclusion_sentences(records: Records, kind: type[OfModes]) -> tuple[str, ...]:
+    """Return one sentence for each mode that was tried and does not count, with the reason."""
+    right, sentences = right_modes(records), set[str]()
     for record in records_of(records, kind):
-        for arm, measured in record.arms.items():
-            name = f"{record.cell.title}, {arm}"
+        for mode, measured in record.modes.items():
+            name = f"{record.cell.title}, {mode}"
             if measured.status != "ok":
                 sentences.add(f"{name}: {measured.status}, {measured.reason or 'no reason given'}")
-            elif (record.cell, arm) not in right:
+            elif (record.cell, mode) not in right:
                 sentences.add(f"{name}: left out, its outputs and gradients were not shown to agree")
     return tuple(sorted(sentences))
 
 
 def unsteady(cells: Sequence[Evidence]) -> tuple[str, ...]:
-    """Return one sentence for each arm that never became steady in some process; all its blocks count nevertheless."""
+    """Return one sentence for each mode that never became steady in some process; all its blocks count nevertheless."""
     return tuple(
-        f"{cell.name}, {arm}: no steady state was reached in {count} of {len(cell.of(arm))} processes"
+        f"{cell.name}, {mode}: no steady state was reached in {count} of {len(cell.of(mode))} processes"
         for cell in cells
-        for arm in (cell.base, *cell.static_arms)
-        if (count := sum(not measured.steady for measured in cell.of(arm)))
+        for mode in (cell.base, *cell.static_modes)
+        if (count := sum(not measured.steady for measured in cell.of(mode)))
     )
 
 
@@ -170,14 +172,14 @@ def first_run(measured: Any) -> Sequence[float]:
     return (measured.build + (sum(call.seconds for call in stream) if stream else measured.first),)
 
 
-def right_arms(records: Records) -> set[tuple[Cell, str]]:
-    """Return the cells and arms that are ok in every record that checked them; only these count."""
+def right_modes(records: Records) -> set[tuple[Cell, str]]:
+    """Return the cells and modes that are ok in every record that checked them; only these count."""
     compared = [*records_of(records, Parity), *(record for record in records_of(records, Memory) if record.checked)]
     groups = group_by(compared, lambda record: record.cell).items()
-    return {(cell, arm) for cell, group in groups for arm in admit_arms(group).arms}
+    return {(cell, mode) for cell, group in groups for mode in admit_modes(group).modes}
 
 
-def canonical(record: OfArms) -> tuple[Any, ...]:
+def canonical(record: OfModes) -> tuple[Any, ...]:
     """Return a sort key by workload and rising size that does not depend on the order of lines in a file."""
     rank = SIZES.index(record.size) if record.size in SIZES else len(SIZES)
     return record.workload, rank, record.size, record.job.process or 0, repr(record)
@@ -189,26 +191,26 @@ def _usable(values: Sequence[float]) -> bool:
 
 def of_ours(records: Iterable[Record]) -> list[Record]:
     """Return the records of our own engines, and all failures, since the report lists them all."""
-    return [record for record in records if record.arm is None or isinstance(record, Failure)]
+    return [record for record in records if record.mode is None or isinstance(record, Failure)]
 
 
 def of_framework(records: Iterable[Record], framework: Engine) -> list[Record]:
-    """Return the records of a framework. Its eager arm is the base, as `dynamic` is among our own arms."""
-    arms = {*framework.arms}
-    return [record for record in records if record.arm is not None and record.arm.removesuffix(PADDED) in arms]
+    """Return the records of a framework. Its eager mode is the base, as `dynamic` is among our own modes."""
+    modes = {*framework.mode_names}
+    return [record for record in records if record.mode is not None and record.mode.removesuffix(PADDED) in modes]
 
 
 @dataclass(frozen=True)
-class ArmOfCell:
-    """The measurements of a framework's arm on a workload.
+class ModeOfCell:
+    """The measurements of a framework's mode on a workload.
 
     `cold` and `warm` are the seconds of the first call without and with compiled code of earlier processes, `steady`
-    those of a call once warm. `ratio` is steady time ÷ that of the eager arm. `peak` is the bytes of a step and `held`
+    those of a call once warm. `ratio` is steady time ÷ that of the eager mode. `peak` is the bytes of a step and `held`
     the bytes between steps; None if they were not counted.
     """
 
     cell: Cell
-    arm: str
+    mode: str
     status: str
     reason: str
     cold: float | None
@@ -220,46 +222,46 @@ class ArmOfCell:
     held: int | None
 
 
-def arms(framework: Engine, records: Records) -> Iterator[ArmOfCell]:
-    """Yield each arm of a framework on each workload; the eager arm once, from the run beside the first other arm."""
+def modes(framework: Engine, records: Records) -> Iterator[ModeOfCell]:
+    """Yield each mode of a framework on each workload; eager once, from the run beside the first other mode."""
     own = of_framework(records, framework)
     for cell, of_cell in group_by(records_of(own, OfCell), lambda record: record.cell).items():
         seen: set[str] = set()
-        for group in group_by(of_cell, lambda record: record.arm).values():
-            for arm in dict.fromkeys(arm for record in records_of(group, Time) for arm in record.arms):
-                if arm not in seen:
-                    seen.add(arm)
-                    yield _arm(cell, arm, framework.arms[0], group)
+        for group in group_by(of_cell, lambda record: record.mode).values():
+            for mode in dict.fromkeys(mode for record in records_of(group, Time) for mode in record.modes):
+                if mode not in seen:
+                    seen.add(mode)
+                    yield _mode(cell, mode, framework.mode_names[0], group)
 
 
-def _arm(cell: Cell, arm: str, eager: str, records: Sequence[Record]) -> ArmOfCell:
-    times = [record for record in records_of(records, Time) if arm in record.arms]
-    rows = [record.arms[arm] for record in times]
-    timed = Evidence(*cell, tuple(record.arms for record in times if record.cache == "warm"))
+def _mode(cell: Cell, mode: str, eager: str, records: Sequence[Record]) -> ModeOfCell:
+    times = [record for record in records_of(records, Time) if mode in record.modes]
+    rows = [record.modes[mode] for record in times]
+    timed = Evidence(*cell, tuple(record.modes for record in times if record.cache == "warm"))
     bad = next((row for row in rows if row.status != "ok" or row.reason), rows[0])
-    held = [record.arms[arm] for record in records_of(records, Memory) if arm in record.arms]
+    held = [record.modes[mode] for record in records_of(records, Memory) if mode in record.modes]
     counted = next((row for row in held if row.peak), None)
-    return ArmOfCell(
+    return ModeOfCell(
         cell,
-        arm,
+        mode,
         bad.status if bad.whole else "limit",
         bad.reason or "",
-        cold=_first(times, arm, "cold"),
-        warm=_first(times, arm, "warm"),
-        steady=timed.mean(arm, steady),
-        ratio=timed.ratio(arm, eager, steady) if arm != eager else None,
+        cold=_first(times, mode, "cold"),
+        warm=_first(times, mode, "warm"),
+        steady=timed.mean(mode, steady),
+        ratio=timed.ratio(mode, eager, steady) if mode != eager else None,
         compiles=max(row.compiles for row in rows),
         peak=counted.peak if counted else None,
         held=counted.held if counted else None,
     )
 
 
-def _first(times: Sequence[Time], arm: str, cache: str) -> float | None:
-    calls = [record.arms[arm].first for record in times if record.cache == cache and record.arms[arm].first]
+def _first(times: Sequence[Time], mode: str, cache: str) -> float | None:
+    calls = [record.modes[mode].first for record in times if record.cache == cache and record.modes[mode].first]
     return median(calls) if calls else None
 
 
-def compilation_report(records: Records, cell: Cell, arm: str) -> CompiledArm | None:
-    """Return a framework's report on the compilations of an arm in a cell, from nothing; None if there is none."""
-    said = (record.arms.get(arm) for record in records_of(records, Compilations) if record.cell == cell)
+def compilation_report(records: Records, cell: Cell, mode: str) -> CompiledRow | None:
+    """Return a framework's report on the compilations of a mode in a cell, from nothing; None if there is none."""
+    said = (record.modes.get(mode) for record in records_of(records, Compilations) if record.cell == cell)
     return next((row for row in said if row is not None), None)

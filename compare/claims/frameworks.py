@@ -1,7 +1,7 @@
 """The verdicts of a run on other frameworks: whether they agree with our engines, claim by claim, and if not, why.
 
-The second part is `model_costs`: the costs of each real model in each compiled arm of a framework, beside its eager
-arm.
+The second part is `model_costs`: the costs of each real model in each compiled mode of a framework, beside its eager
+mode.
 """
 
 from __future__ import annotations
@@ -14,9 +14,18 @@ from typing import Any, Literal
 from compare.claims import CLAIMS, Verdict
 from compare.claims.base import OPEN, Regime, agreement
 from compare.claims.crossover import BreakEven, break_even, course
-from compare.claims.evidence import ArmOfCell, Evidence, arms, cells, compilation_report, of_framework, of_ours, steady
+from compare.claims.evidence import (
+    Evidence,
+    ModeOfCell,
+    cells,
+    compilation_report,
+    modes,
+    of_framework,
+    of_ours,
+    steady,
+)
 from compare.engines import Engine, find_engine, frameworks
-from compare.records.cells import Compilations, CompiledArm, Memory, MemoryArm, Parity, Time
+from compare.records.cells import Compilations, CompiledRow, Memory, MemoryRow, Parity, Time
 from compare.records.record import Record, Records, records_of
 from compare.stats import geometric_mean
 from compare.words import text
@@ -42,13 +51,13 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Outside:
-    """The results of a run on a framework: the verdict on each claim, the agreement with ours, and each arm's costs."""
+    """The results of a run on a framework: the verdict on each claim, agreement with ours, and each mode's costs."""
 
     framework: Engine
     version: str
     verdicts: tuple[Verdict, ...]
     agreements: tuple[Agreement, ...]
-    arms: tuple[ArmOfCell, ...]
+    modes: tuple[ModeOfCell, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return the results as plain JSON values."""
@@ -78,8 +87,8 @@ def _judge_framework(framework: Engine, records: Records, ours: Sequence[Verdict
         _agreement(framework, here[v.claim.id], v, why.get(v.claim.id, ())) for v in verdicts if v.claim.id in here
     )
     version = next((record.version for record in records_of(own, Compilations)), "")
-    compared = tuple(agreements) if len(framework.arms) > 1 else ()
-    return Outside(framework, version, verdicts, compared, tuple(arms(framework, records)))
+    compared = tuple(agreements) if len(framework.mode_names) > 1 else ()
+    return Outside(framework, version, verdicts, compared, tuple(modes(framework, records)))
 
 
 def _agreement(framework: Engine, ours: Verdict, theirs: Verdict, explained: Sequence[str]) -> Agreement:
@@ -127,10 +136,10 @@ def _ladder(framework: Engine, theirs: Records, ours: Records) -> list[str]:
         return []
     mode, eager, compiled = (geometric_mean(column) for column in zip(*factors, strict=True))
     said = (
-        f"in {framework.title} compiled ÷ eager is {text.ratio(mode * eager * compiled)} with the best compiled arm, "
+        f"in {framework.title} compiled ÷ eager is {text.ratio(mode * eager * compiled)} with the best compiled mode, "
         f"over {text.count_noun(len(factors), 'workload')}: {text.ratio(mode)} is graph mode alone (static ÷ dynamic "
-        f"here), times {text.ratio(eager)} (our dynamic engine ÷ its eager arm), times {text.ratio(compiled)} (its "
-        "compiled arm ÷ our static engine)"
+        f"here), times {text.ratio(eager)} (our dynamic engine ÷ its eager mode), times {text.ratio(compiled)} (its "
+        "compiled mode ÷ our static engine)"
     )
     return [said]
 
@@ -140,7 +149,9 @@ def _peaks(ours: Records) -> list[str]:
     ratios = [
         (fixed / dynamic)
         for cell in cells(ours, Memory)
-        if (arm := cell.least(_peak)) and (fixed := cell.mean(arm, _peak)) and (dynamic := cell.mean(cell.base, _peak))
+        if (mode := cell.least(_peak))
+        and (fixed := cell.mean(mode, _peak))
+        and (dynamic := cell.mean(cell.base, _peak))
     ]
     if not ratios:
         return []
@@ -152,7 +163,7 @@ def _peaks(ours: Records) -> list[str]:
     return [said]
 
 
-def _peak(measured: MemoryArm) -> Sequence[float]:
+def _peak(measured: MemoryRow) -> Sequence[float]:
     return (measured.peak,)
 
 
@@ -179,21 +190,21 @@ def of_models(records: Records) -> list[Verdict]:
 
 @dataclass(frozen=True)
 class ModelCosts:
-    """A compiled arm of a model beside the eager arm: seconds of steps and of first calls, bytes, compilations.
+    """A compiled mode of a model beside the eager mode: seconds of steps and of first calls, bytes, compilations.
 
     `pays` and `pays_cached` say after how many steps compiling has paid for itself, without and with compiled code on
-    the disk. `told` is the compiler's report on the arm in the cold process. `inputs` is the number of calls in the
+    the disk. `told` is the compiler's report on the mode in the cold process. `inputs` is the number of calls in the
     stream, and `shapes` the number of new shapes among them. `error` is the largest scaled error of outputs and
     gradients. A field is None if it is not known.
     """
 
     name: str
     model: Model
-    eager: ArmOfCell
-    arm: ArmOfCell
+    eager: ModeOfCell
+    mode: ModeOfCell
     pays: BreakEven | None
     pays_cached: BreakEven | None
-    told: CompiledArm | None
+    told: CompiledRow | None
     inputs: int
     shapes: int
     error: float | None
@@ -211,46 +222,48 @@ class ModelCosts:
 
 
 def model_costs(records: Records, framework: Engine) -> Iterator[ModelCosts]:
-    """Yield the costs of each compiled arm of each model that was measured in a framework, ordered by model."""
+    """Yield the costs of each compiled mode of each model that was measured in a framework, ordered by model."""
     own = [record for record in of_framework(records, framework) if is_model(record.job.workload)]
     evidence = {cell.workload: cell for cell in cells(own, Time)}
-    rows = list(arms(framework, own))
-    eager = {row.cell: row for row in rows if row.arm == framework.arms[0]}
+    rows = list(modes(framework, own))
+    eager = {row.cell: row for row in rows if row.mode == framework.mode_names[0]}
     for row in rows:
-        if row.arm == framework.arms[0] or row.cell not in eager:
+        if row.mode == framework.mode_names[0] or row.cell not in eager:
             continue
         name = row.cell.workload
         here = evidence.get(name)
         stream = [
-            arm.stream or []
+            mode.stream or []
             for record in records_of(own, Time)
-            if record.workload == name and record.cache == "cold" and (arm := record.arms.get(framework.arms[0]))
+            if record.workload == name
+            and record.cache == "cold"
+            and (mode := record.modes.get(framework.mode_names[0]))
         ]
         yield ModelCosts(
             name,
             MODELS[name],
             eager[row.cell],
             row,
-            _pays(here, row.arm) if here else None,
-            _pays(replace(here, cold=()), row.arm) if here else None,
-            compilation_report(own, row.cell, row.arm),
+            _pays(here, row.mode) if here else None,
+            _pays(replace(here, cold=()), row.mode) if here else None,
+            compilation_report(own, row.cell, row.mode),
             inputs=len(stream[0]) if stream else 1,
             shapes=sum(call.new for call in stream[0]) if stream else 1,
             error=_error(own, row),
         )
 
 
-def _pays(cell: Evidence, arm: str) -> BreakEven | None:
-    ratio = cell.ratio(arm, cell.base, steady)
-    timed = ratio and cell.start.of(arm) and cell.start.of(cell.base)
-    return break_even(course(cell, arm), course(cell, cell.base), ratio) if ratio and timed else None
+def _pays(cell: Evidence, mode: str) -> BreakEven | None:
+    ratio = cell.ratio(mode, cell.base, steady)
+    timed = ratio and cell.start.of(mode) and cell.start.of(cell.base)
+    return break_even(course(cell, mode), course(cell, cell.base), ratio) if ratio and timed else None
 
 
-def _error(records: list[Record], row: ArmOfCell) -> float | None:
+def _error(records: list[Record], row: ModeOfCell) -> float | None:
     gates = [
-        record.arms[row.arm]
+        record.modes[row.mode]
         for record in records_of(records, Parity)
-        if record.cell == row.cell and row.arm in record.arms
+        if record.cell == row.cell and row.mode in record.modes
     ]
     errors = [error for gate in gates for error in (gate.output_error, gate.gradient_error) if error is not None]
     return max(errors, default=None)

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar, get_args
 
 from compare import workloads
 from compare.claims.base import Effect, Label, Regime, Side, judge_ratio
-from compare.claims.evidence import Evidence, Read, right_arms
+from compare.claims.evidence import Evidence, Read, right_modes
 from compare.errors import UnknownNameError
 from compare.records.cells import Memory
 from compare.records.record import Cell, Records, group_by, records_of
@@ -63,11 +63,11 @@ class StepCounts:
 
 
 def places(records: Records) -> dict[Cell, StepCounts]:
-    """Return the counts of each cell whose bytes were counted in the base arm; they decide its regimes."""
-    right = right_arms(records)
+    """Return the counts of each cell whose bytes were counted in the base mode; they decide its regimes."""
+    right = right_modes(records)
     counts: dict[Cell, StepCounts] = {}
     for record in records_of(records, Memory):
-        row = record.arms.get(record.base)
+        row = record.modes.get(record.base)
         if row is not None and row.status == "ok" and (record.cell, record.base) in right:
             before = counts.get(record.cell, StepCounts(0, 0))
             counts[record.cell] = StepCounts(max(before.bytes, row.peak), max(before.ops, row.nodes))
@@ -112,20 +112,20 @@ def settle_label(label: Label, measured: Iterable[str]) -> tuple[Label, tuple[st
 
 
 def cost(
-    cell: Evidence, phase: str, read: Read, comparisons: int, arm: str | None = None, side: Side = "above"
+    cell: Evidence, phase: str, read: Read, comparisons: int, mode: str | None = None, side: Side = "above"
 ) -> Regime:
-    """Return the regime of static ÷ dynamic in a phase of a cell, inconclusive if there is no static arm.
+    """Return the regime of static ÷ dynamic in a phase of a cell, inconclusive if there is no static mode.
 
-    Without `arm`, the static arm that is best there stands for static. `comparisons` is the number of intervals that
+    Without `mode`, the static mode that is best there stands for static. `comparisons` is the number of intervals that
     must hold at once.
     """
-    arm = arm or cell.least(read)
-    ratio = cell.ratio(arm, cell.base, read, comparisons) if arm else None
-    return judge_ratio(f"{cell.name}: {phase}", ratio, arm or "", side)
+    mode = mode or cell.least(read)
+    ratio = cell.ratio(mode, cell.base, read, comparisons) if mode else None
+    return judge_ratio(f"{cell.name}: {phase}", ratio, mode or "", side)
 
 
 class CellContest(NamedTuple):
-    """A cell and its regime: static ÷ dynamic there, for the best static arm."""
+    """A cell and its regime: static ÷ dynamic there, for the best static mode."""
 
     evidence: Evidence
     regime: Regime

@@ -18,8 +18,8 @@ from compare.claims.base import Side as ClaimSide
 from compare.claims.c5_memory import bytes_held
 from compare.claims.crossover import BreakEven, break_even, course
 from compare.claims.evidence import Evidence, Read, cells, exclusion_sentences, first_run, join_evidence, steady
-from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeArm
-from compare.records.record import DYNAMIC, WRITTEN, OfArms, Record, Records, kind_of, records_of
+from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeRow
+from compare.records.record import DYNAMIC, WRITTEN, OfModes, Record, Records, kind_of, records_of
 from compare.stats import LEAST, Interval, Side
 from compare.words import text
 
@@ -113,19 +113,21 @@ def verdict(records: Records) -> OwnVerdict:
     if len({record.counted for record in records_of(records, Memory)}) > 1:
         memory = Contest(values=memory.values)  # bytes of NumPy's buffers and bytes of malloc cannot be compared
     even = _break_even(timed[0], warm, first) if times else None
-    rows = {arm: row for record in records_of(records, Parity) for arm, row in record.arms.items()}
-    refused = {arm: f"{row.status}: {row.reason}" for arm, row in rows.items() if row.status != "ok"}
-    ratios = {arm: ratio_of(timed[0], arm, timed[0].base, steady) for arm in timed[0].static_arms} if times else {}
-    of_base = {arm: ratio for arm, ratio in ratios.items() if ratio is not None}
+    rows = {mode: row for record in records_of(records, Parity) for mode, row in record.modes.items()}
+    refused = {mode: f"{row.status}: {row.reason}" for mode, row in rows.items() if row.status != "ok"}
+    ratios = {mode: ratio_of(timed[0], mode, timed[0].base, steady) for mode in timed[0].static_modes} if times else {}
+    of_base = {mode: ratio for mode, ratio in ratios.items() if ratio is not None}
     start = times[0].start if times else None
-    compiles = {arm: max(r.compiles for r in start.of(arm)) for arm in first.values} if start else {}
+    compiles = {mode: max(r.compiles for r in start.of(mode)) for mode in first.values} if start else {}
     stream = start is not None and any(r.stream for process in start.processes for r in process.values())
     advice = _advice(warm, first, even, of_base.values())
-    idle = [mode for record in records_of(records, Compilations) for mode, row in record.arms.items() if row.share == 0]
+    idle = [
+        mode for record in records_of(records, Compilations) for mode, row in record.modes.items() if row.share == 0
+    ]
     waiting = _waiting(records)
-    wrong = _wrong(records, [arm for arm, row in rows.items() if row.status == "disagree"])
-    left = {arm: reason for arm, reason in refused.items() if arm not in wrong}
-    warnings = [f"{arm[0].upper()}{arm[1:]} disagrees{refused[arm].removeprefix('disagree')}." for arm in wrong]
+    wrong = _wrong(records, [mode for mode, row in rows.items() if row.status == "disagree"])
+    left = {mode: reason for mode, reason in refused.items() if mode not in wrong}
+    warnings = [f"{mode[0].upper()}{mode[1:]} disagrees{refused[mode].removeprefix('disagree')}." for mode in wrong]
     seen = glimpse_modes(records, [*rows])
     early = glimpse_sentence(seen, _base(records))
     nothing = early or ("no mode was measured that agrees" if wrong else "nothing was measured")
@@ -138,14 +140,14 @@ def verdict(records: Records) -> OwnVerdict:
     )
 
 
-def _wrong(records: Records, arms: Sequence[str]) -> dict[str, tuple[float, Interval | None]]:
-    """Return the steady seconds, and their ratio to the base, of arms that disagree but were timed nevertheless."""
-    times = _all_evidence(records, Time, wrong=True) if arms else []
+def _wrong(records: Records, modes: Sequence[str]) -> dict[str, tuple[float, Interval | None]]:
+    """Return the steady seconds, and their ratio to the base, of modes that disagree but were timed nevertheless."""
+    times = _all_evidence(records, Time, wrong=True) if modes else []
     means = times[0].means(steady) if times else {}
-    return {arm: (means[arm], ratio_of(times[0], arm, times[0].base, steady)) for arm in arms if arm in means}
+    return {mode: (means[mode], ratio_of(times[0], mode, times[0].base, steady)) for mode in modes if mode in means}
 
 
-def _all_evidence(records: Records, kind: type[OfArms], *, wrong: bool = False) -> list[Evidence]:
+def _all_evidence(records: Records, kind: type[OfModes], *, wrong: bool = False) -> list[Evidence]:
     """Return the evidence of all engines joined into one, in a list; an empty list if there is none."""
     cells_of_all = cells(records, kind, wrong=wrong)
     return [join_evidence(cells_of_all)] if cells_of_all else []
@@ -168,17 +170,17 @@ def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
     values = cell.means(read)
     if not values:
         return Contest(base=cell.base)
-    best, *others = sorted(values, key=lambda arm: values[arm])
-    measured = {arm: ratio_of(cell, arm, best, read) for arm in others}
-    ratios = {arm: ratio for arm, ratio in measured.items() if ratio is not None}
-    sides = {arm: _side(ratios[arm], once=once) if arm in ratios else "unclear" for arm in others}
-    close = [arm for arm, side in sides.items() if side != "above"]
+    best, *others = sorted(values, key=lambda mode: values[mode])
+    measured = {mode: ratio_of(cell, mode, best, read) for mode in others}
+    ratios = {mode: ratio for mode, ratio in measured.items() if ratio is not None}
+    sides = {mode: _side(ratios[mode], once=once) if mode in ratios else "unclear" for mode in others}
+    close = [mode for mode, side in sides.items() if side != "above"]
     outcome: Outcome = "wins" if not close else "cannot tell"
     if not others:
         outcome = "alone"
-    elif close and all(sides[arm] == "tie" for arm in close):
+    elif close and all(sides[mode] == "tie" for mode in close):
         outcome = "tie"
-    return Contest(outcome, (best, *close), values, ratios, cell.base, min(len(cell.of(arm)) for arm in values))
+    return Contest(outcome, (best, *close), values, ratios, cell.base, min(len(cell.of(mode)) for mode in values))
 
 
 def _side(ratio: Interval, *, once: bool) -> Side:
@@ -230,7 +232,7 @@ def _sentence(
     if early not in parts:
         parts.append(early)
     if refused:
-        left = [f"{arm} ({reason.partition(':')[0]})" for arm, reason in refused.items()]
+        left = [f"{mode} ({reason.partition(':')[0]})" for mode, reason in refused.items()]
         parts.append(f"not timed: {text.join_words(left)}")
     parts += waiting
     if idle:
@@ -240,9 +242,9 @@ def _sentence(
 
 def _waiting(records: Records) -> list[str]:
     """Return a sentence for each mode whose calls wait in every process, with their wall and processor seconds."""
-    rows: dict[str, list[TimeArm]] = {}
+    rows: dict[str, list[TimeRow]] = {}
     for record in records_of(records, Time):
-        for mode, row in record.arms.items():
+        for mode, row in record.modes.items():
             if row.status == "ok" and row.blocks and row.wall is not None:
                 rows.setdefault(mode, []).append(row)
     said = []
@@ -367,7 +369,7 @@ def glimpse_modes(records: Records, compared: Sequence[str]) -> dict[str, Glimps
     rows = {
         mode: row
         for glimpse in records_of(records, Glimpse)
-        for mode, row in glimpse.arms.items()
+        for mode, row in glimpse.modes.items()
         if mode not in compared
     }
     return {mode: GlimpsedMode(fsum(row.first), len(row.first), row.calls, row.call) for mode, row in rows.items()}
@@ -407,8 +409,8 @@ def _calls(each: GlimpsedMode) -> str:
 ZONE = f"{1 + SMALLEST_EFFECT:.2f}"
 
 
-def _contest(kind: type[OfArms], read: Read, name: str, side: ClaimSide) -> Callable[[Records], Finding]:
-    """Make the rule of the claim that static ÷ dynamic lies on `side` of 1, with the static arm that costs least."""
+def _contest(kind: type[OfModes], read: Read, name: str, side: ClaimSide) -> Callable[[Records], Finding]:
+    """Make the rule of the claim that static ÷ dynamic lies on `side` of 1, with the static mode that costs least."""
 
     def find(records: Records) -> Finding:
         measured = sorted(cells(records, kind), key=lambda cell: cell.base != DYNAMIC)  # our engines before a framework
@@ -418,11 +420,11 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: ClaimSide) -> Call
         best = cell.least(read)
         if best is None or not cell.of(cell.base):
             return Finding("inconclusive", ("only one engine was measured", *left))
-        ratios = {arm: ratio_of(cell, arm, cell.base, read) for arm in cell.static_arms}
+        ratios = {mode: ratio_of(cell, mode, cell.base, read) for mode in cell.static_modes}
         costs, interval = f"{_cost(cell, best, read)}, {_cost(cell, cell.base, read)}", ratios[best]
         if interval is None:
             return Finding("inconclusive", ("too few numbers for an interval", costs, *left))
-        regimes = tuple(_regime(arm, ratio, side) for arm, ratio in ratios.items())
+        regimes = tuple(_regime(mode, ratio, side) for mode, ratio in ratios.items())
         effect = Effect(f"{name}, static ÷ dynamic", interval.estimate, "ratio")
         return Finding(beyond(interval, side), (costs, *left), effect, _spread(interval), regimes, side)
 
@@ -430,21 +432,21 @@ def _contest(kind: type[OfArms], read: Read, name: str, side: ClaimSide) -> Call
 
 
 def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | None:
-    """Return `top / bottom`, paired if a process has both arms; for bytes, an exact ratio without width."""
+    """Return `top / bottom`, paired if a process has both modes; for bytes, an exact ratio without width."""
     if read is not bytes_held:
         return cell.ratio(top, bottom, read) or cell.unpaired_ratio(top, bottom, read)
     over, under = cell.mean(top, read), cell.mean(bottom, read)
     return Interval(over / under, over / under, over / under) if over and under else None
 
 
-def _regime(arm: str, ratio: Interval | None, side: ClaimSide) -> Regime:
-    return Regime(arm, beyond(ratio, side), ratio.estimate if ratio else None, ratio and _spread(ratio))
+def _regime(mode: str, ratio: Interval | None, side: ClaimSide) -> Regime:
+    return Regime(mode, beyond(ratio, side), ratio.estimate if ratio else None, ratio and _spread(ratio))
 
 
-def _cost(cell: Evidence, arm: str, read: Read) -> str:
-    """Return an arm with its mean cost, as `static-exact 15.4 µs`."""
-    mean = cell.mean(arm, read) or 0.0
-    return f"{arm} {text.size(mean) if read is bytes_held else text.seconds(mean)}"
+def _cost(cell: Evidence, mode: str, read: Read) -> str:
+    """Return a mode with its mean cost, as `static-exact 15.4 µs`."""
+    mean = cell.mean(mode, read) or 0.0
+    return f"{mode} {text.size(mean) if read is bytes_held else text.seconds(mean)}"
 
 
 def _spread(interval: Interval) -> Interval | None:
@@ -455,7 +457,7 @@ def _rule(side: ClaimSide) -> str:
     zone, other = (ZONE, "below") if side == "above" else (f"1/{ZONE}", "above")
     return (
         f"Supported if the 95% interval of static ÷ dynamic lies {side} {zone}, refuted if {other} that, inconclusive "
-        "otherwise or where only one engine was measured. The static engine is judged by its arm that costs least. "
+        "otherwise or where only one engine was measured. The static engine is judged by its mode that costs least. "
         "Bytes are counted, not sampled: they have no interval."
     )
 

@@ -123,23 +123,23 @@ def _evaluate(asked: Question, prices: Prices, rows: str | None, only: str | Non
     chosen = holdout.names() if held_out else evaluation.names(asked.adapter, only)
     more = list(origin.load_object(rows)) if rows else []
     judged = evaluation.evaluate(asked, prices, [*chosen, *more], progress.reporter(), rows or "")
-    return _show_evaluation(judged, prices.arms)
+    return _show_evaluation(judged, prices.modes)
 
 
-def _show_evaluation(evaluation: dict[str, Any], arms: tuple[str, str]) -> dict[str, Any]:
+def _show_evaluation(evaluation: dict[str, Any], modes: tuple[str, str]) -> dict[str, Any]:
     """Print predictions beside measurements, and how often the predictions were right; returns the evaluation."""
     from compare.page import tables
     from compare.words.text import count_noun
 
-    eager, compiled = arms
+    eager, compiled = modes
     columns = ("row", "said", "predicted", "measured", "right")
     echo(f"Ratios are {compiled} ÷ {eager}.")
     tables.show(columns, [_row(row) for row in evaluation["rows"]], whole=columns)
     for name, why in evaluation["left_out"].items():
         options.say(f"left out: {name}: {why}", err=True)
-    _say_rate("once warm", evaluation, arms)
+    _say_rate("once warm", evaluation, modes)
     for calls, rate in evaluation["over_calls"].items():
-        _say_rate(f"over {count_noun(int(calls), 'call')} with the compilation", rate, arms)
+        _say_rate(f"over {count_noun(int(calls), 'call')} with the compilation", rate, modes)
     _say_scores(evaluation["scores"])
     options.say(
         f"Measured ratios in the predicted interval of 95%: {evaluation['covered']} of {len(evaluation['rows'])}."
@@ -165,14 +165,14 @@ def _say_scores(scores: dict[str, Any]) -> None:
         )
 
 
-def _say_rate(when: str, rate: dict[str, Any], arms: tuple[str, str]) -> None:
+def _say_rate(when: str, rate: dict[str, Any], modes: tuple[str, str]) -> None:
     if not rate["called"]:
         echo(f"Predictions {when}: none.")
         return
     low, high = rate["interval"]
     share = f"{rate['rate']:.0%} ({low:.0%} to {high:.0%})"
     right = rate["always_compiled"]
-    always = f"the answer `{arms[1]}` is right in {right}, `{arms[0]}` in {rate['called'] - right}"
+    always = f"the answer `{modes[1]}` is right in {right}, `{modes[0]}` in {rate['called'] - right}"
     options.say(f"Right {when}: {rate['hits']} of {rate['called']}, {share}; {always}.")
 
 

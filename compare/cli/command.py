@@ -249,7 +249,7 @@ def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
 @options.ONLY
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
-    """Compare outputs, gradients and graphs of all arms; time nothing."""
+    """Compare outputs, gradients and graphs of all modes; time nothing."""
     from compare.page import assemble, tables
     from compare.records.cells import Parity
     from compare.records.record import Failure, records_of
@@ -264,7 +264,7 @@ def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     different = [str(record.cell) for record in parity if record.same_graph is False]
     _list_problems("no isomorphic graphs", different)
     _list_problems("failed", [f"{failure.job}: {failure.error}" for failure in records_of(records, Failure)])
-    statuses = {row.status for record in parity for row in record.arms.values()}
+    statuses = {row.status for record in parity for row in record.modes.values()}
     broken = different or "failed" in statuses or len(parity) < len(records)
     ctx.exit(4 if "disagree" in statuses else int(bool(broken)))
 
@@ -383,7 +383,7 @@ def _workload(workload: Any) -> list[tuple[str, str]]:
         (workload.name, workload.title),
         ("Shows", workload.shows),
         ("Should win", workload.expect),
-        ("Arms", ", ".join(workload.arms)),
+        ("Modes", ", ".join(workload.modes)),
         *sizes,
     ]
 

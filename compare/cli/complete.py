@@ -54,8 +54,8 @@ def cells(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]
     return _starting(typed, workloads.names())
 
 
-def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
-    """Complete the arms of the run in DIRECTORY, for `export --arm`; without a run there, the arms of all workloads."""
+def run_modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Complete the modes of the run in DIRECTORY, for `export --mode`; without a run, those of all workloads."""
     from compare import workloads
     from compare.records import results
     from compare.records.cells import Time
@@ -64,8 +64,8 @@ def arms(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
     path = results.find_results(Path(ctx.params.get("directory") or ""))
     if path:
         with suppress(CompareError):
-            return _starting(typed, {arm for record in records_of(results.read(path), Time) for arm in record.arms})
-    return _starting(typed, {arm for name in workloads.names() for arm in workloads.get(name).arms})
+            return _starting(typed, {mode for record in records_of(results.read(path), Time) for mode in record.modes})
+    return _starting(typed, {mode for name in workloads.names() for mode in workloads.get(name).modes})
 
 
 def modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:

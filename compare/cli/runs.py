@@ -201,13 +201,15 @@ OUT = options.out("Write to this file; by default to stdout.", options.FILE)
 @options.DIRECTORY
 @click.option("--format", "kind", type=click.Choice(FORMATS), default="pyperf", show_default=True)
 @click.option(
-    "--arm",
-    shell_complete=complete.arms,
-    help="Export this arm alone, and name it by its cell, so that two arms of one run can be compared.",
+    "mode",
+    "--mode",
+    "--arm",  # the name of an earlier version
+    shell_complete=complete.run_modes,
+    help="Export this mode alone, and name it by its cell, so that two modes of one run can be compared.",
 )
 @OUT
 @options.of_results
-def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> None:
+def export(directory: Path, *, kind: str, mode: str | None, out: Path | None) -> None:
     """Write what was measured in DIRECTORY for another tool.
 
     `pyperf` has the steady times, for `python -m pyperf compare_to`. `speedscope` and `perfetto` have the step of a
@@ -216,7 +218,7 @@ def export(directory: Path, *, kind: str, arm: str | None, out: Path | None) -> 
     from compare.page import formats
 
     made = {"pyperf": formats.pyperf, "speedscope": formats.speedscope, "perfetto": formats.perfetto}[kind]
-    options.write_json(out or STDOUT, made(options.results_in(directory), arm))
+    options.write_json(out or STDOUT, made(options.results_in(directory), mode))
 
 
 @click.command()

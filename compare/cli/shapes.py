@@ -110,7 +110,7 @@ def _time_sample(settings: Settings, model: str, name: str, trace: LengthTrace, 
     if any(row[-1] == screen.UNCLEAR for row in rows):
         say(f"{screen.UNCLEAR.capitalize()}: more --processes, or --full, would narrow the intervals.")
     say("\n".join(c4_shapes.refusal_sentences(good)))
-    return 4 if any(arm.status == "disagree" for record in good for arm in record.arms.values()) else 0
+    return 4 if any(mode.status == "disagree" for record in good for mode in record.modes.values()) else 0
 
 
 def _measure_processes(

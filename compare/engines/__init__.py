@@ -1,8 +1,8 @@
 """Engines: our own two, PyTorch, TensorFlow, JAX and HIPS autograd, each behind one adapter.
 
 An engine runs a function of the user's, or one of our workloads. Its adapter is a file here and one line of
-`_FRAMEWORKS`, or an entry point of another distribution (`compare.extensions`). An arm is named after its engine and a
-mode of the engine: `torch-eager`, `tf-function-xla`; our arms are `dynamic`, `static-exact` and so on. Nothing outside
+`_FRAMEWORKS`, or an entry point of another distribution (`compare.extensions`). A mode is named after its engine and a
+mode of the engine: `torch-eager`, `tf-function-xla`; our modes are `dynamic`, `static-exact` and so on. Nothing outside
 this folder knows a framework by name. Read `base` first, which has the interface, then `step` and one adapter.
 """
 
@@ -27,14 +27,14 @@ from compare.workloads.base import Case
 __all__ = [
     "OWN",
     "Engine",
-    "engine_of_arm",
+    "engine_of_mode",
     "find_engine",
     "framework_of_imports",
     "frameworks",
     "groups",
     "names",
-    "of_arm",
     "of_imports",
+    "of_mode",
     "of_values",
     "ours",
     "refuses",
@@ -71,38 +71,40 @@ def _extensions() -> Mapping[str, Extension[Engine]]:
     return load_extensions("engines", Engine, (OWN, *_FRAMEWORKS))  # type: ignore[type-abstract]
 
 
-def of_arm(arm: str) -> Engine:
-    """Return the adapter of the engine that has an arm; our engine is asked first. Raises UnknownNameError."""
+def of_mode(mode: str) -> Engine:
+    """Return the adapter of the engine that has a mode; our engine is asked first. Raises UnknownNameError."""
     own = map(find_engine, (OWN, *_FRAMEWORKS))
-    engine = next((engine for engine in own if arm in engine.arms), None)  # others are looked for where none has it
+    engine = next(
+        (engine for engine in own if mode in engine.mode_names), None
+    )  # others are looked for where none has it
     if engine is None:
-        arms = {arm: name for name in reversed(names()) for arm in find_engine(name).arms}
-        if arm not in arms:
-            raise UnknownNameError(f"no engine has an arm {arm!r}; {nearest(arm, tuple(arms))}")
-        engine = find_engine(arms[arm])
+        modes = {mode: name for name in reversed(names()) for mode in find_engine(name).mode_names}
+        if mode not in modes:
+            raise UnknownNameError(f"no engine has a mode {mode!r}; {nearest(mode, tuple(modes))}")
+        engine = find_engine(modes[mode])
     return engine
 
 
-def engine_of_arm(arm: str | None) -> tuple[Engine, str]:
-    """Return the engine and the name of the arm to check against the eager one; the default is our first static arm."""
-    engine = of_arm(arm) if arm else find_engine(OWN)
-    return engine, arm or engine.arms[1]
+def engine_of_mode(mode: str | None) -> tuple[Engine, str]:
+    """Return the engine and the name of the mode to check against eager; the default is our first static mode."""
+    engine = of_mode(mode) if mode else find_engine(OWN)
+    return engine, mode or engine.mode_names[1]
 
 
 def ours() -> tuple[str, str]:
-    """Return the names of our dynamic arm, which records a graph on every run, and of our first arm that compiles."""
-    eager, compiled, *_ = find_engine(OWN).arms
+    """Return the names of our dynamic mode, which records a graph on every run, and of our first mode that compiles."""
+    eager, compiled, *_ = find_engine(OWN).mode_names
     return eager, compiled
 
 
-def step(arm: str, case: Case) -> Step:
-    """Return the step of an arm for a case. Raises what `Engine.step` raises."""
-    return of_arm(arm).step(arm, case)
+def step(mode: str, case: Case) -> Step:
+    """Return the step of a mode for a case. Raises what `Engine.step` raises."""
+    return of_mode(mode).step(mode, case)
 
 
-def refuses(arm: str, error: BaseException) -> bool:
-    """Return whether an error means that the engine of an arm does not support something, rather than a fault."""
-    return of_arm(arm).errors.refuses(error, arm)
+def refuses(mode: str, error: BaseException) -> bool:
+    """Return whether an error means that the engine of a mode does not support something, rather than a fault."""
+    return of_mode(mode).errors.refuses(error, mode)
 
 
 @cache

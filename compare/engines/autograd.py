@@ -34,7 +34,7 @@ class Autograd(Framework):
         """Return the arrays unchanged: autograd computes on NumPy arrays."""
         return tree
 
-    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+    def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return the function, or with `argnum` a step that returns its value and the gradients of its loss.
 
         The step raises NoGradientsError where the function returns no scalar loss.

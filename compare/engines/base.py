@@ -1,4 +1,4 @@
-"""The interface of an engine's adapter: its arms, its functions, how it builds a step, and its roles.
+"""The interface of an engine's adapter: its modes, its functions, how it builds a step, and its roles.
 
 An engine is one of ours or a framework. Code that measures asks the adapter and never tests for a framework's name.
 Read `Mode` and `Engine` first; the roles below them have defaults that adapters override.
@@ -43,7 +43,7 @@ LONG = 400
 class Mode:
     """A way for an engine to run a function.
 
-    name         the end of the arm's name
+    name         the end of the mode's name
     usual        whether a quick run measures it too. A function of the user's is compared in the first two modes
                  unless other modes are asked for
     suite        whether workloads are measured in it
@@ -85,7 +85,7 @@ class Engine(ABC):
     Its roles (below) say more about it, each an object with safe defaults: `process`, `devices`, `library`, `state`,
     `numbers`, `compiler`, `ops`, `errors`. An adapter with more to say makes its own roles in `__init__`.
 
-    name     the name that a user gives, and the start of arm names unless `prefix` is another
+    name     the name that a user gives, and the start of mode names unless `prefix` is another
     title    the framework's own name
     module   the module to import
     package  the requirement to install
@@ -143,13 +143,13 @@ class Engine(ABC):
         self.ops, self.errors = Ops(self), Errors(self)
 
     @property
-    def arms(self) -> tuple[str, ...]:
-        """Return the names of the arms, the eager one first."""
+    def mode_names(self) -> tuple[str, ...]:
+        """Return the names of the modes, the eager one first."""
         return tuple(f"{self.prefix or self.name}-{mode.name}" if mode.name else self.name for mode in self.modes)
 
-    def mode(self, arm: str) -> Mode:
-        """Return the mode that an arm runs in."""
-        return self.modes[self.arms.index(arm)]
+    def traits(self, mode: str) -> Mode:
+        """Return the definition of a mode by its full name."""
+        return self.modes[self.mode_names.index(mode)]
 
     @property
     def compiles_slowly(self) -> bool:
@@ -194,16 +194,16 @@ class Engine(ABC):
     def functions(self) -> dict[str, Function]:
         """Return the framework's functions by their names in `graphs`."""
 
-    def loss(self, arm: str, case: Case) -> Function:
-        """Return the loss of a case for an arm: rewritten without control flow on values where the arm traces."""
-        rewritten = case.scanned or case.static_loss if self.mode(arm).traces else None
+    def loss(self, mode: str, case: Case) -> Function:
+        """Return the loss of a case for a mode: rewritten without control flow on values where the mode traces."""
+        rewritten = case.scanned or case.static_loss if self.traits(mode).traces else None
         return rewritten or case.loss
 
     @abstractmethod
-    def step(self, arm: str, case: Case) -> Step:
-        """Return the step of an arm for a case, ready to run.
+    def step(self, mode: str, case: Case) -> Step:
+        """Return the step of a mode for a case, ready to run.
 
-        Raises UnsupportedError where the arm does not apply to the case, and the engine's own errors where it refuses.
+        Raises UnsupportedError where the mode does not apply to the case, and the engine's own errors where it refuses.
         """
 
     @abstractmethod
@@ -215,12 +215,12 @@ class Engine(ABC):
         """Return a container of the framework's arrays with NumPy arrays."""
 
     @abstractmethod
-    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+    def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return `step(params, *example) -> (loss, gradients)`, or `-> (output, ())` where `argnum` is None."""
 
     @abstractmethod
-    def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
-        """Return the arm's best tools for finding a fault; `users(file)` says whether a file is the user's."""
+    def debugger(self, mode: str, users: Callable[[str], bool]) -> Tools:
+        """Return the mode's best tools for finding a fault; `users(file)` says whether a file is the user's."""
 
     def wait(self, result: Any) -> None:
         """Wait until a result is computed."""
@@ -427,23 +427,23 @@ class Compiler(Role):
         """Return a step of a user's function whose calls own their arrays, where a call may destroy its arguments."""
         return built
 
-    def compiled(self, arm: str, function: Function) -> Function:
+    def compiled(self, mode: str, function: Function) -> Function:
         """Return a function compiled by itself, for others to call; no part of it may stay in Python."""
         raise NotImplementedError(f"{self.engine.title} compiles nothing")
 
-    def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
+    def whole(self, mode: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
         """Return `step(*args) -> (value, gradients)` of `around(function)`, and the function to pass to `observed`.
 
-        No part of the function may stay in Python. By default it is compiled by itself, and the eager arm calls it.
+        No part of the function may stay in Python. By default it is compiled by itself, and the eager mode calls it.
         """
-        compiled = self.compiled(arm, function)
-        return self.engine.build(self.engine.arms[0], around(compiled), 0), compiled
+        compiled = self.compiled(mode, function)
+        return self.engine.build(self.engine.mode_names[0], around(compiled), 0), compiled
 
-    def varying(self, arm: str, loss: Function, dims: Any) -> Function:
+    def varying(self, mode: str, loss: Function, dims: Any) -> Function:
         """Return `build` for varying axes: `dims` has a name or None for each axis, if the engine can be told."""
-        return self.engine.build(arm, loss, 0)
+        return self.engine.build(mode, loss, 0)
 
-    def captured(self, arm: str, function: Function, *, whole: bool = True) -> Function | None:
+    def captured(self, mode: str, function: Function, *, whole: bool = True) -> Function | None:
         """Return a captured function without its kernels, where making them is a slow stage of its own; else None.
 
         Unless the graph must be `whole`, it may be in pieces around graph breaks, which `observed` counts.
@@ -487,13 +487,13 @@ class Ops(Role):
         """
         raise UnsupportedError(f"nothing tells the lines whose ops {self.engine.title} runs")
 
-    def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
+    def counts(self, modes: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
         """Return the counts of each call of a case, eager and compiled, in the terms that have prices.
 
         By default each call is run eagerly, op by op. An adapter that counts without a run may do so, and must where
         `run` is False. Raises UnsupportedError where nothing counts, and the errors of the function and of the engine.
         """
-        step = self.engine.build(arms[0], self.engine.loss(arms[0], case), case.argnum)
+        step = self.engine.build(modes[0], self.engine.loss(modes[0], case), case.argnum)
         counts = []
         for example in case.examples:
             call = self.engine.arrays((case.params, *example))
@@ -519,8 +519,8 @@ class Errors(Role):
         """Return whether a compiled function failed while it was traced or compiled, before any data ran."""
         return False
 
-    def refuses(self, error: BaseException, arm: str = "") -> bool:
-        """Return whether an error means that the engine does not support something, in this arm or in any."""
+    def refuses(self, error: BaseException, mode: str = "") -> bool:
+        """Return whether an error means that the engine does not support something, in this mode or in any."""
         return isinstance(error, NotImplementedError)
 
     def summary(self, error: BaseException) -> str:

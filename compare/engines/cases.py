@@ -17,7 +17,7 @@ from static.trace.tracing import static_key
 def alone(case: Case) -> Case:
     """Return the case with its example of median length only, and with one loss for all modes.
 
-    Arms then differ in the graph mode only: no shape varies, and no function is rewritten for one engine.
+    Modes then differ in the graph mode only: no shape varies, and no function is rewritten for one engine.
     """
     middle = median_length(case.lengths)
     loss = case.static_loss or case.loss

@@ -64,7 +64,7 @@ class Attempt:
 
 
 class Tools(ABC):
-    """The tools of an arm. Try them in this order: `attempt`, `attempt` with `checked`, `reach`, `train`."""
+    """The tools of a mode. Try them in this order: `attempt`, `attempt` with `checked`, `reach`, `train`."""
 
     @abstractmethod
     def attempt(self, training: Training, *, checked: bool = False) -> Attempt:

@@ -23,20 +23,20 @@ from compare.workloads.base import Case
 from compare.workloads.faults.fault import SourceLine, Training
 
 PADDED = "-padded"
-"""The suffix of an arm that gets every example padded to the longest."""
+"""The suffix of a mode that gets every example padded to the longest."""
 
 
 class WorkloadStep(Step):
-    """A step of one arm for a case; the parameters are the first argument, before each example."""
+    """A step of one mode for a case; the parameters are the first argument, before each example."""
 
-    def __init__(self, engine: Engine, arm: str, case: Case) -> None:
-        padded = arm.endswith(PADDED)
-        mode = arm.removesuffix(PADDED)
-        loss = case.masked if padded else engine.loss(mode, case)
+    def __init__(self, engine: Engine, mode: str, case: Case) -> None:
+        padded = mode.endswith(PADDED)
+        own = mode.removesuffix(PADDED)
+        loss = case.masked if padded else engine.loss(own, case)
         if loss is None:
-            raise UnsupportedError(f"{arm}: the workload has no masked loss: padding would change its result")
+            raise UnsupportedError(f"{mode}: the workload has no masked loss: padding would change its result")
         examples = longest(case) if padded else case.examples
-        built = engine.build(mode, loss, case.argnum)
+        built = engine.build(own, loss, case.argnum)
         params = engine.arrays(case.params)
         super().__init__(engine, built, tuple(map(engine.arrays, examples)), (params,))
         self.longest = max(case.lengths) if padded else 0
@@ -49,13 +49,13 @@ class WorkloadStep(Step):
 class Framework(Engine):
     """An engine that is not ours."""
 
-    def step(self, arm: str, case: Case) -> WorkloadStep:
-        """Return the step of an arm; an arm with the suffix PADDED gets every example padded."""
-        return WorkloadStep(self, arm, case)
+    def step(self, mode: str, case: Case) -> WorkloadStep:
+        """Return the step of a mode; a mode with the suffix PADDED gets every example padded."""
+        return WorkloadStep(self, mode, case)
 
-    def debugger(self, arm: str, users: Callable[[str], bool]) -> FrameworkTools:
+    def debugger(self, mode: str, users: Callable[[str], bool]) -> FrameworkTools:
         """Return the tools that every framework has."""
-        return FrameworkTools(self, arm, users)
+        return FrameworkTools(self, mode, users)
 
 
 LIMIT = 30.0
@@ -70,8 +70,8 @@ class FrameworkTools(Tools):
     is the user's.
     """
 
-    def __init__(self, engine: Engine, arm: str, users: Callable[[str], bool]) -> None:
-        self.engine, self.arm, self.users = engine, arm, users
+    def __init__(self, engine: Engine, mode: str, users: Callable[[str], bool]) -> None:
+        self.engine, self.mode, self.users = engine, mode, users
         self.phase: Phase = "forward"
 
     def attempt(self, training: Training, *, checked: bool = False) -> Attempt:
@@ -117,12 +117,12 @@ class FrameworkTools(Tools):
         return step
 
     def _computing(self, loss: Function) -> Function:
-        eager = self.engine.arms[0]
-        if self.arm == eager:
+        eager = self.engine.mode_names[0]
+        if self.mode == eager:
             return self.engine.build(eager, self._marking(loss), 0)
-        if pieces := self.engine.compiler.captured(self.arm, loss, whole=False):
+        if pieces := self.engine.compiler.captured(self.mode, loss, whole=False):
             return self.engine.build(eager, pieces, 0)
-        return self.engine.build(self.arm, loss, 0)
+        return self.engine.build(self.mode, loss, 0)
 
     def _marking(self, loss: Function) -> Function:
         """Return an eager loss that sets `phase`: forward while it runs, and backward after it."""
@@ -138,7 +138,7 @@ class FrameworkTools(Tools):
     def report(self, error: BaseException, said: str) -> ToolReport:
         """Return the report of an error, with the last user's line in its traceback, its text or the warnings."""
         when = self.phase
-        if self.arm != self.engine.arms[0] and when != "update":
+        if self.mode != self.engine.mode_names[0] and when != "update":
             when = "trace" if self.engine.errors.traced(error) else "forward"
         frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
         words = [(file, int(line)) for file, line in _FILE.findall(f"{error}\n{said}")]

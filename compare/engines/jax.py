@@ -1,4 +1,4 @@
-"""The adapter of JAX, whose eager arm runs op by op, and whose jit arm is compiled whole by XLA."""
+"""The adapter of JAX, whose eager mode runs op by op, and whose jit mode is compiled whole by XLA."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Jax(Framework):
     modes = (EAGER, JIT, AS_WRITTEN)
     written = AS_WRITTEN
     remark = (
-        "JAX's eager arm compiles each primitive alone, and is slow. "
+        "JAX's eager mode compiles each primitive alone, and is slow. "
         "So the graph mode of jit is not the reason for all that it saves."
     )
     idioms = MappingProxyType(
@@ -118,16 +118,16 @@ class Jax(Framework):
         """Return a container with NumPy arrays."""
         return pytrees.plain(tree)
 
-    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+    def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return a whole step; `jit` compiles it once per structure of arguments and value of each non-array."""
         import jax
 
         around = without_compilation(self, loss)
-        run = around.function if self.mode(arm) is EAGER else loss
+        run = around.function if self.traits(mode) is EAGER else loss
         step = ValueStep(run) if argnum is None else pytrees.DifferentiatedStep(run, argnum)
-        if self.mode(arm) is JIT:
+        if self.traits(mode) is JIT:
             return SpecialisedFunction(step, jax.jit, Pytrees(), loss)
-        if self.mode(arm) is EAGER:
+        if self.traits(mode) is EAGER:
             return UncompiledStep(step, partial(_compiled_anew, around))
         return written_step(step, around)
 
@@ -264,7 +264,7 @@ class JaxCompiler(Compiler):
         """Return a step whose calls copy their arrays, since a function may donate its arguments."""
         return DonatingStep(built, self._donations)
 
-    def compiled(self, arm: str, function: Function) -> Function:
+    def compiled(self, mode: str, function: Function) -> Function:
         """Return the function compiled by `jax.jit`."""
         import jax
 
@@ -360,7 +360,7 @@ class JaxErrors(Errors):
         """Return True for every error but that of the check for NaN: code compiled by XLA raises nothing else."""
         return not isinstance(error, FloatingPointError)
 
-    def refuses(self, error: BaseException, arm: str = "") -> bool:
+    def refuses(self, error: BaseException, mode: str = "") -> bool:
         """Return whether a trace cannot do something with a value, or an op has no derivative."""
         import jax
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from compare import workloads
-from compare.engines import Engine, of_arm
+from compare.engines import Engine, of_mode
 from compare.engines.limit import LimitError, limit_seconds
 from compare.errors import UnsupportedError
 
@@ -16,13 +16,13 @@ PATIENCE = 120.0
 """The limit in seconds for that first compilation."""
 
 
-def session(arm: str) -> Engine:
-    """Return the engine of an arm, started, after the arm has compiled a first workload."""
-    engine = of_arm(arm)
+def session(mode: str) -> Engine:
+    """Return the engine of a mode, started, after the mode has compiled a first workload."""
+    engine = of_mode(mode)
     engine.start(0)
     case = engine.library.workload(workloads.source(FIRST)).case("small")
     with suppress(UnsupportedError), try_block(engine, PATIENCE):
-        step = engine.build(arm, engine.loss(arm, case), 0)
+        step = engine.build(mode, engine.loss(mode, case), 0)
         engine.wait(step(*engine.arrays((case.params, *case.examples[0]))))
     return engine
 

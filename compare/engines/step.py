@@ -270,7 +270,7 @@ class Step:
         return math.fsum(made.seconds or 0.0 for made in self.observed.compilations)
 
     def computed(self, lengths: Sequence[int]) -> int:
-        """Return the elements computed in an epoch of examples with these useful lengths; an arm that pads has more."""
+        """Return the elements computed in an epoch of examples with these useful lengths; a mode that pads has more."""
         return sum(lengths)
 
     def executables(self) -> list[Any]:
@@ -328,12 +328,12 @@ class WholeStep(Bindable):
 class TrainingFunction:
     """A whole training step: a function that differentiates, and changes its state, by itself.
 
-    `run(arm)` returns the function that the arm runs, and the context to call it in.
+    `run(mode)` returns the function that the mode runs, and the context to call it in.
     """
 
     def __init__(self, run: Callable[[str], tuple[Function, Context]]) -> None:
         self.run = run
 
-    def build(self, arm: str) -> WholeStep:
-        """Return `step(*call) -> (result, ())` as an arm runs it."""
-        return WholeStep(*self.run(arm))
+    def build(self, mode: str) -> WholeStep:
+        """Return `step(*call) -> (result, ())` as a mode runs it."""
+        return WholeStep(*self.run(mode))

@@ -168,14 +168,14 @@ def training_step(
     written: Callable[[], WrittenStep],
     compiled: Callable[[str], Function],
 ) -> TrainingFunction:
-    """Return a whole training step: eager with nothing compiled, as its file has it, or `compiled(arm)`."""
+    """Return a whole training step: eager with nothing compiled, as its file has it, or `compiled(mode)`."""
 
-    def run(arm: str) -> tuple[Function, Context]:
-        mode = engine.mode(arm)
-        if mode is engine.modes[0]:
+    def run(mode: str) -> tuple[Function, Context]:
+        traits = engine.traits(mode)
+        if traits is engine.modes[0]:
             return around.function, partial(around.within, call)
-        if mode is not engine.written:
-            return compiled(arm), nullcontext
+        if traits is not engine.written:
+            return compiled(mode), nullcontext
         step = written()
         return step, partial(step.within, call)
 

@@ -20,7 +20,7 @@ from compare.instruments.time.rounds import own_rounds
 from compare.own import compare
 from compare.own.case import case_of, check_inputs
 from compare.own.measure import pin_process
-from compare.own.question import SIZE, arms_of
+from compare.own.question import SIZE, modes_of
 from compare.records.cells import Compilations, Parity
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Records, records_of
@@ -122,11 +122,11 @@ def parity(
         record = _parity_in(framework, step, inputs, modes, gradient)
     else:
         f = step.f if isinstance(step, static.Jitted) else step
-        arms = arms_of(find_engine(OWN), modes)
+        modes = modes_of(find_engine(OWN), modes)
         converts = isinstance(step, static.Jitted) and step.convert
         case = replace(case_of(f, inputs, gradient, dims), branches=converts)
-        record = measure.check(Job("parity", name_of(step), SIZE, arms=arms), case, arms, most=len(case.examples))
-    wrong = [f"\n  {arm}: {row.status}: {row.reason}" for arm, row in record.arms.items() if row.status != "ok"]
+        record = measure.check(Job("parity", name_of(step), SIZE, modes=modes), case, modes, most=len(case.examples))
+    wrong = [f"\n  {mode}: {row.status}: {row.reason}" for mode, row in record.modes.items() if row.status != "ok"]
     if wrong:
         raise AssertionError(
             f"{name_of(step)}: the {'modes' if framework else 'engines'} do not agree:{''.join(wrong)}"
@@ -145,7 +145,7 @@ def _compile_stats(framework: Engine, step: Any, inputs: Any) -> Stats:
     made = [
         made
         for record in records_of(_compare_briefly(framework, step, inputs), Compilations)
-        for row in list(record.arms.values())[1:]
+        for row in list(record.modes.values())[1:]
         for made in row.made
     ]
     return Stats(compiles=len(made), reasons=[compile.reason for compile in made])
@@ -155,7 +155,7 @@ def _parity_in(framework: Engine, step: Any, inputs: Any, modes: Sequence[str] |
     """Return one parity record with all modes, joined from the records of each mode beside the eager mode."""
     first, *others = records_of(_compare_briefly(framework, step, inputs, modes=modes, gradient=gradient), Parity)
     for other in others:
-        first.arms |= other.arms
+        first.modes |= other.modes
     return first
 
 

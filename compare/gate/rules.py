@@ -25,7 +25,7 @@ from compare.errors import InputsError, NothingMeasuredError
 from compare.own.question import Question
 from compare.own.result import Result
 from compare.page import show
-from compare.records.cells import Parity, ParityArm, Time
+from compare.records.cells import Parity, ParityRow, Time
 from compare.records.record import Failure, Records, records_of
 from compare.stats import LEAST, Interval
 from compare.words import text
@@ -141,7 +141,7 @@ def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, questio
 
     Raises InputsError for a rule that cannot be read, or could never be judged.
     """
-    modes = tuple(mode for question in questions for mode in question.modes)
+    modes = tuple(mode for question in questions for mode in question.labels)
     aliases = {alias: mode for question in questions for alias, mode in question.adapter.aliases.items()}
     processes = questions[0].processes
     read = tuple(parse_rule(rule, modes, aliases) for rule in rules)
@@ -175,7 +175,7 @@ Entry = tuple[str, str, str]
 
 def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
     """Return JUnit XML with a test for the parity of each mode, for each failed measurement and for each rule."""
-    compared = [item for record in records_of(result.records, Parity) for item in record.arms.items()]
+    compared = [item for record in records_of(result.records, Parity) for item in record.modes.items()]
     return _suite(
         result.name,
         [
@@ -225,7 +225,7 @@ def markdown_of_error(name: str, error: str) -> str:
     return f"## {_text(name)}\n\nNo result: {_text(error)}\n"
 
 
-def _parity_text(row: ParityArm) -> str:
+def _parity_text(row: ParityRow) -> str:
     if row.reason is not None:
         return row.reason
     return f"output error {row.output_error:.1e}, gradient error {row.gradient_error:.1e}, allowed {row.tolerance:g}"

@@ -19,7 +19,7 @@ from compare.instruments.parity import exact
 from compare.instruments.rounding import tree_error
 from compare.instruments.time.measure import steady_rounds, time_call
 from compare.instruments.time.rounds import without_collection
-from compare.records.cells import Crossover, CrossoverMemory, GridArm, GridMemory, GridTimes
+from compare.records.cells import Crossover, CrossoverMemory, GridMemory, GridRow, GridTimes
 from compare.records.job import Budget, Job
 from compare.workloads.base import Case
 
@@ -29,7 +29,7 @@ Make = Callable[[int, int], Case]
 WIDTH = 16
 """The columns of a matrix product, constant so that its work is proportional to the size of the tensor."""
 
-ARMS = engines.ours()
+MODES = engines.ours()
 
 
 class Grid(NamedTuple):
@@ -68,24 +68,24 @@ def time_cell(ops: str, depth: int, elements: int, budget: Budget, rng: Random) 
     """Return build, first call and steady blocks in seconds of each engine in a cell; no times where results differ."""
     case = CHAINS[ops](elements, depth)
     steps, first, results = {}, {}, {}
-    for arm in rng.sample(ARMS, len(ARMS)):
+    for mode in rng.sample(MODES, len(MODES)):
         with without_collection():
-            steps[arm] = engines.step(arm, case)
-            first[arm], results[arm] = time_call(steps[arm].bind(0))
+            steps[mode] = engines.step(mode, case)
+            first[mode], results[mode] = time_call(steps[mode].bind(0))
     wanted = exact(case)
     error = max(tree_error(result, wanted) for result in results.values())
     if error > TOLERANCES["float32"]:
         return GridTimes(ops, depth, elements, "disagree", f"off by {error:.3g}", {})
-    builds = {arm: step.compile_seconds for arm, step in steps.items()}
-    settled = steady_rounds({arm: steps[arm] for arm in ARMS}, budget, rng).settled()
-    rows = {arm: GridArm(builds[arm], first[arm], *settled[arm]) for arm in ARMS}
+    builds = {mode: step.compile_seconds for mode, step in steps.items()}
+    settled = steady_rounds({mode: steps[mode] for mode in MODES}, budget, rng).settled()
+    rows = {mode: GridRow(builds[mode], first[mode], *settled[mode]) for mode in MODES}
     return GridTimes(ops, depth, elements, "ok", None, rows)
 
 
 def memory_cell(ops: str, depth: int, elements: int) -> GridMemory:
     """Return the bytes by class of each engine in a cell, as `compare.instruments.memory` defines them."""
     case = CHAINS[ops](elements, depth)
-    rows = {arm: memory.measure_arm(arm, case) for arm in ARMS}
+    rows = {mode: memory.measure_mode(mode, case) for mode in MODES}
     return GridMemory(ops, depth, elements, "ok", None, rows)
 
 

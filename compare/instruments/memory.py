@@ -1,15 +1,15 @@
-"""Memory of one arm, in a process of its own: what a step adds, what is held between steps, and where.
+"""Memory of one mode, in a process of its own: what a step adds, what is held between steps, and where.
 
 peak             bytes of NumPy data a steady step reaches above `held` (tracemalloc's NumPy domain); of a
                  stream, its largest step
-held             bytes of NumPy data the arm keeps between steps: arena, constants, every cached shape
+held             bytes of NumPy data the mode keeps between steps: arena, constants, every cached shape
 resident_growth  how far the process's resident peak rises from before the build to after steady steps
 kept             bytes of Python and NumPy data that each further epoch leaves behind (a leak); the median over
                  epochs, so that a cache that grows once does not count
 
 The classes add up: `gradients + saved + workspace = peak`; `plan + caches` is `held` and the Python objects
 of cached shapes. `structure` is the Python objects of one graph or tape; `parameters` are the same arrays for
-every arm. Buffers that a static graph saves for its backward pass lie in its arena, so they are in `plan`; large
+every mode. Buffers that a static graph saves for its backward pass lie in its arena, so they are in `plan`; large
 gradients whose memory it keeps, to write it again, are in `caches`.
 
 tracemalloc keeps one peak for all domains, so Python objects would be in it. NumPy reports its buffers to
@@ -37,7 +37,7 @@ from compare.engines.graphduel import functions
 from compare.engines.step import Step
 from compare.errors import describe_error
 from compare.instruments import parity, sample
-from compare.records.cells import Memory, MemoryArm
+from compare.records.cells import Memory, MemoryRow
 from compare.records.job import Job
 from compare.workloads.base import Case
 from graphs import tree
@@ -48,51 +48,51 @@ Build = Callable[[str, Case], Step]
 
 
 def measure(job: Job) -> Memory:
-    """Return the memory record of a job's arms; give one arm per process, or resident growth means little."""
+    """Return the memory record of a job's modes; give one mode per process, or resident growth means little."""
     if job.thin:
         return measure_together(job)
     case = workloads.load(job.source).case(str(job.size))
-    return Memory(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms})
+    return Memory(**job.head, modes={mode: measure_mode(mode, case) for mode in job.modes})
 
 
 def measure_together(job: Job) -> Memory:
-    """Return the memory record of all arms in this process, each compiled once, checked and then counted."""
+    """Return the memory record of all modes in this process, each compiled once, checked and then counted."""
     workload = workloads.load(job.source)
     case = workload.case(str(job.size))
     expected = parity.expectations(case)
     for each in expected:  # fills the standard's cached arrays before bytes are counted
         each.reference.less(parity.split_state(case, each.dynamic))
 
-    def build(arm: str, case: Case) -> Step:
-        step = engines.step(arm, case)
+    def build(mode: str, case: Case) -> Step:
+        step = engines.step(mode, case)
         row = parity.check_step(step, expected)
         if row.status != "ok":
             raise WrongError(row.reason)
         return step
 
-    rows = {arm: _row(arm, case, build) for arm in sample.arms_of(job, workload)}
-    return Memory(**job.head, arms=rows, checked=True)
+    rows = {mode: _row(mode, case, build) for mode in sample.modes_of(job, workload)}
+    return Memory(**job.head, modes=rows, checked=True)
 
 
 class WrongError(Exception):
-    """An arm gives a wrong result."""
+    """A mode gives a wrong result."""
 
 
-def _row(arm: str, case: Case, build: Build) -> MemoryArm:
+def _row(mode: str, case: Case, build: Build) -> MemoryRow:
     try:
-        row = measure_arm(arm, case, build)
+        row = measure_mode(mode, case, build)
     except WrongError as error:
-        return MemoryArm("disagree", str(error))
-    except Exception as error:  # noqa: BLE001  (as at the gate: whatever an arm raises is its result)
-        return MemoryArm(parity.status_of(arm, error), describe_error(error))
+        return MemoryRow("disagree", str(error))
+    except Exception as error:  # noqa: BLE001  (as at the gate: whatever a mode raises is its result)
+        return MemoryRow(parity.status_of(mode, error), describe_error(error))
     row.resident_growth = 0  # means nothing in a process that has held all this before
     return row
 
 
-def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
-    """Return the memory that one arm of a case holds and reaches; `build` makes its step (`engines.step`)."""
+def measure_mode(mode: str, case: Case, build: Build | None = None) -> MemoryRow:
+    """Return the memory that one mode of a case holds and reaches; `build` makes its step (`engines.step`)."""
     with numpy_memory():
-        step, growth = _warm_step(arm, case, build or engines.step)
+        step, growth = _warm_step(mode, case, build or engines.step)
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
@@ -103,7 +103,7 @@ def measure_arm(arm: str, case: Case, build: Build | None = None) -> MemoryArm:
     classes, nodes = _classes(step, case, longest, peak, held, nbytes_of(gradients))
     kept = bytes_left_by_epoch(step)
     step.close()
-    return MemoryArm("ok", None, peak, held, growth, kept, classes, nodes)
+    return MemoryRow("ok", None, peak, held, growth, kept, classes, nodes)
 
 
 def warm_peak(step: Step) -> tuple[Any, int]:
@@ -133,18 +133,18 @@ def bytes_left_by_epoch(step: Step) -> int:
     return round(median(after - before for before, after in pairwise(readings)))
 
 
-def resident_growth(arm: str, case: Case) -> int:
-    """Return how far building an arm and running steady steps raise the process's resident peak, in bytes."""
-    step, growth = _warm_step(arm, case, engines.step)
+def resident_growth(mode: str, case: Case) -> int:
+    """Return how far building a mode and running steady steps raise the process's resident peak, in bytes."""
+    step, growth = _warm_step(mode, case, engines.step)
     step.close()
     return growth
 
 
-def _warm_step(arm: str, case: Case, build: Build) -> tuple[Step, int]:
-    """Return the steady step of an arm, and how far it raised the process's resident peak, in bytes."""
+def _warm_step(mode: str, case: Case, build: Build) -> tuple[Step, int]:
+    """Return the steady step of a mode, and how far it raised the process's resident peak, in bytes."""
     gc.collect()
     before = restart_resident_peak()
-    step = build(arm, case)
+    step = build(mode, case)
     for _ in range(WARM_EPOCHS):
         step.epoch()
     return step, max(0, resident_peak() - before)

@@ -1,6 +1,6 @@
-"""The parity gate: no arm is timed until its outputs and gradients are right.
+"""The parity gate: no mode is timed until its outputs and gradients are right.
 
-Every arm is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on
+Every mode is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on
 parameters and float inputs cast to float64. It agrees where no array's error (`compare.instruments.rounding`) is above
 the tolerance of the lowest dtype, or above several times the move that rounding alone causes in the dynamic engine
 (`compare.instruments.judge`).
@@ -42,7 +42,7 @@ from compare.instruments.judge import (
     unit_of,
 )
 from compare.instruments.rounding import Moves
-from compare.records.cells import Parity, ParityArm
+from compare.records.cells import Parity, ParityRow
 from compare.records.job import Job
 from compare.records.record import DYNAMIC, Status
 from compare.workloads.base import Case
@@ -84,31 +84,31 @@ class ExpectedResult:
         return self._moves[nudges]
 
     def _nudged(self, seed: int) -> Result:
-        return split_state(self.case, _arm_result(DYNAMIC, self.case, self.example, *self._arguments(seed)))
+        return split_state(self.case, _mode_result(DYNAMIC, self.case, self.example, *self._arguments(seed)))
 
     def _arguments(self, seed: int, unit: float = 0.0) -> tuple[Any, Any]:
         arguments = self.case.params, self.case.examples[self.example]
         params, example = engines.find_engine(engines.OWN).numbers.changed(arguments, FloatChange(seed, unit))
         return params, example
 
-    def is_right_nearby(self, arm: str) -> bool:
-        """Return whether an arm that is off is off again from its own inputs, and right from inputs nearby."""
-        return not self.foreign and right_nearby(partial(self._is_right, arm))
+    def is_right_nearby(self, mode: str) -> bool:
+        """Return whether a mode that is off is off again from its own inputs, and right from inputs nearby."""
+        return not self.foreign and right_nearby(partial(self._is_right, mode))
 
-    def _is_right(self, arm: str, seed: int) -> bool:
-        """Return whether an arm is right from its own inputs (seed 0) or from nudged ones."""
+    def _is_right(self, mode: str, seed: int) -> bool:
+        """Return whether a mode is right from its own inputs (seed 0) or from nudged ones."""
         unit = AWAY * unit_of(lowest_of(self.case))
         numbers = self._arguments(seed, unit) if seed else (self.case.params, self.case.examples[self.example])
-        wide, own = exact(self.case, self.example, *numbers), _arm_result(DYNAMIC, self.case, self.example, *numbers)
+        wide, own = exact(self.case, self.example, *numbers), _mode_result(DYNAMIC, self.case, self.example, *numbers)
         reference = self._standard(own, wide)
-        result = split_state(self.case, _arm_result(arm, self.case, self.example, *numbers))
+        result = split_state(self.case, _mode_result(mode, self.case, self.example, *numbers))
         return judge_calls({0: reference.less(result)}, {0: reference}).fault is None
 
 
 def measure(job: Job) -> Parity:
     """Return the parity record of one workload at one size."""
     workload = workloads.load(job.source)
-    return check(job, sample.case_of(job, workload), sample.arms_of(job, workload))
+    return check(job, sample.case_of(job, workload), sample.modes_of(job, workload))
 
 
 def check(
@@ -119,47 +119,47 @@ def check(
     limit: float | None = None,
     references: Sequence[ExpectedResult] | None = None,
 ) -> Parity:
-    """Compare each arm on `most` examples; record whether all agree, and whether tape and graph are the same.
+    """Compare each mode on `most` examples; record whether all agree, and whether tape and graph are the same.
 
-    An arm that takes longer than `limit` seconds is refused. `references` come from another engine.
+    A mode that takes longer than `limit` seconds is refused. `references` come from another engine.
     """
     expected = expectations(case, most) if references is None else references
-    rows = {arm: check_arm(arm, case, expected, limit) for arm in steps.each("checked", names)}
+    rows = {mode: check_mode(mode, case, expected, limit) for mode in steps.each("checked", names)}
     same, calls = same_graph(case)
     agree = all(row.status in ("ok", "unsupported") for row in rows.values())
-    return Parity(**job.head, agree=agree, arms=rows, same_graph=same, kernel_calls=calls)
+    return Parity(**job.head, agree=agree, modes=rows, same_graph=same, kernel_calls=calls)
 
 
-def check_arm(arm: str, case: Case, expected: Sequence[ExpectedResult], limit: float | None = None) -> ParityArm:
-    """Return the row of one arm over the expected examples. A refusal is a result, with its reason."""
+def check_mode(mode: str, case: Case, expected: Sequence[ExpectedResult], limit: float | None = None) -> ParityRow:
+    """Return the row of one mode over the expected examples. A refusal is a result, with its reason."""
     try:
         with limit_seconds(limit) if limit else nullcontext():
-            step = engines.step(arm, case)
-            row = check_step(step, expected, lambda place: expected[place].is_right_nearby(arm))
+            step = engines.step(mode, case)
+            row = check_step(step, expected, lambda place: expected[place].is_right_nearby(mode))
             step.close()
-    except Exception as error:  # noqa: BLE001  (whatever an arm raises is what the gate reports)
-        return ParityArm(status_of(arm, error), describe_error(error), None, None, TOLERANCES[lowest_of(case)])
+    except Exception as error:  # noqa: BLE001  (whatever a mode raises is what the gate reports)
+        return ParityRow(status_of(mode, error), describe_error(error), None, None, TOLERANCES[lowest_of(case)])
     return row
 
 
-def status_of(arm: str, error: Exception) -> Status:
+def status_of(mode: str, error: Exception) -> Status:
     """Return "unsupported" for an error that is the engine's refusal, and "failed" for a fault."""
-    return "unsupported" if engines.refuses(arm, error) else "failed"
+    return "unsupported" if engines.refuses(mode, error) else "failed"
 
 
-def check_step(step: Step, expected: Sequence[ExpectedResult], nearby: Again = lambda _: False) -> ParityArm:
+def check_step(step: Step, expected: Sequence[ExpectedResult], nearby: Again = lambda _: False) -> ParityRow:
     """Return the row of a step over the expected examples."""
     references = {place: each.reference for place, each in enumerate(expected)}
     results = {k: split_state(each.case, step(*step.examples[each.example])) for k, each in enumerate(expected)}
     calls = {k: each.less(results.pop(k)) for k, each in references.items()}
-    return parity_arm(judge_calls(calls, references, lambda place, nudges: expected[place].moves(nudges), nearby))
+    return parity_mode(judge_calls(calls, references, lambda place, nudges: expected[place].moves(nudges), nearby))
 
 
-def parity_arm(row: CallJudgement) -> ParityArm:
+def parity_mode(row: CallJudgement) -> ParityRow:
     """Return the row of a judgement; errors that are infinite become None, as JSON has no infinity."""
     output, gradient, state = (error if error is not None and isfinite(error) else None for error in row.errors)
     status: Status = "disagree" if row.fault else "ok"
-    return ParityArm(status, row.fault or row.warning, output, gradient, row.allowed, state, row.unseen)
+    return ParityRow(status, row.fault or row.warning, output, gradient, row.allowed, state, row.unseen)
 
 
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[ExpectedResult]:
@@ -174,13 +174,13 @@ def exact(case: Case, index: int = 0, params: Any = None, example: Any = None) -
     own = engines.find_engine(engines.OWN)
     numbers = (case.params, case.examples[index]) if example is None else (params, example)
     with own.numbers.meanwhile((), DOUBLE):
-        return _arm_result(DYNAMIC, case, index, *own.numbers.changed(numbers, DOUBLE))
+        return _mode_result(DYNAMIC, case, index, *own.numbers.changed(numbers, DOUBLE))
 
 
-def _arm_result(arm: str, case: Case, index: int, params: Any, example: Any) -> Result:
-    """Return an arm's result for an example of a case, with other parameters and inputs."""
+def _mode_result(mode: str, case: Case, index: int, params: Any, example: Any) -> Result:
+    """Return a mode's result for an example of a case, with other parameters and inputs."""
     other = replace(case, params=params, examples=(example,), lengths=(case.lengths[index],))
-    return engines.step(arm, other)(*example)
+    return engines.step(mode, other)(*example)
 
 
 def split_state(case: Case, result: Result) -> Result:
@@ -205,7 +205,7 @@ def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
         traced = static.trace(
             functions.transform_step(static, cases.traceable_loss(case), case.argnum), case.params, *example
         )
-    except Exception:  # noqa: BLE001  (the row of the arm that is traced says why)
+    except Exception:  # noqa: BLE001  (the row of the mode that is traced says why)
         return None, calls
     calls["static"] = _counts(traced)
     if len(list(traced.nested())) > 1:

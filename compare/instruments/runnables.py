@@ -31,21 +31,21 @@ from compare.workloads.base import Case
 
 SEEDS = (1, 2)
 Build = Callable[[str, Case], Step]
-"""A function that makes the step of an arm for a case."""
+"""A function that makes the step of a mode for a case."""
 EMPTY: Mapping[int, Any] = MappingProxyType({})
 NOTHING: Result = (None, None)
 UNLIKE = "eager gives another result when it is called again from the same state"
 
 
 class Runnable(ABC):
-    """Something that runs in every arm.
+    """Something that runs in every mode.
 
     engine     the engine that runs it
     lengths    the useful size of each call
     varies     whether the calls are a stream, rather than one that never changes
-    cut        the status of an arm whose first epoch was ended at its limit; its time by then is a lower bound
-    times_wrong  whether an arm that disagrees is timed all the same
-    glances  whether the arms are timed a little before they are compared, for a user who waits for a figure
+    cut        the status of a mode whose first epoch was ended at its limit; its time by then is a lower bound
+    times_wrong  whether a mode that disagrees is timed all the same
+    glances  whether the modes are timed a little before they are compared, for a user who waits for a figure
     """
 
     engine: Engine
@@ -74,7 +74,7 @@ class Runnable(ABC):
         """Return the moves that rounding alone causes in a call's result; empty where that is not measured."""
         return Moves()
 
-    def is_right_nearby(self, step: Step, arm: str, index: int) -> bool:
+    def is_right_nearby(self, step: Step, mode: str, index: int) -> bool:
         """Return whether a mode that is off in a call is off there again, and right from inputs nearby."""
         return False
 
@@ -82,28 +82,28 @@ class Runnable(ABC):
         """Return whether a call has an expected result."""
         return index in self.expected
 
-    def keep(self, arm: str, results: Mapping[int, Result]) -> None:  # noqa: B027  (there may be no use for it)
-        """Receive the results of the first calls of an arm."""
+    def keep(self, mode: str, results: Mapping[int, Result]) -> None:  # noqa: B027  (there may be no use for it)
+        """Receive the results of the first calls of a mode."""
 
-    def results_of(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
-        """Yield the results of an arm to judge, from those of its first calls, which are dropped one by one."""
+    def results_of(self, mode: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
+        """Yield the results of a mode to judge, from those of its first calls, which are dropped one by one."""
         for index in tuple(results):
             yield index, results.pop(index)
 
     @abstractmethod
-    def step(self, arm: str) -> Step:
-        """Build the step of an arm; it has not been called yet."""
+    def step(self, mode: str) -> Step:
+        """Build the step of a mode; it has not been called yet."""
 
     @abstractmethod
     def form(self, index: int) -> Any:
         """Return the key on which an engine specialises in a call."""
 
-    def checked(self, arm: str) -> AbstractContextManager[None]:
-        """Return the context in which an arm is built and first called, so that its results can be compared."""
+    def checked(self, mode: str) -> AbstractContextManager[None]:
+        """Return the context in which a mode is built and first called, so that its results can be compared."""
         return nullcontext()
 
-    def repeats(self, arm: str) -> bool:
-        """Return whether an arm repeats eager's random draws there, which is other code than its user's."""
+    def repeats(self, mode: str) -> bool:
+        """Return whether a mode repeats eager's random draws there, which is other code than its user's."""
         return False
 
     def prepare(self) -> None:  # noqa: B027  (there may be nothing)
@@ -121,7 +121,7 @@ class Runnable(ABC):
         return nullcontext()
 
     def turns(self, steps: Mapping[str, Step]) -> Turns:
-        """Return the turns for the rounds of some arms."""
+        """Return the turns for the rounds of some modes."""
         return Turns.of([step.turns() for step in steps.values()])
 
     def after(self) -> tuple[Any, ...]:
@@ -134,11 +134,11 @@ class Runnable(ABC):
         return tuple(optree.tree_map(_copy_leaf, arrays))
 
     def reason(self, error: Exception) -> str:
-        """Return the message for an arm's error."""
+        """Return the message for a mode's error."""
         return describe_error(error)
 
-    def blames(self, arm: str) -> bool:
-        """Return whether an error in this arm is the fault of the runnable rather than of the arm."""
+    def blames(self, mode: str) -> bool:
+        """Return whether an error in this mode is the fault of the runnable rather than of the mode."""
         return False
 
 
@@ -155,9 +155,9 @@ class WorkloadRunnable(Runnable):
         """Return the expected result of each call, by index."""
         return self._expected
 
-    def step(self, arm: str) -> Step:
-        """Build the step of an arm."""
-        return self.build(arm, self.case)
+    def step(self, mode: str) -> Step:
+        """Build the step of a mode."""
+        return self.build(mode, self.case)
 
     def form(self, index: int) -> Any:
         """Return the structure, shapes and dtypes of a call."""
@@ -167,8 +167,8 @@ class WorkloadRunnable(Runnable):
         """Return the engine's message for an error, in a line."""
         return self.engine.errors.reason(error)
 
-    def blames(self, arm: str) -> bool:
-        """Return True for a reference engine: its gate has admitted all arms, so that an error is no result."""
+    def blames(self, mode: str) -> bool:
+        """Return True for a reference engine: its gate has admitted all modes, so that an error is no result."""
         return self.engine.is_reference
 
 
@@ -290,15 +290,15 @@ class FunctionRunnable(Runnable):
         """Return whether results are compared; finding the expected ones takes further calls."""
         return self.checks
 
-    def keep(self, arm: str, results: Mapping[int, Result]) -> None:
+    def keep(self, mode: str, results: Mapping[int, Result]) -> None:
         """Keep eager's results, with which all others are compared."""
-        if arm == self.eager:
+        if mode == self.eager:
             self._first = results
 
-    def results_of(self, arm: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
-        """Yield the results of an arm to judge; for eager the results of calling it again."""
-        if arm != self.eager:
-            yield from super().results_of(arm, results)
+    def results_of(self, mode: str, results: dict[int, Result]) -> Iterator[tuple[int, Result]]:
+        """Yield the results of a mode to judge; for eager the results of calling it again."""
+        if mode != self.eager:
+            yield from super().results_of(mode, results)
             return
         with self._under_way() if self.training else nullcontext():
             for index in results:
@@ -313,13 +313,13 @@ class FunctionRunnable(Runnable):
             self._moves[nudges] = self._move_references(list(self.expected.values()), nudges)
         return self._moves[nudges][index]
 
-    def is_right_nearby(self, step: Step, arm: str, index: int) -> bool:
+    def is_right_nearby(self, step: Step, mode: str, index: int) -> bool:
         """Return whether a mode that is off in a call is off there again, and right from inputs nearby."""
-        rights: dict[int, list[bool]] = self._nearby.setdefault(arm, {})
+        rights: dict[int, list[bool]] = self._nearby.setdefault(mode, {})
 
         def is_right(seed: int) -> bool:
             if seed not in rights:
-                with self.checked(arm):
+                with self.checked(mode):
                     rights[seed] = self._rights(step.built, seed)
             return rights[seed][index]
 
@@ -347,22 +347,22 @@ class FunctionRunnable(Runnable):
                 moves.append(reference.less_exact(ours, wider) if reference.wider else reference.less_plain(ours))
         return list(map(Moves, off))
 
-    def step(self, arm: str) -> Step:
-        """Build the step of an arm over the calls."""
-        return Step(self.engine, self._built(arm), self.calls)
+    def step(self, mode: str) -> Step:
+        """Build the step of a mode over the calls."""
+        return Step(self.engine, self._built(mode), self.calls)
 
-    def _built(self, arm: str) -> Callable[..., Any]:
+    def _built(self, mode: str) -> Callable[..., Any]:
         if self.training:
-            return self.training.build(arm)
-        return self.engine.compiler.owning(self.engine.build(arm, self.function, self.argnum))
+            return self.training.build(mode)
+        return self.engine.compiler.owning(self.engine.build(mode, self.function, self.argnum))
 
-    def checked(self, arm: str) -> AbstractContextManager[None]:
+    def checked(self, mode: str) -> AbstractContextManager[None]:
         """Return the context in which a mode repeats eager's random numbers, where it has to."""
-        return self.engine.numbers.repeatable() if self.repeats(arm) else nullcontext()
+        return self.engine.numbers.repeatable() if self.repeats(mode) else nullcontext()
 
-    def repeats(self, arm: str) -> bool:
+    def repeats(self, mode: str) -> bool:
         """Return whether a mode compiles a random function. Whether it is random is found after eager has run."""
-        return self.checks and arm != self.eager and self.random
+        return self.checks and mode != self.eager and self.random
 
     def form(self, index: int) -> Any:
         """Return the structure, shapes and dtypes of a call; other leaves count by identity."""
@@ -442,9 +442,9 @@ class FunctionRunnable(Runnable):
         place = place_of(error, self.name)
         return self.engine.errors.summary(error) + (f" ({place})" if place else "")
 
-    def blames(self, arm: str) -> bool:
-        """Return whether the arm is eager: an error in eager is the user's to mend."""
-        return arm == self.eager
+    def blames(self, mode: str) -> bool:
+        """Return whether the mode is eager: an error in eager is the user's to mend."""
+        return mode == self.eager
 
     @cached_property
     def random(self) -> bool:
@@ -661,7 +661,7 @@ class ModelRunnable(FunctionRunnable):
     cut: Status = "ok"
     times_wrong = glances = False
 
-    def blames(self, arm: str) -> bool:
+    def blames(self, mode: str) -> bool:
         """Return False: an error of a model is its own result, and loses no other."""
         return False
 

@@ -1,7 +1,7 @@
-"""A thin look at a cell: a few examples of its stream, and those arms that hold few graphs.
+"""A thin look at a cell: a few examples of its stream, and those modes that hold few graphs.
 
-A quick run uses it for times and counts of sizes beyond its own. The fastest arm, or the one that holds least, hardly
-ever keeps a graph for each length, and such arms take most of the time to compile.
+A quick run uses it for times and counts of sizes beyond its own. The fastest mode, or the one that holds least, hardly
+ever keeps a graph for each length, and such modes take most of the time to compile.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def case_of(job: Job, workload: Workload) -> Case:
     return replace(case, examples=tuple(case.examples[i] for i in kept), lengths=tuple(case.lengths[i] for i in kept))
 
 
-def arms_of(job: Job, workload: Workload) -> tuple[str, ...]:
-    """Return the arms of a job, or of its workload; a thin job leaves out arms with a graph per shape."""
-    few = tuple(arm for arm in workload.arms if not engines.of_arm(arm).mode(arm).keeps_each)
-    return job.arms or (few if job.thin and len(few) > 1 else workload.arms)
+def modes_of(job: Job, workload: Workload) -> tuple[str, ...]:
+    """Return the modes of a job, or of its workload; a thin job leaves out modes with a graph per shape."""
+    few = tuple(mode for mode in workload.modes if not engines.of_mode(mode).traits(mode).keeps_each)
+    return job.modes or (few if job.thin and len(few) > 1 else workload.modes)
 
 
 def sample(lengths: Sequence[int], most: int) -> list[int]:

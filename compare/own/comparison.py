@@ -14,9 +14,9 @@ from compare.engines.graphduel.standin import FRAMEWORK, as_named
 from compare.errors import CompareError, InputsError
 from compare.instruments.judge import TOLERANCES
 from compare.own import origin, run
-from compare.own.question import SIZE, Question, arms_by_name, question_for
+from compare.own.question import SIZE, Question, modes_by_name, question_for
 from compare.own.result import ComparisonStopped, Result
-from compare.records.cells import Parity, ParityArm
+from compare.records.cells import Parity, ParityRow
 from compare.records.record import Record, Run, Setting, records_of
 from compare.run.progress import Reporter
 
@@ -67,7 +67,7 @@ def _modes(name: str, modes: Sequence[str] | None) -> list[str] | None:
     """Return the modes that an engine has, by any of their names; None for None."""
     if modes is None:
         return None
-    names = arms_by_name(find_engine(name))
+    names = modes_by_name(find_engine(name))
     return [mode for mode in modes if mode in names]
 
 
@@ -101,7 +101,7 @@ def compare_questions(
 
 def _join_results(asked: Sequence[Question], leading: Result, records: Sequence[Record], **more: Setting) -> Result:
     settings: dict[str, Setting] = {**_settings(leading), "engines": [question.engine for question in asked], **more}
-    modes = (*leading.modes, *(mode for question in asked[1:] for mode in question.modes))
+    modes = (*leading.modes, *(mode for question in asked[1:] for mode in question.labels))
     start = msgspec.structs.replace(records_of(leading.records, Run)[0], settings=settings)
     return Result(leading.name, modes, (start, *records))
 
@@ -127,5 +127,5 @@ def _beside(question: Question, reporter: Reporter, folder: Path) -> list[Record
 
 def refusal_record(question: Question, reason: str) -> Parity:
     """Return the record of an engine of which no mode can run the file."""
-    rows = {mode: ParityArm("unsupported", reason, None, None, TOLERANCES["float32"]) for mode in question.modes}
-    return Parity(workload=question.name, size=SIZE, agree=True, arms=rows, same_graph=None, kernel_calls={})
+    rows = {mode: ParityRow("unsupported", reason, None, None, TOLERANCES["float32"]) for mode in question.labels}
+    return Parity(workload=question.name, size=SIZE, agree=True, modes=rows, same_graph=None, kernel_calls={})

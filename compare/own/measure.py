@@ -78,9 +78,9 @@ class Subject:
 
     def look(self, source: str = "", records: Sequence[Record] = ()) -> FunctionLook:
         """Return the record of the function's look, with the records of its measurements."""
-        name, arms = self.question.name, list(self.question.arms)
+        name, modes = self.question.name, list(self.question.modes)
         beside = list(map(to_json, records))
-        return FunctionLook(name, arms, self.settings, source, files=journal.files(), beside=beside)
+        return FunctionLook(name, modes, self.settings, source, files=journal.files(), beside=beside)
 
 
 def subject_of(question: Question, function: Function, inputs: Any, dims: Any = None) -> Subject:
@@ -99,7 +99,7 @@ def subject_of(question: Question, function: Function, inputs: Any, dims: Any = 
     if not question.stands_in:  # PyTorch's own worker finds the side effects
         look_for_effects(subject, check_inputs(calls, function)[0])
     case = case_of(function, calls, question.gradient, dims)
-    subject.case = converting(case) if question.arms[1:] else case
+    subject.case = converting(case) if question.modes[1:] else case
     return subject
 
 
@@ -175,14 +175,14 @@ def write_subject(folder: Path, subject: Subject, dims: Any = None) -> str:
 
 
 def times(subject: Subject, job: Job) -> Time:
-    """Return the times of the arms in this process: checked and counted in the first process, timed in the others."""
+    """Return the times of the modes in this process: checked and counted in the first process, timed in the others."""
     question, engine = subject.question, subject.engine
     is_first = job.process in (timing.COLD, None)
     runnable = FunctionRunnable(
         engine, question.base, question.function, subject.function, subject.calls, question.argnum,
         checks=is_first or question.checks, needed=question.gradient is True,
     )  # fmt: skip
-    names = {arm: question.mode(arm) for arm in job.arms}
+    names = {mode: question.label(mode) for mode in job.modes}
     with silence_output():
         if is_first:
             exchange.leave_numbers(question.numbers, engine, subject.function, subject.calls)
@@ -243,28 +243,28 @@ def _as_written(subject: Subject) -> None:
 def _limits(question: Question) -> Limited:
     """Return the limit of each mode but the base; the worker is ended at it, as a compiler may be in native code."""
 
-    def limit_arm(arm: str) -> AbstractContextManager[None]:
-        if arm == question.base:
+    def limit_mode(mode: str) -> AbstractContextManager[None]:
+        if mode == question.base:
             return traffic.one_process(question.function)
         return steps.bound_seconds(question.limit) if steps.is_asked() else limit_seconds(question.limit)
 
-    return limit_arm
+    return limit_mode
 
 
 # Where each has a job of its own --------------------------------------------------------------------------------------
 
 
 def untimed_records(subject: Subject) -> list[Record]:
-    """Return the gate's record, and those records that need no clock if the gate admits an arm.
+    """Return the gate's record, and those records that need no clock if the gate admits a mode.
 
     These are shape policies where calls differ, hints where there are any, and for the report the graphs of the step.
     """
     question, case = subject.question, subject.case
     assert case is not None  # noqa: S101  (only a case has a gate of its own)
-    job = ComparisonPlan(question).job(kind_of(Parity), question.arms)
+    job = ComparisonPlan(question).job(kind_of(Parity), question.modes)
     with silence_output():
         record = _gate(job, case, question)
-        if len(plan.admitted_arms(question, [record])) < 2:
+        if len(plan.admitted_modes(question, [record])) < 2:
             return [record]
         looks: list[Callable[..., Record | None]] = [
             inspection.shape_policies,
@@ -289,16 +289,16 @@ def _gate(job: Job, case: Case, question: Question) -> Parity:
     """Return the parity record; a disagreement by padding is told with its remedy."""
     if question.stands_in:
         references = exchange.references(case, question)
-        record = parity.check(job, case, job.arms, limit=question.limit, references=references)
-        for row in record.arms.values():
+        record = parity.check(job, case, job.modes, limit=question.limit, references=references)
+        for row in record.modes.values():
             row.reason = row.reason and as_named(row.reason)
         return record
-    record = parity.check(job, case, job.arms, limit=question.limit)
-    disagreeing = [row for row in record.arms.values() if row.status == "disagree"]
-    if disagreeing and _differs_from_itself(job.arms[0], case):
+    record = parity.check(job, case, job.modes, limit=question.limit)
+    disagreeing = [row for row in record.modes.values() if row.status == "disagree"]
+    if disagreeing and _differs_from_itself(job.modes[0], case):
         raise effects.not_deterministic(job.workload or "a function")
-    for arm, row in record.arms.items():
-        if row.status == "disagree" and engines.of_arm(arm).mode(arm).pads:
+    for mode, row in record.modes.items():
+        if row.status == "disagree" and engines.of_mode(mode).traits(mode).pads:
             row.reason = (
                 f"{row.reason}; padding changes the result: give f a bool mask among its arguments, which is padded"
             )
@@ -342,7 +342,7 @@ class Here:
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return failure(job, describe_error(error))
         if isinstance(record, Memory):
-            for row in record.arms.values():
+            for row in record.modes.values():
                 row.resident_growth = 0  # means nothing in a process that has held all this before
         return record
 
@@ -353,7 +353,7 @@ class Here:
             with self.subject.engine.compiler.anew(), steps.hearing(account.hear):
                 return times(self.subject, job)
         except KeyboardInterrupt:
-            if glimpse := account.glimpse(job, f"first calls of {self.subject.question.mode(job.arms[-1])}"):
+            if glimpse := account.glimpse(job, f"first calls of {self.subject.question.label(job.modes[-1])}"):
                 self.answers.keep(glimpse)
             raise
 

@@ -1,6 +1,6 @@
 """The plan of a comparison as data, subject × mode × instrument × process × cold or warm, and its execution.
 
-The jobs after the first look depend on its answers. An arm that was refused, that reached its limit, or that ended its
+The jobs after the first look depend on its answers. A mode that was refused, that reached its limit, or that ended its
 process is not asked again.
 """
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from compare.claims.verdict import verdict
 from compare.instruments.time.measure import COLD
-from compare.instruments.watch import ARMS as LEDGERS
-from compare.own.question import REPEATS, SIZE, Arms, Question
+from compare.instruments.watch import MODES as LEDGERS
+from compare.own.question import REPEATS, SIZE, Modes, Question
 from compare.own.result import merge_records
 from compare.records import cells
 from compare.records.cells import Parity, Time
@@ -31,15 +31,15 @@ class ComparisonPlan:
     question: Question
     source: str = ""
 
-    def groups(self, arms: Sequence[str]) -> list[Arms]:
-        """Return the groups of arms that share a process."""
-        return groups(kind_of(Time), arms, alone=not self.question.adapter.is_reference)
+    def groups(self, modes: Sequence[str]) -> list[Modes]:
+        """Return the groups of modes that share a process."""
+        return groups(kind_of(Time), modes, alone=not self.question.adapter.is_reference)
 
     @property
     def starts_cold(self) -> bool:
         """Return whether first calls are timed once before any code is on the disk, where later processes find it."""
         question, adapter = self.question, self.question.adapter
-        keeps = question.beside or any(adapter.mode(arm).keeps for arm in question.arms)
+        keeps = question.beside or any(adapter.traits(mode).keeps for mode in question.modes)
         return keeps and adapter.is_reference
 
     @property
@@ -52,74 +52,74 @@ class ComparisonPlan:
         """Return the jobs that describe the function and compare its modes; in a framework they count bytes too."""
         question = self.question
         if not question.adapter.is_reference:
-            return [self.time(arms, COLD if question.processes else None) for arms in self.groups(question.arms)]
+            return [self.time(modes, COLD if question.processes else None) for modes in self.groups(question.modes)]
         look = Job(kind_of(FunctionLook), size=question.function, seed=question.seed, asked=question.to_dict())
         return [replace(look, title=look.label)]
 
-    def times(self, arms: Sequence[str]) -> list[Job]:
-        """Return the jobs that time these arms, process by process."""
-        return [self.time(group, process) for process in self.processes for group in self.groups(arms)]
+    def times(self, modes: Sequence[str]) -> list[Job]:
+        """Return the jobs that time these modes, process by process."""
+        return [self.time(group, process) for process in self.processes for group in self.groups(modes)]
 
-    def time(self, arms: Arms, process: int | None) -> Job:
-        """Return the job that times arms in one process; COLD finds no compiled code, and None does everything.
+    def time(self, modes: Modes, process: int | None) -> Job:
+        """Return the job that times modes in one process; COLD finds no compiled code, and None does everything.
 
         A job whose function lies in a bundle is like that of any workload.
         """
-        question, job = self.question, self.job(kind_of(Time), arms, process)
+        question, job = self.question, self.job(kind_of(Time), modes, process)
         if question.adapter.is_reference:
             cache = {"cache": "cold" if process == COLD else "warm"} if self.source and self.starts_cold else {}
             return replace(job, asked=cache)
-        budget = Budget(rounds=15, least=5, seconds=question.seconds * len(arms), block_seconds=0.03)
-        return replace(job, arm=arms[-1], budget=budget, asked=question.to_dict())
+        budget = Budget(rounds=15, least=5, seconds=question.seconds * len(modes), block_seconds=0.03)
+        return replace(job, mode=modes[-1], budget=budget, asked=question.to_dict())
 
-    def further(self, first: Records, arms: Arms) -> list[Job]:
+    def further(self, first: Records, modes: Modes) -> list[Job]:
         """Return the jobs of memory and of a step's analysis; [] in a framework, whose first processes count already.
 
-        An arm whose memory no counter sees has no memory job. With `apart` there are also bytes over time, the ladder
+        A mode whose memory no counter sees has no memory job. With `apart` there are also bytes over time, the ladder
         and the parts of time; the ladder also `beside` a framework, whose compiler does at once what the rungs do one
         by one. Ladder and parts compare the base with the first mode that compiles, so they are left out where that
         was refused; parts need a step with a gradient.
         """
         question = self.question
-        if not question.adapter.is_reference or not arms:
+        if not question.adapter.is_reference or not modes:
             return []
-        both = set(question.adapter.arms[:2]) <= set(arms)
+        both = set(question.adapter.mode_names[:2]) <= set(modes)
         climbs, taken_apart = both and (question.apart or question.beside), both and question.apart
         gradient = any(look.settings.get("gradient") for look in records_of(first, FunctionLook))
-        ledgers = [arm for arm in arms if question.apart and arm in LEDGERS]
+        ledgers = [mode for mode in modes if question.apart and mode in LEDGERS]
         clocked = [*(["ladder", "threads"] if climbs else []), *(["parts"] if taken_apart and gradient else [])]
-        memories = [arm for arm in arms if not question.adapter.mode(arm).uncounted]
+        memories = [mode for mode in modes if not question.adapter.traits(mode).uncounted]
 
         def each(kind: str, which: Sequence[str]) -> list[Job]:
             return [self.job(kind, group) for group in groups(kind, which)]
 
-        rungs = [self.job(kind, arms, process=0) for kind in clocked]
-        return [self.job("lines", arms), *each("ledger", ledgers), *rungs, *each("memory", memories)]
+        rungs = [self.job(kind, modes, process=0) for kind in clocked]
+        return [self.job("lines", modes), *each("ledger", ledgers), *rungs, *each("memory", memories)]
 
-    def job(self, kind: str, arms: Arms, process: int | None = None) -> Job:
+    def job(self, kind: str, modes: Modes, process: int | None = None) -> Job:
         """Return a job of that kind; if few seconds are asked for, its blocks are short, so that they suffice."""
         question = self.question
         budget = Budget(seconds=question.seconds, block_seconds=min(Budget.block_seconds, question.seconds / 20))
-        title = _title(question, kind, arms, process)
+        title = _title(question, kind, modes, process)
         name = (kind, question.name, SIZE, process)
-        return Job(*name, source=self.source, seed=question.seed, arms=arms, budget=budget, title=title)
+        return Job(*name, source=self.source, seed=question.seed, modes=modes, budget=budget, title=title)
 
     def whole(self, answers: Records) -> list[Job]:
         """Return all jobs in order, as far as the answers determine them."""
-        right, with_source = admitted_arms(self.question, answers), replace(self, source=source_of(answers))
+        right, with_source = admitted_modes(self.question, answers), replace(self, source=source_of(answers))
         later = [*with_source.times(right), *with_source.further(answers, tuple(right))]
         return [*self.first(), *(later if self.question.processes else [])]
 
 
-def _title(question: Question, kind: str, arms: Arms, process: int | None) -> str:
+def _title(question: Question, kind: str, modes: Modes, process: int | None) -> str:
     """Return the user's name of a job: `times of compile, process 2`, `memory of compile`."""
     if kind != kind_of(Time):
-        return f"{kind} of {text.join_words([question.mode(arm) for arm in arms])}"
-    others = [arm for arm in arms if arm != question.base] or [question.base]
-    modes = text.join_words(list(map(question.mode, others)))
+        return f"{kind} of {text.join_words([question.label(mode) for mode in modes])}"
+    others = [mode for mode in modes if mode != question.base] or [question.base]
+    labels = text.join_words(list(map(question.label, others)))
     if process == COLD:
-        return f"first calls of {modes}"
-    return f"times of {modes}" + (f", process {process}" if process else "")
+        return f"first calls of {labels}"
+    return f"times of {labels}" + (f", process {process}" if process else "")
 
 
 def source_of(answers: Records) -> str:
@@ -127,11 +127,11 @@ def source_of(answers: Records) -> str:
     return next((look.source for look in records_of(answers, FunctionLook) if look.source), "")
 
 
-def admitted_arms(question: Question, answers: Records) -> list[str]:
-    """Return the arms that the gate admits, and those whose process has told nothing of them."""
+def admitted_modes(question: Question, answers: Records) -> list[str]:
+    """Return the modes that the gate admits, and those whose process has told nothing of them."""
     compared = [*records_of(answers, Parity), *records_of(answers, Time)]
-    gate = cells.admit_arms(compared, question.mode(question.base), wrong=not question.adapter.is_reference)
-    return [arm for arm in question.arms if gate.arms and question.mode(arm) not in {*gate.refused, *gate.ended}]
+    gate = cells.admit_modes(compared, question.label(question.base), wrong=not question.adapter.is_reference)
+    return [mode for mode in question.modes if gate.modes and question.label(mode) not in {*gate.refused, *gate.ended}]
 
 
 # How it goes on -------------------------------------------------------------------------------------------------------
@@ -144,17 +144,17 @@ def look(question: Question, runner: Runner) -> Question:
     """
     records = runner.journal.records
     runner.jobs(_stop_slow_modes(question, runner, ComparisonPlan(question).first()))
-    bases = [time for time in records_of(records, Time) if question.mode(question.base) in time.arms]
+    bases = [time for time in records_of(records, Time) if question.label(question.base) in time.modes]
     if not (question.adapter.is_reference or bases):
         _one_more(question, runner, (question.base,))
     wider = question.with_written(records)
     if wider != question:
-        _one_more(wider, runner, (wider.base, wider.arms[-1]))
+        _one_more(wider, runner, (wider.base, wider.modes[-1]))
     return wider
 
 
-def _one_more(question: Question, runner: Runner, arms: Arms) -> None:
-    job = ComparisonPlan(question).time(arms, COLD if question.processes else None)
+def _one_more(question: Question, runner: Runner, modes: Modes) -> None:
+    job = ComparisonPlan(question).time(modes, COLD if question.processes else None)
     runner.reporter.pace.expect([job])
     runner.jobs(_stop_slow_modes(question, runner, [job]))
 
@@ -168,7 +168,7 @@ def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
     question, reporter, first = plan.question, runner.reporter, list(runner.journal.records)
     for words in _first_calls(question, first):
         reporter.notice(words)
-    right = admitted_arms(question, first)
+    right = admitted_modes(question, first)
     jobs, further = plan.times(right), plan.further(first, tuple(right))
     reporter.pace.expect([*jobs[expected:], *further])
     for _ in range(len(jobs), expected):
@@ -178,15 +178,15 @@ def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
 
 
 def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]:
-    """Yield the time jobs of the arms that are still right, process by process; skip the rest of `expected`."""
+    """Yield the time jobs of the modes that are still right, process by process; skip the rest of `expected`."""
     question, records, lost = plan.question, runner.journal.records, set[str]()
-    right, count = admitted_arms(question, records), 0
+    right, count = admitted_modes(question, records), 0
     for process in plan.processes:
-        for arms in plan.groups(right):
+        for modes in plan.groups(right):
             before = len(records)
-            yield plan.time(arms, process)
-            lost |= _lost_arms(records[before:], arms)
-            right = [arm for arm in admitted_arms(question, records) if not lost & {arm, question.base}]
+            yield plan.time(modes, process)
+            lost |= _lost_modes(records[before:], modes)
+            right = [mode for mode in admitted_modes(question, records) if not lost & {mode, question.base}]
             count += 1
         for words in _so_far(question, records, process - COLD):
             runner.reporter.notice(words)
@@ -200,19 +200,19 @@ def _stop_slow_modes(question: Question, runner: Runner, jobs: Iterable[Job]) ->
         before = len(runner.journal.records)
         yield job, {}
         if not all(
-            row.whole for time in records_of(runner.journal.records[before:], Time) for row in time.arms.values()
+            row.whole for time in records_of(runner.journal.records[before:], Time) for row in time.modes.values()
         ):
-            mode, limit = question.mode(job.arms[-1]), question.limit
+            mode, limit = question.label(job.modes[-1]), question.limit
             then = "tried once more, with the code that it has left" if job.process == COLD else "not timed"
             said = f"{mode} had not come through its first calls in {limit:.0f} s (--limit): it is {then}"
             runner.reporter.notice(said)
 
 
-def _lost_arms(answer: Records, arms: Sequence[str]) -> set[str]:
-    """Return the arm that a lost process names, or its last one; empty if the process was not lost."""
+def _lost_modes(answer: Records, modes: Sequence[str]) -> set[str]:
+    """Return the mode that a lost process names, or its last one; empty if the process was not lost."""
     failures = records_of(answer, Failure) if not records_of(answer, Time) else []
-    named = {arm for arm in arms if any(f" in {arm}" in failure.error for failure in failures)}
-    return named or set((arms[1:][-1:] or arms) if failures else ())
+    named = {mode for mode in modes if any(f" in {mode}" in failure.error for failure in failures)}
+    return named or set((modes[1:][-1:] or modes) if failures else ())
 
 
 def _first_calls(question: Question, first: Records) -> Iterator[str]:

@@ -18,7 +18,7 @@ from compare.workloads.models import is_model
 
 Function = Callable[..., Any]
 Calls = Sequence[tuple[Any, ...]]
-Arms = tuple[str, ...]
+Modes = tuple[str, ...]
 
 SIZE = "given"
 """The size of a user's function in records."""
@@ -34,7 +34,7 @@ REPEATS = 5
 class Question:
     """A question about a function. `function` and `inputs` are places, `FILE.py:name`; `inputs` may be empty.
 
-    `arms` are those of the `engine`, the one first that compiles nothing. `processes` workers measure; with 0 the
+    `modes` are those of the `engine`, the one first that compiles nothing. `processes` workers measure; with 0 the
     worker that looks measures too. A step is the value with the gradients in argument 0, unless `gradient` is False;
     with None our engines decide by the function's result.
 
@@ -51,7 +51,7 @@ class Question:
     engine: str
     function: str
     inputs: str = ""
-    arms: Arms = ()
+    modes: Modes = ()
     seed: int = 0
     seconds: float = SECONDS
     limit: float = LIMIT
@@ -75,7 +75,7 @@ class Question:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Question:
         """Return the question that `to_dict` wrote."""
-        return cls(**{**values, "arms": tuple(values["arms"])})
+        return cls(**{**values, "modes": tuple(values["modes"])})
 
     @property
     def adapter(self) -> Engine:
@@ -97,22 +97,22 @@ class Question:
 
     @property
     def base(self) -> str:
-        """Return the arm that compiles nothing."""
-        return self.arms[0]
+        """Return the mode that compiles nothing."""
+        return self.modes[0]
 
-    def mode(self, arm: str) -> str:
-        """Return the user's name of an arm's mode; it includes the engine only if others stand beside it."""
-        return arm if self.beside else self.adapter.mode(arm).name or "eager"
-
-    @property
-    def modes(self) -> Arms:
-        """Return the user's names of the modes."""
-        return tuple(map(self.mode, self.arms))
+    def label(self, mode: str) -> str:
+        """Return the user's name of a mode; it includes the engine only if others stand beside it."""
+        return mode if self.beside else self.adapter.traits(mode).name or "eager"
 
     @property
-    def given_modes(self) -> Arms:
+    def labels(self) -> Modes:
+        """Return the user's names of the modes, in order."""
+        return tuple(map(self.label, self.modes))
+
+    @property
+    def given_modes(self) -> Modes:
         """Return the modes as `--modes` takes them."""
-        return tuple(self.adapter.mode(arm).name or "eager" for arm in self.arms)
+        return tuple(self.adapter.traits(mode).name or "eager" for mode in self.modes)
 
     @property
     def clock_name(self) -> ClockName:
@@ -132,9 +132,9 @@ class Question:
     def with_written(self, first: Records) -> Question:
         """Return the question with the mode of the file's own compilation, if the first look has seen it compile."""
         written = self.adapter.written
-        arm = self.adapter.arms[self.adapter.modes.index(written)] if written else self.base
+        mode = self.adapter.mode_names[self.adapter.modes.index(written)] if written else self.base
         compiles = any(look.settings.get("compiles") for look in records_of(first, FunctionLook))
-        return replace(self, arms=(*self.arms, arm)) if compiles and arm not in self.arms else self
+        return replace(self, modes=(*self.modes, mode)) if compiles and mode not in self.modes else self
 
 
 def question_for(engine: str, function: str, inputs: str, modes: Sequence[str] | None, **options: Any) -> Question:
@@ -142,29 +142,29 @@ def question_for(engine: str, function: str, inputs: str, modes: Sequence[str] |
     adapter = find_engine(engine)
     if adapter.missing:
         raise InputsError(adapter.missing)
-    return Question(adapter.name, function, inputs, arms_of(adapter, modes), **options)
+    return Question(adapter.name, function, inputs, modes_of(adapter, modes), **options)
 
 
-def arms_of(engine: Engine, modes: Sequence[str] | None = None) -> Arms:
-    """Return the arms of some modes by name, each once, the base first. Raises InputsError.
+def modes_of(engine: Engine, modes: Sequence[str] | None = None) -> Modes:
+    """Return the full names of some modes, each once, the base first. Raises InputsError.
 
-    All are compared with the base. Without names there are two arms, the second being the first that compiles.
+    All are compared with the base. Without names there are two modes, the second being the first that compiles.
     """
-    base, *others = engine.arms
+    base, *others = engine.mode_names
     if modes is None:
         return (base, *others[:1])
-    arms = arms_by_name(engine)
+    full_names = modes_by_name(engine)
     names = (modes,) if isinstance(modes, str) else tuple(modes)
     if not names:
-        raise InputsError(f"modes is empty; choose some of {', '.join(arms)}")
+        raise InputsError(f"modes is empty; choose some of {', '.join(full_names)}")
     for name in names:
-        if name not in arms:
-            raise InputsError(f"{engine.title} has no mode {name!r}; {nearest(name, tuple(arms))}")
-    return tuple(dict.fromkeys((base, *(arms[name] for name in names))))
+        if name not in full_names:
+            raise InputsError(f"{engine.title} has no mode {name!r}; {nearest(name, tuple(full_names))}")
+    return tuple(dict.fromkeys((base, *(full_names[name] for name in names))))
 
 
-def arms_by_name(engine: Engine) -> Mapping[str, str]:
-    """Return the arms of an engine by the names of their modes, by their own names, and by aliases."""
-    arms = {engine.mode(arm).name or "eager": arm for arm in engine.arms}
-    arms |= {arm: arm for arm in engine.arms}
-    return arms | {alias: arms[mode] for alias, mode in engine.aliases.items()}
+def modes_by_name(engine: Engine) -> Mapping[str, str]:
+    """Return the full names of an engine's modes by short names, by full names, and by aliases."""
+    full_names = {engine.traits(mode).name or "eager": mode for mode in engine.mode_names}
+    full_names |= {mode: mode for mode in engine.mode_names}
+    return full_names | {alias: full_names[short] for alias, short in engine.aliases.items()}

@@ -53,7 +53,7 @@ def run_question(question: Question, reporter: Reporter, folder: Path | None = N
 
 def _next_question(question: Question, workers: Runner) -> Question:
     """Run all jobs of the question; return it with the modes that the first look added."""
-    ahead = [] if question.adapter.is_reference else ComparisonPlan(question).times(question.arms)
+    ahead = [] if question.adapter.is_reference else ComparisonPlan(question).times(question.modes)
     workers.reporter.pace.expect([*ComparisonPlan(question).first(), *ahead])
     workers.reporter.pace.alike = True
     question = plan.look(question, workers)
@@ -168,8 +168,8 @@ def result(question: Question, answers: Records, where: str, environment: Record
         "where": where,
         "function": question.name,
         "inputs": max(
-            *(len(row.stream or (0,)) for time in times for row in time.arms.values()),
-            *(row.calls for glimpse in glimpses for row in glimpse.arms.values()),
+            *(len(row.stream or (0,)) for time in times for row in time.modes.values()),
+            *(row.calls for glimpse in glimpses for row in glimpse.modes.values()),
             *(0, 0),
         ),
         "gradient": question.argnum is not None,
@@ -182,7 +182,7 @@ def result(question: Question, answers: Records, where: str, environment: Record
         "command": question.command or None,
         **({"stopped": stopped} if stopped else {}),
     }
-    return Result(question.name, question.modes, (start_record(settings, environment), *merge_records(answers)))
+    return Result(question.name, question.labels, (start_record(settings, environment), *merge_records(answers)))
 
 
 # In Python ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.time.measure import COLD
 from compare.own.journal import Answers
 from compare.own.question import LIMIT, Question
-from compare.records.cells import Call, Glimpse, GlimpseArm, Parity, ParityArm, Time, TimeArm
+from compare.records.cells import Call, Glimpse, GlimpseRow, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Job
 from compare.records.own import FunctionFault
 from compare.records.record import Failure, Record, error_of, kind_of, records_of
@@ -70,7 +70,7 @@ def answer(kind: type[R], function: str, arguments: Mapping[str, Any], limit: fl
 
 @dataclass
 class Account:
-    """The messages so far of a job's process about its arms."""
+    """The messages so far of a job's process about its modes."""
 
     question: Question
     calls: list[FirstCall] = field(default_factory=list)
@@ -85,37 +85,37 @@ class Account:
             return []
         self.calls.append(told)
         which = "the first call" if told.calls == 1 else f"the first of {told.calls:,} calls"
-        said = f"{self.question.mode(told.mode)}: {which} took {text.seconds(told.seconds)}"
+        said = f"{self.question.label(told.mode)}: {which} took {text.seconds(told.seconds)}"
         return [said] if told.number == 1 else []
 
-    def first(self, arm: str) -> GlimpseArm | None:
-        """Return the first calls of an arm so far; None if it has not begun."""
-        begun = [call for call in self.calls if call.mode == arm]
+    def first(self, mode: str) -> GlimpseRow | None:
+        """Return the first calls of a mode so far; None if it has not begun."""
+        begun = [call for call in self.calls if call.mode == mode]
         if not begun:
             return None
         ended = [call.seconds for call in begun if call.number]
-        return GlimpseArm("ok", None, begun[0].calls, ended, self.seconds.get(arm))
+        return GlimpseRow("ok", None, begun[0].calls, ended, self.seconds.get(mode))
 
-    def has_run(self, arm: str) -> bool:
-        """Return whether all first calls of an arm have ended."""
-        first = self.first(arm)
+    def has_run(self, mode: str) -> bool:
+        """Return whether all first calls of a mode have ended."""
+        first = self.first(mode)
         return first is not None and len(first.first) == first.calls
 
     def glimpse(self, job: Job, label: str) -> Glimpse | None:
         """Return the record of the messages so far; None where no call has ended."""
-        mode = self.question.mode
-        rows = {mode(arm): first for arm in job.arms if (first := self.first(arm)) and first.first}
-        place = {"workload": job.workload, "size": job.size, "eager": mode(self.question.base), "arm": job.arm}
-        return Glimpse(**place, arms=rows, label=label, environment=environment()) if rows else None  # type: ignore[arg-type]
+        label_of = self.question.label
+        rows = {label_of(mode): first for mode in job.modes if (first := self.first(mode)) and first.first}
+        place = {"workload": job.workload, "size": job.size, "eager": label_of(self.question.base), "mode": job.mode}
+        return Glimpse(**place, modes=rows, label=label, environment=environment()) if rows else None  # type: ignore[arg-type]
 
 
 def _ratios(question: Question, seconds: Mapping[str, float]) -> Sequence[str]:
     base = question.base
     return [
-        f"a call of {question.mode(arm)} takes {text.ratio(each / seconds[base])} the time of {question.mode(base)}: "
-        "in one process, with no interval, and not compared yet"
-        for arm, each in seconds.items()
-        if arm != base and base in seconds
+        f"a call of {question.label(mode)} takes {text.ratio(each / seconds[base])} the time of "
+        f"{question.label(base)}: in one process, with no interval, and not compared yet"
+        for mode, each in seconds.items()
+        if mode != base and base in seconds
     ]
 
 
@@ -184,13 +184,13 @@ class Workers:
     def _equip(self, job: Job) -> Job:
         """Return the job with its worker's environment, and whether it compares.
 
-        Arms that may not find code that another arm has compiled have a cache each, and a first process has an empty
+        Modes that may not find code that another mode has compiled have a cache each, and a first process has an empty
         one, also where a stopped one has left some code.
         """
         question = self.question
         folder = Path(question.folder)
-        cache = folder / (job.arm or ("code" if job.arms else "look"))
-        if job.arm and job.process in (COLD, None):
+        cache = folder / (job.mode or ("code" if job.modes else "look"))
+        if job.mode and job.process in (COLD, None):
             shutil.rmtree(cache, ignore_errors=True)
         counts = not question.adapter.is_reference and job.process in (COLD, None) and question.device == "cpu"
         counting = heap.environment(folder) if counts else {}
@@ -200,8 +200,8 @@ class Workers:
 
     def _has_compared(self, job: Job) -> bool:
         """Return whether an earlier process has compared the job's mode: the first may have given no answer."""
-        modes = [self.question.mode(arm) for arm in job.arms[-1:]]
-        rows = [parity.arms.get(mode) for parity in records_of(self.journal.records, Parity) for mode in modes]
+        labels = [self.question.label(mode) for mode in job.modes[-1:]]
+        rows = [parity.modes.get(label) for parity in records_of(self.journal.records, Parity) for label in labels]
         return any(row is not None and row.status in ("ok", "disagree") for row in rows)
 
     def _loss_record(self, job: Job, account: Account, error: WorkerError) -> Record:
@@ -209,25 +209,25 @@ class Workers:
 
         The user's function first runs eager: if its process ends there, the function is at fault.
         """
-        in_compiled = job.arms[1:] and error.step.endswith(f" in {job.arms[-1]}")
+        in_compiled = job.modes[1:] and error.step.endswith(f" in {job.modes[-1]}")
         at_first = not job.source and job.process in (COLD, None) and not in_compiled
         if at_first and not account.has_run(self.question.base):
             raise FunctionError(f"{self.question.function}: {error}") from None
-        first, overran = account.first(job.arms[-1]), isinstance(error, OverrunError)
+        first, overran = account.first(job.modes[-1]), isinstance(error, OverrunError)
         cut = overran and not at_first
         return self._overrun_record(job, first) if cut and first else failure(job, str(error), overran=overran)
 
-    def _overrun_record(self, job: Job, first: GlimpseArm) -> Time:
+    def _overrun_record(self, job: Job, first: GlimpseRow) -> Time:
         """Return the record of a mode whose process was ended at its limit: `3 of 8 calls in 300 s`."""
         question = self.question
         reason, status = f"{len(first.first)} of {first.calls} calls in {question.limit:.0f} s", FunctionRunnable.cut
-        head = {**job.head, "eager": question.mode(question.base), "process": job.process or 0}
+        head = {**job.head, "eager": question.label(question.base), "process": job.process or 0}
         stream = [Call(0, seconds, True, True) for seconds in first.first]
-        mode = question.mode(job.arms[-1])
-        row = TimeArm(status, reason, whole=False, stream=stream)
+        label = question.label(job.modes[-1])
+        row = TimeRow(status, reason, whole=False, stream=stream)
         cache: Any = None if job.process is None else "cold" if job.process == COLD else "warm"
-        time = Time(**head, arms={mode: row}, cache=cache, clock=question.clock_name)
+        time = Time(**head, modes={label: row}, cache=cache, clock=question.clock_name)
         head.pop("process")
-        refused = {mode: ParityArm(status, reason, None, None, TOLERANCES["float32"])}
-        time.beside = [to_json(Parity(**head, agree=True, arms=refused, same_graph=None, kernel_calls={}))]
+        refused = {label: ParityRow(status, reason, None, None, TOLERANCES["float32"])}
+        time.beside = [to_json(Parity(**head, agree=True, modes=refused, same_graph=None, kernel_calls={}))]
         return time

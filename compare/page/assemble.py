@@ -14,13 +14,13 @@ from compare.page.blocks import Block, Bullets, Code, FoldedBlock, Page, Section
 from compare.page.summary import Summary
 from compare.records.cells import Memory, Parity, Time
 from compare.records.checks import Gradients
-from compare.records.record import Failure, OfArms, Records, Run, options_of, records_of
+from compare.records.record import Failure, OfModes, Records, Run, options_of, records_of
 from compare.records.results import lost_jobs
 from compare.words import text
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
-    from compare.claims.evidence import ArmOfCell
+    from compare.claims.evidence import ModeOfCell
     from compare.claims.frameworks import Outside
     from compare.page.figures import DrawnPlots
 
@@ -95,9 +95,9 @@ def _subtitle(name: str, run: Run | None) -> str:
 
 def _parity_notes(records: Records) -> tuple[str, ...]:
     parity, checks = records_of(records, Parity), records_of(records, Gradients)
-    bad = sum(row.status in {"disagree", "failed"} for record in parity for row in record.arms.values())
+    bad = sum(row.status in {"disagree", "failed"} for record in parity for row in record.modes.values())
     gate = (
-        f"Before anything was timed, the arms of {text.count_noun(len({r.cell for r in parity}), 'cell')} were "
+        f"Before anything was timed, the modes of {text.count_noun(len({r.cell for r in parity}), 'cell')} were "
         "compared "
         f"with a float64 reference: {bad or 'none'} disagreed or failed."
     )
@@ -108,11 +108,11 @@ def _parity_notes(records: Records) -> tuple[str, ...]:
 
 
 def parity_table(parity: Sequence[Parity]) -> Table | None:
-    """Return a table of the errors of each arm of each cell, with the tolerance; None without records."""
+    """Return a table of the errors of each mode of each cell, with the tolerance; None without records."""
     rows = (
         {
             **record.cell._asdict(),
-            "arm": arm,
+            "arm": mode,
             "status": row.status,
             "output error": _error(row.output_error),
             "gradient error": _error(row.gradient_error),
@@ -121,9 +121,9 @@ def parity_table(parity: Sequence[Parity]) -> Table | None:
             "why": row.reason or "",
         }
         for record in parity
-        for arm, row in record.arms.items()
+        for mode, row in record.modes.items()
     )
-    return Table.of("llllrrrll", rows, "Every arm against the reference")
+    return Table.of("llllrrrll", rows, "Every mode against the reference")
 
 
 def _error(value: float | None) -> str:
@@ -189,13 +189,13 @@ def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str])
 
 
 def _exclusions(records: Records) -> tuple[str, ...]:
-    """Return a sentence for each arm of a workload that has no numbers, with its status and reason."""
-    tried: list[OfArms] = [*records_of(records, Parity), *records_of(records, Time), *records_of(records, Memory)]
-    arms = ((record.cell, arm, row) for record in tried for arm, row in record.arms.items())
-    missing = {(*cell, arm, row.status, row.reason or "") for cell, arm, row in arms if row.status != "ok"}
+    """Return a sentence for each mode of a workload that has no numbers, with its status and reason."""
+    tried: list[OfModes] = [*records_of(records, Parity), *records_of(records, Time), *records_of(records, Memory)]
+    modes = ((record.cell, mode, row) for record in tried for mode, row in record.modes.items())
+    missing = {(*cell, mode, row.status, row.reason or "") for cell, mode, row in modes if row.status != "ok"}
     return tuple(
-        f"{workload} ({size}) with {arm} was left out: {status}{f', {reason}' if reason else ''}."
-        for workload, size, arm, status, reason in sorted(missing)
+        f"{workload} ({size}) with {mode} was left out: {status}{f', {reason}' if reason else ''}."
+        for workload, size, mode, status, reason in sorted(missing)
     )
 
 
@@ -212,11 +212,11 @@ def _name_failure(failure: Failure) -> str:
 NOTES = """\
 Each framework runs in processes of its own, one thread on one core, in float32, on the data that our engines get.
 One source: each workload is executed once more over the framework's functions. Results are waited for.
-An arm is compared with the eager arm of its framework. An arm that differs from the float64 reference is not timed.
+A mode is compared with the eager mode of its framework. A mode that differs from the float64 reference is not timed.
 Cold: the first process finds no compiled code. Warm: later ones find what it left; the rules see these alone.
 Memory is bytes from malloc, counted alike for all: how far they rise in a step."""
 QUESTION = (
-    "The same claims about other frameworks: their eager arm stands for dynamic, their compiled arms for static, and "
+    "The same claims about other frameworks: their eager mode stands for dynamic, their compiled modes for static, and "
     "the rule of each claim is the one above. ✓ is the verdict that our engines have, ✗ another one; ? is open."
 )
 _AGREES = {"yes": "✓", "no": "✗", "cannot tell": "?"}
@@ -263,27 +263,27 @@ def _reasons(frameworks: Sequence[Outside]) -> Iterator[tuple[str, tuple[str, ..
 
 def _cells(frameworks: Sequence[Outside]) -> Table:
     headers = (
-        "framework", "workload", "arm", "status", "first call, cold", "first call, warm", "steady", "arm ÷ eager",
+        "framework", "workload", "mode", "status", "first call, cold", "first call, warm", "steady", "mode ÷ eager",
         "compiles", "peak", "held between steps", "why",
     )  # fmt: skip
-    rows = tuple(_cell(outside.framework.title, arm) for outside in frameworks for arm in outside.arms)
-    return Table(headers, rows, "llllrrrrrrrl", "What each arm took on each workload")
+    rows = tuple(_cell(outside.framework.title, mode) for outside in frameworks for mode in outside.modes)
+    return Table(headers, rows, "llllrrrrrrrl", "What each mode took on each workload")
 
 
-def _cell(framework: str, arm: ArmOfCell) -> tuple[str, ...]:
+def _cell(framework: str, mode: ModeOfCell) -> tuple[str, ...]:
     return (
         framework,
-        arm.cell.title,
-        arm.arm,
-        arm.status,
-        text.seconds(arm.cold),
-        text.seconds(arm.warm),
-        text.seconds(arm.steady),
-        text.estimate(arm.ratio, unknown=False) if arm.ratio else "",
-        str(arm.compiles),
-        text.size(arm.peak) if arm.peak else "",
-        text.size(arm.held),
-        arm.reason,
+        mode.cell.title,
+        mode.mode,
+        mode.status,
+        text.seconds(mode.cold),
+        text.seconds(mode.warm),
+        text.seconds(mode.steady),
+        text.estimate(mode.ratio, unknown=False) if mode.ratio else "",
+        str(mode.compiles),
+        text.size(mode.peak) if mode.peak else "",
+        text.size(mode.held),
+        mode.reason,
     )
 
 

@@ -16,7 +16,7 @@ from compare.engines.graphduel.steps import STATIC
 from compare.instruments.inspection import DEFAULT, EXACT
 from compare.instruments.judge import TOLERANCES
 from compare.page.blocks import Section, Table, section
-from compare.records.cells import Compilations, Parity, ParityArm, Time
+from compare.records.cells import Compilations, Parity, ParityRow, Time
 from compare.records.own import PolicyCount, RewriteHint, RewriteHints, ShapePolicies
 from compare.records.record import Records, records_of
 from compare.stats import Interval
@@ -77,7 +77,7 @@ def _compare_outputs(record: Compilations, records: Records) -> Iterator[str]:
 def _coverage(record: Compilations) -> Iterator[str]:
     """Yield `compile ran 40% of the ops of a forward pass compiled.`, one sentence for all modes with one share."""
     shares: dict[str, list[str]] = {}
-    for mode, row in record.arms.items():
+    for mode, row in record.modes.items():
         if row.share is not None:
             shares.setdefault(_share(row.share), []).append(mode)
     for share, modes in shares.items():
@@ -96,7 +96,7 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
     if record.uncompared:
         yield f"Shapes alone were compared: {record.uncompared}."
         return
-    gate = {mode: row for parity in records_of(records, Parity) for mode, row in parity.arms.items()}
+    gate = {mode: row for parity in records_of(records, Parity) for mode, row in parity.modes.items()}
     base = next((parity.base for parity in records_of(records, Parity)), "")
     wrong = any(row.status == "disagree" for row in gate.values())
     right = {mode: row for mode, row in gate.items() if row.status == "ok" and _errors(row)}
@@ -129,7 +129,7 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
         yield f"It computes in {record.dtype}{own}: errors below {unseen:.2g} of an array's size are not seen."
 
 
-def _errors(row: ParityArm) -> dict[str, float]:
+def _errors(row: ParityRow) -> dict[str, float]:
     """Return the scaled error of each part of a mode's results that was compared."""
     each = zip(_PARTS, (row.output_error, row.gradient_error, row.state_error), strict=True)
     return {part: error for part, error in each if error is not None}
@@ -144,18 +144,18 @@ def _error(scaled: float, dtype: str) -> str:
 
 def _seconds(record: Compilations, reason: str) -> str:
     """Return the seconds of all compilations for a reason, over all modes; "" if the engine does not report them."""
-    made = [piece for arm in record.arms.values() for piece in arm.made if _alike(piece.reason) == _alike(reason)]
+    made = [piece for mode in record.modes.values() for piece in mode.made if _alike(piece.reason) == _alike(reason)]
     taken = [piece.seconds for piece in made if piece.seconds is not None]
     return text.seconds(sum(taken)) if taken else ""
 
 
 def _counts(record: Compilations) -> Iterator[tuple[str, dict[str, Mapping[str, int]]]]:
-    yield COMPILED, {mode: _tally([made.reason for made in arm.made]) for mode, arm in record.arms.items()}
-    yield BROKE, {mode: arm.breaks for mode, arm in record.arms.items()}
+    yield COMPILED, {mode: _tally([made.reason for made in row.made]) for mode, row in record.modes.items()}
+    yield BROKE, {mode: row.breaks for mode, row in record.modes.items()}
 
 
 def _limits(record: Compilations) -> dict[str, Mapping[str, int]]:
-    return {mode: dict.fromkeys(arm.limits, 1) for mode, arm in record.arms.items()}
+    return {mode: dict.fromkeys(row.limits, 1) for mode, row in record.modes.items()}
 
 
 def _tally(reasons: list[str]) -> dict[str, int]:

@@ -19,7 +19,7 @@ import msgspec
 from compare.claims.evidence import cells
 from compare.errors import NothingMeasuredError
 from compare.records import results
-from compare.records.cells import LineCost, SourceLines, SourceLinesArm, Time, TimeArm
+from compare.records.cells import LineCost, SourceLines, SourceLinesRow, Time, TimeRow
 from compare.records.kinds import KINDS
 from compare.records.record import Environment, Records, Run, records_of
 
@@ -27,26 +27,26 @@ PYPERF = "1.0"
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def pyperf(records: Records, arm: str | None = None) -> dict[str, Any]:
-    """Export steady times to pyperf: a benchmark for each cell and arm that agreed, one value for each process.
+def pyperf(records: Records, mode: str | None = None) -> dict[str, Any]:
+    """Export steady times to pyperf: a benchmark for each cell and mode that agreed, one value for each process.
 
     pyperf compares two benchmarks with equally many values and assumes that values are independent. Blocks of one
     process are not independent, so a value is their mean. Noisy cells get more processes than the run was asked for;
     these are left out, so that two runs with the same settings have equally many values. A cell that only one process
     measured is left out too, since pyperf reports an error for it.
 
-    Benchmarks are named `workload/size, arm`. With `arm`, only that arm is exported, and names are of the cell alone,
-    so that two arms of one run can be compared. Raises NothingMeasuredError without such times.
+    Benchmarks are named `workload/size, mode`. With `mode`, only that mode is exported, and names are of the cell
+    alone, so that two modes of one run can be compared. Raises NothingMeasuredError without such times.
     """
-    admitted = {(cell.cell, name) for cell in cells(records, Time) for name in cell.arms if arm in (None, name)}
+    admitted = {(cell.cell, name) for cell in cells(records, Time) for name in cell.modes if mode in (None, name)}
     runs: dict[str, list[dict[str, Any]]] = {}
     asked = max((int(str(run.settings.get("processes", 0))) for run in records_of(records, Run)), default=0)
     for record in (r for r in records_of(records, Time) if not asked or r.process < asked):
-        for name, row in record.arms.items():
+        for name, row in record.modes.items():
             if row.blocks and (record.cell, name) in admitted:
-                runs.setdefault(str(record.cell) if arm else f"{record.cell}, {name}", []).append(_run(record, row))
+                runs.setdefault(str(record.cell) if mode else f"{record.cell}, {name}", []).append(_run(record, row))
     if not runs:
-        raise NothingMeasuredError(f"no steady times{f' of {arm}' if arm else ''} to export; see `graphduel report`")
+        raise NothingMeasuredError(f"no steady times{f' of {mode}' if mode else ''} to export; see `graphduel report`")
     tested = {name: processes for name, processes in runs.items() if len(processes) > 1}
     if not tested:
         raise NothingMeasuredError(
@@ -75,7 +75,7 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _run(record: Time, row: TimeArm) -> dict[str, Any]:
+def _run(record: Time, row: TimeRow) -> dict[str, Any]:
     loops = row.calls_per_block or 1
     warmups = [[loops, seconds] for seconds in row.warmup if seconds > 0]
     run = {"metadata": {"loops": loops, **_metadata(record)}, "values": [fmean(row.blocks)]}
@@ -111,10 +111,10 @@ class Stretch(NamedTuple):
     cost: LineCost
 
 
-def speedscope(records: Records, arm: str | None = None) -> dict[str, Any]:
-    """Export a profile of each arm, or of `arm`, to speedscope. Raises NothingMeasuredError without lines."""
+def speedscope(records: Records, mode: str | None = None) -> dict[str, Any]:
+    """Export a profile of each mode, or of `mode`, to speedscope. Raises NothingMeasuredError without lines."""
     profiles, frames = [], dict[str, dict[str, Any]]()
-    for name, row, code in _read(records, arm):
+    for name, row, code in _read(records, mode):
         stretches = list(_stretches(row, code))
         for stretch in stretches:
             frames.setdefault(stretch.place, _frame(stretch))
@@ -134,10 +134,10 @@ def speedscope(records: Records, arm: str | None = None) -> dict[str, Any]:
     return {"$schema": SPEEDSCOPE, "exporter": "graphduel", "shared": shared, "profiles": profiles}
 
 
-def perfetto(records: Records, arm: str | None = None) -> dict[str, Any]:
-    """Export each arm, or `arm`, as a thread of Chrome's trace events. Raises NothingMeasuredError without lines."""
+def perfetto(records: Records, mode: str | None = None) -> dict[str, Any]:
+    """Export each mode, or `mode`, as a thread of Chrome's trace events. Raises NothingMeasuredError without lines."""
     events: list[dict[str, Any]] = []
-    for thread, (name, row, code) in enumerate(_read(records, arm), start=1):
+    for thread, (name, row, code) in enumerate(_read(records, mode), start=1):
         where = {"pid": 1, "tid": thread}
         events.append({"ph": "M", "name": "thread_name", "args": {"name": name}, **where})
         for stretch in _stretches(row, code):
@@ -156,22 +156,22 @@ def perfetto(records: Records, arm: str | None = None) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"exporter": "graphduel"}}
 
 
-def _read(records: Records, arm: str | None) -> list[tuple[str, SourceLinesArm, dict[str, str]]]:
+def _read(records: Records, mode: str | None) -> list[tuple[str, SourceLinesRow, dict[str, str]]]:
     read = [
         (name, row, record.code)
         for record in records_of(records, SourceLines)
-        for name, row in record.arms.items()
-        if row.status == "ok" and arm in (None, name)
+        for name, row in record.modes.items()
+        if row.status == "ok" and mode in (None, name)
     ]
     if not read:
-        whose = f" of {arm}" if arm else ""
+        whose = f" of {mode}" if mode else ""
         raise NothingMeasuredError(
             f"no step{whose} was read line by line; `graphduel compare FILE.py:FUNCTION --out DIR` does that"
         )
     return read
 
 
-def _stretches(row: SourceLinesArm, code: dict[str, str]) -> Iterator[Stretch]:
+def _stretches(row: SourceLinesRow, code: dict[str, str]) -> Iterator[Stretch]:
     start = 0.0
     for place, cost in (*row.lines.items(), (ELSEWHERE, LineCost(seconds=row.elsewhere))):
         yield Stretch(place, code.get(place, place).strip() or place, start, cost)

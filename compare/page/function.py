@@ -73,7 +73,7 @@ def _roles(measured: MeasuredFunction) -> str | None:
 
 def _measured_function(records: Records) -> MeasuredFunction:
     name = str(next((run.settings.get("function") for run in records_of(records, Run)), ""))
-    modes = dict.fromkeys(arm for record in records_of(records, Parity) for arm in record.arms)
+    modes = dict.fromkeys(mode for record in records_of(records, Parity) for mode in record.modes)
     return MeasuredFunction(name, tuple(modes), tuple(records))
 
 

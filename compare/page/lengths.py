@@ -15,7 +15,7 @@ from compare.claims.evidence import Evidence, first_run, steady
 from compare.instruments.lengths.strategies import KEPT, MOST_SIZES, STRATEGIES, CallLayout, Strategy, combine_layouts
 from compare.instruments.lengths.trace import LengthTrace, TraceSample
 from compare.page.blocks import Table
-from compare.records.cells import StrategyArm
+from compare.records.cells import StrategyRow
 from compare.records.record import DYNAMIC
 from compare.stats import Interval
 from compare.words import text
@@ -43,7 +43,7 @@ def rows(cell: Evidence) -> Iterator[dict[str, str]]:
     return (_row(cell, name, cell.of(name)) for name in order_strategies([cell]))
 
 
-def computed_per_element(measured: Sequence[StrategyArm]) -> float:
+def computed_per_element(measured: Sequence[StrategyRow]) -> float:
     """Return elements computed per element of the input: more than 1 if a strategy pads."""
     return measured[0].computed / measured[0].useful
 
@@ -59,7 +59,7 @@ def percentile(latencies: Sequence[float], examples: Sequence[int], share: float
     return ranked[-1][0]
 
 
-def _row(cell: Evidence, name: str, measured: Sequence[StrategyArm]) -> dict[str, str]:
+def _row(cell: Evidence, name: str, measured: Sequence[StrategyRow]) -> dict[str, str]:
     first = measured[0]
     calls = first.stream
     examples = [call.examples for call in calls]
@@ -163,7 +163,7 @@ def time_rows(cell: Evidence, laid: Mapping[str, CallLayout | None]) -> Rows:
     ]
 
 
-def _plans(measured: StrategyArm, laid: CallLayout | None) -> str:
+def _plans(measured: StrategyRow, laid: CallLayout | None) -> str:
     """Return the bytes of the plans that the whole trace needs, as text.
 
     Plans of sizes that were not compiled are interpolated, and scaled by size beyond the largest; `~` marks this. `>`

@@ -29,14 +29,14 @@ _ROLES = "In {title}, dynamic is {eager} here, and static is a compiled mode."
 
 
 def line(row: ModelCosts) -> str:
-    """Return the costs of one arm of a model as one line of text, `NAME, ARM: TITLE VALUE, ...`."""
-    said = [f"{title} {value}" for title, value in _cells(row).items() if value and title not in ("model", "arm")]
-    return f"{row.name}, {row.arm.arm}: {', '.join(said)}"
+    """Return the costs of one mode of a model as one line of text, `NAME, MODE: TITLE VALUE, ...`."""
+    said = [f"{title} {value}" for title, value in _cells(row).items() if value and title not in ("model", "mode")]
+    return f"{row.name}, {row.mode.mode}: {', '.join(said)}"
 
 
 def answer(rows: Sequence[ModelCosts], judged: Sequence[Verdict], title: str) -> Section:
     """Return the section that opens the page: sentences on all models, the claims, and the table of models."""
-    eager = rows[0].eager.arm if rows else "eager"
+    eager = rows[0].eager.mode if rows else "eager"
     blocks = (
         *_sentences(rows),
         verdicts.headline(judged),
@@ -50,7 +50,7 @@ def answer(rows: Sequence[ModelCosts], judged: Sequence[Verdict], title: str) ->
 
 
 def table(rows: Sequence[ModelCosts]) -> Table | None:
-    """Return a table with a row for each compiled arm of each model; None without rows."""
+    """Return a table with a row for each compiled mode of each model; None without rows."""
     return Table.of("lrrrrrrrrrrl", map(_cells, rows), "Every model: eager and compiled") if rows else None
 
 
@@ -61,13 +61,13 @@ def sections(rows: Sequence[ModelCosts], judged: Sequence[Verdict], small: Seque
 
 
 def _sentences(rows: Sequence[ModelCosts]) -> Iterator[str]:
-    timed = [row for row in rows if row.arm.ratio]
+    timed = [row for row in rows if row.mode.ratio]
     if not timed:
-        yield "No compiled arm of a model has been timed once warm."
+        yield "No compiled mode of a model has been timed once warm."
         return
-    ratios = sorted(row.arm.ratio.estimate for row in timed if row.arm.ratio)
-    faster = sum(row.arm.ratio.side(0.05) == "below" for row in timed if row.arm.ratio)
-    slower = sum(row.arm.ratio.side(0.05) == "above" for row in timed if row.arm.ratio)
+    ratios = sorted(row.mode.ratio.estimate for row in timed if row.mode.ratio)
+    faster = sum(row.mode.ratio.side(0.05) == "below" for row in timed if row.mode.ratio)
+    slower = sum(row.mode.ratio.side(0.05) == "above" for row in timed if row.mode.ratio)
     yield (
         f"Once warm, a compiled step takes {text.ratio(geometric_mean(ratios))} the time of an eager one, the "
         f"geometric mean of {text.count_noun(len(timed), 'model')}, from {text.ratio(ratios[0])} to "
@@ -87,15 +87,15 @@ def _runs(even: BreakEven | None) -> float:
 
 
 def _cells(row: ModelCosts) -> Mapping[str, str]:
-    arm, ratio = row.arm, row.arm.ratio
-    peak = text.size(arm.peak) if arm.peak else ""
-    more = text.ratio(arm.peak / row.eager.peak) if arm.peak and row.eager.peak else ""
+    mode, ratio = row.mode, row.mode.ratio
+    peak = text.size(mode.peak) if mode.peak else ""
+    more = text.ratio(mode.peak / row.eager.peak) if mode.peak and row.eager.peak else ""
     return {
         "model": row.model.title,
         "eager step": text.seconds(row.eager.steady),
         "compiled ÷ eager": text.estimate(ratio, unknown=False) if ratio else "",
-        "first call, cold": text.seconds(arm.cold),
-        "cached": text.seconds(arm.warm),
+        "first call, cold": text.seconds(mode.cold),
+        "cached": text.seconds(mode.warm),
         "pays after": _pays(row.pays),
         "inputs, shapes": f"{row.inputs}, {row.shapes}" if row.model.varies else "",
         "compiles again": f"{row.recompiles}" if row.told else "",
@@ -107,10 +107,10 @@ def _cells(row: ModelCosts) -> Mapping[str, str]:
 
 
 def _why(row: ModelCosts) -> str:
-    """Return the status of an arm if it is not ok, its reason, and the first limit that the compiler reached."""
-    status = "" if row.arm.status == "ok" else f"{row.arm.status}: "
+    """Return the status of a mode if it is not ok, its reason, and the first limit that the compiler reached."""
+    status = "" if row.mode.status == "ok" else f"{row.mode.status}: "
     limits = "; ".join(row.told.limits[:1]) if row.told else ""
-    return "; ".join(filter(None, (f"{status}{row.arm.reason}", limits)))
+    return "; ".join(filter(None, (f"{status}{row.mode.reason}", limits)))
 
 
 def _pays(even: BreakEven | None) -> str:
@@ -122,23 +122,23 @@ def _pays(even: BreakEven | None) -> str:
 def recompiles(rows: Sequence[ModelCosts]) -> Section | None:
     """Return the section with the reasons for recompilations over the streams; None without any."""
     said = tuple(
-        (row.model.title, row.arm.arm, f"{count:,}", reason)
+        (row.model.title, row.mode.mode, f"{count:,}", reason)
         for row in rows
         for reason, count in row.reasons.most_common()
     )
-    headers = ("model", "arm", "count", "why")
+    headers = ("model", "mode", "count", "why")
     return section("Compiled again", Table(headers, said, "llrl", "Reasons, cold")) if said else None
 
 
 def breaks(rows: Sequence[ModelCosts]) -> Section | None:
     """Return the section with graph breaks and their source lines; None without any."""
     said = tuple(
-        (row.model.title, row.arm.arm, f"{count:,}", reason)
+        (row.model.title, row.mode.mode, f"{count:,}", reason)
         for row in rows
         if row.told
         for reason, count in row.told.breaks.items()
     )
-    headers = ("model", "arm", "count", "where and why")
+    headers = ("model", "mode", "count", "where and why")
     return section("Graph breaks", Table(headers, said, "llrl", "By line, cold")) if said else None
 
 

@@ -15,9 +15,9 @@ from compare.stats import Interval
 from compare.words import text
 
 CHANGED = ("step", "mode", "what", "before", "after", "after ÷ before", "change")
-OVER_TIME = ("cell", "arm", "first", "last", "last ÷ the run before", "change", "over the runs, first = 1×")
+OVER_TIME = ("cell", "mode", "first", "last", "last ÷ the run before", "change", "over the runs, first = 1×")
 _RATIOS = (
-    "Each value is the arm divided by the base of its cell on one machine, with a 95% interval over the processes of "
+    "Each value is the mode divided by the base of its cell on one machine, with a 95% interval over the processes of "
     f"that machine. Machines are opposite where one shows more and another less, both beyond {SMALLEST_EFFECT:.0%}; "
     "open where the interval of one says neither."
 )
@@ -46,13 +46,13 @@ def verdict_table(runs: Sequence[JudgedRun]) -> Table:
 
 
 def change_table(shown: Sequence[CellChange]) -> Table:
-    """Return a table with a row for each change: cell, arm, measure, before, after and their ratio."""
+    """Return a table with a row for each change: cell, mode, measure, before, after and their ratio."""
     return Table(CHANGED, tuple(map(_change_row, shown)), "lllrrrl")
 
 
 def _change_row(change: CellChange) -> tuple[str, ...]:
     ends = (change.measure.written(change.before), change.measure.written(change.after))
-    return (change.cell.title, change.arm, change.measure.name, *ends, _ratio(change.ratio), change.word)
+    return (change.cell.title, change.mode, change.measure.name, *ends, _ratio(change.ratio), change.word)
 
 
 def _ratio(ratio: Interval | None) -> str:
@@ -133,7 +133,7 @@ def _measure(runs: Sequence[JudgedRun], measure: Measure, rows: Sequence[Series]
     title = f"{measure.title}, {text.count_noun(len(rows), 'row')}"
     table = Table(OVER_TIME, tuple(_times(runs, row) for row, _ in drawn), "llrrrll", title)
     dots = (
-        sparkline.over(f"{row.cell.title}, {row.arm}, each run divided by the first", points) for row, points in drawn
+        sparkline.over(f"{row.cell.title}, {row.mode}, each run divided by the first", points) for row, points in drawn
     )
     return section(measure.title, PicturedTable(table, tuple(Inline(*dot) for dot in dots)) if rows else None)
 
@@ -141,7 +141,7 @@ def _measure(runs: Sequence[JudgedRun], measure: Measure, rows: Sequence[Series]
 def _times(runs: Sequence[JudgedRun], row: Series) -> tuple[str, ...]:
     change, means = row.last_change(runs), row.means
     changed = (_ratio(change.ratio), change.word) if change else ("", "")
-    return (row.cell.title, row.arm, row.measure.written(means[0]), row.measure.written(means[-1]), *changed)
+    return (row.cell.title, row.mode, row.measure.written(means[0]), row.measure.written(means[-1]), *changed)
 
 
 # Several machines -------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def _sentences(runs: Sequence[JudgedRun], warm: Iterable[Sequence[Interval | Non
     counts = Counter(map(changes.side_agreement, warm))
     if shared := counts.total() - counts["one machine"]:
         said = ", ".join(f"{counts[word]} {word}" for word in _WORDS if counts[word])
-        yield f"Of {text.count_noun(shared, 'arm')} of cells that several machines timed once warm: {said}."
+        yield f"Of {text.count_noun(shared, 'mode')} of cells that several machines timed once warm: {said}."
 
 
 def _regimes(runs: Sequence[JudgedRun]) -> Iterator[Table | None]:
@@ -201,15 +201,18 @@ def _ratios(
         return None
     names = tuple(run.name for run in runs)
     rows = tuple(
-        (cell.title, arm, *map(_ratio, ratios), changes.side_agreement(ratios)) for (cell, arm), ratios in shown.items()
+        (cell.title, mode, *map(_ratio, ratios), changes.side_agreement(ratios))
+        for (cell, mode), ratios in shown.items()
     )
-    headers = ("cell", "arm", *names, "machines", "machine by machine, no difference = 1×")
-    title = f"{measure.title}: each arm divided by the base of its cell"
+    headers = ("cell", "mode", *names, "machines", "machine by machine, no difference = 1×")
+    title = f"{measure.title}: each mode divided by the base of its cell"
     dots = tuple(
         Inline(
-            *sparkline.over(f"{cell.title}, {arm}, divided by the base on each machine", sparkline.points(runs, ratios))
+            *sparkline.over(
+                f"{cell.title}, {mode}, divided by the base on each machine", sparkline.points(runs, ratios)
+            )
         )
-        for (cell, arm), ratios in shown.items()
+        for (cell, mode), ratios in shown.items()
     )
     table = PicturedTable(Table(headers, rows, "ll" + "r" * len(names) + "ll", title), dots)
     return section(measure.title, _RATIOS if measure is MEASURES[0] else None, table)

@@ -19,7 +19,7 @@ from compare.claims.verdict import MeasuredFunction
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
 from compare.instruments.time.rounds import half_width
 from compare.page import compiled
-from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesArm, Threads, Time, rank_lines
+from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesRow, Threads, Time, rank_lines
 from compare.records.own import RewriteHints
 from compare.records.record import DYNAMIC, Failure, Records, Run, group_by, records_of
 from compare.stats import Interval, geometric_mean
@@ -115,12 +115,12 @@ def _is_wide(table: list[tuple[str, ...]]) -> bool:
 def by_line(result: MeasuredFunction) -> list[tuple[str, ...]]:
     """Return a table of the dearest source lines: seconds and share of the step in each mode, and the source text."""
     for record in records_of(result.records, SourceLines):
-        arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
-        shown = rank_lines(list(arms.values()))[:MOST_LINES]
-        body = [(line, *(_of_step(row, line) for row in arms.values()), record.code.get(line, "")) for line in shown]
-        rest = ("elsewhere", *(text.seconds(row.elsewhere) for row in arms.values()), "")
-        whole = ("a step", *(text.seconds(row.step) for row in arms.values()), _whole(result))
-        return [("line", *arms, SOURCE), *body, rest, whole] if body else []
+        modes = {mode: row for mode, row in record.modes.items() if row.status == "ok"}
+        shown = rank_lines(list(modes.values()))[:MOST_LINES]
+        body = [(line, *(_of_step(row, line) for row in modes.values()), record.code.get(line, "")) for line in shown]
+        rest = ("elsewhere", *(text.seconds(row.elsewhere) for row in modes.values()), "")
+        whole = ("a step", *(text.seconds(row.step) for row in modes.values()), _whole(result))
+        return [("line", *modes, SOURCE), *body, rest, whole] if body else []
     return []
 
 
@@ -131,7 +131,7 @@ def _whole(result: MeasuredFunction) -> str:
     )
 
 
-def _of_step(row: SourceLinesArm, line: str) -> str:
+def _of_step(row: SourceLinesRow, line: str) -> str:
     cost = row.lines.get(line)
     return f"{text.seconds(cost.seconds)} {cost.seconds / row.step:4.0%}" if cost and row.step else ""
 
@@ -172,8 +172,8 @@ def hints_of(result: MeasuredFunction) -> list[str]:
 
 def notes_of(result: MeasuredFunction) -> list[str]:
     """Return notes on the clock, a tape in Python, a single process, effects, refused modes and failures."""
-    rows = [pair for record in records_of(result.records, Parity) for pair in record.arms.items()]
-    excused = [(arm, row.reason) for arm, row in rows if row.status == "ok" and row.reason]
+    rows = [pair for record in records_of(result.records, Parity) for pair in record.modes.items()]
+    excused = [(mode, row.reason) for mode, row in rows if row.status == "ok" and row.reason]
     why = group_by([*excused, *result.verdict.refused.items()], lambda pair: pair[1])
     gate = [f"{', '.join(mode for mode, _ in pairs)}: {reason}" for reason, pairs in why.items()]
     slow = [SLOW] if base.in_python(result.records) else []
@@ -182,7 +182,9 @@ def notes_of(result: MeasuredFunction) -> list[str]:
     remedy = NOT_ZERO if settings.get("command") else IN_A_FILE
     alone = [f"{ONE_PROCESS}{remedy}"] if settings["where"] != WORKERS else []
     clocks = {
-        time.clock for time in records_of(result.records, Time) if any(row.status == "ok" for row in time.arms.values())
+        time.clock
+        for time in records_of(result.records, Time)
+        if any(row.status == "ok" for row in time.modes.values())
     }
     clock = [PROCESSOR] if "cpu" in clocks else []
     return [

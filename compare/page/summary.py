@@ -1,4 +1,4 @@
-"""The data that figures and tables share: ratios to dynamic, and the costs of each arm in time and memory.
+"""The data that figures and tables share: ratios to dynamic, and the costs of each mode in time and memory.
 
 The last part fits a cost model to the crossover map: seconds of a step as a linear function of ops and of floats × ops.
 """
@@ -17,7 +17,7 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c5_memory import bytes_held
 from compare.claims.crossover import CostPlace, Course, course
 from compare.claims.evidence import SIZES, Evidence, cells, steady
-from compare.records.cells import Call, Memory, MemoryArm, Time
+from compare.records.cells import Call, Memory, MemoryRow, Time
 from compare.records.record import Cell, Records
 from compare.stats import Interval
 
@@ -26,10 +26,10 @@ _SIDES = {"below": "faster", "above": "slower", "tie": "tie", "unclear": "cannot
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio of the steady seconds of `arm` to those of `base` in a cell, with its 95% interval."""
+    """The ratio of the steady seconds of `mode` to those of `base` in a cell, with its 95% interval."""
 
     cell: Cell
-    arm: str
+    mode: str
     interval: Interval
     base: str
 
@@ -41,14 +41,14 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Summary:
-    """The records of a run, and values computed from arms whose outputs and gradients were right.
+    """The records of a run, and values computed from modes whose outputs and gradients were right.
 
-    `streams` are first epochs by cell and arm. `cold` are the first epochs of processes that found no compiled code on
+    `streams` are first epochs by cell and mode. `cold` are the first epochs of processes that found no compiled code on
     the disk, for engines that keep such code.
     """
 
     records: Records
-    memory: dict[tuple[Cell, str], MemoryArm]
+    memory: dict[tuple[Cell, str], MemoryRow]
     ratios: tuple[Ratio, ...]
     courses: dict[tuple[Cell, str], Course]
     streams: dict[tuple[Cell, str], list[Call]]
@@ -61,20 +61,20 @@ class Summary:
 
 def summarise(records: Records) -> Summary:
     """Compute the values that more than one part of the report needs."""
-    timed = [(cell, arm) for cell in cells(records, Time) for arm in cell.means(steady)]
+    timed = [(cell, mode) for cell in cells(records, Time) for mode in cell.means(steady)]
     ratios = (
-        Ratio(cell.cell, arm, ratio, cell.base)
-        for cell, arm in timed
-        if arm != cell.base and (ratio := cell.ratio(arm, cell.base, steady)) is not None
+        Ratio(cell.cell, mode, ratio, cell.base)
+        for cell, mode in timed
+        if mode != cell.base and (ratio := cell.ratio(mode, cell.base, steady)) is not None
     )
-    held_by = [(cell, arm) for cell in cells(records, Memory) for arm in cell.arms]
+    held_by = [(cell, mode) for cell in cells(records, Memory) for mode in cell.modes]
     return Summary(
         records,
-        {(cell.cell, arm): cell.of(arm)[-1] for cell, arm in held_by},
+        {(cell.cell, mode): cell.of(mode)[-1] for cell, mode in held_by},
         tuple(ratios),
-        courses={(cell.cell, arm): course(cell, arm) for cell, arm in timed},
+        courses={(cell.cell, mode): course(cell, mode) for cell, mode in timed},
         streams=_streams(timed),
-        cold=_streams([(cell.start, arm) for cell, arm in timed if cell.cold and cell.start.of(arm)]),
+        cold=_streams([(cell.start, mode) for cell, mode in timed if cell.cold and cell.start.of(mode)]),
         strategies=tuple(c4_shapes.tables(records)),
         places=tuple(crossover.places(records)),
         times=tuple(crossover.times(records)),
@@ -83,8 +83,8 @@ def summarise(records: Records) -> Summary:
 
 
 def _streams(timed: Iterable[tuple[Evidence, str]]) -> dict[tuple[Cell, str], list[Call]]:
-    """Return the first epoch of each arm in the first process, for cells whose inputs vary."""
-    return {(cell.cell, arm): stream for cell, arm in timed if (stream := cell.of(arm)[0].stream)}
+    """Return the first epoch of each mode in the first process, for cells whose inputs vary."""
+    return {(cell.cell, mode): stream for cell, mode in timed if (stream := cell.of(mode)[0].stream)}
 
 
 def largest(cells: Iterable[Cell]) -> list[Cell]:

@@ -54,11 +54,11 @@ def narrow_table(records: Records) -> None:
     from compare.page.summary import summarise
     from compare.words import text
 
-    columns = ("cell", "arm", "steady state, static ÷ dynamic", "")
+    columns = ("cell", "mode", "steady state, static ÷ dynamic", "")
     rows = [
         (
             ratio.cell.title,
-            ratio.arm,
+            ratio.mode,
             text.estimate(ratio.interval),
             ratio.words,
         )

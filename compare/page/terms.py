@@ -10,7 +10,6 @@ from compare.page.blocks import FoldedBlock, Section, Table, Terms
 
 WORDS: Mapping[str, str] = {
     "arena": "One block of memory, planned when a graph is compiled, that holds all values of a step.",
-    "arm": "One way to run a workload: the dynamic engine, or the static engine with one shape policy.",
     "break-even": "The number of runs after which compiling has paid for itself.",
     "bucket": "A range of sizes that share one compiled graph. Smaller inputs are padded to its upper end.",
     "cell": "One workload at one size.",
@@ -18,6 +17,7 @@ WORDS: Mapping[str, str] = {
     "kernel": "The NumPy function that computes an op. Both engines call the same ones.",
     "ladder": "The static engine with its optimisations switched on one after another. Each adds a rung.",
     "ledger": "The bytes of a step by their purpose, after each op.",
+    "mode": "One way to run a workload: the dynamic engine, or the static engine with one shape policy.",
     "op": "One operation on arrays, such as add or matmul.",
     "padding": "Elements added to inputs so that several sizes become one.",
     "parity": "Equal outputs and gradients, within the tolerance of the dtype.",

@@ -247,7 +247,7 @@ def _speedup(ratio: float) -> str:
 
 
 def speed(ratios: Sequence[Ratio], where: Mapping[Cell, regimes.StepCounts]) -> str:
-    """Return a sentence that counts in how many cells the best static arm is faster, ties or is slower.
+    """Return a sentence that counts in how many cells the best static mode is faster, ties or is slower.
 
     Cells with realistic steps are counted first, then all cells.
     """

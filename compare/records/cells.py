@@ -1,6 +1,6 @@
-"""The records of a cell: parity, times, bytes and compilations of its arms; parts of a step; maps over sizes.
+"""The records of a cell: parity, times, bytes and compilations of its modes; parts of a step; maps over sizes.
 
-`admit_arms` decides from the records of a cell which arms may be timed. The parts of a step are its rungs (`Ladder`),
+`admit_modes` decides from the records of a cell which modes may be timed. The parts of a step are its rungs (`Ladder`),
 its programs (`Parts`), its bytes (`Ledger`) and its lines (`SourceLines`). Maps over sizes are the crossover map and
 the strategies for inputs of varying length.
 """
@@ -12,11 +12,11 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from compare.records.record import Arm, Block, OfArms, OfCell, Record, Seconds, Status, records_of
+from compare.records.record import FORMER, Block, ModeRow, OfCell, OfModes, Record, Seconds, Status, records_of
 
 
-class ParityArm(Arm):
-    """The errors of an arm against the references, scaled as in `compare.instruments.rounding`; null if not finite.
+class ParityRow(ModeRow):
+    """The errors of a mode against the references, scaled as in `compare.instruments.rounding`; null if not finite.
 
     `state_error` is the error of the state after a call, null without a state. `tolerance` is the largest error
     allowed. Errors below `unseen` are not seen; it may be smaller than `tolerance`, which then applies only in
@@ -30,14 +30,14 @@ class ParityArm(Arm):
     unseen: float | None = None
 
 
-class Parity(OfArms, tag="parity"):
-    """The parity gate of a cell: whether its arms agree with the reference.
+class Parity(OfModes, tag="parity"):
+    """The parity gate of a cell: whether its modes agree with the reference.
 
     `same_graph` is null if the function cannot be traced, or has branches or loops.
     """
 
     agree: bool
-    arms: dict[str, ParityArm]
+    modes: dict[str, ParityRow]
     same_graph: bool | None
     kernel_calls: dict[str, dict[str, int]]
 
@@ -51,17 +51,17 @@ class Call(Struct):
     compiled: bool = False
 
 
-class TimeArm(Arm):
-    """The times of one arm in one process; only `status` and `reason` if it was refused at the parity gate.
+class TimeRow(ModeRow):
+    """The times of one mode in one process; only `status` and `reason` if it was refused at the parity gate.
 
-    `blocks` are seconds per call, or per example of a stream, once all arms are steady; block i of every arm belongs to
-    one round. `warmup` holds the blocks before. `steady` is false if the arm never became steady; `blocks` then holds
-    all blocks. `stream` is the first epoch, null if the input never varies. `useful` and `computed` count the elements
-    of the inputs and the elements computed in an epoch, which differ if an arm pads. `whole` is false if the first
-    epoch was ended at a limit: then the last call of `stream` was interrupted, and there are no blocks. `processor` is
-    the processor seconds of build and first calls, compilers in other processes included; null if blocks use wall time.
-    If blocks use processor time, `wall` is the wall seconds of a call, the median of the blocks, and `waits` the share
-    of these in which the call neither computed nor waited for a core; null for other clocks.
+    `blocks` are seconds per call, or per example of a stream, once all modes are steady; block i of every mode belongs
+    to one round. `warmup` holds the blocks before. `steady` is false if the mode never became steady; `blocks` then
+    holds all blocks. `stream` is the first epoch, null if the input never varies. `useful` and `computed` count the
+    elements of the inputs and the elements computed in an epoch, which differ if a mode pads. `whole` is false if the
+    first epoch was ended at a limit: then the last call of `stream` was interrupted, and there are no blocks.
+    `processor` is the processor seconds of build and first calls, compilers in other processes included; null if blocks
+    use wall time. If blocks use processor time, `wall` is the wall seconds of a call, the median of the blocks, and
+    `waits` the share of these in which the call neither computed nor waited for a core; null for other clocks.
     """
 
     build: Seconds = 0.0
@@ -81,7 +81,7 @@ class TimeArm(Arm):
     waits: float | None = None
 
 
-class Time(OfArms, tag="time"):
+class Time(OfModes, tag="time"):
     """The times of a cell in one worker process.
 
     `clock` is the clock of blocks: processor seconds of the process (`cpu`), wall seconds (`wall`), or events of a GPU
@@ -91,30 +91,30 @@ class Time(OfArms, tag="time"):
     """
 
     process: int
-    arms: dict[str, TimeArm]
+    modes: dict[str, TimeRow]
     cache: Literal["cold", "warm"] | None = None
     clock: Literal["cpu", "wall", "events"] = "wall"
 
 
-class GlimpseArm(Arm):
-    """The progress of an arm: the seconds of each of its first `calls` that ended, and of a later `call`, if timed."""
+class GlimpseRow(ModeRow):
+    """The progress of a mode: the seconds of each of its first `calls` that ended, and of a later `call`, if timed."""
 
     calls: int
     first: list[Seconds]
     call: Block | None = None
 
 
-class Glimpse(OfArms, tag="glimpse"):
+class Glimpse(OfModes, tag="glimpse"):
     """The progress that a process reported before it failed to answer; its results were not compared."""
 
-    arms: dict[str, GlimpseArm]
+    modes: dict[str, GlimpseRow]
 
 
-class MemoryArm(Arm):
-    """The bytes of one arm: of NumPy's buffers, unless `Memory.counted` says otherwise.
+class MemoryRow(ModeRow):
+    """The bytes of one mode: of NumPy's buffers, unless `Memory.counted` says otherwise.
 
     peak             the largest rise in a warm step above the bytes before it; of a stream, in its largest step
-    held             the bytes between steps that were not there before the arm was built. Counted by malloc, they
+    held             the bytes between steps that were not there before the mode was built. Counted by malloc, they
                      include code and caches of a compiler; counted by NumPy, arena, constants and every cached shape
     resident_growth  the growth of the process's resident peak from before the build to after warm steps; 0 if it was
                      not read
@@ -131,15 +131,15 @@ class MemoryArm(Arm):
     nodes: int = 0
 
 
-class Memory(OfArms, tag="memory"):
-    """The memory of a cell, each arm in a process of its own.
+class Memory(OfModes, tag="memory"):
+    """The memory of a cell, each mode in a process of its own.
 
-    If `checked`, all arms were counted in one process, which also compared their outputs and gradients as the parity
-    gate does, and refused wrong arms. `counted` says which bytes: of NumPy's buffers, of malloc, or of a GPU's
+    If `checked`, all modes were counted in one process, which also compared their outputs and gradients as the parity
+    gate does, and refused wrong modes. `counted` says which bytes: of NumPy's buffers, of malloc, or of a GPU's
     allocator.
     """
 
-    arms: dict[str, MemoryArm]
+    modes: dict[str, MemoryRow]
     checked: bool = False
     counted: Literal["NumPy", "malloc", "allocator"] = "NumPy"
 
@@ -151,8 +151,8 @@ class CompilationRow(Struct):
     seconds: Seconds | None
 
 
-class CompiledArm(Arm):
-    """The compilations of an arm as its engine reports them.
+class CompiledRow(ModeRow):
+    """The compilations of a mode as its engine reports them.
 
     `breaks` counts graph breaks by reason and line, with the framework's advice on the lines below. `limits` names code
     that runs eagerly because it was compiled too often. `share` is the share of the forward pass's ops that ran
@@ -165,19 +165,19 @@ class CompiledArm(Arm):
     share: float | None = None
 
 
-class Compilations(OfArms, tag="compilations"):
-    """The compilations of an engine's arms from nothing, and how the function could be compared.
+class Compilations(OfModes, tag="compilations"):
+    """The compilations of an engine's modes from nothing, and how the function could be compared.
 
     `random` is whether another seed gives another result. `undoubled` is why the function does not run in float64: then
-    the eager arm is the only reference. `uncompared` is why it cannot be a reference either. `dtype` is the lowest
+    the eager mode is the only reference. `uncompared` is why it cannot be a reference either. `dtype` is the lowest
     dtype in which the function computes; it sets the tolerance. `trains` is whether the function is a whole training
-    step, which differentiates and changes its parameters itself. `conditioning` is the error of the eager arm from
+    step, which differentiates and changes its parameters itself. `conditioning` is the error of the eager mode from
     rounding, scaled as in `compare.instruments.parity`. `gradients` names the variables of the gradients, if there are
     more than the argument asked for. `undifferentiated` is why only values were compared.
     """
 
     version: str
-    arms: dict[str, CompiledArm]
+    modes: dict[str, CompiledRow]
     random: bool = False
     undoubled: str | None = None
     uncompared: str | None = None
@@ -189,50 +189,50 @@ class Compilations(OfArms, tag="compilations"):
 
 
 class Admission(NamedTuple):
-    """The arms of a cell that may be timed, and the row of each arm that may not.
+    """The modes of a cell that may be timed, and the row of each mode that may not.
 
-    `ended` are the arms whose first epoch reached its limit with compiled code on the disk: the next one will, too.
+    `ended` are the modes whose first epoch reached its limit with compiled code on the disk: the next one will, too.
     """
 
-    arms: tuple[str, ...]
-    refused: dict[str, Arm]
+    modes: tuple[str, ...]
+    refused: dict[str, ModeRow]
     ended: frozenset[str]
 
 
-def admit_arms(records: Sequence[OfArms], base: str | None = None, *, wrong: bool = False) -> Admission:
-    """Decide which arms may be timed: those right in all records of a cell, and no arm at all if `base` is not right.
+def admit_modes(records: Sequence[OfModes], base: str | None = None, *, wrong: bool = False) -> Admission:
+    """Decide which modes may be timed: those right in all records of a cell, and no mode at all if `base` is not right.
 
-    With `wrong`, arms that disagree are admitted too, except the base. An arm that reached its limit without compiled
+    With `wrong`, modes that disagree are admitted too, except the base. A mode that reached its limit without compiled
     code on the disk is not refused: the code it has compiled is kept, so that it may finish next time.
     """
     rows = together(records)
-    calls = {arm: (row.whole, time.cache) for time in records_of(records, Time) for arm, row in time.arms.items()}
-    cold = {arm for arm, (whole, cache) in calls.items() if not whole and cache == "cold"}
+    calls = {mode: (row.whole, time.cache) for time in records_of(records, Time) for mode, row in time.modes.items()}
+    cold = {mode for mode, (whole, cache) in calls.items() if not whole and cache == "cold"}
     passes = {"ok", "disagree"} if wrong else {"ok"}
     refused = {
-        arm: row
-        for arm, row in rows.items()
-        if arm not in cold and row.status not in (passes if arm != base else {"ok"})
+        mode: row
+        for mode, row in rows.items()
+        if mode not in cold and row.status not in (passes if mode != base else {"ok"})
     }
     is_right = base is None or (base in rows and base not in refused)
-    arms = tuple(arm for arm in rows if arm not in refused) if is_right else ()
-    return Admission(arms, refused, frozenset(arm for arm, (whole, _) in calls.items() if not whole) - cold)
+    modes = tuple(mode for mode in rows if mode not in refused) if is_right else ()
+    return Admission(modes, refused, frozenset(mode for mode, (whole, _) in calls.items() if not whole) - cold)
 
 
-def together(records: Sequence[OfArms]) -> dict[str, Arm]:
-    """Return one row for each arm over all records: a row that is not ok, if there is any.
+def together(records: Sequence[OfModes]) -> dict[str, ModeRow]:
+    """Return one row for each mode over all records: a row that is not ok, if there is any.
 
-    An arm that reached its limit is recorded as unsupported; a later row in which it finished replaces that one.
+    A mode that reached its limit is recorded as unsupported; a later row in which it finished replaces that one.
     """
-    rows: dict[str, Arm] = {}
+    rows: dict[str, ModeRow] = {}
     for record in records:
-        for arm, row in record.arms.items():
-            if arm not in rows or row.status != "ok" or rows[arm].status == "unsupported":
-                rows[arm] = row
+        for mode, row in record.modes.items():
+            if mode not in rows or row.status != "ok" or rows[mode].status == "unsupported":
+                rows[mode] = row
     return rows
 
 
-class Rung(Arm):
+class Rung(ModeRow):
     """A rung of the ladder, compared with the rung `base`; `blocks` are seconds per call, paired by round.
 
     `peak` is the most bytes of NumPy data in a step, arena included. `arena` is the bytes of the memory plan, and
@@ -315,7 +315,7 @@ class LedgerCount(Struct):
     bytes: int
 
 
-class LedgerArm(Arm):
+class LedgerRow(ModeRow):
     """The bytes of one step over time, and its peak by other counters (`compare.instruments.watch.ledger`).
 
     `peak` is the ledger's peak, `counted_peak` is tracemalloc's in a step without the ledger. `objects` are bytes of
@@ -332,10 +332,10 @@ class LedgerArm(Arm):
     counts: list[LedgerCount] = []
 
 
-class Ledger(OfArms, tag="ledger"):
-    """The ledger of a cell, each arm in a process of its own."""
+class Ledger(OfModes, tag="ledger"):
+    """The ledger of a cell, each mode in a process of its own."""
 
-    arms: dict[str, LedgerArm]
+    modes: dict[str, LedgerRow]
 
 
 class LineCost(Struct):
@@ -351,8 +351,8 @@ class LineCost(Struct):
     saved_bytes: int = 0
 
 
-class SourceLinesArm(Arm):
-    """A step of one arm by source line; the keys of `lines` are as `model.py:12`, in the order in which they run.
+class SourceLinesRow(ModeRow):
+    """A step of one mode by source line; the keys of `lines` are as `model.py:12`, in the order in which they run.
 
     `step` is the seconds of a step that is not watched: the sum of the lines' seconds and `elsewhere`.
     """
@@ -362,21 +362,21 @@ class SourceLinesArm(Arm):
     lines: dict[str, LineCost] = {}
 
 
-class SourceLines(OfArms, tag="lines"):
-    """The costs of a cell's arms by source line, and the text of each line that can be read."""
+class SourceLines(OfModes, tag="lines"):
+    """The costs of a cell's modes by source line, and the text of each line that can be read."""
 
-    arms: dict[str, SourceLinesArm]
+    modes: dict[str, SourceLinesRow]
     code: dict[str, str] = {}
 
 
-def rank_lines(arms: Sequence[SourceLinesArm]) -> list[str]:
-    """Return the lines of all arms, the line with the most seconds in any arm first."""
-    lines = dict.fromkeys(line for row in arms for line in row.lines)
-    return sorted(lines, key=lambda line: -max(row.lines[line].seconds for row in arms if line in row.lines))
+def rank_lines(modes: Sequence[SourceLinesRow]) -> list[str]:
+    """Return the lines of all modes, the line with the most seconds in any mode first."""
+    lines = dict.fromkeys(line for row in modes for line in row.lines)
+    return sorted(lines, key=lambda line: -max(row.lines[line].seconds for row in modes if line in row.lines))
 
 
-class GridPlace(Struct):
-    """A place of the crossover map: a chain of `depth` ops over `elements` floats; no arms if the engines disagree."""
+class GridPlace(Struct, rename=FORMER):
+    """A place of the crossover map: a chain of `depth` ops over `elements` floats; no modes if the engines disagree."""
 
     ops: str
     depth: int
@@ -385,7 +385,7 @@ class GridPlace(Struct):
     reason: str | None
 
 
-class GridArm(Struct):
+class GridRow(Struct):
     """The times of one engine at a place of the crossover map; `blocks` are seconds per call."""
 
     build: Seconds
@@ -397,13 +397,13 @@ class GridArm(Struct):
 class GridTimes(GridPlace):
     """The times of both engines at a place of the map."""
 
-    arms: dict[str, GridArm]
+    modes: dict[str, GridRow]
 
 
 class GridMemory(GridPlace):
     """The bytes of both engines at a place of the map."""
 
-    arms: dict[str, MemoryArm]
+    modes: dict[str, MemoryRow]
 
 
 class Crossover(Record, tag="crossover"):
@@ -429,7 +429,7 @@ class GroupCall(Struct):
     compiled: bool
 
 
-class StrategyArm(Arm):
+class StrategyRow(ModeRow):
     """The measurements of a strategy for varying lengths in one process (`compare.instruments.lengths.measure`).
 
     `blocks` are seconds per example, and `latency` the seconds of each call once warm, in the order of `stream`.
@@ -453,13 +453,13 @@ class StrategyArm(Arm):
     plans: list[list[int]] = []
 
 
-class Lengths(OfArms, tag="lengths"):
+class Lengths(OfModes, tag="lengths"):
     """The strategies for varying lengths in one process, for a model and the lengths of its `examples`."""
 
     lengths: str
     process: int
     examples: list[int]
-    arms: dict[str, StrategyArm]
+    modes: dict[str, StrategyRow]
 
 
 class LengthsProbe(Record, tag="lengths probe"):

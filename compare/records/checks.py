@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from compare.records.cells import MemoryArm, TimeArm
-from compare.records.record import OfArms, Record, Seconds, Setting
+from compare.records.cells import MemoryRow, TimeRow
+from compare.records.record import OfModes, Record, Seconds, Setting
 
 
 class ProgramRow(Struct):
@@ -21,11 +21,11 @@ class ProgramRow(Struct):
     `convert_seconds`, `convert_compiles` and `convert_compile_seconds` are the same for the converted program. A field
     is null if it does not apply, or was measured before conversion existed.
 
-    For an arm of a framework, `dynamic` is the framework's eager arm and `static` is the arm itself; `compile_seconds`
-    are of the first calls, which compile. `idiom` is the framework's name for the control flow of the rewriting.
-    `breaks` is the number of graph breaks of the unchanged program if they are allowed, and `pieces` its outcome then.
-    `kernels` is false if the program's graphs ran op by op, because making kernels takes a framework seconds; null if
-    making kernels is not a stage of its own.
+    For a mode of a framework, `dynamic` is the framework's eager mode and `static` is the mode itself;
+    `compile_seconds` are of the first calls, which compile. `idiom` is the framework's name for the control flow of the
+    rewriting. `breaks` is the number of graph breaks of the unchanged program if they are allowed, and `pieces` its
+    outcome then. `kernels` is false if the program's graphs ran op by op, because making kernels takes a framework
+    seconds; null if making kernels is not a stage of its own.
     """
 
     program: str
@@ -83,7 +83,7 @@ Phase = Literal["trace", "call", "forward", "backward", "update", "step", "never
 class FaultRow(Struct):
     """The search of a scripted debugger for one seeded fault in one engine (`compare.claims.c3_debugging`).
 
-    In a framework, `dynamic` is its eager arm and `static` the arm compared with it. `examine` in that module defines
+    In a framework, `dynamic` is its eager mode and `static` the mode compared with it. `examine` in that module defines
     the fields, also for engines that do not show every value.
     """
 
@@ -175,27 +175,27 @@ class Edits(Record, tag="edit"):
 Outcome = Literal["met", "missed", "too noisy"]
 
 
-class TrialArm(TimeArm):
+class TrialRow(TimeRow):
     """The times of an engine, unchanged or slowed down: `calls` that were made (or parts of work), `runs` done."""
 
     calls: int = 0
     runs: int = 0
 
 
-class TrialTime(OfArms, tag="selftest time"):
+class TrialTime(OfModes, tag="selftest time"):
     """The times of a comparison of an engine with itself, in one worker process."""
 
     comparison: int
     process: int
-    arms: dict[str, TrialArm]
+    modes: dict[str, TrialRow]
 
 
-class TrialMemory(OfArms, tag="selftest memory"):
-    """The memory of one arm in a comparison of an engine with itself; the arm may leak on purpose."""
+class TrialMemory(OfModes, tag="selftest memory"):
+    """The memory of one mode in a comparison of an engine with itself; the mode may leak on purpose."""
 
     comparison: int
     process: int
-    arms: dict[str, MemoryArm]
+    modes: dict[str, MemoryRow]
 
 
 class Rate(Struct, rename={"detected": "found"}, kw_only=True):

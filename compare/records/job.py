@@ -17,11 +17,11 @@ def seeded_random(words: str) -> Random:
 
 @dataclass(frozen=True)
 class Budget:
-    """The length of a measurement, in seconds and in rounds of one block per arm.
+    """The length of a measurement, in seconds and in rounds of one block per mode.
 
-    At least `rounds` in steady state are run, and more until the interval of the mean ratio of each arm to the first is
-    at most `width` either way within the process. After `least` rounds, `seconds` ends this. A round is never cut, so
-    blocks stay paired. `width` bounds the precision only: measuring until a difference shows would always find one.
+    At least `rounds` in steady state are run, and more until the interval of the mean ratio of each mode to the first
+    is at most `width` either way within the process. After `least` rounds, `seconds` ends this. A round is never cut,
+    so blocks stay paired. `width` bounds the precision only: measuring until a difference shows would always find one.
     """
 
     rounds: int = 20
@@ -35,14 +35,14 @@ class Budget:
 class Job:
     """One cell of the experiment: a kind of measurement of a workload at a size, or a check of a claim.
 
-    `source` says where the workload (or the check) is defined, as `module:attribute`. `arms` names the arms to measure
-    side by side; empty means every arm of the workload. `memory` is the bytes the job may take beyond those of a fresh
-    worker; 0 sets no limit. `lengths` names a distribution of input lengths (`compare.workloads.lengths`), and
+    `source` says where the workload (or the check) is defined, as `module:attribute`. `modes` names the modes to
+    measure side by side; empty means every mode of the workload. `memory` is the bytes the job may take beyond those of
+    a fresh worker; 0 sets no limit. `lengths` names a distribution of input lengths (`compare.workloads.lengths`), and
     `examples` gives lengths directly. `comparison` is the number of a comparison in a selftest. Workers that run at
-    once have different lanes, and so different cores. `arm` is an arm of a framework, which is compared with the
-    framework's eager arm; None means our engines. `asked` is a user's question about a function
+    once have different lanes, and so different cores. `mode` is a mode of a framework, which is compared with the
+    framework's eager mode; None means our engines. `asked` is a user's question about a function
     (`compare.own.question`), and `variables` are environment variables of its worker. `thin` is the number of examples
-    taken of a stream (`compare.instruments.sample`), with the memory of all arms counted in one process; 0 takes all.
+    taken of a stream (`compare.instruments.sample`), with the memory of all modes counted in one process; 0 takes all.
     `title` is the user's name for the job, if `name` does not tell it from others.
     """
 
@@ -53,10 +53,10 @@ class Job:
     claim: str | None = None
     lengths: str | None = None
     comparison: int | None = None
-    arm: str | None = None
+    mode: str | None = None
     source: str = ""
     seed: int = 0
-    arms: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
     budget: Budget = field(default_factory=Budget)
     memory: int = 0
     lane: int = 0
@@ -73,7 +73,7 @@ class Job:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Job:
         """Make the job from the values that `to_dict` returned."""
-        tuples = {name: tuple(values[name]) for name in ("arms", "examples")}
+        tuples = {name: tuple(values[name]) for name in ("modes", "examples")}
         nested = {**tuples, "budget": Budget(**values["budget"])}
         return cls(**{**values, **nested})
 
@@ -99,8 +99,8 @@ class Job:
         cell += f", {self.lengths}" if self.lengths else ""
         cell += "" if self.comparison is None else f", comparison {self.comparison}"
         process = "" if self.process is None else f", process {self.process}"
-        arm = f", {self.arm}" if self.arm else ""
-        return f"{self.kind} {cell}{arm}{process}".strip().replace(" ,", ",")
+        mode = f", {self.mode}" if self.mode else ""
+        return f"{self.kind} {cell}{mode}{process}".strip().replace(" ,", ",")
 
     def random(self) -> Random:
         """Return the job's own random generator: the same job draws the same orders in every run with one seed."""

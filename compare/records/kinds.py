@@ -65,11 +65,13 @@ _TABLE = (
     Kind(
         Memory,
         "compare.instruments.memory:measure",
-        by_arm=True,
+        by_mode=True,
         counts=True,
         typical={"": 2.2, "medium": 2.8, "large": 3.0},
     ),
-    Kind(Ledger, "compare.instruments.watch.ledger:measure", by_arm=True, counts=True, typical={"small": 1.4, "": 2.2}),
+    Kind(
+        Ledger, "compare.instruments.watch.ledger:measure", by_mode=True, counts=True, typical={"small": 1.4, "": 2.2}
+    ),
     Kind(Parity, "compare.instruments.parity:measure", timed=False, typical={"": 1.2}),
     Kind(Compilations),
     Kind(Glimpse),

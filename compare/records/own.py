@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from compare.records.record import Arm, OfCell, Record, Setting
+from compare.records.record import ModeRow, OfCell, Record, Setting
 from graphs.drawing import Diagram
 from graphs.drawing.drawing import MappedBuffer, Stage
 
@@ -33,7 +33,7 @@ class FunctionLook(Record, tag="first look"):
     """
 
     name: str
-    arms: list[str]
+    modes: list[str]
     settings: dict[str, Setting]
     source: str
     files: dict[str, str] = {}
@@ -62,7 +62,7 @@ class PolicyCompile(Struct):
     reason: str
 
 
-class PolicyCount(Arm):
+class PolicyCount(ModeRow):
     """The compilations of `static.jit` with these `options` over the inputs.
 
     `padding` is elements computed ÷ elements of the inputs: 1 without padding.
@@ -107,7 +107,7 @@ class EngineGraphs(OfCell, tag="engine graphs"):
 
 
 Terms = dict[str, float]
-"""Amounts of work by name. Arms whose amounts have one name share its price."""
+"""Amounts of work by name. Modes whose amounts have one name share its price."""
 
 Sort = Literal["view", "read", "product", "other"]
 Control = Literal["none", "in the graph", "between graphs"]
@@ -129,9 +129,9 @@ class RanOp(Struct, frozen=True):
 
 
 class CallCounts(Struct, frozen=True):
-    """The amounts of work of a call in an eager arm and in a compiled arm, and those of its compilation.
+    """The amounts of work of a call in an eager mode and in a compiled mode, and those of its compilation.
 
-    `ops` is the number of ops that the eager arm runs, in both passes. `remarks` name assumptions of the counts, and
+    `ops` is the number of ops that the eager mode runs, in both passes. `remarks` name assumptions of the counts, and
     `ran` is whether the function was run for them.
     """
 
@@ -155,7 +155,7 @@ class TimedCall(Struct, frozen=True):
 class CountedProgram(Struct):
     """The counts of each call of a program, the number of shapes among the calls, and its times, if it was timed.
 
-    `refused` is why the compiled arm cannot run it.
+    `refused` is why the compiled mode cannot run it.
     """
 
     name: str

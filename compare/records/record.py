@@ -15,11 +15,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from msgspec import Meta, Struct, to_builtins
 
 Status = Literal["ok", "unsupported", "disagree", "failed"]
-"""The outcome of an arm."""
+"""The outcome of a mode."""
 WRITTEN = "as-written"
 """The mode in which a user's file runs with its own calls of a compiler."""
 DYNAMIC = "dynamic"
-"""The arm of our own engines that records its graph on every run."""
+"""The mode of our own engines that records its graph on every run."""
 Seconds = Annotated[float, Meta(ge=0, le=1e300)]
 Block = Annotated[float, Meta(gt=0, le=1e300)]
 """Seconds of a block, above 0, since ratios are taken of them."""
@@ -40,10 +40,14 @@ class Cell(NamedTuple):
         return f"{self.workload} ({self.size})"
 
 
-class JobName(Struct, frozen=True, omit_defaults=True):
+FORMER = {"mode": "arm", "modes": "arms"}
+"""The fields that keep the name of the first version in a file, so that older files and their readers stay good."""
+
+
+class JobName(Struct, frozen=True, omit_defaults=True, rename=FORMER):
     """The fields that tell one job from another.
 
-    `arm` is an arm of a framework, which is compared with the framework's eager arm; null for our engines.
+    `mode` is a mode of a framework, which is compared with the framework's eager mode; null for our engines.
     """
 
     kind: str
@@ -53,7 +57,7 @@ class JobName(Struct, frozen=True, omit_defaults=True):
     comparison: int | None = None
     process: int | None = None
     claim: str | None = None
-    arm: str | None = None
+    mode: str | None = None
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -104,17 +108,17 @@ class Environment(Struct):
     layout: tuple[int, int] | None = None
 
 
-class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
+class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind", rename=FORMER):
     """The base of all records: the fields that every line may have beside the fields of its kind.
 
     A measurement has the `seed` of its random orders, the `environment` of the worker, and `startup`, the seconds until
-    the worker and both engines were loaded. `host` is a label of the host (`compare.records.machines.label`). `arm` is
-    the measured arm of a framework, null for our engines. `ended` says what a worker was doing when it had answered but
-    did not exit and was stopped. `label` is the name of the job for people, if `job` does not tell it from others.
+    the worker and both engines were loaded. `host` is a label of the host (`compare.records.machines.label`). `mode` is
+    the measured mode of a framework, null for our engines. `ended` says what a worker was doing when it had answered
+    but did not exit and was stopped. `label` is the name of the job for people, if `job` does not tell it from others.
     `beside` holds further records of the same worker.
     """
 
-    arm: str | None = None
+    mode: str | None = None
     host: str | None = None
     seed: int | None = None
     environment: Environment | None = None
@@ -133,21 +137,21 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind"):
         return _html(self, str(self.job))
 
 
-class Arm(Struct, omit_defaults=True):
-    """The row of an arm: its status, and the reason if that is not ok."""
+class ModeRow(Struct, omit_defaults=True):
+    """The row of a mode: its status, and the reason if that is not ok."""
 
     status: Status
     reason: str | None
 
 
 class OfComparison(Record, kw_only=True):
-    """A record with compared arms; `eager` is the framework's arm that compiles nothing, null for our engines."""
+    """A record with compared modes; `eager` is the framework's mode that compiles nothing, null for our engines."""
 
     eager: str | None = None
 
     @property
     def base(self) -> str:
-        """The arm with which the others are compared."""
+        """The mode with which the others are compared."""
         return self.eager or DYNAMIC
 
 
@@ -163,14 +167,14 @@ class OfCell(OfComparison):
         return Cell(self.workload, self.size)
 
 
-class OfArms(OfCell):
-    """A record with a row for each arm of a cell."""
+class OfModes(OfCell):
+    """A record with a row for each mode of a cell."""
 
-    arms: Mapping[str, Any]
+    modes: Mapping[str, Any]
 
-    def add(self, refused: Mapping[str, Arm]) -> None:
-        """Add a row for each arm that was refused at the parity gate."""
-        self.arms = {**self.arms, **refused}
+    def add(self, refused: Mapping[str, ModeRow]) -> None:
+        """Add a row for each mode that was refused at the parity gate."""
+        self.modes = {**self.modes, **refused}
 
 
 Setting = str | int | float | bool | list[str] | None
@@ -257,9 +261,9 @@ class Kind(NamedTuple):
     """A kind of record: its type, the function that measures it, and how its jobs are run.
 
     `measure` is the `module:function` that a worker calls with the job, and `of_question` the one for a job that has a
-    user's question instead of a source. With `by_arm`, each arm has a process of its own. If `timed` is false, jobs may
-    run in parallel on all cores. If the job `counts` exact bytes, the memory layout of its worker is not varied. With
-    `everywhere`, the check of a claim is also made for each framework of a run; `job.arm` is then an arm of it. A
+    user's question instead of a source. With `by_mode`, each mode has a process of its own. If `timed` is false, jobs
+    may run in parallel on all cores. If the job `counts` exact bytes, the memory layout of its worker is not varied.
+    With `everywhere`, the check of a claim is also made for each framework of a run; `job.mode` is then a mode of it. A
     worker with `all_cores` may use every core of the run. `typical` are the seconds of a job by size, with the key ""
     for other sizes; only their proportions matter.
     """
@@ -267,7 +271,7 @@ class Kind(NamedTuple):
     type: type[Record]
     measure: str = ""
     of_question: str = ""
-    by_arm: bool = False
+    by_mode: bool = False
     timed: bool = True
     counts: bool = False
     everywhere: bool = False
@@ -293,10 +297,16 @@ def _html(record: Struct, head: str) -> str:
 
     rows = "".join(
         f"<tr><th>{escape_html(name)}</th><td>{escape_html(value)}</td></tr>"
-        for name, value in _rows("", to_builtins(record))
+        for name, value in _rows("", _plain_fields(record))
         if name.partition(" ")[0] != "environment"
     )
     return f"<table><caption>{escape_html(head)}</caption>{rows}</table>"
+
+
+def _plain_fields(record: Struct) -> dict[str, Any]:
+    """Return the plain values of a record's fields by their names in the code, where a line has those of `FORMER`."""
+    later = {former: name for name, former in FORMER.items()}
+    return {later.get(name, name): value for name, value in to_builtins(record).items()}
 
 
 def _rows(prefix: str, value: Any) -> Iterator[tuple[str, str]]:

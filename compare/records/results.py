@@ -119,7 +119,7 @@ def unfold(record: Record) -> list[Record]:
     others = [other for line in record.beside if (other := of_json(line)) is not None]
     record.beside = []
     for other in others:
-        other.arm, other.host, other.label = record.arm, record.host, record.label
+        other.mode, other.host, other.label = record.mode, record.host, record.label
     return [*others, record]
 
 
@@ -271,7 +271,7 @@ def upgrade(value: Any) -> Any:
         return value
     head = {name: field for name, field in value.items() if name not in ("arms", "version", "cache", "kind")}
     head.setdefault(_BASE, next(iter(value["arms"]), None))
-    times = {arm: _only(row, _TIMES) for arm, row in value["arms"].items()}
+    times = {mode: _only(row, _TIMES) for mode, row in value["arms"].items()}
     line = {**head, "kind": "time", "arms": times, "cache": value["cache"], "clock": "wall"}
     return {**line, "beside": list(_beside(head, value))}
 
@@ -280,15 +280,17 @@ def _beside(head: Mapping[str, Any], value: Mapping[str, Any]) -> Iterator[dict[
     place = {name: head[name] for name in ("schema", "workload", "size", "arm", _BASE) if name in head}
     rows = value["arms"]
     agree = all(row["status"] in ("ok", "unsupported") for row in rows.values())
-    parity = {arm: {"output_error": None, "gradient_error": None, "tolerance": 0.0, **_only(row, _PARITY)}
-              for arm, row in rows.items()}  # fmt: skip
+    parity = {mode: {"output_error": None, "gradient_error": None, "tolerance": 0.0, **_only(row, _PARITY)}
+              for mode, row in rows.items()}  # fmt: skip
     yield {**place, "kind": "parity", "agree": agree, "arms": parity, "same_graph": None, "kernel_calls": {}}
     if value["cache"] == "warm":
         return
-    told = {arm: {**_only(row, ("breaks", "limits")), "made": row.get("compilations", [])} for arm, row in rows.items()}
+    told = {
+        mode: {**_only(row, ("breaks", "limits")), "made": row.get("compilations", [])} for mode, row in rows.items()
+    }
     yield {**place, "kind": "compilations", "version": value["version"], "arms": told}
-    memory = {arm: {**_only(row, ()), "peak": row.get("peak") or 0, "held": row.get("held") or 0}
-              for arm, row in rows.items()}  # fmt: skip
+    memory = {mode: {**_only(row, ()), "peak": row.get("peak") or 0, "held": row.get("held") or 0}
+              for mode, row in rows.items()}  # fmt: skip
     if any(row["peak"] for row in memory.values()):
         yield {**place, "kind": "memory", "arms": memory, "counted": "malloc"}
 

@@ -62,9 +62,9 @@ def cache_folder() -> Path:
 def measure(job: Job) -> Bare:
     """Return the record of a job that asks for the environment alone, which every record has.
 
-    Raises InputsError where the job names an arm whose engine does not see the device.
+    Raises InputsError where the job names a mode whose engine does not see the device.
     """
-    if job.arms:
+    if job.modes:
         from compare.instruments.time.measure import start_engine  # which loads engines
 
         start_engine(job)

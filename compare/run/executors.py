@@ -1,6 +1,6 @@
 """The places where jobs run: here one by one, in threads or processes of this machine, or on a dask cluster's hosts.
 
-Any `concurrent.futures.Executor` will do, as each job starts a fresh worker process wherever it is run. All arms of a
+Any `concurrent.futures.Executor` will do, as each job starts a fresh worker process wherever it is run. All modes of a
 job are measured on one host, even if each has a process of its own.
 
 On a cluster (`Cluster`) a host has one job at a time, whatever its cores. The job of a worker that is lost is run again
@@ -24,12 +24,12 @@ from multiprocessing import get_context
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from compare.engines import of_arm
+from compare.engines import of_mode
 from compare.errors import CompareError
 from compare.records import machines
 from compare.records.job import Job
 from compare.records.kinds import KINDS
-from compare.records.record import Environment, OfArms, Record
+from compare.records.record import Environment, OfModes, Record
 
 Execute = Callable[[Job, float], Record]
 Kind = Literal["local", "thread", "process", "dask"]
@@ -62,35 +62,35 @@ class Pool:
 
 def measure_job(execute: Execute, job: Job, timeout: float) -> Record:
     """Return the record of a job with its host; it runs on that host."""
-    by_arm = KINDS[job.kind].by_arm and not job.thin
-    record = _of_groups(execute, job, timeout) if by_arm else execute(job, timeout)
+    by_mode = KINDS[job.kind].by_mode and not job.thin
+    record = _of_groups(execute, job, timeout) if by_mode else execute(job, timeout)
     record.host = record.host or machines.label()
     return record
 
 
-def groups(kind: str, arms: Sequence[str], *, alone: bool = False) -> list[tuple[str, ...]]:
-    """Return the groups of arms that share a process in a job of that kind.
+def groups(kind: str, modes: Sequence[str], *, alone: bool = False) -> list[tuple[str, ...]]:
+    """Return the groups of modes that share a process in a job of that kind.
 
-    No arms share one where memory that one arm freed would hide what the next one takes. Otherwise all do. Each arm
-    but the first is alone with the first, which is eager, where compiling one arm costs another, or with `alone`,
-    where an arm that reaches its limit ends its process.
+    No modes share one where memory that one mode freed would hide what the next one takes. Otherwise all do. Each mode
+    but the first is alone with the first, which is eager, where compiling one mode costs another, or with `alone`,
+    where a mode that reaches its limit ends its process.
     """
-    if KINDS[kind].by_arm:
-        return [(arm,) for arm in arms]
-    if len(arms) < 2 or (of_arm(arms[0]).shares and not alone):
-        return [tuple(arms)] if arms else []
-    return [(arms[0], arm) for arm in arms[1:]]
+    if KINDS[kind].by_mode:
+        return [(mode,) for mode in modes]
+    if len(modes) < 2 or (of_mode(modes[0]).shares and not alone):
+        return [tuple(modes)] if modes else []
+    return [(modes[0], mode) for mode in modes[1:]]
 
 
 def _of_groups(execute: Execute, job: Job, timeout: float) -> Record:
-    """Return one record of a job's arms, whose groups have a process each."""
-    records: list[OfArms] = []
-    for arms in groups(job.kind, job.arms):
-        record = execute(replace(job, arms=arms), timeout)
-        if not isinstance(record, OfArms):
+    """Return one record of a job's modes, whose groups have a process each."""
+    records: list[OfModes] = []
+    for modes in groups(job.kind, job.modes):
+        record = execute(replace(job, modes=modes), timeout)
+        if not isinstance(record, OfModes):
             return record
         records.append(record)
-    records[-1].arms = {arm: row for record in records for arm, row in record.arms.items()}
+    records[-1].modes = {mode: row for record in records for mode, row in record.modes.items()}
     return records[-1]
 
 

@@ -122,7 +122,7 @@ class Pace:
 def _group(job: Job | None) -> Group:
     if job is None:
         return "", ""
-    return job.kind, (ELSEWHERE if job.process else FIRST) if job.arm else str(job.size)
+    return job.kind, (ELSEWHERE if job.process else FIRST) if job.mode else str(job.size)
 
 
 def _typical(group: Group) -> float:

@@ -16,14 +16,14 @@ from uuid import uuid4
 from compare.errors import CompareError, InputsError, describe_error
 from compare.records.job import Job
 from compare.records.journal import Journal
-from compare.records.record import Arm, Failure, OfArms, Record, Run, Setting, error_of
+from compare.records.record import Failure, ModeRow, OfModes, Record, Run, Setting, error_of
 from compare.run import processes
 from compare.run.environment import affinity
 from compare.run.executors import Execute, Pool, Serial, open_executor
 from compare.run.progress import Reporter
 
-Wanted = tuple[Job, Mapping[str, Arm]]
-"""A job, with a row for its record for each arm that the gate refused."""
+Wanted = tuple[Job, Mapping[str, ModeRow]]
+"""A job, with a row for its record for each mode that the gate refused."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Runner:
 
     def _run(self, wanted: Iterable[Wanted | None], more: float, late: list[Wanted] | None = None) -> None:
         """Run jobs with `more` times the limit; those that overrun it are appended to `late`, if given."""
-        flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]] = {}
+        flying: dict[Future[Record], tuple[Job, Mapping[str, ModeRow], int]] = {}
         for asked in wanted:
             job, refused = asked or (None, {})
             if job is None or self.journal.has(job):
@@ -106,7 +106,7 @@ class Runner:
 
     def _land(
         self,
-        flying: dict[Future[Record], tuple[Job, Mapping[str, Arm], int]],
+        flying: dict[Future[Record], tuple[Job, Mapping[str, ModeRow], int]],
         most: int,
         late: list[Wanted] | None,
     ) -> None:
@@ -115,7 +115,7 @@ class Runner:
             for future in wait(flying, return_when=FIRST_COMPLETED).done:
                 job, refused, _ = flying.pop(future)
                 record = _record(job, future)
-                if isinstance(record, OfArms):
+                if isinstance(record, OfModes):
                     record.add(refused)
                 if late is not None and isinstance(record, Failure) and record.overran:
                     late.append((job, refused))

@@ -80,7 +80,7 @@ def perform(job: Job, spawned: float | None = None) -> Record:
     except BaseException as error:  # noqa: BLE001  (whatever a cell raises is its result, also a SystemExit)
         record = failure(job, describe_error(error))
     there.gpu = machines.gpu_in_use()
-    record.arm, record.seed, record.environment, record.startup = job.arm, job.seed, there, started
+    record.mode, record.seed, record.environment, record.startup = job.mode, job.seed, there, started
     return record
 
 

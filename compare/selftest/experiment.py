@@ -47,9 +47,9 @@ SUBJECTS = (
     ("tiny_mlp", "dynamic"),
     ("branch_on_sum", "static-exact"),
 )
-"""Workloads and arms that are compared with themselves, in turn: short steps, large arrays, streams."""
+"""Workloads and modes that are compared with themselves, in turn: short steps, large arrays, streams."""
 ENGINES = ("static-exact", "dynamic")
-"""The arms in which a user's own function is compared, in turn."""
+"""The modes in which a user's own function is compared, in turn."""
 SECONDS = 0.8
 """The seconds for the rounds of one process; a run allows more, since its blocks may be longer."""
 TIMEOUT = 120.0
@@ -132,34 +132,34 @@ def speed_jobs(trials: Trials) -> Iterator[Job]:
     for number in range(trials.comparisons):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
         for process in range(trials.processes):
-            job = _job(TIME, workload, trials, number, _changed_arms(engine, SHARES), process)
+            job = _job(TIME, workload, trials, number, _changed_modes(engine, SHARES), process)
             yield replace(job, budget=budget)
 
 
 def own_jobs(trials: Trials) -> Iterator[Job]:
     """Yield the jobs of speed for a user's own function, with the processes and budget of `graphduel compare`."""
     for number, size in product(range(trials.own), SIZES):
-        arms = _changed_arms(ENGINES[number % len(ENGINES)], OWN_SHARES)
+        modes = _changed_modes(ENGINES[number % len(ENGINES)], OWN_SHARES)
         for process in range(REPEATS):
-            job = _job(TIME, NAME, trials, number, arms, process, SOURCE)
+            job = _job(TIME, NAME, trials, number, modes, process, SOURCE)
             yield replace(job, size=size, budget=Budget(seconds=OWN_SECONDS))
 
 
 def leak_jobs(trials: Trials) -> Iterator[Job]:
-    """Yield the jobs of memory: a process for each arm, which is an engine, or the same with one leak."""
+    """Yield the jobs of memory: a process for each mode, which is an engine, or the same with one leak."""
     for number in range(trials.leaks):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
         kind = ("array", "object")[number % 2]
-        for process, arm in enumerate((engine, *(f"{engine}|leak {kind} {size}" for size in LEAKS))):
-            yield _job(MEMORY, workload, trials, number, (arm,), process)
+        for process, mode in enumerate((engine, *(f"{engine}|leak {kind} {size}" for size in LEAKS))):
+            yield _job(MEMORY, workload, trials, number, (mode,), process)
 
 
-def _changed_arms(engine: str, shares: Iterable[float]) -> tuple[str, ...]:
+def _changed_modes(engine: str, shares: Iterable[float]) -> tuple[str, ...]:
     return (engine, *(f"{engine}|{change}" for change in (AGAIN, *(f"+{share:.0%}" for share in shares))))
 
 
 def _job(
-    kind: str, workload: str, trials: Trials, number: int, arms: tuple[str, ...], process: int, source: str = ""
+    kind: str, workload: str, trials: Trials, number: int, modes: tuple[str, ...], process: int, source: str = ""
 ) -> Job:
     return Job(
         kind,
@@ -169,5 +169,5 @@ def _job(
         comparison=number,
         source=source or workloads.source(workload),
         seed=trials.seed + number * trials.processes,
-        arms=arms,
+        modes=modes,
     )

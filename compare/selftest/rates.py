@@ -55,7 +55,7 @@ COVERED = Target(least=0.93)
 
 
 class Trial(NamedTuple):
-    """One changed arm compared with its engine: the interval of the ratio, its calls, and the runs they made."""
+    """One changed mode compared with its engine: the interval of the ratio, its calls, and the runs they made."""
 
     ratio: Interval
     calls: int
@@ -91,14 +91,14 @@ def _speed(groups: Sequence[Sequence[TrialTime]]) -> list[SpeedRate]:
 
 
 def _trials(group: Sequence[TrialTime]) -> Iterator[tuple[float, Trial]]:
-    """Yield the trials of one comparison with their injected shares, compared as the arms of a run are."""
-    cell = Evidence(*group[0].cell, tuple(record.arms for record in group))
-    base, *changed = group[0].arms
-    for arm in changed:
-        ratio = cell.ratio(arm, base, steady)
+    """Yield the trials of one comparison with their injected shares, compared as the modes of a run are."""
+    cell = Evidence(*group[0].cell, tuple(record.modes for record in group))
+    base, *changed = group[0].modes
+    for mode in changed:
+        ratio = cell.ratio(mode, base, steady)
         if ratio is not None and ratio.bounded:
-            calls, runs = (sum(getattr(row, count) for row in cell.of(arm)) for count in ("calls", "runs"))
-            yield size_of(arm), Trial(ratio, calls, runs)
+            calls, runs = (sum(getattr(row, count) for row in cell.of(mode)) for count in ("calls", "runs"))
+            yield size_of(mode), Trial(ratio, calls, runs)
 
 
 def coverage(groups: Sequence[Sequence[TrialTime]]) -> list[Coverage]:
@@ -145,8 +145,8 @@ def _speed_row(subject: str, share: float, trials: Sequence[Trial]) -> SpeedRate
 def _leaks(records: Sequence[TrialMemory]) -> list[LeakRate]:
     kept: dict[float, list[int]] = defaultdict(list)
     for record in records:
-        for arm, row in record.arms.items():
-            kept[size_of(arm)].append(row.kept)
+        for mode, row in record.modes.items():
+            kept[size_of(mode)].append(row.kept)
     return [
         LeakRate(
             **_rate(size, sum(seen > LEAST_LEAK for seen in kept[size]), len(kept[size]), LEAKS.get(size)),

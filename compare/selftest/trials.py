@@ -1,8 +1,8 @@
-"""The arms of the selftest: an engine unchanged, slowed down by a known share, or leaking known bytes.
+"""The modes of the selftest: an engine unchanged, slowed down by a known share, or leaking known bytes.
 
-An arm is named `ENGINE` or `ENGINE|CHANGE`, where a change is `again`, `+5%`, `leak array 65536` or `leak object
+A mode is named `ENGINE` or `ENGINE|CHANGE`, where a change is `again`, `+5%`, `leak array 65536` or `leak object
 65536`. A slowed step repeats some calls, every twentieth for 5%, with the counters and checks around them. So its true
-size is counted, and needs no calibration. All arms have the same counters.
+size is counted, and needs no calibration. All modes have the same counters.
 
 Functions that stand for a user's own, as `graphduel compare` measures them, take about 5 us, 1 ms and 100 ms a call.
 The longer ones have a number of equal parts, and a slowed one has more parts in each call. Repeating one call in twenty
@@ -26,7 +26,7 @@ from compare.engines.step import BoundCall, Observations, Step
 from compare.instruments import memory
 from compare.instruments.time import measure as timing
 from compare.own.case import case_of
-from compare.records.checks import TrialArm, TrialMemory, TrialTime
+from compare.records.checks import TrialMemory, TrialRow, TrialTime
 from compare.records.job import Job
 from compare.workloads import Case, Workload
 
@@ -139,23 +139,23 @@ class InjectedStep(Step):
         self.step.close()
 
 
-def build(arm: str, data: Case, divided: DividedWork | None = None) -> InjectedStep:
-    """Build the step of an arm, slowed inside each call if its work is divided. Raises ValueError for a bad change."""
-    changes, engine = _changes(arm), arm.partition("|")[0]
+def build(mode: str, data: Case, divided: DividedWork | None = None) -> InjectedStep:
+    """Build the step of a mode, slowed inside each call if its work is divided. Raises ValueError for a bad change."""
+    changes, engine = _changes(mode), mode.partition("|")[0]
     if divided is None or "share" not in changes:
         return InjectedStep(engines.step(engine, data), **changes)
     more = round(changes["share"] * divided.parts)
     return InjectedStep(engines.step(engine, divided.case(divided.parts + more)), parts=divided.parts, more=more)
 
 
-def size_of(arm: str) -> float:
-    """Return the size of an arm's change: a share of its time, or bytes; 0 for an unchanged engine."""
-    changes = _changes(arm)
+def size_of(mode: str) -> float:
+    """Return the size of a mode's change: a share of its time, or bytes; 0 for an unchanged engine."""
+    changes = _changes(mode)
     return float(changes.get("share", changes.get("kept", 0)))
 
 
-def _changes(arm: str) -> dict[str, Any]:
-    change = arm.partition("|")[2]
+def _changes(mode: str) -> dict[str, Any]:
+    change = mode.partition("|")[2]
     match change.removeprefix(AGAIN).split():
         case []:
             return {}
@@ -167,20 +167,22 @@ def _changes(arm: str) -> dict[str, Any]:
 
 
 def measure_time(job: Job) -> TrialTime:
-    """Measure the times of all arms in one process; the record has the `calls` and `runs` of each arm."""
+    """Measure the times of all modes in one process; the record has the `calls` and `runs` of each mode."""
     steps: dict[str, InjectedStep] = {}
 
-    def build_once(arm: str, case: Case) -> InjectedStep:
-        return steps.setdefault(arm, build(arm, case, divide_work(job)))
+    def build_once(mode: str, case: Case) -> InjectedStep:
+        return steps.setdefault(mode, build(mode, case, divide_work(job)))
 
     case = workloads.load(job.source).case(str(job.size))
     gc.freeze()  # as in a normal run
-    rows = timing.measure_arms(job, case, build_once)
-    arms = {arm: TrialArm(**asdict(row), calls=steps[arm].calls, runs=steps[arm].runs) for arm, row in rows.items()}
-    return TrialTime(**job.head, arms=arms)
+    rows = timing.measure_modes(job, case, build_once)
+    modes = {
+        mode: TrialRow(**asdict(row), calls=steps[mode].calls, runs=steps[mode].runs) for mode, row in rows.items()
+    }
+    return TrialTime(**job.head, modes=modes)
 
 
 def measure_memory(job: Job) -> TrialMemory:
-    """Measure the memory of the arms of a job; as in a run, each process has one arm."""
+    """Measure the memory of the modes of a job; as in a run, each process has one mode."""
     case = workloads.load(job.source).case(str(job.size))
-    return TrialMemory(**job.head, arms={arm: memory.measure_arm(arm, case, build) for arm in job.arms})
+    return TrialMemory(**job.head, modes={mode: memory.measure_mode(mode, case, build) for mode in job.modes})

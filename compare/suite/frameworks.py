@@ -13,7 +13,7 @@ from compare import workloads
 from compare.engines import Engine, find_engine, heap
 from compare.engines.framework import PADDED
 from compare.instruments.time.measure import COLD
-from compare.records.cells import Admission, Parity, Time, admit_arms
+from compare.records.cells import Admission, Parity, Time, admit_modes
 from compare.records.job import Job
 from compare.records.record import Cell, OfCell, Record, kind_of, records_of
 from compare.run.executors import groups
@@ -65,7 +65,7 @@ def _batches(settings: Settings, chosen: Sequence[Cell]) -> list[tuple[Cell, ...
 def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> Iterator[JobStage]:
     """Yield the jobs in their order.
 
-    An arm that completed no first epoch is tried in other processes only with `again`.
+    A mode that completed no first epoch is tried in other processes only with `again`.
     """
     cold, first, others = planned
 
@@ -84,7 +84,7 @@ def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> I
 
 
 def model_lines(records: Sequence[Record], cell: Cell) -> Iterator[str]:
-    """Yield a line for each arm of a model: its seconds when warm and at first, or why they are not known."""
+    """Yield a line for each mode of a model: its seconds when warm and at first, or why they are not known."""
     from compare.claims.frameworks import model_costs
     from compare.page import models as shown
 
@@ -113,20 +113,20 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
     frameworks = installed_engines(settings.frameworks)
     processes = settings.processes if models else limits.processes
     shared = [
-        (framework, cell, arms)
+        (framework, cell, modes)
         for framework in frameworks
         for cell in cells(settings, chosen)
-        for arms in groups(kind_of(Time), arms_of(framework, cell, usual=limits.usual, modes=settings.modes))
+        for modes in groups(kind_of(Time), modes_of(framework, cell, usual=limits.usual, modes=settings.modes))
     ]
     counting = heap.environment(counter) if settings.device == "cpu" else {}
     cold = [cell_job(settings, *share, COLD, directory, counting) for share in shared]
     cold += [job for framework in frameworks for job in _check_jobs(settings, framework, directory)]
     first = [cell_job(settings, *share, COLD + 1, directory) for share in shared]
     others = [
-        cell_job(settings, framework, cell, arms, process, directory)
+        cell_job(settings, framework, cell, modes, process, directory)
         for process in range(COLD + 2, processes)
-        for framework, cell, arms in shared
-        if len(arms) > 1  # one arm has no ratio, so no interval
+        for framework, cell, modes in shared
+        if len(modes) > 1  # one mode has no ratio, so no interval
     ]
     return cold, first, others
 
@@ -136,20 +136,20 @@ def installed_engines(names: Sequence[str]) -> list[Engine]:
     return [framework for framework in map(find_engine, names) if not framework.missing]
 
 
-def arms_of(framework: Engine, cell: Cell, *, usual: bool, modes: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the arms in which a cell is measured, the eager one first.
+def modes_of(framework: Engine, cell: Cell, *, usual: bool, modes: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the modes in which a cell is measured, the eager one first.
 
-    They are the modes of the suite, with `usual` only its usual ones. The first arm that compiles also gets padded
-    examples, where the workload can be padded. For a model they are the arms of `modes`, or the first that compiles.
+    They are the modes of the suite, with `usual` only its usual ones. The first mode that compiles also gets padded
+    examples, where the workload can be padded. For a model they are those of `modes`, or the first that compiles.
     """
-    eager, *others = framework.arms
+    eager, *others = framework.mode_names
     if is_model(cell.workload):
-        return eager, *([arm for arm in others if framework.mode(arm).name in modes] or others[:1])
+        return eager, *([mode for mode in others if framework.traits(mode).name in modes] or others[:1])
     policies = workloads.get(cell.workload).policies
     asked = [
-        arm
-        for arm, mode in ((arm, framework.mode(arm)) for arm in others)
-        if mode.suite and (mode.usual or not usual) and ("symbolic" in policies or not mode.relaxes)
+        mode
+        for mode, traits in ((mode, framework.traits(mode)) for mode in others)
+        if traits.suite and (traits.usual or not usual) and ("symbolic" in policies or not traits.relaxes)
     ]
     if "pad" in policies and asked:
         asked.append(asked[0] + PADDED)
@@ -160,74 +160,74 @@ def cell_job(
     settings: Settings,
     framework: Engine,
     cell: Cell,
-    arms: tuple[str, ...],
+    modes: tuple[str, ...],
     process: int,
     directory: Path,
     counting: Mapping[str, str] = MappingProxyType({}),
 ) -> Job:
-    """Return the job of one process with arms on a workload; `counting` are variables for counting bytes."""
+    """Return the job of one process with modes on a workload; `counting` are variables for counting bytes."""
     limits = settings.limits.frameworks
     job = settings.job("time", cell, process, limits.budget)
     limit = limits.limit if process == COLD else limits.limit / 2  # compiled code is on the disk
-    variables = framework.environment(folder(directory, arms[-1], cell), settings.device)
+    variables = framework.environment(folder(directory, modes[-1], cell), settings.device)
     asked = {"limit": limit, "device": settings.device}
-    return replace(job, arm=arms[-1], arms=arms, asked=asked, variables={**variables, **counting}, memory=0)
+    return replace(job, mode=modes[-1], modes=modes, asked=asked, variables={**variables, **counting}, memory=0)
 
 
 def _device_job(settings: Settings, framework: Engine, directory: Path) -> Job:
     """Return the job that asks a framework whether the run's device is there."""
     variables = framework.environment(directory.absolute() / FOLDER, settings.device)
     asked = {"device": settings.device}
-    return Job("environment", arms=framework.arms[:1], asked=asked, variables=variables)
+    return Job("environment", modes=framework.mode_names[:1], asked=asked, variables=variables)
 
 
 def _check_jobs(settings: Settings, framework: Engine, directory: Path) -> Iterator[Job]:
-    """Yield the checks of claims, for the first arm of a framework that compiles."""
-    for arm in framework.arms[1:2]:
-        for job in check_jobs(settings, arm):
-            yield replace(job, variables=framework.environment(folder(directory, arm, job.claim)))
+    """Yield the checks of claims, for the first mode of a framework that compiles."""
+    for mode in framework.mode_names[1:2]:
+        for job in check_jobs(settings, mode):
+            yield replace(job, variables=framework.environment(folder(directory, mode, job.claim)))
 
 
-def folder(directory: Path, arm: str, what: object) -> Path:
-    """Return the folder where the processes of an arm keep the compiled code of one cell or check."""
-    return directory.absolute() / FOLDER / arm / str(what).replace("/", "-")
+def folder(directory: Path, mode: str, what: object) -> Path:
+    """Return the folder where the processes of a mode keep the compiled code of one cell or check."""
+    return directory.absolute() / FOLDER / mode / str(what).replace("/", "-")
 
 
 def _wanted_job(runner: Runner, job: Job, directory: Path) -> Wanted | None:
-    """Return a job to run; None if it is done, or the cold process has shown that its arm cannot be timed."""
+    """Return a job to run; None if it is done, or the cold process has shown that its mode cannot be timed."""
     if runner.journal.has(job):
         return None
     if job.claim is None and job.process != COLD and not worthwhile(runner.journal.records, job):
         if not is_model(job.workload) or job.process != COLD + 1:
             return None
-        job = replace(job, arms=job.arms[:1])  # a model's eager arm is timed in the next process all the same
+        job = replace(job, modes=job.modes[:1])  # a model's eager mode is timed in the next process all the same
     return without_code(directory, job), {}
 
 
 def without_code(directory: Path, job: Job) -> Job:
     """Return a job; for a cold one the cache is emptied, as an earlier start may have been stopped in it."""
     if job.process == COLD and job.workload:
-        shutil.rmtree(folder(directory, str(job.arm), job.cell), ignore_errors=True)
+        shutil.rmtree(folder(directory, str(job.mode), job.cell), ignore_errors=True)
     return job
 
 
 def worthwhile(records: Iterable[Record], job: Job) -> bool:
-    """Return whether earlier processes admit one of a job's arms, besides the eager one if there are others."""
-    return not _compiled_arms(job).isdisjoint(_admission(records, job).arms)
+    """Return whether earlier processes admit one of a job's modes, besides the eager one if there are others."""
+    return not _compiled_modes(job).isdisjoint(_admission(records, job).modes)
 
 
 def has_no_epoch(records: Iterable[Record], job: Job) -> bool:
     """Return whether a process that found compiled code completed no first epoch: the next will not either."""
-    return _compiled_arms(job) <= _admission(records, job).ended
+    return _compiled_modes(job) <= _admission(records, job).ended
 
 
-def _compiled_arms(job: Job) -> frozenset[str]:
-    """Return the arms of a job, without the eager one if there are others."""
-    return frozenset(job.arms[1:] or job.arms)
+def _compiled_modes(job: Job) -> frozenset[str]:
+    """Return the modes of a job, without the eager one if there are others."""
+    return frozenset(job.modes[1:] or job.modes)
 
 
 def _admission(records: Iterable[Record], job: Job) -> Admission:
-    """Return the admission of a job's arms by the times of earlier processes."""
-    return admit_arms(
-        [record for record in records_of(records, Time) if (record.cell, record.arm) == (job.cell, job.arm)]
+    """Return the admission of a job's modes by the times of earlier processes."""
+    return admit_modes(
+        [record for record in records_of(records, Time) if (record.cell, record.mode) == (job.cell, job.mode)]
     )

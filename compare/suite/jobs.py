@@ -13,7 +13,7 @@ from compare import workloads
 from compare.claims import CLAIMS
 from compare.errors import UnknownNameError
 from compare.instruments.lengths import DISTRIBUTIONS, MODELS
-from compare.instruments.watch import ARMS as LEDGERS
+from compare.instruments.watch import MODES as LEDGERS
 from compare.records.cells import Ladder, Ledger, Memory, Parity, Parts, Threads, Time
 from compare.records.job import Budget, Job
 from compare.records.kinds import KINDS
@@ -64,8 +64,8 @@ def missing_packages() -> str:
     return f"left out: {many} of {text.join_words(list(lacking))}; {INSTALL}" if lacking else ""
 
 
-def check_jobs(settings: Settings, arm: str | None = None) -> list[Job]:
-    """Return the checks of claims, in our engines or in an arm of a framework's.
+def check_jobs(settings: Settings, mode: str | None = None) -> list[Job]:
+    """Return the checks of claims, in our engines or in a mode of a framework's.
 
     If only some cells are asked for, only the checks for a requested claim are returned.
     """
@@ -73,9 +73,9 @@ def check_jobs(settings: Settings, arm: str | None = None) -> list[Job]:
         return []
     checks = ((claim.id, claim.check) for claim in CLAIMS.values())
     return [
-        Job(kind.name, claim=id, arm=arm, source=kind.measure, seed=settings.seed)
+        Job(kind.name, claim=id, mode=mode, source=kind.measure, seed=settings.seed)
         for id, kind in checks
-        if kind and (kind.everywhere or arm is None) and is_read(settings, kind.name)
+        if kind and (kind.everywhere or mode is None) and is_read(settings, kind.name)
     ]
 
 
@@ -149,7 +149,7 @@ def closer_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
             *(settings.job("ladder", cell, process, closer.budget) for process, cell in climbs),
             *(settings.job("threads", cell, process, closer.budget) for process, cell in climbs),
             *(settings.job("parts", cell, process, closer.apart_budget) for process, cell in parts),
-            *(replace(settings.job("ledger", cell), arms=LEDGERS) for cell in apart),
+            *(replace(settings.job("ledger", cell), modes=LEDGERS) for cell in apart),
         ]
     )
 

@@ -74,8 +74,8 @@ class Beyond:
 class FrameworkSettings:
     """The measurements of frameworks: the run's cells without some, and added workloads, in so many processes.
 
-    The arms are those of the `usual` modes, or of all modes of the suite. The first process of a cell finds no
-    compiled code of an earlier one. `limit` is the seconds that an arm may take for its first epoch; `timeout` is that
+    The modes are those of the `usual` modes, or of all modes of the suite. The first process of a cell finds no
+    compiled code of an earlier one. `limit` is the seconds that a mode may take for its first epoch; `timeout` is that
     of a preset, and also holds for a worker with the check of a claim.
     """
 

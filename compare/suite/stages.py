@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from compare.errors import NothingMeasuredError
 from compare.records import journal, results
-from compare.records.cells import Parity, admit_arms
+from compare.records.cells import Parity, admit_modes
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.kinds import KINDS
-from compare.records.record import DYNAMIC, Arm, Cell, Failure, Record, Run, kind_of, records_of
+from compare.records.record import DYNAMIC, Cell, Failure, ModeRow, Record, Run, kind_of, records_of
 from compare.run.executors import Execute, Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
@@ -175,16 +175,16 @@ def _stages(runner: Runner, settings: Settings, chosen: list[Cell]) -> Iterator[
 
 
 def gate_job(records: Iterable[Record], job: Job) -> Wanted | None:
-    """Return a job with the arms that its cell's gate admits, of those it asks for; None if there is none.
+    """Return a job with the modes that its cell's gate admits, of those it asks for; None if there is none.
 
-    Frameworks have gates of the same cell, with arms of their own; in a resumed run their records are there too.
+    Frameworks have gates of the same cell, with modes of their own; in a resumed run their records are there too.
     """
-    gate = admit_arms(
+    gate = admit_modes(
         [record for record in records_of(records, Parity) if record.cell == job.cell and not record.eager], DYNAMIC
     )
-    wanted = tuple(arm for arm in gate.arms if not job.arms or arm in job.arms)
-    rows = {arm: Arm(row.status, row.reason) for arm, row in gate.refused.items()}
-    return (replace(job, arms=wanted), rows) if wanted else None
+    wanted = tuple(mode for mode in gate.modes if not job.modes or mode in job.modes)
+    rows = {mode: ModeRow(row.status, row.reason) for mode, row in gate.refused.items()}
+    return (replace(job, modes=wanted), rows) if wanted else None
 
 
 def _sharpening(
@@ -214,7 +214,7 @@ def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
     from compare.records.cells import Time
 
     def widest(measured: Any) -> float:
-        ratios = [measured.ratio(arm, DYNAMIC, steady) for arm in measured.static_arms]
+        ratios = [measured.ratio(mode, DYNAMIC, steady) for mode in measured.static_modes]
         return max((r.high / r.low if r.bounded else inf for r in ratios if r is not None), default=1.0)
 
     spread = {m.cell: widest(m) for m in cells(records, Time)}
@@ -237,11 +237,11 @@ def _outcome(kept: Journal, verdicts: list[Verdict]) -> Outcome:
 
 
 def _rows_with(status: str, parity: Iterable[Parity]) -> list[str]:
-    """Return one line for each arm with that status in some parity records."""
+    """Return one line for each mode with that status in some parity records."""
     return [
-        f"{record.cell}, {arm}: {row.reason}"
+        f"{record.cell}, {mode}: {row.reason}"
         for record in parity
-        for arm, row in record.arms.items()
+        for mode, row in record.modes.items()
         if row.status == status
     ]
 

@@ -97,6 +97,6 @@ class Workload:
         return self.make(**self.sizes[size])
 
     @property
-    def arms(self) -> tuple[str, ...]:
+    def modes(self) -> tuple[str, ...]:
         """What is measured side by side: the dynamic engine, and the static one under each policy."""
         return ("dynamic", *(f"static-{policy}" for policy in self.policies))

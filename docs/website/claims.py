@@ -15,7 +15,7 @@ FIGURES = {
         "latency": "The time of each call in the first epoch",
         "strategies": "Strategies for inputs of varying length",
     },
-    "C5": {"memory": "Bytes that each arm holds", "ledger": "The bytes of a step, by class"},
+    "C5": {"memory": "Bytes that each mode holds", "ledger": "The bytes of a step, by class"},
     "C6": {"steady": "The time of a step, once warm", "break-even": "Runs until compiling has paid for itself"},
 }
 """The pictures of a run that show a claim, with their caption."""

@@ -61,8 +61,8 @@ def _trend(directory):
     for day, seconds in enumerate((1.0, 1.0, 1.3), 1):
         start = {"kind": "run", "run": f"r{day}", "at": f"2030-01-0{day}T00:00:00+00:00", "settings": {}}
         environment = {"cpu": "A", "machine": "x86_64", "commit": f"c{day}"}
-        arms = {"dynamic": {"seconds": 1.0}, "static-exact": {"seconds": seconds}}
-        runs[f"reports/run-{day}"] = typed([{**start, "environment": environment}, *cell("w", arms, processes=4)])
+        modes = {"dynamic": {"seconds": 1.0}, "static-exact": {"seconds": seconds}}
+        runs[f"reports/run-{day}"] = typed([{**start, "environment": environment}, *cell("w", modes, processes=4)])
     dated = [changes.JudgedRun(name, records) for name, records in runs.items()]
     page = directory / "trend.html"
     page.write_text(html.render(several.over_time(dated, changes.over_time(dated))))

@@ -20,7 +20,7 @@ from compare.errors import InputsError
 from compare.own.case import differentiates
 from graphs.errors import ShapeError
 from tests.helpers.fake_workloads import BRANCH, STREAM
-from tests.helpers.prices import ARMS, US, X, advise, costs, program, seconds, square_sum
+from tests.helpers.prices import MODES, US, X, advise, costs, program, seconds, square_sum
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_from_break_even_on_compiling_has_cost_no_more(compile, dynamic, static)
     ],
 )  # fmt: skip
 def test_inside_the_tie_zone_nobody_wins(ratio, said):
-    assert prediction.winner_of(ratio, ARMS) == said
+    assert prediction.winner_of(ratio, MODES) == said
 
 
 def test_the_engine_with_less_overhead_is_advised_with_reasons():
@@ -145,7 +145,7 @@ def test_a_function_that_is_wrong_says_so_itself():
 
 def test_a_workload_that_branches_on_values_is_run_to_know_its_ops():
     case = replace(BRANCH.case("small"), branches=True)
-    said = prediction.predict(costs(), counting.count_programs(find_engine(OWN), ARMS, "a branch", [case]))
+    said = prediction.predict(costs(), counting.count_programs(find_engine(OWN), MODES, "a branch", [case]))
     assert said.ran is True
     assert "this prediction ran your function once for each call" in " ".join(str(said).split())
 
@@ -159,7 +159,7 @@ def test_gradients_are_taken_where_a_run_would_say_so():
 def test_a_stream_compiles_once_for_each_shape():
     said = prediction.predict(
         costs(static_compilations=1.0),
-        counting.count_programs(find_engine(OWN), ARMS, "a stream", [STREAM.case("small")]),
+        counting.count_programs(find_engine(OWN), MODES, "a stream", [STREAM.case("small")]),
     )
     assert (said.shapes, said.compile) == (3, 3.0)
     assert "each new shape is priced as a compilation" in said.reasons[-1]

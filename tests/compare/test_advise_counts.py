@@ -11,7 +11,7 @@ from compare.engines.graphduel.counting import LANE, BytesTouched, _kernel, coun
 from compare.workloads.base import Case
 from graphs.spec import TensorSpec
 from tests.helpers.fake_workloads import BRANCH
-from tests.helpers.prices import ARMS, X, costs, square_sum
+from tests.helpers.prices import MODES, X, costs, square_sum
 
 
 def of(f, *args, argnum=0, traced_f=None, run=True):
@@ -122,12 +122,12 @@ def test_what_is_not_run_turns_ten_times():
 
 def test_a_call_of_equal_shapes_is_counted_once():
     case = Case(lambda w, x: g.sum(x @ w), np.ones((3, 2), np.float32), ((np.ones((4, 3), np.float32),),) * 3, (1,) * 3)
-    first, second, third = find_engine(OWN).ops.counts(ARMS, case)
+    first, second, third = find_engine(OWN).ops.counts(MODES, case)
     assert first is second is third
 
 
 def test_what_static_refuses_is_said():
-    program = counting.count_programs(find_engine(OWN), ARMS, "a branch", [BRANCH.case("small")])
+    program = counting.count_programs(find_engine(OWN), MODES, "a branch", [BRANCH.case("small")])
     assert program.counts == []
     assert "ControlFlowError" in program.refused
 

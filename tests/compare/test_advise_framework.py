@@ -23,7 +23,7 @@ from compare.run.worker import failure, perform
 
 pytestmark = pytest.mark.usefixtures("toy")
 
-ARMS = ("toy-eager", "toy-jit")
+MODES = ("toy-eager", "toy-jit")
 HERE = {"cpu": "this"}
 TOY = f"{Path(__file__).parents[1] / 'helpers' / 'toy_framework.py'}"
 
@@ -36,7 +36,7 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 def job(function: str, inputs: str = "", *, timed: bool = False) -> Job:
     asked = counting.question("toy", function if ":" in function else "", inputs, "jit")
     what = {"question": asked.to_dict(), "programs": [function], "rows": "", "timed": timed}
-    return Job(kind_of(CountedPrograms), arms=ARMS, budget=counting.BUDGET, asked=what)
+    return Job(kind_of(CountedPrograms), modes=MODES, budget=counting.BUDGET, asked=what)
 
 
 def program(function: str, inputs: str = "", *, timed: bool = False) -> Any:
@@ -72,7 +72,7 @@ def test_a_worker_counts_the_work_of_each_call_and_the_shapes_among_them():
 
 
 @pytest.mark.parametrize("name", ["2 layers of 32", "tiny_mlp/small"])
-def test_probes_and_workloads_are_timed_in_both_arms(name):
+def test_probes_and_workloads_are_timed_in_both_modes(name):
     counted = program(name, timed=True)
     (counts,) = counted.counts
     assert counts.eager["eager products"] >= 4
@@ -99,7 +99,7 @@ def test_probes_differ_in_what_they_do():
 def said(eager: float, compiled: float, shapes: int = 1, reads: int = 0) -> prediction.Advice:
     ran = [RanOp("other"), RanOp("product"), *[RanOp("read")] * reads]
     each = {"eager calls": eager, "compiled calls": compiled, "compilations": 2.0, "graph breaks": 2e-3}
-    machine = prices.Prices(ARMS, HERE, each, 0.2)
+    machine = prices.Prices(MODES, HERE, each, 0.2)
     return prediction.predict(machine, CountedProgram("a step", [count_calls(ran)], shapes))
 
 
@@ -147,7 +147,7 @@ def answered(job: Job, *_: Any) -> Any:
 def machine() -> prices.Prices:
     """Prices of the toy here: each op takes a microsecond, a compiled call nothing else."""
     each = {"eager ops": 1e-6, "eager products": 1e-6, "fused kernels": 1e-6, "compilations": 0.1}
-    return prices.Prices(ARMS, prices.machine(find_engine("toy")), each, 0.2)
+    return prices.Prices(MODES, prices.machine(find_engine("toy")), each, 0.2)
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_a_calibration_then_a_prediction_by_the_command(tmp_path, monkeypatch):
     assert first.exit_code == 0, first.output
     assert "the 2 shapes of the calls" in " ".join(first.output.split())
     advice = json.loads(path.read_text())
-    assert advice["arms"] == list(ARMS)
+    assert advice["arms"] == list(MODES)
     assert advice["ratio"] == pytest.approx(advice["compiled"] / advice["eager"])
     monkeypatch.setattr(probes, "FEW", {})  # it is read now
     assert CliRunner().invoke(graphduel, words).exit_code == 0

@@ -11,7 +11,7 @@ from compare.advice import evaluation, holdout, probes
 from compare.cli.command import graphduel
 from compare.instruments.rounding import tree_error
 
-ARMS = ("dynamic", "static-exact")
+MODES = ("dynamic", "static-exact")
 
 
 def row(name, predicted, ratio, confidence=0.9, ops=10):
@@ -38,7 +38,7 @@ def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, se
     (one,), (other,) = case.examples[0], again.examples[0]
     np.testing.assert_array_equal(one, other)
     results = [
-        engines.step(arm, made)(*made.examples[0]) for arm in ("dynamic", "static-exact") for made in (case, again)
+        engines.step(mode, made)(*made.examples[0]) for mode in ("dynamic", "static-exact") for made in (case, again)
     ]
     assert all(np.isfinite(loss) and tree_error(grads, results[0][1]) < 1e-4 for loss, grads in results)
 
@@ -59,7 +59,7 @@ ROWS = [
 
 
 def test_hits_are_counted_where_there_is_a_winner_by_regime_and_beside_trivial_predictors():
-    found = evaluation.scores(ROWS, ARMS)
+    found = evaluation.scores(ROWS, MODES)
     assert (found["of"], found["hits"]) == (3, 2)
     assert {name: (hits["of"], hits["hits"]) for name, hits in found["regimes"].items()} == {
         "small": (2, 2), "large": (1, 0),
@@ -69,20 +69,20 @@ def test_hits_are_counted_where_there_is_a_winner_by_regime_and_beside_trivial_p
 
 def test_the_brier_score_is_the_mean_square_of_what_probabilities_are_off():
     expected = ((0.9 - 1) ** 2 + (0.2 - 0) ** 2 + (0.6 - 0) ** 2 + (0.7 - 1) ** 2) / 4
-    assert evaluation.scores(ROWS, ARMS)["brier"] == pytest.approx(expected)
+    assert evaluation.scores(ROWS, MODES)["brier"] == pytest.approx(expected)
     half = [row("a/x", 1.0001, ratio, 0.5) for ratio in (0.5, 2.0, 3.0)]
-    assert evaluation.scores(half, ARMS)["brier"] == pytest.approx(evaluation.scores(half, ARMS)["brier_of_one_half"])
+    assert evaluation.scores(half, MODES)["brier"] == pytest.approx(evaluation.scores(half, MODES)["brier_of_one_half"])
 
 
 def test_stated_probabilities_are_beside_what_came_true():
-    assert evaluation.scores(ROWS, ARMS)["stated"] == [
+    assert evaluation.scores(ROWS, MODES)["stated"] == [
         {"rows": 2, "stated": pytest.approx(0.65), "happened": pytest.approx(0.5)},
         {"rows": 2, "stated": pytest.approx(0.85), "happened": pytest.approx(1.0)},
     ]
 
 
 def test_nothing_judged_has_no_score():
-    found = evaluation.scores([], ARMS)
+    found = evaluation.scores([], MODES)
     assert (found["of"], found["rate"], found["brier"], found["stated"]) == (0, None, None, [])
     json.dumps(found, allow_nan=False)
 
@@ -92,7 +92,7 @@ def test_the_command_says_scores_and_takes_the_programs(monkeypatch, saved):
 
     def evaluate(_question, _prices, chosen, *_):
         asked.extend(chosen)
-        return {**evaluation.summary(ROWS, ARMS), "left_out": {}}
+        return {**evaluation.summary(ROWS, MODES), "left_out": {}}
 
     monkeypatch.setattr(evaluation, "evaluate", evaluate)
     done = CliRunner().invoke(graphduel, ["advise", "--evaluate", "--held-out", "--calibration", str(saved)])

@@ -15,7 +15,7 @@ from compare.engines import OWN, find_engine
 from compare.errors import CompareError, WorkerError
 from compare.records.own import CallCounts, CountedProgram, TimedCall
 from compare.run.progress import Reporter
-from tests.helpers.prices import ARMS, MACHINE, advise, costs, program, seconds
+from tests.helpers.prices import MACHINE, MODES, advise, costs, program, seconds
 
 # Where prices are kept
 
@@ -31,7 +31,7 @@ def kept(tmp_path, monkeypatch, here):
         return costs(here)
 
     def ask(path, say, *, anew=False):
-        return prices.load_prices(find_engine(OWN), "an-arm", path, measure, say, anew=anew)
+        return prices.load_prices(find_engine(OWN), "an-mode", path, measure, say, anew=anew)
 
     return ask, measured
 
@@ -136,15 +136,15 @@ def rows(noise=0.0):
     return made
 
 
-def test_prices_that_made_the_times_are_found_again_and_arms_share_those_of_one_name():
-    made = fit_prices(ARMS, MACHINE, rows())
+def test_prices_that_made_the_times_are_found_again_and_modes_share_those_of_one_name():
+    made = fit_prices(MODES, MACHINE, rows())
     assert made.prices == pytest.approx(PRICES, rel=1e-5)
     assert made.spread == prices.LEAST_SPREAD
     assert made.timed(CallCounts({}, {}, {"made": 3.0}, 3)).compile == pytest.approx(0.03)
 
 
 def test_a_noisy_machine_is_less_sure():
-    assert fit_prices(ARMS, MACHINE, rows(0.5)).spread > 2 * prices.LEAST_SPREAD
+    assert fit_prices(MODES, MACHINE, rows(0.5)).spread > 2 * prices.LEAST_SPREAD
 
 
 def nnls_table(table):
@@ -298,7 +298,7 @@ def row(name, predicted, ratio):
 
 
 def summary(*judged):
-    return evaluation.summary(judged, ARMS)
+    return evaluation.summary(judged, MODES)
 
 
 def test_only_what_is_called_counts_and_a_wrong_call_is_a_miss():

@@ -27,15 +27,15 @@ def test_an_altered_results_file_is_answered_or_refused(tmp_path):
 
 LINES = {
     "no settings": {"schema": 1, "kind": "run", "run": "r", "at": "2030"},
-    "an old cell without arms": {"schema": 1, "kind": "framework cell"},
-    "an old cell with a number for arms": {
+    "an old cell without modes": {"schema": 1, "kind": "framework cell"},
+    "an old cell with a number for modes": {
         "schema": 1,
         "kind": "framework cell",
         "arms": 3,
         "cache": None,
         "version": "",
     },
-    "an old cell with a number for an arm": {
+    "an old cell with a number for a mode": {
         "schema": 1,
         "kind": "framework cell",
         "arms": {"eager": 3},

@@ -23,15 +23,15 @@ HERE = start()
 
 
 def times(start=HERE, **seconds):
-    """A run of four processes whose arms take so many seconds, give or take 0.2%."""
-    arms = {name.replace("_", "-"): {"seconds": each} for name, each in seconds.items()}
-    return [start, *cell("w", arms, processes=4)]
+    """A run of four processes whose modes take so many seconds, give or take 0.2%."""
+    modes = {name.replace("_", "-"): {"seconds": each} for name, each in seconds.items()}
+    return [start, *cell("w", modes, processes=4)]
 
 
 def held(size, start=HERE):
     parity, memory = cell_memory("w", 2 * size, 2 * size)
-    for arm in memory["arms"].values():
-        arm["held"] = size
+    for mode in memory["arms"].values():
+        mode["held"] = size
     return [start, parity, memory]
 
 
@@ -41,7 +41,7 @@ def compared(before, after, **options):
 
 def words(before, after, **options):
     found = compared(before, after, **options)
-    return {(one.measure.name, one.arm): one.word for one in found.changes}, " ".join(found.sentences)
+    return {(one.measure.name, one.mode): one.word for one in found.changes}, " ".join(found.sentences)
 
 
 def test_a_step_that_takes_a_fifth_longer_is_found_and_a_slower_machine_is_not_one():

@@ -135,7 +135,7 @@ def test_engines_that_differ_are_told_apart(monkeypatch):
     sample = samples("multiply")[0]
     sweep = gradients.Sweep()
     call = gradients.SampledCall(sweep.engine, sweep.functions, sample, (0, 1))
-    call.against_ours(sweep.arm)
+    call.against_ours(sweep.mode)
     value_and_grad = dynamic.value_and_grad
 
     def doubled(loss, argnum):
@@ -147,4 +147,4 @@ def test_engines_that_differ_are_told_apart(monkeypatch):
 
     monkeypatch.setattr(dynamic, "value_and_grad", doubled)
     with pytest.raises(AssertionError, match="the gradient of input 0"):
-        call.against_ours(sweep.arm)
+        call.against_ours(sweep.mode)

@@ -1,4 +1,4 @@
-"""C5: every branch of the rule, its boundary, and the arm that static is judged by."""
+"""C5: every branch of the rule, its boundary, and the mode that static is judged by."""
 
 import pytest
 from hypothesis import given
@@ -30,21 +30,21 @@ def test_memory_effect_is_the_geometric_mean_over_workloads():
     assert said(found, "the structure is 20.0% of what static holds")
 
 
-def test_memory_takes_the_static_arm_that_holds_least_and_counts_caches():
+def test_memory_takes_the_static_mode_that_holds_least_and_counts_caches():
     records = memories(1.0, 1.0, 1.0, share=0)
-    record = memory("rnn_text", 1000, 900, arm="static-pad")[1]
+    record = memory("rnn_text", 1000, 900, mode="static-pad")[1]
     record["arms"]["static-exact"] = {"status": "ok", "reason": None, "peak": 500, "classes": {"caches": 700}}
     records += [parity("rnn_text", record["arms"]), record]
     assert regime(verdict("C5", records), "rnn_text (small), static-pad")["value"] == pytest.approx(0.9)
 
 
-def test_memory_of_arms_measured_in_processes_of_their_own_is_put_together():
+def test_memory_of_modes_measured_in_processes_of_their_own_is_put_together():
     split = []
     for record in memories(1.5, 1.4, 1.6, 1.5):
         if record["kind"] == "parity":
             split.append(record)
         else:
-            split += [{**record, "arms": {arm: held}} for arm, held in record["arms"].items()]
+            split += [{**record, "arms": {mode: held}} for mode, held in record["arms"].items()]
     assert verdict("C5", split) == verdict("C5", memories(1.5, 1.4, 1.6, 1.5))
 
 

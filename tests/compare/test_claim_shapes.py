@@ -1,4 +1,4 @@
-"""C4: every branch of the rule, and what a verdict says of each static arm."""
+"""C4: every branch of the rule, and what a verdict says of each static mode."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_shapes_rule(steady, epoch, expected):
     assert verdict("C4", text(steady=steady, epoch=epoch))["verdict"] == expected
 
 
-def test_shapes_name_the_cost_of_the_best_static_arm_and_of_each():
+def test_shapes_name_the_cost_of_the_best_static_mode_and_of_each():
     found = verdict("C4", text())
     assert found["effect"] == {
         "name": "rnn_text (small): first epoch, static-exact ÷ dynamic",
@@ -37,14 +37,14 @@ def test_shapes_refuted_when_dynamic_pads_or_compiles():
     assert verdict("C4", text(dynamic={"compiles": 3}))["verdict"] == "refuted"
 
 
-def test_shapes_a_static_arm_that_takes_every_length_at_once_spoils_half_of_the_claim():
+def test_shapes_a_static_mode_that_takes_every_length_at_once_spoils_half_of_the_claim():
     free = {"seconds": 2 * BASE, "lengths": LENGTHS, "first": [9 * BASE] * 6, "compiles": 1, "padding": 1.0}
     found = verdict("C4", text(static_symbolic=free))
     assert found["verdict"] == "depends"
     assert regime(found, "rnn_text (small): static pads or compiles again")["verdict"] == "refuted"
 
 
-def test_shapes_an_arm_that_was_ended_at_its_limit_is_not_shown_to_take_every_length():
+def test_shapes_an_mode_that_was_ended_at_its_limit_is_not_shown_to_take_every_length():
     stopped = {"seconds": 2 * BASE, "lengths": LENGTHS, "compiles": 1, "padding": 1.0, "whole": False}
     found = verdict("C4", text(static_symbolic=stopped))
     assert regime(found, "rnn_text (small): static pads or compiles again")["verdict"] == "inconclusive"
@@ -55,7 +55,7 @@ def test_shapes_inconclusive_when_noise_hides_the_cost():
     assert verdict("C4", noisy)["verdict"] == "inconclusive"
 
 
-def test_shapes_need_lengths_that_vary_and_a_static_arm():
+def test_shapes_need_lengths_that_vary_and_a_static_mode():
     few = verdict("C4", text(dynamic={"lengths": [4, 4, 4, 5]}))
     assert few["verdict"] == "inconclusive"
     assert said(few, "fewer than 5 lengths")

@@ -1,4 +1,4 @@
-"""C6: every branch of the rule, the control, the break-even, and arms that do not count."""
+"""C6: every branch of the rule, the control, the break-even, and modes that do not count."""
 
 import pytest
 from hypothesis import given
@@ -51,13 +51,13 @@ def test_speed_is_settled_only_where_every_regime_of_size_was_timed():
     assert verdict("C6", race(1.5, 1.2, 1.3, build=0.0))["verdict"] == "supported"
 
 
-def test_speed_takes_the_fastest_static_arm():
-    arms = {
+def test_speed_takes_the_fastest_static_mode():
+    modes = {
         "dynamic": {"seconds": 1.2 * BASE},
         "static-exact": {"seconds": BASE},
         "static-pad": {"seconds": 3 * BASE},
     }
-    found = verdict("C6", [*race(1.2, 1.2), *cell("task9", arms)])
+    found = verdict("C6", [*race(1.2, 1.2), *cell("task9", modes)])
     assert regime(found, "task9 (small): steady state, static-exact")["value"] == pytest.approx(1 / 1.2, rel=0.01)
 
 
@@ -110,7 +110,7 @@ def test_too_few_processes_have_no_interval_and_no_verdict(processes):
     assert said(found, "warning: the control big_matmul has no interval, so no tie was shown")
 
 
-def test_an_arm_that_failed_the_gate_is_left_out_and_named():
+def test_an_mode_that_failed_the_gate_is_left_out_and_named():
     wrong = duel("task9", 9.0)
     wrong[0] = parity("task9", ("dynamic", "static-exact"), static_exact="disagree")
     found = verdict("C6", [*race(1.0, 1.0, 1.0, build=0.0), *wrong])
@@ -119,7 +119,7 @@ def test_an_arm_that_failed_the_gate_is_left_out_and_named():
     assert said(found, "task9 (small): no break-even, because only one engine")
 
 
-def test_an_unsupported_arm_is_named_with_its_reason():
+def test_an_unsupported_mode_is_named_with_its_reason():
     records = duel("task9", 1.0)
     for record in records[1:]:
         record["arms"]["static-exact"] = {"status": "unsupported", "reason": "a branch on a value"}
@@ -142,7 +142,7 @@ def test_more_cells_widen_every_interval():
     assert width(many) > width(few)
 
 
-def test_an_arm_that_was_never_steady_is_named():
+def test_an_mode_that_was_never_steady_is_named():
     records = race(1.5, 1.2, 1.0)
     next(r for r in records if r["kind"] == "time" and r["workload"] == "task1")["arms"]["dynamic"]["steady"] = False
     assert said(verdict("C6", records), "task1 (small), dynamic: no steady state was reached in 1 of 3 processes")

@@ -232,8 +232,8 @@ def test_times_that_cannot_be_told_apart_end_with_3():
     parity |= {"same_graph": True, "kernel_calls": {}}
     times = [
         {"kind": "time", "workload": "f", "size": "given", "process": i, "arms": {
-            arm: {"status": "ok", "reason": None, "build": 0.0, "first": 1.0, "blocks": blocks, "compiles": 0}
-            for arm, blocks in (("dynamic", [1.0, 2.0]), ("static-exact", [2.0, 1.0]))
+            mode: {"status": "ok", "reason": None, "build": 0.0, "first": 1.0, "blocks": blocks, "compiles": 0}
+            for mode, blocks in (("dynamic", [1.0, 2.0]), ("static-exact", [2.0, 1.0]))
         }}
         for i in range(2)
     ]  # fmt: skip

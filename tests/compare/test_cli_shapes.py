@@ -33,8 +33,8 @@ def asked(monkeypatch):
             return LengthsProbe([(1, answer.compile, 1e-4), (100, answer.compile * 3, 2e-4)])
         if job.process in answer.dead:
             return Failure(job.name, "died")
-        arms = {"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE / 2, "epoch": 8}}
-        return typed(lengths({**arms, **asked.more}, model=job.workload, name=job.lengths)[job.process])
+        modes = {"dynamic": {"seconds": BASE}, "static, exact": {"seconds": BASE / 2, "epoch": 8}}
+        return typed(lengths({**modes, **asked.more}, model=job.workload, name=job.lengths)[job.process])
 
     asked = answer
     answer.more, answer.jobs, answer.compile, answer.dead = {}, jobs, 0.01, ()

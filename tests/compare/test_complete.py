@@ -1,4 +1,4 @@
-"""The completion of a shell knows the names of workloads, claims, sizes, arms, modes and frameworks."""
+"""The completion of a shell knows the names of workloads, claims, sizes, modes, modes and frameworks."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def offered(typed_before, typed_now=""):
         ("compare mine.py:f --modes", "dynamic,static-b", ["dynamic,static-bucket"]),
         ("compare mine.py:f --framework torch --modes", "eager,compile", ["eager,compile", "eager,compile-dynamic"]),
         ("compare mine.py:f --framework nosuch --modes", "e", []),
-        ("export somewhere --arm", "static-p", ["static-pad"]),
+        ("export somewhere --mode", "static-p", ["static-pad"]),
         ("compare mine.py:f --device", "c", ["cpu", "cuda"]),
         ("lab", "sel", ["selftest"]),
         ("", "d", ["diff", "doctor"]),
@@ -58,10 +58,10 @@ def test_every_workload_is_offered_where_a_cell_is_asked_for():
     assert offered("show") == [*workloads.names(), *claims.CLAIMS, "F1", "F2", "F3"]
 
 
-def test_the_arms_are_those_of_the_run_that_is_named():
-    run_there = offered(f"export {REFERENCE} --arm")
+def test_the_modes_are_those_of_the_run_that_is_named():
+    run_there = offered(f"export {REFERENCE} --mode")
     assert "static-converted" in run_there
-    assert set(run_there) < set(offered("export nowhere --arm")) | {"static-native"}
+    assert set(run_there) < set(offered("export nowhere --mode")) | {"static-native"}
 
 
 def test_a_shell_gets_its_completions_from_the_command():

@@ -160,7 +160,7 @@ def lines(code):
 
 def measured(program):
     """The row of a program in our engines."""
-    return ProgramTrial(*engines.engine_of_arm(None), program, program, program, sampled=True).row()
+    return ProgramTrial(*engines.engine_of_mode(None), program, program, program, sampled=True).row()
 
 
 def doubled(x):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compare.instruments import crossover as measure
-from compare.instruments.crossover import ARMS, GRIDS, Grid
+from compare.instruments.crossover import GRIDS, MODES, Grid
 from compare.records.job import Budget, Job
 from compare.suite.settings import PRESETS
 from tests.helpers.records import plain, typed
@@ -44,8 +44,8 @@ def test_every_cell_of_the_grid_is_measured_and_right(monkeypatch):
     assert places == [(ops, depth, size) for ops in ("elementwise", "matmul") for depth in (1, 3) for size in (16, 64)]
     for cell in record["cells"]:
         assert cell["status"] == "ok"
-        assert list(cell["arms"]) == list(ARMS)
-        assert len({len(arm["blocks"]) for arm in cell["arms"].values()}) == 1
+        assert list(cell["arms"]) == list(MODES)
+        assert len({len(mode["blocks"]) for mode in cell["arms"].values()}) == 1
         assert cell["arms"]["dynamic"]["build"] == 0 < cell["arms"]["static-exact"]["build"]
 
 
@@ -54,8 +54,8 @@ def test_memory_is_counted_in_every_cell(monkeypatch):
     record = plain(measure.measure_memory(Job("crossover memory", size="coarse")))
     assert typed(record)
     for cell in record["cells"]:
-        for arm in cell["arms"].values():
-            assert arm["peak"] + arm.get("held", 0) >= 4096 * 4  # the gradient at least
+        for mode in cell["arms"].values():
+            assert mode["peak"] + mode.get("held", 0) >= 4096 * 4  # the gradient at least
 
 
 def test_engines_that_disagree_leave_no_times(monkeypatch):

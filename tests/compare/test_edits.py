@@ -17,11 +17,11 @@ BY_NAME = {edit.name: edit for edit in EDITS}
 @pytest.fixture(scope="module")
 def trainings():
     """Each edit trained once in every way."""
-    engine, arm = engines.engine_of_arm(None)
+    engine, mode = engines.engine_of_mode(None)
     return {
         name: {
-            "dynamic": c8_structure.train(engine, engine.arms[0], edit.plain),
-            **{way: c8_structure.train(engine, arm, version) for way, version in c8_structure.ways(edit).items()},
+            "dynamic": c8_structure.train(engine, engine.mode_names[0], edit.plain),
+            **{way: c8_structure.train(engine, mode, version) for way, version in c8_structure.ways(edit).items()},
         }
         for name, edit in BY_NAME.items()
     }

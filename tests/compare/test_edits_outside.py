@@ -31,14 +31,14 @@ def toy(monkeypatch):
     frameworks.find_engine.cache_clear()
 
 
-def measured(arm):
-    return c8_structure.measure(check_of(arm))
+def measured(mode):
+    return c8_structure.measure(check_of(mode))
 
 
 def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges():
     assert CLAIM.check
-    record = perform(Job("edit", claim="C8", arm="toy-jit", source=CLAIM.check.measure))
-    assert (record.arm, record.claim) == ("toy-jit", "C8")
+    record = perform(Job("edit", claim="C8", mode="toy-jit", source=CLAIM.check.measure))
+    assert (record.mode, record.claim) == ("toy-jit", "C8")
     assert typed(plain(record))
     rows = {row.edit: row for row in record.edits}
     assert set(rows) == set(CHOSEN)
@@ -69,7 +69,7 @@ def test_losses_that_are_not_ours_are_left_out(monkeypatch):
     assert verdict.finding.verdict == "inconclusive"
 
 
-def test_what_an_arm_refuses_is_named_with_its_reason():
+def test_what_an_mode_refuses_is_named_with_its_reason():
     (row, *_) = measured("toy-refusing").edits
     assert not row.agree
     assert row.engines.keys() == {"dynamic"}
@@ -104,13 +104,13 @@ def test_eager_that_cannot_train_leaves_a_row_with_the_reason(monkeypatch):
 
 @pytest.mark.parametrize(("budget", "times"), [(0.0, 1), (60.0, 2)])
 def test_eager_is_trained_again_until_its_budget_is_spent_and_what_compiles_once(monkeypatch, budget, times):
-    def counted(engine, arm, version):
-        arms.append(arm)
-        return train(engine, arm, version)
+    def counted(engine, mode, version):
+        modes.append(mode)
+        return train(engine, mode, version)
 
-    train, arms, toy = c8_structure.train, [], frameworks.find_engine("toy")
+    train, modes, toy = c8_structure.train, [], frameworks.find_engine("toy")
     monkeypatch.setattr(c8_structure, "train", counted)
     monkeypatch.setattr(c8_structure, "BUDGET", budget)
     (edit, *_) = toy.library.load(structures.__name__).EDITS
     c8_structure.measure_edit(toy, "toy-jit", edit, [1.0] * STEPS)
-    assert (arms.count("toy-eager"), arms.count("toy-jit")) == (times, len(c8_structure.ways(edit)))
+    assert (modes.count("toy-eager"), modes.count("toy-jit")) == (times, len(c8_structure.ways(edit)))

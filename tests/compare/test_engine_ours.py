@@ -11,7 +11,7 @@ from compare.records.job import Budget, Job
 from compare.records.results import unfold
 from tests.helpers.slow import mostly_slow
 
-ARMS = ("dynamic", "static-exact", "static-converted")
+MODES = ("dynamic", "static-exact", "static-converted")
 BUDGET = Budget(rounds=4, least=2, seconds=0.2, block_seconds=0.002)
 
 
@@ -22,9 +22,9 @@ def ours():
     return engine
 
 
-def test_every_arm_is_of_our_engine(ours):
-    assert ours.arms[0] == "dynamic"
-    assert {engines.of_arm(arm).name for arm in ours.arms} == {engines.OWN}
+def test_every_mode_is_of_our_engine(ours):
+    assert ours.mode_names[0] == "dynamic"
+    assert {engines.of_mode(mode).name for mode in ours.mode_names} == {engines.OWN}
     assert engines.OWN not in engines.frameworks()
 
 
@@ -32,21 +32,21 @@ def test_every_arm_is_of_our_engine(ours):
 def test_the_path_of_frameworks_runs_our_engines(ours, name):
     case = ours.library.workload(workloads.source(name)).case("small")
     references = {each.example: each.reference for each in expectations(case)}
-    job = Job("time", name, "small", 1, arms=ARMS, budget=BUDGET)
+    job = Job("time", name, "small", 1, modes=MODES, budget=BUDGET)
     parity, time = unfold(answer(job, WorkloadRunnable(ours, case, ours.step, references), no_limit))
-    rows = time.arms
+    rows = time.modes
     assert {row.status for row in rows.values()} == {"ok"}
     assert all(row.blocks for row in rows.values())
     shapes = len(set(case.lengths)) if case.varies else 1
     assert [row.compiles for row in rows.values()] == [0, shapes, shapes]
-    assert 0 <= max(row.output_error for row in parity.arms.values()) < 1e-4
+    assert 0 <= max(row.output_error for row in parity.modes.values()) < 1e-4
 
 
 def test_build_gives_what_a_step_gives(ours):
     case = workloads.get("elementwise_chain").case("small")
-    for arm in ARMS:
-        value, gradients = ours.build(arm, ours.loss(arm, case), case.argnum)(case.params, *case.examples[0])
-        expected, gradients_of_step = ours.step(arm, case)(*case.examples[0])
+    for mode in MODES:
+        value, gradients = ours.build(mode, ours.loss(mode, case), case.argnum)(case.params, *case.examples[0])
+        expected, gradients_of_step = ours.step(mode, case)(*case.examples[0])
         assert np.array_equal(value, expected)
         for key, gradient in gradients_of_step.items():
             assert np.array_equal(gradients[key], gradient)

@@ -97,12 +97,12 @@ def test_jobs_at_once_have_lanes_of_their_own_and_stages_do_not_mix(tmp_path):
     assert watch.order == ["environment", *["parity"] * 2, *["time"] * 6, *["memory"] * 4]
 
 
-def test_all_arms_of_a_memory_job_are_measured_where_it_is_submitted():
+def test_all_modes_of_a_memory_job_are_measured_where_it_is_submitted():
     seen = []
-    pool = Pool(Serial(), lambda job, timeout: seen.append(job.arms) or answered(job))
-    record = pool.submit(Job("memory", "tiny", "small", arms=("dynamic", "static-exact")), 1.0).result()
+    pool = Pool(Serial(), lambda job, timeout: seen.append(job.modes) or answered(job))
+    record = pool.submit(Job("memory", "tiny", "small", modes=("dynamic", "static-exact")), 1.0).result()
     assert seen == [("dynamic",), ("static-exact",)]
-    assert list(record.arms) == ["dynamic", "static-exact"]
+    assert list(record.modes) == ["dynamic", "static-exact"]
 
 
 def test_every_record_names_its_host_but_not_by_its_name(tmp_path):
@@ -390,7 +390,7 @@ def test_a_runner_here_takes_a_core_for_each_job_and_no_more_than_there_are(tmp_
         monkeypatch.setattr(runner, "affinity", lambda cores=cores: cores)
         here = runner.Runner(Journal(tmp_path / "results.jsonl"), Reporter(), Pool(Serial(), watch), 10.0)
         with here.side_by_side(2) as beside:
-            beside.jobs((Job("memory", "tiny", "small", process, arms=("dynamic",)), {}) for process in range(8))
+            beside.jobs((Job("memory", "tiny", "small", process, modes=("dynamic",)), {}) for process in range(8))
         assert watch.most == most
     with ThreadPoolExecutor(1) as asked_for:
         here = replace(here, pool=Pool(asked_for, watch))

@@ -25,15 +25,15 @@ ENVIRONMENT = {"cpu": "one", "python": "CPython 3.11.7", "numpy": "2.4.6", "syst
 
 
 def parity(workload, **change):
-    arms = {arm: {**PARITY_ROW, "status": change.get(arm.replace("-", "_"), "ok")} for arm in BLOCKS}
+    modes = {mode: {**PARITY_ROW, "status": change.get(mode.replace("-", "_"), "ok")} for mode in BLOCKS}
     place = {"kind": "parity", "workload": workload, "size": "small"}
-    return {**place, "agree": not change, "arms": arms, "same_graph": True, "kernel_calls": {}}
+    return {**place, "agree": not change, "arms": modes, "same_graph": True, "kernel_calls": {}}
 
 
 def time(workload, process):
-    arms = {arm: {**ROW, "blocks": blocks} for arm, blocks in BLOCKS.items()}
+    modes = {mode: {**ROW, "blocks": blocks} for mode, blocks in BLOCKS.items()}
     told = {"environment": ENVIRONMENT, "host": "host-1", "seed": 0}
-    return {"kind": "time", "workload": workload, "size": "small", "process": process, "arms": arms, **told}
+    return {"kind": "time", "workload": workload, "size": "small", "process": process, "arms": modes, **told}
 
 
 RECORDS = [parity("tiny"), *(time("tiny", process) for process in range(2))]
@@ -46,10 +46,10 @@ def write(directory, records=RECORDS):
     return directory
 
 
-def test_a_benchmark_for_each_arm_and_a_run_for_each_process():
+def test_a_benchmark_for_each_mode_and_a_run_for_each_process():
     found = export.pyperf(typed(RECORDS))
     names = [benchmark["metadata"] for benchmark in found["benchmarks"]]
-    assert names == [{"name": f"tiny/small, {arm}", "unit": "second"} for arm in BLOCKS]
+    assert names == [{"name": f"tiny/small, {mode}", "unit": "second"} for mode in BLOCKS]
     runs = found["benchmarks"][1]["runs"]
     assert [run["values"] for run in runs] == [[pytest.approx(0.11)]] * 2
     assert [run["metadata"]["graphduel_process"] for run in runs] == [0, 1]
@@ -58,14 +58,14 @@ def test_a_benchmark_for_each_arm_and_a_run_for_each_process():
     assert runs[0]["metadata"]["hostname"] == "host-1"
 
 
-def test_one_arm_is_named_by_its_cell():
+def test_one_mode_is_named_by_its_cell():
     assert [b["metadata"]["name"] for b in export.pyperf(typed(RECORDS), "dynamic")["benchmarks"]] == ["tiny/small"]
 
 
 def test_a_cell_of_one_process_is_left_out_and_a_run_of_one_is_refused():
     more = [parity("other"), time("other", 0)]
     found = export.pyperf(typed([*RECORDS, *more]))
-    assert {b["metadata"]["name"] for b in found["benchmarks"]} == {f"tiny/small, {arm}" for arm in BLOCKS}
+    assert {b["metadata"]["name"] for b in found["benchmarks"]} == {f"tiny/small, {mode}" for mode in BLOCKS}
     with pytest.raises(NothingMeasuredError, match="run with --processes 2 or more"):
         export.pyperf(typed(more))
 
@@ -74,37 +74,37 @@ def longer():
     """The records of a run with as many processes asked for, of which noise made more rounds and one more process."""
     more = [time("tiny", process) for process in range(3)]
     for record in more:
-        record["arms"] = {arm: {**row, "blocks": row["blocks"] * 2} for arm, row in record["arms"].items()}
+        record["arms"] = {mode: {**row, "blocks": row["blocks"] * 2} for mode, row in record["arms"].items()}
     return [{"kind": "run", "run": "r", "at": "2030-01-02", "settings": {"processes": 2}}, parity("tiny"), *more]
 
 
 def drifting(records):
     """The records, each process slower than the one before: without any spread there is nothing to test."""
     return [
-        {**record, "arms": {arm: {**row, "blocks": [b * (1 + record["process"] / 50) for b in row["blocks"]]}
-                            for arm, row in record["arms"].items()}}
+        {**record, "arms": {mode: {**row, "blocks": [b * (1 + record["process"] / 50) for b in row["blocks"]]}
+                            for mode, row in record["arms"].items()}}
         if record["kind"] == "time" else record
         for record in records
     ]  # fmt: skip
 
 
 def test_two_runs_with_the_same_settings_have_as_many_values_each():
-    for arm in BLOCKS:
-        (one,), (other,) = (export.pyperf(typed(records), arm)["benchmarks"] for records in (RECORDS, longer()))
+    for mode in BLOCKS:
+        (one,), (other,) = (export.pyperf(typed(records), mode)["benchmarks"] for records in (RECORDS, longer()))
         first, second = ([value for run in found["runs"] for value in run["values"]] for found in (one, other))
         assert len(first) == 2
         assert first == pytest.approx(second)
 
 
-def test_an_arm_that_disagreed_is_not_exported():
+def test_an_mode_that_disagreed_is_not_exported():
     records = [parity("tiny", static_exact="disagree"), *RECORDS[1:]]
     assert [b["metadata"]["name"] for b in export.pyperf(typed(records))["benchmarks"]] == ["tiny/small, dynamic"]
 
 
-@pytest.mark.parametrize(("records", "arm"), [([parity("tiny")], None), (RECORDS, "static-pad"), ([], None)])
-def test_without_times_there_is_nothing_to_export(records, arm):
+@pytest.mark.parametrize(("records", "mode"), [([parity("tiny")], None), (RECORDS, "static-pad"), ([], None)])
+def test_without_times_there_is_nothing_to_export(records, mode):
     with pytest.raises(NothingMeasuredError, match="no steady times") as caught:
-        export.pyperf(typed(records), arm)
+        export.pyperf(typed(records), mode)
     assert caught.value.exit_code == 5
 
 
@@ -113,7 +113,7 @@ def test_the_command_writes_a_file_or_stdout(tmp_path):
     done = CliRunner().invoke(graphduel, ["export", str(directory), "--format", "pyperf", "--out", str(out)])
     assert done.exit_code == 0
     assert json.loads(out.read_text()) == export.pyperf(typed(RECORDS))
-    shown = CliRunner().invoke(graphduel, ["export", str(directory), "--arm", "dynamic"])
+    shown = CliRunner().invoke(graphduel, ["export", str(directory), "--mode", "dynamic"])
     assert json.loads(shown.stdout) == export.pyperf(typed(RECORDS), "dynamic")
 
 
@@ -127,9 +127,9 @@ def test_a_folder_without_results_is_a_usage_error(tmp_path):
 def test_pyperf_reads_and_compares_what_is_exported(tmp_path):
     pyperf = pytest.importorskip("pyperf")
     files = []
-    for arm in BLOCKS:
-        files.append(tmp_path / f"{arm}.json")
-        files[-1].write_text(json.dumps(export.pyperf(typed(RECORDS), arm)))
+    for mode in BLOCKS:
+        files.append(tmp_path / f"{mode}.json")
+        files[-1].write_text(json.dumps(export.pyperf(typed(RECORDS), mode)))
     suite = pyperf.BenchmarkSuite.load(str(files[0]))
     (benchmark,) = suite.get_benchmarks()
     assert benchmark.get_name() == "tiny/small"
@@ -139,8 +139,8 @@ def test_pyperf_reads_and_compares_what_is_exported(tmp_path):
     command = [sys.executable, "-m", "pyperf", "compare_to", *map(str, files)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "1.91x faster" in done.stdout  # 0.21 / 0.11
-    for path, (arm, records) in zip(files, (("dynamic", longer()), ("static-exact", RECORDS)), strict=True):
-        path.write_text(json.dumps(export.pyperf(typed(drifting(records)), arm)))
+    for path, (mode, records) in zip(files, (("dynamic", longer()), ("static-exact", RECORDS)), strict=True):
+        path.write_text(json.dumps(export.pyperf(typed(drifting(records)), mode)))
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "ERROR" not in done.stdout + done.stderr
 
@@ -158,13 +158,13 @@ def test_every_kind_of_line_has_its_schema():
 def test_types_become_what_json_schema_calls_them():
     found = export.json_schema()["$defs"]
     assert found["Time"]["properties"]["process"] == {"type": "integer"}
-    assert found["Time"]["properties"]["arms"]["additionalProperties"] == {"$ref": "#/$defs/TimeArm"}
-    arm = found["TimeArm"]
-    assert arm["required"] == ["status", "reason"]
+    assert found["Time"]["properties"]["arms"]["additionalProperties"] == {"$ref": "#/$defs/TimeRow"}
+    mode = found["TimeRow"]
+    assert mode["required"] == ["status", "reason"]
     block = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e300}
-    assert arm["properties"]["blocks"] == {"type": "array", "items": block, "default": []}
-    assert arm["properties"]["reason"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
-    assert arm["properties"]["status"] == {"enum": ["disagree", "failed", "ok", "unsupported"]}
+    assert mode["properties"]["blocks"] == {"type": "array", "items": block, "default": []}
+    assert mode["properties"]["reason"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert mode["properties"]["status"] == {"enum": ["disagree", "failed", "ok", "unsupported"]}
 
 
 @pytest.mark.peers

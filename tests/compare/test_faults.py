@@ -18,8 +18,8 @@ from tests.helpers.slow import mostly_slow
 
 OURS = engines.find_engine(engines.OWN)
 ENGINES = {
-    role: OURS.debugger(arm, lambda file: "corpus" in file)
-    for role, arm in zip(("dynamic", "static"), OURS.arms, strict=False)
+    role: OURS.debugger(mode, lambda file: "corpus" in file)
+    for role, mode in zip(("dynamic", "static"), OURS.mode_names, strict=False)
 }
 FAULTS = {fault.name: fault for fault in corpus()}
 

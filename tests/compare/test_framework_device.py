@@ -87,7 +87,7 @@ def toy(monkeypatch):
 
 def answered(asked, process=0):
     """The records of a process of a question, by default the first, its times last; and the heading of the result."""
-    record = perform(replace(ComparisonPlan(asked).time(asked.arms, process), asked=asked.to_dict()))
+    record = perform(replace(ComparisonPlan(asked).time(asked.modes, process), asked=asked.to_dict()))
     records = unfold(record)
     return records, repr(run.result(asked, records, HERE, record))
 
@@ -167,11 +167,11 @@ def test_a_question_about_a_gpu_has_its_events_and_its_bytes(toy, monkeypatch):
     records, heading = answered(asked, None)
     (time,), (memory,) = records_of(records, Time), records_of(records, Memory)
     assert time.clock == "events"
-    for row in time.arms.values():
+    for row in time.modes.values():
         assert row.blocks
         assert row.blocks == pytest.approx([0.002] * len(row.blocks))
     assert memory.counted == "allocator"
-    assert {row.peak for row in memory.arms.values()} == {4096}
+    assert {row.peak for row in memory.modes.values()} == {4096}
     assert "4 KiB" in heading
     assert "Steady seconds are those of the GPU, by its events" in " ".join(conditions.sentences(records))
 

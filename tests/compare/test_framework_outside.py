@@ -24,7 +24,7 @@ from compare.engines.framework import WorkloadStep
 from compare.instruments.time import measure
 from compare.page import assemble as section
 from compare.records import results
-from compare.records.cells import Compilations, Memory, MemoryArm, Parity, ParityArm, Time, TimeArm
+from compare.records.cells import Compilations, Memory, MemoryRow, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
 from compare.records.record import Cell, Failure, JobName, records_of
@@ -45,9 +45,9 @@ BUDGET = Budget(rounds=3, least=2, seconds=0.05, block_seconds=0.001)
 pytestmark = pytest.mark.usefixtures("toy")
 
 
-def job(workload="tiny_mlp", arms=PAIR, process=1, limit=20.0):
+def job(workload="tiny_mlp", modes=PAIR, process=1, limit=20.0):
     return Job(
-        "time", workload, "small", process, arm=arms[-1], arms=arms, budget=BUDGET,
+        "time", workload, "small", process, mode=modes[-1], modes=modes, budget=BUDGET,
         source=workloads.source(workload), asked={"limit": limit},
     )  # fmt: skip
 
@@ -60,9 +60,9 @@ def beside(record, kind):
     return records_of(results.unfold(record), kind)
 
 
-def time_of(workload, size, process, rows, arm="toy-jit"):
+def time_of(workload, size, process, rows, mode="toy-jit"):
     cache = "warm" if process else "cold"
-    return Time(workload, size, rows, process=process, cache=cache, arm=arm, eager="toy-eager")
+    return Time(workload, size, rows, process=process, cache=cache, mode=mode, eager="toy-eager")
 
 
 # What one process measures
@@ -72,49 +72,49 @@ def test_a_cold_process_checks_and_a_warm_one_times():
     cold, warm = measured(process=0), measured(process=1)
     assert (cold.cache, warm.cache) == ("cold", "warm")
     for record in (cold, warm):
-        assert {row.status for row in record.arms.values()} == {"ok"}
-    assert not any(row.blocks for row in cold.arms.values())
-    assert len(warm.arms["toy-jit"].blocks) == len(warm.arms["toy-eager"].blocks) > 0  # they are paired
-    assert {arm: row.compiles for arm, row in warm.arms.items()} == {"toy-eager": 0, "toy-jit": 1}
+        assert {row.status for row in record.modes.values()} == {"ok"}
+    assert not any(row.blocks for row in cold.modes.values())
+    assert len(warm.modes["toy-jit"].blocks) == len(warm.modes["toy-eager"].blocks) > 0  # they are paired
+    assert {mode: row.compiles for mode, row in warm.modes.items()} == {"toy-eager": 0, "toy-jit": 1}
     (told,) = beside(cold, Compilations)
-    assert [made.reason for made in told.arms["toy-jit"].made] == ["a new shape"]
+    assert [made.reason for made in told.modes["toy-jit"].made] == ["a new shape"]
     (parity,) = beside(warm, Parity)
     assert parity.agree
-    assert all(0 <= row.gradient_error < 1e-4 for row in parity.arms.values())
+    assert all(0 <= row.gradient_error < 1e-4 for row in parity.modes.values())
     assert parity.eager == warm.eager == "toy-eager"
 
 
-def test_an_arm_that_is_wrong_or_refuses_is_not_timed():
-    wrong = measured(arms=("toy-eager", "toy-wrong")).arms["toy-wrong"]
+def test_an_mode_that_is_wrong_or_refuses_is_not_timed():
+    wrong = measured(modes=("toy-eager", "toy-wrong")).modes["toy-wrong"]
     assert wrong.status == "disagree"
     assert wrong.reason.startswith("the output in call 1 is off by ")
     assert wrong.blocks == []
-    refused = measured(arms=("toy-eager", "toy-refusing")).arms["toy-refusing"]
+    refused = measured(modes=("toy-eager", "toy-refusing")).modes["toy-refusing"]
     assert refused.status == "unsupported"
     assert refused.reason.startswith("NotImplementedError: cannot be compiled: it prints")
 
 
 def test_an_epoch_ends_at_its_limit_with_what_was_reached():
-    record = measured(workload="rnn_text", arms=("toy-eager", "toy-endless"), limit=1.5)
-    row = record.arms["toy-endless"]
+    record = measured(workload="rnn_text", modes=("toy-eager", "toy-endless"), limit=1.5)
+    row = record.modes["toy-endless"]
     assert (row.status, row.whole, row.blocks) == ("ok", False, [])
-    assert row.reason == f"1 of {len(record.arms['toy-eager'].stream)} calls: it did not end in 1.5 s"
+    assert row.reason == f"1 of {len(record.modes['toy-eager'].stream)} calls: it did not end in 1.5 s"
     assert len(row.stream) == 2
     assert 1 < row.stream[1].seconds < 15  # the one that was interrupted; the limit counts no seconds of other programs
-    assert record.arms["toy-eager"].blocks  # which is timed all the same
+    assert record.modes["toy-eager"].blocks  # which is timed all the same
 
 
-def test_an_arm_that_pads_gives_the_same_and_computes_more():
+def test_an_mode_that_pads_gives_the_same_and_computes_more():
     case = workloads.get("rnn_text").case("small")
     assert {leaf.shape[0] for example in longest(case) for leaf in example} == {max(case.lengths)}
-    row = measured(workload="rnn_text", arms=("toy-eager", "toy-jit-padded"), process=0).arms["toy-jit-padded"]
+    row = measured(workload="rnn_text", modes=("toy-eager", "toy-jit-padded"), process=0).modes["toy-jit-padded"]
     assert row.status == "ok"
     assert (row.compiles, row.computed) == (1, max(case.lengths) * len(case.lengths))
     assert row.computed > row.useful == sum(case.lengths)
 
 
 def test_a_workload_that_cannot_be_padded_says_so():
-    row = measured(arms=("toy-eager", "toy-jit-padded")).arms["toy-jit-padded"]
+    row = measured(modes=("toy-eager", "toy-jit-padded")).modes["toy-jit-padded"]
     assert "padding would change its result" in row.reason
 
 
@@ -129,7 +129,7 @@ def test_a_step_waits_and_counts_what_it_compiles():
     assert gradients.keys() == case.params.keys()
 
 
-def test_a_traced_arm_is_given_the_rewritten_loss():
+def test_a_traced_mode_is_given_the_rewritten_loss():
     toy = toy_framework.Toy()
     case = toy.library.workload(workloads.source("rnn_text")).case("small")
     assert toy.loss("toy-jit", case) is case.loss
@@ -141,27 +141,27 @@ def test_a_traced_arm_is_given_the_rewritten_loss():
 # Which jobs there are
 
 
-def test_arms_share_a_process_unless_they_disturb_each_other():
+def test_modes_share_a_process_unless_they_disturb_each_other():
     toy, text = frameworks.find_engine("toy"), Cell("rnn_text", "small")
-    assert groups("time", stage.arms_of(toy, TINY, usual=True)) == [PAIR]
-    assert groups("time", stage.arms_of(toy, text, usual=True)) == [(*PAIR, "toy-jit-padded")]
+    assert groups("time", stage.modes_of(toy, TINY, usual=True)) == [PAIR]
+    assert groups("time", stage.modes_of(toy, text, usual=True)) == [(*PAIR, "toy-jit-padded")]
     toy.shares = False
-    assert groups("time", stage.arms_of(toy, text, usual=True)) == [PAIR, ("toy-eager", "toy-jit-padded")]
+    assert groups("time", stage.modes_of(toy, text, usual=True)) == [PAIR, ("toy-eager", "toy-jit-padded")]
 
 
 def test_a_quick_run_has_the_usual_modes_of_the_suite():
     toy = toy_framework.Toy()
     eager, jit = toy.modes[:2]
     toy.modes = (eager, replace(jit, usual=False), replace(toy.modes[2], usual=True, suite=False))
-    assert groups("time", stage.arms_of(toy, TINY, usual=True)) == [("toy-eager",)]
-    assert groups("time", stage.arms_of(toy, TINY, usual=False)) == [PAIR]
+    assert groups("time", stage.modes_of(toy, TINY, usual=True)) == [("toy-eager",)]
+    assert groups("time", stage.modes_of(toy, TINY, usual=False)) == [PAIR]
 
 
 def test_a_mode_for_shapes_that_vary_is_measured_where_they_do():
     toy = toy_framework.Toy()
     toy.modes = (toy.modes[0], replace(toy.modes[1], relaxes=True))
-    assert groups("time", stage.arms_of(toy, TINY, usual=True)) == [("toy-eager",)]
-    assert groups("time", stage.arms_of(toy, Cell("rnn_text", "small"), usual=True)) == [(*PAIR, "toy-jit-padded")]
+    assert groups("time", stage.modes_of(toy, TINY, usual=True)) == [("toy-eager",)]
+    assert groups("time", stage.modes_of(toy, Cell("rnn_text", "small"), usual=True)) == [(*PAIR, "toy-jit-padded")]
 
 
 def test_cold_processes_and_checks_come_first_and_then_process_after_process(tmp_path):
@@ -177,25 +177,25 @@ def test_cold_processes_and_checks_come_first_and_then_process_after_process(tmp
     assert {(job.workload, job.claim) for job in chain(*found)} == {("tiny_mlp", None)}
 
 
-def test_an_arm_alone_is_timed_once(tmp_path, monkeypatch):
+def test_an_mode_alone_is_timed_once(tmp_path, monkeypatch):
     monkeypatch.setattr(toy_framework.Toy, "modes", toy_framework.Toy.modes[:1])
     frameworks.find_engine.cache_clear()
     _, first, others = stage.jobs(Settings(frameworks=["toy"], only="tiny_mlp"), [TINY], tmp_path, tmp_path)
-    assert [(job.arms, job.process) for job in first] == [(("toy-eager",), 1)]
+    assert [(job.modes, job.process) for job in first] == [(("toy-eager",), 1)]
     assert others == []
 
 
 def test_what_the_cold_process_refused_is_not_timed():
-    right, wrong = TimeArm("ok", None), TimeArm("disagree", "off")
-    cold = [time_of(*TINY, 0, {"toy-eager": right, arm: row}, arm)
-            for arm, row in (("toy-jit", right), ("toy-wrong", wrong))]  # fmt: skip
+    right, wrong = TimeRow("ok", None), TimeRow("disagree", "off")
+    cold = [time_of(*TINY, 0, {"toy-eager": right, mode: row}, mode)
+            for mode, row in (("toy-jit", right), ("toy-wrong", wrong))]  # fmt: skip
     assert stage.worthwhile(cold, job())
-    assert not stage.worthwhile(cold, job(arms=("toy-eager", "toy-wrong")))
+    assert not stage.worthwhile(cold, job(modes=("toy-eager", "toy-wrong")))
     assert not stage.worthwhile(cold, job(workload="big_matmul"))
 
 
 def test_what_came_through_no_first_epoch_with_compiled_code_is_known_to_time_nothing():
-    right, cut = TimeArm("ok", None), TimeArm("ok", "1 of 9 examples", whole=False)
+    right, cut = TimeRow("ok", None), TimeRow("ok", "1 of 9 examples", whole=False)
     later = replace(job(), process=2)
     for process, row, expected in ((0, cut, False), (1, right, False), (1, cut, True)):
         known = time_of(*TINY, process, {"toy-eager": right, "toy-jit": row}, "toy-jit")
@@ -216,16 +216,18 @@ def test_a_cold_process_meets_no_code_of_a_start_that_was_stopped(tmp_path):
 
 
 def cell(workload, process, eager, jit, size="small", peak=None):
-    arms = {"toy-eager": [eager] * 5, "toy-jit": [jit] * 5}
+    modes = {"toy-eager": [eager] * 5, "toy-jit": [jit] * 5}
     rows = {
-        arm: TimeArm("ok", None, build=0.0, first=blocks[0], blocks=blocks, useful=8, computed=8)
-        for arm, blocks in arms.items()
+        mode: TimeRow("ok", None, build=0.0, first=blocks[0], blocks=blocks, useful=8, computed=8)
+        for mode, blocks in modes.items()
     }
-    place = {"workload": workload, "size": size, "arm": "toy-jit", "eager": "toy-eager"}
+    place = {"workload": workload, "size": size, "mode": "toy-jit", "eager": "toy-eager"}
     yield time_of(workload, size, process, rows)
-    yield Parity(**place, arms={arm: right() for arm in arms}, agree=True, same_graph=None, kernel_calls={})
+    yield Parity(**place, modes={mode: right() for mode in modes}, agree=True, same_graph=None, kernel_calls={})
     if peak is not None:
-        yield Memory(**place, arms={arm: MemoryArm("ok", None, peak=peak, held=0) for arm in arms}, counted="malloc")
+        yield Memory(
+            **place, modes={mode: MemoryRow("ok", None, peak=peak, held=0) for mode in modes}, counted="malloc"
+        )
 
 
 def records(eager=2.0, jit=1.0, sizes=("small",)):
@@ -235,14 +237,14 @@ def records(eager=2.0, jit=1.0, sizes=("small",)):
     return [*chain(*slow, *(cell("big_matmul", p, 1.0, 1.0) for p in range(4)))]
 
 
-def test_the_eager_arm_is_the_base_of_its_records():
+def test_the_eager_mode_is_the_base_of_its_records():
     toy = toy_framework.Toy()
     found = of_framework([*records(), Time(*TINY, {}, process=0)], toy)
     times = cells(found, Time)
-    assert {(one.base, one.arms) for one in times} == {("toy-eager", ("toy-eager", "toy-jit"))}
+    assert {(one.base, one.modes) for one in times} == {("toy-eager", ("toy-eager", "toy-jit"))}
     assert len(times[0].processes) == 3  # the cold one times no steady state
-    assert {tuple(record.arms) for record in found if isinstance(record, Parity)} == {("toy-eager", "toy-jit")}
-    assert [record.arms["toy-jit"].peak for record in found if isinstance(record, Memory)] == [PEAKS["small"]] * 4
+    assert {tuple(record.modes) for record in found if isinstance(record, Parity)} == {("toy-eager", "toy-jit")}
+    assert [record.modes["toy-jit"].peak for record in found if isinstance(record, Memory)] == [PEAKS["small"]] * 4
     assert of_ours(records()) == []
 
 
@@ -278,45 +280,45 @@ def test_open_verdicts_agree_in_nothing(ours, theirs, agrees):
 
 
 def test_a_disagreement_names_the_conditions_on_which_verdicts_part():
-    here = verdict("C6", "depends", Regime("a (small): steady state", "supported", 0.5, arm="static-exact"),
-                   Regime("b (small): steady state", "refuted", 1.1, arm="static-exact"))  # fmt: skip
-    there = verdict("C6", "supported", Regime("a (small): steady state", "refuted", 2.0, arm="toy-jit"),
-                    Regime("b (small): steady state", "refuted", 1.2, arm="toy-jit"))  # fmt: skip
+    here = verdict("C6", "depends", Regime("a (small): steady state", "supported", 0.5, mode="static-exact"),
+                   Regime("b (small): steady state", "refuted", 1.1, mode="static-exact"))  # fmt: skip
+    there = verdict("C6", "supported", Regime("a (small): steady state", "refuted", 2.0, mode="toy-jit"),
+                    Regime("b (small): steady state", "refuted", 1.2, mode="toy-jit"))  # fmt: skip
     found = claimed._agreement(toy_framework.Toy(), here, there, ("the ladder",))
     assert found.why == ("a (small): steady state: refuted (2) there, supported (0.5) here", "the ladder")
 
 
 def test_the_gap_is_taken_apart_into_graph_mode_and_kernels():
-    parity = {arm: right() for arm in ("dynamic", "static-exact")}
+    parity = {mode: right() for mode in ("dynamic", "static-exact")}
     ours = [
         Parity(*TINY, parity, agree=True, same_graph=None, kernel_calls={}),
         Time(*TINY, {"dynamic": timed(1.5), "static-exact": timed(0.5)}, process=0),
     ]
     theirs = of_framework(records(), toy_framework.Toy())
     (said,) = claimed._ladder(toy_framework.Toy(), theirs, ours)
-    assert "in Toy compiled ÷ eager is 0.5× with the best compiled arm, over 1 workload: " in said
+    assert "in Toy compiled ÷ eager is 0.5× with the best compiled mode, over 1 workload: " in said
     assert "0.333× is graph mode alone" in said
-    assert "times 0.75× (our dynamic engine ÷ its eager arm)" in said
-    assert "times 2× (its compiled arm ÷ our static engine)" in said
+    assert "times 0.75× (our dynamic engine ÷ its eager mode)" in said
+    assert "times 2× (its compiled mode ÷ our static engine)" in said
 
 
 def test_bytes_that_are_held_between_steps_are_told_from_those_of_a_step():
     rows = {
-        "dynamic": MemoryArm("ok", None, peak=100, held=0),
-        "static-exact": MemoryArm("ok", None, peak=50, held=900),
+        "dynamic": MemoryRow("ok", None, peak=100, held=0),
+        "static-exact": MemoryRow("ok", None, peak=50, held=900),
     }
-    parity = Parity(*TINY, {arm: right() for arm in rows}, agree=True, same_graph=None, kernel_calls={})
+    parity = Parity(*TINY, {mode: right() for mode in rows}, agree=True, same_graph=None, kernel_calls={})
     (said,) = claimed._peaks([parity, Memory(*TINY, rows)])
     assert "By the peak alone, static ÷ dynamic is 0.5× here, over 1 cell" in said
     assert claimed._peaks([]) == []
 
 
 def right():
-    return ParityArm("ok", None, 0.0, 0.0, 1e-4)
+    return ParityRow("ok", None, 0.0, 0.0, 1e-4)
 
 
 def timed(seconds):
-    return TimeArm("ok", None, blocks=[seconds] * 3)
+    return TimeRow("ok", None, blocks=[seconds] * 3)
 
 
 # The whole way
@@ -326,7 +328,7 @@ def go(directory: Path, **options):
     settings = Settings(processes=1, only="tiny_mlp", frameworks=["toy"], **options)
 
     def execute(job, _timeout):
-        ours = job.arm is None and job.kind != "parity"
+        ours = job.mode is None and job.kind != "parity"
         return perform(Job("environment") if ours else replace(job, budget=BUDGET))
 
     return stages.run(directory, settings, Reporter(), execute=execute)
@@ -346,7 +348,7 @@ def test_a_run_writes_verdicts_on_frameworks_beside_ours(ran):
     assert found["framework"] == "toy"
     assert [one["claim"] for one in found["agreement"]] == list(CLAIMS)
     kept = [r for r in results.read(ran.directory / results.RESULTS) if isinstance(r, Time)]
-    assert [(r.process, r.cache, r.arm) for r in kept] == [(0, "cold", "toy-jit")] + [
+    assert [(r.process, r.cache, r.mode) for r in kept] == [(0, "cold", "toy-jit")] + [
         (p, "warm", "toy-jit") for p in (1, 2, 3)
     ]
     assert not (ran.directory / stage.FOLDER).exists()
@@ -363,7 +365,7 @@ def test_the_report_has_a_section_on_them(ran):
 def test_the_report_says_how_it_is_made_again_and_lists_the_jobs_that_were_lost(ran):
     text = (ran.directory / "report.md").read_text()
     assert "graphduel run --quick --only tiny_mlp --frameworks toy --out" in text
-    lost = Failure(JobName("time", *TINY, process=0, arm="toy-jit"), "it died", arm="toy-jit")
+    lost = Failure(JobName("time", *TINY, process=0, mode="toy-jit"), "it died", mode="toy-jit")
     assert of_ours([lost]) == [lost]
 
 

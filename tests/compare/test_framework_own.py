@@ -21,19 +21,19 @@ from compare.engines.step import Compilation, Observations, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, exchange, origin, run, workers
 from compare.own.case import calls_in, check_inputs
-from compare.own.question import Question, arms_of, question_for
+from compare.own.question import Question, modes_of, question_for
 from compare.page import compiled
 from compare.records import results
 from compare.records.cells import (
     Call,
     Compilations,
-    CompiledArm,
+    CompiledRow,
     Memory,
-    MemoryArm,
+    MemoryRow,
     Parity,
-    ParityArm,
+    ParityRow,
     Time,
-    TimeArm,
+    TimeRow,
 )
 from compare.records.own import FunctionFault
 from compare.records.record import Bare, Environment, Run, kind_of, records_of
@@ -41,8 +41,8 @@ from compare.run.progress import Reporter
 from compare.run.worker import failure
 from tests.helpers import toy_framework
 
-ARMS = ("toy-eager", "toy-jit")
-MODES = ("eager", "jit")
+MODES = ("toy-eager", "toy-jit")
+LABELS = ("eager", "jit")
 KINDS = dict(frameworks._FRAMEWORKS)
 """Every framework that has an adapter."""
 
@@ -68,13 +68,13 @@ def flat(found):
 
 def test_eager_and_compiled_are_gated_and_timed():
     found = here()
-    assert found.modes == MODES
+    assert found.modes == LABELS
     (parity,), (told,), (time,) = only(found, Parity), only(found, Compilations), only(found, Time)
-    assert [row.status for row in parity.arms.values()] == ["ok", "ok"]
-    assert 0 <= parity.arms["jit"].gradient_error < 1e-4
-    assert {mode: len(row.made) for mode, row in told.arms.items()} == {"eager": 0, "jit": 2}
-    assert told.arms["jit"].breaks == {"a print": 2}
-    assert (time.eager, time.base, len(time.arms["jit"].stream)) == ("eager", "eager", 3)
+    assert [row.status for row in parity.modes.values()] == ["ok", "ok"]
+    assert 0 <= parity.modes["jit"].gradient_error < 1e-4
+    assert {mode: len(row.made) for mode, row in told.modes.items()} == {"eager": 0, "jit": 2}
+    assert told.modes["jit"].breaks == {"a print": 2}
+    assert (time.eager, time.base, len(time.modes["jit"].stream)) == ("eager", "eager", 3)
     assert found.verdict.steady.values["jit"] < found.verdict.steady.values["eager"]
     assert found.verdict.of_base["jit"].estimate < 1
     assert not found.verdict.of_base["jit"].bounded  # one process tells no interval
@@ -91,17 +91,17 @@ def test_an_argument_that_has_a_dtype_and_no_shape_is_no_array():
     scale = Scale()
     calls = [(w, x, scale) for w, x in toy_framework.calls()]
     result = run.here(asked("eager"), lambda w, x, scale: toy_framework.loss(w, x * scale.by), calls)
-    assert [row.status for parity in only(result, Parity) for row in parity.arms.values()] == ["ok"]
+    assert [row.status for parity in only(result, Parity) for row in parity.modes.values()] == ["ok"]
 
 
 def test_what_an_engine_tells_of_all_its_steps_counts_for_the_one_that_ran(monkeypatch):
     made, build = [], toy_framework.Toy.build
 
-    def counting(self, arm, loss, argnum):
-        step = build(self, arm, loss, argnum)
+    def counting(self, mode, loss, argnum):
+        step = build(self, mode, loss, argnum)
 
         def run(*args):
-            made.extend([Compilation("a call")] * (arm == ARMS[1]))
+            made.extend([Compilation("a call")] * (mode == MODES[1]))
             return step(*args)
 
         return run
@@ -109,7 +109,7 @@ def test_what_an_engine_tells_of_all_its_steps_counts_for_the_one_that_ran(monke
     monkeypatch.setattr(toy_framework.Toy, "build", counting)
     monkeypatch.setattr(toy_framework.Toy, "observed", lambda *_: Observations(tuple(made)))
     (told,) = only(here(), Compilations)
-    assert {mode: len(row.made) for mode, row in told.arms.items()} == {"eager": 0, "jit": 3}
+    assert {mode: len(row.made) for mode, row in told.modes.items()} == {"eager": 0, "jit": 3}
 
 
 @pytest.mark.parametrize(
@@ -124,31 +124,31 @@ def test_a_mode_may_be_some_times_as_far_off_as_eager_itself_where_a_step_is_ill
 
     build = toy_framework.Toy.build
 
-    def built(self, arm, loss, argnum):
-        step = build(self, arm, loss, argnum)
-        shift = off if arm == ARMS[1] else 0.0
+    def built(self, mode, loss, argnum):
+        step = build(self, mode, loss, argnum)
+        shift = off if mode == MODES[1] else 0.0
         return lambda *args: (step(*args)[0] * np.float32(1 + shift * 1e-2), step(*args)[1])
 
     monkeypatch.setattr(toy_framework.Toy, "build", built)
     found = run.here(asked("jit"), loss, [call])
     (parity,), (told,) = only(found, Parity), only(found, Compilations)
-    assert parity.arms["eager"].status == "ok"
-    assert parity.arms["jit"].status == status
+    assert parity.modes["eager"].status == "ok"
+    assert parity.modes["jit"].status == status
     assert 1e-4 < told.conditioning < 0.03
-    assert parity.arms["jit"].tolerance == pytest.approx(3 * told.conditioning)
+    assert parity.modes["jit"].tolerance == pytest.approx(3 * told.conditioning)
     assert "This step is ill-conditioned" in flat(found)
 
 
 class Descent(TrainingFunction):
-    """A step that moves `w` down the gradient of a square; the arm called jit may be off by a factor."""
+    """A step that moves `w` down the gradient of a square; the mode called jit may be off by a factor."""
 
     def __init__(self, w, factor):
         self.w, self.factor = w, factor
 
-    def build(self, arm):
+    def build(self, mode):
         def step(x):
             loss = np.sum((self.w * x) ** 2)
-            self.w -= 0.1 * 2 * self.w * x * x * (self.factor if arm == ARMS[1] else 1.0)
+            self.w -= 0.1 * 2 * self.w * x * x * (self.factor if mode == MODES[1] else 1.0)
             return loss, [self.w]
 
         return step
@@ -160,7 +160,7 @@ def test_a_training_step_is_compared_with_its_state_call_after_call(monkeypatch,
     monkeypatch.setattr(CallState, "training", lambda *_: Descent(w, factor))
     found = run.here(asked("jit", gradient=None), lambda x: w @ x, [(np.full(3, x),) for x in (1.0, 2.0, 0.5)])
     (parity,), (told,) = only(found, Parity), only(found, Compilations)
-    assert {mode: row.status for mode, row in parity.arms.items()} == {"eager": "ok", "jit": status}
+    assert {mode: row.status for mode, row in parity.modes.items()} == {"eager": "ok", "jit": status}
     assert told.trains
     assert (told.undoubled, told.dtype) == (None, "float64")
     assert "a training step over 3 inputs" in flat(found)
@@ -206,7 +206,7 @@ def test_a_mode_that_is_wrong_is_timed_after_a_warning_and_one_that_refuses_is_n
 def test_where_each_mode_is_wrong_nothing_denies_the_times_that_are_shown():
     found = here("wrong")
     for record in (*records_of(found.records, Parity), *records_of(found.records, Time)):
-        for row in record.arms.values():
+        for row in record.modes.values():
             row.status = "disagree"
     judged = verdict(found.records)
     assert set(judged.wrong) == {"eager", "wrong"}
@@ -215,7 +215,7 @@ def test_where_each_mode_is_wrong_nothing_denies_the_times_that_are_shown():
 
 
 def test_the_gradient_may_be_left_out():
-    def build(self, arm, loss, argnum):
+    def build(self, mode, loss, argnum):
         assert argnum is None
         return lambda *args: (np.asarray(loss(*args)), ())
 
@@ -230,7 +230,7 @@ def test_the_gradient_may_be_left_out():
 def row(first, block=None, share=1.0, compiles=0):
     stream = [Call(8, first, True, True), Call(8, first, True, True)]
     blocks = [block] * 5 if block else []
-    return TimeArm(
+    return TimeRow(
         "ok", None, stream=stream, first=first, blocks=blocks, processor=share * 2 * first, compiles=compiles
     )
 
@@ -238,17 +238,19 @@ def row(first, block=None, share=1.0, compiles=0):
 def answered(job, eager=1e-3, compiled=0.5e-3, first=(9.0, 1.0), share=1.0):
     """What a worker answers: compiled code takes so long to make, less with a cache, at that share of a core."""
     cold, spread = job.process == 0, 1 + (job.process or 0) / 100
-    block = {arm: None if cold else (eager if arm == ARMS[0] else compiled) * spread for arm in job.arms}
-    starts = {arm: eager if arm == ARMS[0] else first[not cold] for arm in job.arms}
+    block = {mode: None if cold else (eager if mode == MODES[0] else compiled) * spread for mode in job.modes}
+    starts = {mode: eager if mode == MODES[0] else first[not cold] for mode in job.modes}
     place = {"workload": job.workload, "size": job.size, "eager": "eager"}
-    arms = {arm.removeprefix("toy-"): row(starts[arm], block[arm], share, int(arm != ARMS[0])) for arm in job.arms}
-    answer = Time(**place, process=job.process or 0, arms=arms, cache="cold" if cold else "warm", clock="cpu")
-    checked = Parity(**place, agree=True, arms={mode: ParityArm("ok", None, 0.0, 0.0, 1e-4) for mode in arms},
+    modes = {
+        mode.removeprefix("toy-"): row(starts[mode], block[mode], share, int(mode != MODES[0])) for mode in job.modes
+    }
+    answer = Time(**place, process=job.process or 0, modes=modes, cache="cold" if cold else "warm", clock="cpu")
+    checked = Parity(**place, agree=True, modes={mode: ParityRow("ok", None, 0.0, 0.0, 1e-4) for mode in modes},
                      same_graph=None, kernel_calls={})  # fmt: skip
     found = [checked]
     if cold:
-        found.append(Compilations(**place, version="1.0", arms={mode: CompiledArm("ok", None) for mode in arms}))
-        found.append(Memory(**place, arms={mode: MemoryArm("ok", None, peak=100) for mode in arms}, counted="malloc"))
+        found.append(Compilations(**place, version="1.0", modes={mode: CompiledRow("ok", None) for mode in modes}))
+        found.append(Memory(**place, modes={mode: MemoryRow("ok", None, peak=100) for mode in modes}, counted="malloc"))
     answer.beside = list(map(results.to_json, found))
     return answer
 
@@ -262,11 +264,11 @@ class Workers:
         monkeypatch.setattr(run, "run_job", lambda *_: Bare(environment=Environment()))
 
     def __call__(self, job, limit, heard):
-        self.jobs.append((job.process, job.arms))
-        if (job.process, job.arms[-1]) in self.ended:
+        self.jobs.append((job.process, job.modes))
+        if (job.process, job.modes[-1]) in self.ended:
             for number, seconds in enumerate((0.0, 1.5, 2.5)):
-                heard(steps.FirstCall(job.arms[-1], number, 8, seconds))
-            raise OverrunError("ended", f"made call 3 in {job.arms[-1]}")
+                heard(steps.FirstCall(job.modes[-1], number, 8, seconds))
+            raise OverrunError("ended", f"made call 3 in {job.modes[-1]}")
         return answered(job, **self.seconds)
 
 
@@ -301,7 +303,7 @@ def test_each_compiled_mode_shares_its_process_with_eager_alone(monkeypatch):
     workers = Workers(monkeypatch)
     run.run_question(asked("jit", "slow", processes=2), Reporter())
     pairs = [("toy-eager", "toy-jit"), ("toy-eager", "toy-slow")]
-    assert workers.jobs == [(process, arms) for process in range(3) for arms in pairs]
+    assert workers.jobs == [(process, modes) for process in range(3) for modes in pairs]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +374,7 @@ def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_aske
     found = run.run_question(asked("jit", "slow", processes=3), Reporter())
     assert found.verdict.refused == {"slow": "unsupported: 2 of 8 calls in 300 s"}
     assert set(found.verdict.steady.values) == {"eager", "jit"}
-    assert [arms for process, arms in workers.jobs if process].count(("toy-eager", "toy-slow")) == 1
+    assert [modes for process, modes in workers.jobs if process].count(("toy-eager", "toy-slow")) == 1
 
 
 def test_a_first_process_that_was_ended_leaves_the_other_modes_and_eager(monkeypatch):
@@ -448,16 +450,16 @@ def test_failures_alone_are_an_error(monkeypatch):
 
 
 def test_what_is_asked_survives_its_way_to_a_worker():
-    question = Question("toy", "f.py:loss", "f.py:inputs", ARMS, 3, 0.5, 7.0)
+    question = Question("toy", "f.py:loss", "f.py:inputs", MODES, 3, 0.5, 7.0)
     assert Question.from_dict(json.loads(json.dumps(question.to_dict()))) == question
 
 
 def test_modes_are_those_of_the_framework():
     toy = frameworks.find_engine("toy")
-    assert arms_of(toy) == ARMS  # the eager mode and the first that compiles
-    assert arms_of(toy, ("slow", "eager")) == ("toy-eager", "toy-slow")
+    assert modes_of(toy) == MODES  # the eager mode and the first that compiles
+    assert modes_of(toy, ("slow", "eager")) == ("toy-eager", "toy-slow")
     with pytest.raises(InputsError, match="Toy has no mode 'jti'; did you mean 'jit'"):
-        arms_of(toy, ("jti",))
+        modes_of(toy, ("jti",))
     with pytest.raises(UnknownNameError, match="no engine is named 'tyo'; did you mean 'toy'"):
         frameworks.find_engine("tyo")
 

@@ -82,9 +82,9 @@ def answers(monkeypatch, folder, change, x=X):
 
     build = Toy.build
 
-    def built(self, arm, function, argnum):
-        step = build(self, arm, function, argnum)
-        return altered(step, change) if self.mode(arm).name == "jit" else step
+    def built(self, mode, function, argnum):
+        step = build(self, mode, function, argnum)
+        return altered(step, change) if self.traits(mode).name == "jit" else step
 
     monkeypatch.setattr(Toy, "build", built)
     params = {"edge": np.ones(8, np.float32), "plain": np.full(8, 0.5, np.float32)}

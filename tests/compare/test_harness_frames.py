@@ -52,12 +52,12 @@ def loss(w, x):
     return ((x @ w) ** 2).sum()
 
 
-def step_of(name, mode, gradient):
+def step_of(name, short, gradient):
     engine = engines.find_engine(name)
     engine.start(0)
-    arm = next(arm for arm in engine.arms if engine.mode(arm).name == mode)
+    mode = next(mode for mode in engine.mode_names if engine.traits(mode).name == short)
     calls = [engine.arrays((W, X))]
-    return Step(engine, engine.build(arm, by_engine(name), 0 if gradient else None), calls)
+    return Step(engine, engine.build(mode, by_engine(name), 0 if gradient else None), calls)
 
 
 def by_engine(name):

@@ -9,7 +9,7 @@ import dynamic
 import graphs as g
 from compare.engines.graphduel.functions import transform_step
 from compare.instruments.watch import graph, tape
-from compare.instruments.watch.ledger import attribute_causes, counts, disagreements, measure_arm, most_live
+from compare.instruments.watch.ledger import attribute_causes, counts, disagreements, measure_mode, most_live
 from compare.instruments.watch.readings import Reading, Timeline, moment, thin_moments
 from compare.instruments.watch.tape import watch_kernels
 from compare.page.figures import ledger as figure
@@ -21,7 +21,7 @@ from compare.workloads import Case
 from tests.helpers import fake_workloads
 from tests.helpers.records import plain, typed
 
-ARMS = ("dynamic", "static-exact")
+MODES = ("dynamic", "static-exact")
 N = 1000
 CLASSES = {"structure", "activations", "saved", "gradients", "workspace", "caches", "slack", "untold"}
 
@@ -40,23 +40,23 @@ def make_chain():
 @pytest.fixture(scope="module")
 def record():
     head = {"kind": "ledger", "workload": "chain", "size": "small"}
-    return {**head, "arms": plain({arm: measure_arm(arm, make_chain()) for arm in ARMS})}
+    return {**head, "arms": plain({mode: measure_mode(mode, make_chain()) for mode in MODES})}
 
 
 # What is counted
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_the_peak_is_the_one_that_tracemalloc_counts_when_nobody_watches(record, arm):
-    row = record["arms"][arm]
+@pytest.mark.parametrize("mode", MODES)
+def test_the_peak_is_the_one_that_tracemalloc_counts_when_nobody_watches(record, mode):
+    row = record["arms"][mode]
     assert row["peak"] == pytest.approx(row["counted_peak"], rel=0.01)
     assert "notes" not in row
     assert max(sum(m["bytes"].values()) for m in row["moments"]) == row["peak"]
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_every_byte_has_a_class_and_hardly_one_is_untold(record, arm):
-    moments = record["arms"][arm]["moments"]
+@pytest.mark.parametrize("mode", MODES)
+def test_every_byte_has_a_class_and_hardly_one_is_untold(record, mode):
+    moments = record["arms"][mode]["moments"]
     assert {name for m in moments for name in m["bytes"]} <= CLASSES
     assert max(m["bytes"].get("untold", 0) for m in moments) < 0.01 * 8 * N
     assert all(size >= 0 for m in moments for size in m["bytes"].values())
@@ -99,8 +99,8 @@ def test_a_step_without_gradients_has_no_backward():
 @pytest.mark.slow
 def test_more_than_64_mib_agree_with_the_process_too():
     # in a worker, as in a run: the process of the tests was larger before
-    job = Job("ledger", "large", "small", source="tests.helpers.large_workload:LARGE", arms=("dynamic",))
-    row = run_job(job, 60).arms["dynamic"]
+    job = Job("ledger", "large", "small", source="tests.helpers.large_workload:LARGE", modes=("dynamic",))
+    row = run_job(job, 60).modes["dynamic"]
     assert row.peak > 64 << 20
     assert row.peak == pytest.approx(row.counted_peak, rel=0.01)
     assert row.resident_growth == pytest.approx(row.peak, rel=0.1)
@@ -160,7 +160,7 @@ def test_thinning_keeps_the_peak_and_every_phase():
 
 
 def test_the_changes_lead_from_one_peak_to_the_other(record):
-    first, last = (record["arms"][arm]["peak"] for arm in ARMS)
+    first, last = (record["arms"][mode]["peak"] for mode in MODES)
     found = attribute_causes(first, [LedgerCount(**c) for c in record["arms"]["static-exact"]["counts"]], last)
     assert first + sum(change for _, change in found) == last
     causes = dict(found)
@@ -184,10 +184,10 @@ def test_each_count_is_that_of_a_graph_known_by_hand():
 # The figure
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_a_moment_has_the_line_whose_kernel_ran(record, arm):
+@pytest.mark.parametrize("mode", MODES)
+def test_a_moment_has_the_line_whose_kernel_ran(record, mode):
     first = chain_loss.__code__.co_firstlineno
-    lines = [m["line"] for m in record["arms"][arm]["moments"] if m.get("line")]
+    lines = [m["line"] for m in record["arms"][mode]["moments"] if m.get("line")]
     tanh, total = (f"test_ledger.py:{first + offset}" for offset in (3, 4))
     assert tanh in lines
     assert lines.index(tanh) < lines.index(total)  # forward goes down the function
@@ -197,7 +197,7 @@ def test_a_moment_has_the_line_whose_kernel_ran(record, arm):
 def test_the_figure_says_which_line_made_the_peak(record):
     picture = figure.draw(summarise(typed([record])))
     marked = [words.get_text() for axes in picture.figure.axes for words in axes.texts]
-    assert len(marked) == len(ARMS)
+    assert len(marked) == len(MODES)
     assert all(words.startswith("peak ") for words in marked)
     peak = max(record["arms"]["dynamic"]["moments"], key=lambda m: sum(m["bytes"].values()))
     assert marked[0] == f"peak at {peak['line']}, {peak['phase']}"

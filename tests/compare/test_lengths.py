@@ -34,22 +34,22 @@ def expected(stream):
 
 @pytest.mark.parametrize("name", mostly_slow(STRATEGIES, 3))
 def test_a_strategy_gives_the_mean_of_single_examples_or_refuses(stream, expected, name):
-    arm, row = measure.first_run(STRATEGIES[name], stream, expected)
+    mode, row = measure.first_run(STRATEGIES[name], stream, expected)
     refusing = {"rnn_text": "static, symbolic", "encoder_text": "static, symbolic scan"}
     if name == refusing[stream.model.name]:
-        assert (arm, row.status) == (None, "unsupported")
+        assert (mode, row.status) == (None, "unsupported")
         return
     assert row.status == "ok"
     assert row.error < 1e-5
     assert sum(call.examples for call in row.stream) == len(LENGTHS)
-    assert sum(call.compiled for call in row.stream) == arm.compiles == COMPILES[name]
-    assert sum(arm.laid.sizes) == COMPUTED[name]
-    assert (sum(arm.plans.values()) > 0) == (STRATEGIES[name].engine == "static")
+    assert sum(call.compiled for call in row.stream) == mode.compiles == COMPILES[name]
+    assert sum(mode.laid.sizes) == COMPUTED[name]
+    assert (sum(mode.plans.values()) > 0) == (STRATEGIES[name].engine == "static")
     laid = STRATEGIES[name].layout(LENGTHS, 3)
-    assert (laid.compiles, sum(laid.sizes), laid.groups) == (COMPILES[name], COMPUTED[name], arm.laid.groups)
+    assert (laid.compiles, sum(laid.sizes), laid.groups) == (COMPILES[name], COMPUTED[name], mode.laid.groups)
     assert laid.hits == 1 - sum(call.compiled for call in row.stream) / len(row.stream)
-    assert len(arm.plans) == laid.compiles
-    assert set(arm.plans) == set(laid.shapes)
+    assert len(mode.plans) == laid.compiles
+    assert set(mode.plans) == set(laid.shapes)
 
 
 COMPILES = {name: int(s.engine == "static") for name, s in STRATEGIES.items()} | {
@@ -74,8 +74,8 @@ def test_the_factors_tell_strategies_apart():
 
 def test_a_strategy_that_differs_keeps_no_times(stream, expected):
     wrong = [(loss + 1, gradients) for loss, gradients in expected]
-    arm, row = measure.first_run(STRATEGIES["dynamic"], stream, wrong)
-    assert arm is None
+    mode, row = measure.first_run(STRATEGIES["dynamic"], stream, wrong)
+    assert mode is None
     assert row.status == "disagree"
     assert row.stream == []
 
@@ -84,8 +84,8 @@ def test_a_strategy_that_breaks_is_a_failure_with_its_reason(stream, expected):
     def broken(_):
         raise ZeroDivisionError("no buckets")
 
-    arm, row = measure.first_run(Strategy("x", "once", "none", "padded", broken), stream, expected)
-    assert arm is None
+    mode, row = measure.first_run(Strategy("x", "once", "none", "padded", broken), stream, expected)
+    assert mode is None
     assert row.status == "failed"
     assert "no buckets" in row.reason
 
@@ -99,10 +99,12 @@ def test_a_batch_is_padded_with_zeros_and_masked():
 
 def test_a_worker_times_the_lengths_it_is_given(monkeypatch):
     monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
-    job = Job("lengths", "encoder_text", "small", 0, lengths="mine", examples=(1, 4, 1), arms=("dynamic",), budget=FAST)
+    job = Job(
+        "lengths", "encoder_text", "small", 0, lengths="mine", examples=(1, 4, 1), modes=("dynamic",), budget=FAST
+    )
     record = measure.measure(Job.from_dict(job.to_dict()))
     assert record.examples == [1, 4, 1]
-    assert record.arms["dynamic"].useful == 6
+    assert record.modes["dynamic"].useful == 6
 
 
 @pytest.mark.parametrize("model", mostly_slow(models.MODELS, 1))
@@ -110,10 +112,10 @@ def test_one_process_measures_all_that_is_right(model, monkeypatch):
     monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
     record = measure.measure(Job("lengths", model, "small", 0, lengths="uniform", budget=FAST))
     assert typed(plain(record)) == record
-    assert list(record.arms) == list(STRATEGIES)
-    usable = [arm for arm in record.arms.values() if arm.status == "ok"]
+    assert list(record.modes) == list(STRATEGIES)
+    usable = [mode for mode in record.modes.values() if mode.status == "ok"]
     assert len(usable) == len(STRATEGIES) - 1
-    assert len({len(arm.blocks) for arm in usable}) == 1  # paired
+    assert len({len(mode.blocks) for mode in usable}) == 1  # paired
     (found,) = tables([record])
     shown = list(rows(found))
     assert len(shown) == len(usable)

@@ -30,21 +30,21 @@ def run_of(machine, preset="models", **environment):
 
 def measured(name, ratio):
     """A model in a cold process and three more."""
-    arms = ("torch-eager", "torch-compile")
-    place = {"workload": name, "size": "model", "arm": arms[1], "eager": arms[0]}
+    modes = ("torch-eager", "torch-compile")
+    place = {"workload": name, "size": "model", "arm": modes[1], "eager": modes[0]}
     for process in range(4):
-        seconds = {arms[0]: (0.01, 0.02), arms[1]: (0.01 * ratio, 9.0)}
+        seconds = {modes[0]: (0.01, 0.02), modes[1]: (0.01 * ratio, 9.0)}
         rows = {
-            arm: {"status": "ok", "reason": None, "blocks": [warm] * 3, "first": first}
-            for arm, (warm, first) in seconds.items()
+            mode: {"status": "ok", "reason": None, "blocks": [warm] * 3, "first": first}
+            for mode, (warm, first) in seconds.items()
         }
         yield {"kind": "time", **place, "process": process, "cache": "warm" if process else "cold", "arms": rows}
     right = {"status": "ok", "reason": None, "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4}
     yield {
-        "kind": "parity", **place, "arms": dict.fromkeys(arms, right), "agree": True, "same_graph": None,
+        "kind": "parity", **place, "arms": dict.fromkeys(modes, right), "agree": True, "same_graph": None,
         "kernel_calls": {},
     }  # fmt: skip
-    bytes = {arm: {"status": "ok", "reason": None, "peak": peak} for arm, peak in zip(arms, (100, 150), strict=True)}
+    bytes = {mode: {"status": "ok", "reason": None, "peak": peak} for mode, peak in zip(modes, (100, 150), strict=True)}
     yield {"kind": "memory", **place, "arms": bytes, "counted": "malloc"}
 
 
@@ -100,7 +100,7 @@ def test_the_command_writes_one_page_with_a_column_a_machine(tmp_path):
     assert done.exit_code == 0, done.output
     text = (tmp_path / "both" / "report.md").read_text("utf-8")
     assert "Real models in PyTorch, on" in text
-    assert "Of 3 arms of cells that several machines timed once warm: 1 the same, 1 differ, 1 opposite." in text
+    assert "Of 3 modes of cells that several machines timed once warm: 1 the same, 1 differ, 1 opposite." in text
     assert "| claim | one | other | verdicts |" in text
     assert [line[2:4] for line in text.splitlines() if line.startswith("| C")][:4] == ["C4", "C5", "C6", "C8"]
     assert "| Processor A |" in text

@@ -49,16 +49,16 @@ def drawn(names, count, seed):
 
 
 @given(st.integers(1, 6), st.integers(0, 30), st.integers())
-def test_every_round_runs_every_arm_once(count, several, seed):
+def test_every_round_runs_every_mode_once(count, several, seed):
     names = tuple("abcdef"[:count])
     assert all(sorted(order) == list(names) for order in drawn(names, several, seed))
 
 
 @given(st.integers(1, 6), st.integers(1, 4), st.integers())
-def test_each_arm_takes_each_place_equally_often(count, groups, seed):
+def test_each_mode_takes_each_place_equally_often(count, groups, seed):
     names = tuple("abcdef"[:count])
     draw = drawn(names, groups * count, seed)
-    places = Counter((place, arm) for order in draw for place, arm in enumerate(order))
+    places = Counter((place, mode) for order in draw for place, mode in enumerate(order))
     assert set(places.values()) == {groups}
 
 
@@ -144,9 +144,9 @@ def test_no_collection_inside_a_block_and_the_setting_comes_back():
 
 def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
     case = fake_workloads.make_stream()
-    build = lambda arm, case: GraphStep(lambda *_: (0.0, ()), None, case.examples)  # noqa: E731
+    build = lambda mode, case: GraphStep(lambda *_: (0.0, ()), None, case.examples)  # noqa: E731
     runnable = WorkloadRunnable(engines.find_engine(engines.OWN), case, build)
-    epochs = timing.first_epochs(job("time", "STREAM", arms=("a", "b")), runnable, no_limit)
+    epochs = timing.first_epochs(job("time", "STREAM", modes=("a", "b")), runnable, no_limit)
     for epoch in epochs.values():
         calls = plain(epoch.calls)
         assert [call["length"] for call in calls] == [3, 5, 3, 8]
@@ -155,9 +155,9 @@ def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
 
 
 def test_the_time_record_has_what_the_schema_says():
-    record = timing.measure(job("time", "STREAM", process=0, arms=("dynamic",), budget=Budget(3, 1, 1, 1e-5)))
+    record = timing.measure(job("time", "STREAM", process=0, modes=("dynamic",), budget=Budget(3, 1, 1, 1e-5)))
     assert record.job == JobName("time", "stream", "small", process=0)
-    row = record.arms["dynamic"]
+    row = record.modes["dynamic"]
     assert row.status == "ok"
     assert len(row.blocks) == 3
     assert len(row.stream) == 4
@@ -167,8 +167,8 @@ def test_the_time_record_has_what_the_schema_says():
 
 
 def test_a_fixed_input_has_no_stream():
-    record = timing.measure(job("time", "TINY", process=0, arms=("dynamic",), budget=Budget(2, 1, 1, 1e-5)))
-    assert record.arms["dynamic"].stream is None
+    record = timing.measure(job("time", "TINY", process=0, modes=("dynamic",), budget=Budget(2, 1, 1, 1e-5)))
+    assert record.modes["dynamic"].stream is None
 
 
 def test_a_block_that_waits_takes_more_on_the_wall():

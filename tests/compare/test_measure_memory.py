@@ -42,9 +42,9 @@ def test_a_step_of_known_size_has_that_peak(monkeypatch):
         temporary = np.ones(len(x) * 100_000)
         return temporary.sum(), {"s": np.zeros(1000)}
 
-    monkeypatch.setattr(engines, "step", lambda arm, case: GraphStep(step, case.params, case.examples))
+    monkeypatch.setattr(engines, "step", lambda mode, case: GraphStep(step, case.params, case.examples))
     monkeypatch.setattr(memory, "tape_stats", lambda case, index: (7, 500, 1000))
-    row = memory.measure_arm("dynamic", case)
+    row = memory.measure_mode("dynamic", case)
     assert row.peak == pytest.approx(8 * 100_000 * 8, abs=9000)  # the longest example, and its gradients
     assert row.held == pytest.approx(0, abs=200)
     classes = row.classes
@@ -56,13 +56,13 @@ def test_a_step_of_known_size_has_that_peak(monkeypatch):
 def test_memory_held_between_steps_is_not_in_the_peak(monkeypatch):
     case = fake_workloads.make_tiny()
 
-    def build(arm, case):
+    def build(mode, case):
         arena = np.ones(10**6)
         return GraphStep(lambda params, x: (arena[0], {"w": params["w"] * 2}), case.params, case.examples)
 
     monkeypatch.setattr(engines, "step", build)
     monkeypatch.setattr(memory, "tape_stats", lambda case, index: (0, 0, 0))
-    row = memory.measure_arm("dynamic", case)
+    row = memory.measure_mode("dynamic", case)
     assert row.held == pytest.approx(8 * 10**6, abs=1000)
     assert row.peak < 1000
     assert row.classes["caches"] == row.held
@@ -77,7 +77,7 @@ from tests.helpers import fake_workloads
 
 case = fake_workloads.make_tiny()
 step = lambda *_: np.ones(64 << 20, np.uint8).sum()
-engines.step = lambda arm, case: GraphStep(step, case.params, case.examples)
+engines.step = lambda mode, case: GraphStep(step, case.params, case.examples)
 print(memory.resident_growth("dynamic", case))
 """
 

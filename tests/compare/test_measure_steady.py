@@ -72,10 +72,10 @@ def test_the_segments_cost_least_of_all(values, variance):
 
 
 def rounds(**blocks):
-    return Rounds(dict.fromkeys(blocks, 1), {arm: [9.0] for arm in blocks}, blocks)
+    return Rounds(dict.fromkeys(blocks, 1), {mode: [9.0] for mode in blocks}, blocks)
 
 
-def test_the_blocks_of_all_arms_begin_where_the_last_is_steady():
+def test_the_blocks_of_all_modes_begin_where_the_last_is_steady():
     slow = series([2.0] * 5 + [1.0] * 15, seed=1)
     found = rounds(a=series([1.0] * 20), b=slow)
     assert found.starts() == {"a": 0, "b": 5}
@@ -84,13 +84,13 @@ def test_the_blocks_of_all_arms_begin_where_the_last_is_steady():
     assert found.steady()["b"] == slow[5:]
 
 
-def test_a_slow_moment_that_all_arms_meet_is_the_machines():
+def test_a_slow_moment_that_all_modes_meet_is_the_machines():
     machine = [1.0] * 17 + [1.6] * 3
     found = rounds(a=series(machine), b=series(machine, seed=1), c=series(machine, seed=2))
     assert found.starts() == {"a": 0, "b": 0, "c": 0}
 
 
-def test_an_arm_that_never_is_steady_keeps_its_blocks():
+def test_an_mode_that_never_is_steady_keeps_its_blocks():
     found = rounds(a=series([1.0] * 20), b=series([1.0] * 17 + [1.5] * 3, seed=1))
     assert found.starts() == {"a": 0, "b": None}
     assert len(found.steady()["b"]) == 20

@@ -73,7 +73,7 @@ def test_a_loss_with_control_flow_runs_unchanged_in_both_engines(name: str) -> N
     workload = workloads.get(name)
     case = workload.case("small")
     converts = "static-exact" if case.branches else "static-converted"
-    assert converts in workload.arms
+    assert converts in workload.modes
     assert case.branches != (case.static_loss is not None)
     dynamic_step, converted = engines.step("dynamic", case), engines.step(converts, case)
     for example in case.examples:

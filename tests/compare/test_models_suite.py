@@ -20,7 +20,7 @@ from compare.cli.command import graphduel
 from compare.errors import InputsError, UnknownNameError
 from compare.page import models as shown
 from compare.records import machines, results
-from compare.records.cells import Call, Memory, Parity, ParityArm, Time, TimeArm
+from compare.records.cells import Call, Memory, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Budget
 from compare.records.record import Cell, Run, records_of
 from compare.run.progress import Reporter
@@ -98,13 +98,13 @@ def test_one_model_that_fails_loses_no_other(toys, tmp_path):
     assert any("toy_broken" in failure and "no such model" in failure for failure in outcome.failures)
     for name in ("toy_fixed", "toy_lengths"):
         row = rows[name]
-        assert row.arm.status == "ok"
-        assert row.arm.ratio.bounded
+        assert row.mode.status == "ok"
+        assert row.mode.ratio.bounded
         assert row.pays is not None
         assert row.error <= 1e-4
     assert (rows["toy_lengths"].inputs, rows["toy_lengths"].shapes) == (len(SIZES), len(SIZES))
     assert len([label for label in ran if "toy_fixed" in label]) == 4
-    assert not any(record.arm is None for record in records_of(outcome.records, Time))
+    assert not any(record.mode is None for record in records_of(outcome.records, Time))
 
 
 @pytest.mark.slow
@@ -139,8 +139,8 @@ def test_a_mode_that_meets_its_limit_is_recorded_as_that(toys, tmp_path, monkeyp
     monkeypatch.setattr(presets, "REAL", limited)
     outcome, ran = go(tmp_path / "run", only="toy_lengths", modes=["endless"])
     (row,) = costs.model_costs(outcome.records, toy_framework.Toy())
-    assert row.arm.status == "limit"
-    assert "1 of 6 calls: it did not end in 0.3 s" in row.arm.reason
+    assert row.mode.status == "limit"
+    assert "1 of 6 calls: it did not end in 0.3 s" in row.mode.reason
     assert row.eager.steady > 0  # which the next process still times
     assert len(ran) == 2
     assert "limit" in shown.line(row)
@@ -149,7 +149,7 @@ def test_a_mode_that_meets_its_limit_is_recorded_as_that(toys, tmp_path, monkeyp
 def test_a_mode_that_is_wrong_is_not_timed_and_eager_is(toys, tmp_path):
     outcome, ran = go(tmp_path / "run", only="toy_fixed", modes=["wrong"])
     (row,) = costs.model_costs(outcome.records, toy_framework.Toy())
-    assert (row.arm.status, row.arm.steady, row.arm.ratio) == ("disagree", None, None)
+    assert (row.mode.status, row.mode.steady, row.mode.ratio) == ("disagree", None, None)
     assert row.eager.steady > 0
     assert len(ran) == 2
 
@@ -222,8 +222,8 @@ def test_on_a_gpu_each_call_is_waited_for_and_timed_on_the_wall(gpu, tmp_path):
     times = records_of(outcome.records, Time)
     assert {record.environment.gpu for record in times} == {"A GPU"}
     assert {record.clock for record in times} == {"wall"}
-    calls = sum(len(row.stream) for record in times for row in record.arms.values())
-    blocks = sum(row.calls_per_block * len(row.blocks) for record in times for row in record.arms.values())
+    calls = sum(len(row.stream) for record in times for row in record.modes.values())
+    blocks = sum(row.calls_per_block * len(row.blocks) for record in times for row in record.modes.values())
     assert set(gpu) == {"cuda"}
     assert len(gpu) >= calls + blocks
     assert not records_of(outcome.records, Memory)  # bytes from malloc say nothing about a GPU
@@ -250,16 +250,16 @@ def stream(first, later, steady, compiled):
 
 
 def varying(name, later):
-    """A model whose compiled arm takes so many seconds for a new structure, in a cold process and three warm ones."""
+    """A model whose compiled mode takes so many seconds for a new structure, in a cold process and three warm ones."""
     for process in range(4):
         rows = {
-            "toy-eager": TimeArm("ok", None, blocks=[0.01] * 3, stream=stream(0.01, 0.01, 0.01, compiled=False)),
-            "toy-jit": TimeArm("ok", None, blocks=[0.005] * 3, stream=stream(9.0, later, 0.005, compiled=True)),
+            "toy-eager": TimeRow("ok", None, blocks=[0.01] * 3, stream=stream(0.01, 0.01, 0.01, compiled=False)),
+            "toy-jit": TimeRow("ok", None, blocks=[0.005] * 3, stream=stream(9.0, later, 0.005, compiled=True)),
         }
-        place = {"workload": name, "size": "model", "arm": "toy-jit", "eager": "toy-eager"}
-        yield Time(**place, arms=rows, process=process, cache="warm" if process else "cold")
-        right = {arm: ParityArm("ok", None, 0.0, 0.0, 1e-4) for arm in rows}
-        yield Parity(**place, arms=right, agree=True, same_graph=None, kernel_calls={})
+        place = {"workload": name, "size": "model", "mode": "toy-jit", "eager": "toy-eager"}
+        yield Time(**place, modes=rows, process=process, cache="warm" if process else "cold")
+        right = {mode: ParityRow("ok", None, 0.0, 0.0, 1e-4) for mode in rows}
+        yield Parity(**place, modes=right, agree=True, same_graph=None, kernel_calls={})
 
 
 STRUCTURES = [name for name, model in MODELS.items() if model.varies == "structure"][:4]

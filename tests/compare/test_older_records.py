@@ -31,21 +31,21 @@ def test_the_process_of_a_framework_is_times_and_what_stands_beside_them(process
     assert records[-1] is time  # it tells that the job is done
     assert (time.process, time.cache, time.clock) == (process, "warm" if process else "cold", "wall")
     assert (time.base, time.seed, {record.host for record in records}) == ("toy-eager", 3, {"there"})
-    assert (time.arms["toy-jit"].first, time.arms["toy-jit"].blocks) == (2.0, [0.25] if process else [])
+    assert (time.modes["toy-jit"].first, time.modes["toy-jit"].blocks) == (2.0, [0.25] if process else [])
     assert parity.agree
-    assert parity.arms["toy-jit"].gradient_error == 2e-7
-    assert {record.arm for record in records} == {"toy-jit"}
+    assert parity.modes["toy-jit"].gradient_error == 2e-7
+    assert {record.mode for record in records} == {"toy-jit"}
     if process:
         assert len(records) == 2
     else:
         (told,), (memory,) = records_of(records, Compilations), records_of(records, Memory)
-        assert (told.arms["toy-jit"].made[0].seconds, told.arms["toy-jit"].breaks) == (1.5, {"a print": 2})
-        assert (memory.counted, memory.arms["toy-jit"].peak, memory.arms["toy-jit"].held) == ("malloc", 100, 7)
+        assert (told.modes["toy-jit"].made[0].seconds, told.modes["toy-jit"].breaks) == (1.5, {"a print": 2})
+        assert (memory.counted, memory.modes["toy-jit"].peak, memory.modes["toy-jit"].held) == ("malloc", 100, 7)
 
 
-def test_an_arm_that_was_wrong_disagrees():
+def test_an_mode_that_was_wrong_disagrees():
     (parity,) = records_of(results.unfold(results.of_json(line(1, status="disagree", reason="off"))), Parity)
-    assert (parity.agree, parity.arms["toy-eager"].status) == (False, "disagree")
+    assert (parity.agree, parity.modes["toy-eager"].status) == (False, "disagree")
 
 
 REPORTS = Path(__file__).parents[2] / "reports"

@@ -28,8 +28,8 @@ def two_families(monkeypatch):
     monkeypatch.setattr(corpus, "FAMILIES", ("branches", "state"))
 
 
-def programs(arm):
-    return {row.program: row for row in control_flow.measure(check_of(arm)).programs}
+def programs(mode):
+    return {row.program: row for row in control_flow.measure(check_of(mode)).programs}
 
 
 def faults(record):
@@ -114,7 +114,7 @@ def test_gradients_are_checked_in_every_choice_of_inputs_and_once_compiled(monke
     assert record.checks == eager.checks + len(SOME_OPS)
 
 
-def test_a_wrong_gradient_is_a_failure_that_says_of_which_arm(monkeypatch):
+def test_a_wrong_gradient_is_a_failure_that_says_of_which_mode(monkeypatch):
     monkeypatch.setattr(gradients, "differentiable", lambda: SOME_OPS)
     record = gradients.measure(check_of("toy-wrong"))
     assert record.checks - record.passed == len(record.failures) == len(SOME_OPS)
@@ -143,7 +143,7 @@ def debugged():
 
 
 @pytest.mark.slow
-def test_faults_are_found_by_the_same_tools_in_both_arms():
+def test_faults_are_found_by_the_same_tools_in_both_modes():
     record = debugged()
     found = faults(record)
     assert record.left_out == {}

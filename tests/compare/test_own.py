@@ -21,7 +21,7 @@ from compare.errors import CompareError, EffectsError, InputsError
 from compare.instruments import rounding
 from compare.own import exchange, measure, origin
 from compare.own.case import calls_in, case_of, converting, differentiates, lengths, varying_axes
-from compare.own.question import REPEATS, SIZE, arms_of
+from compare.own.question import REPEATS, SIZE, modes_of
 from compare.own.result import Result
 from compare.records import results
 from compare.records.cells import Time
@@ -32,7 +32,7 @@ from tests.helpers.records import lines, typed
 from tests.helpers.records import plain as json_of
 
 OURS = engines.find_engine(engines.OWN)
-MODES = OURS.arms[:5]
+MODES = OURS.mode_names[:5]
 
 
 def zeros(*shape):
@@ -43,15 +43,15 @@ def zeros(*shape):
 
 
 def test_static_is_static_exact_and_a_mode_counts_once():
-    assert arms_of(OURS, ["dynamic", "static", "static-exact"]) == ("dynamic", "static-exact")
-    assert arms_of(OURS, "static-pad") == ("dynamic", "static-pad")
-    assert arms_of(OURS) == ("dynamic", "static-exact")
+    assert modes_of(OURS, ["dynamic", "static", "static-exact"]) == ("dynamic", "static-exact")
+    assert modes_of(OURS, "static-pad") == ("dynamic", "static-pad")
+    assert modes_of(OURS) == ("dynamic", "static-exact")
 
 
 @pytest.mark.parametrize(("modes", "told"), [(["dinamic"], "did you mean 'dynamic'"), ([], "modes is empty")])
 def test_modes_that_are_none(modes, told):
     with pytest.raises(InputsError, match=told):
-        arms_of(OURS, modes)
+        modes_of(OURS, modes)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_function_that_is_called_as_a_model_or_a_workload_of_ours_is_the_users
     loss.__name__ = loss.__qualname__ = name
     result = compare.compare(loss, inputs=[(zeros(3),)], modes=["dynamic", "static"], processes=0, seconds=0.01)
     times = [record for record in result.records if isinstance(record, Time)]
-    assert {row.status for record in times for row in record.arms.values()} == {"ok"}
+    assert {row.status for record in times for row in record.modes.values()} == {"ok"}
     assert {record.job.workload for record in times} == {f"your {name}"}
     assert not [record for record in result.records if isinstance(record, Failure)]
 
@@ -276,7 +276,7 @@ def test_fresh_workers_measure_a_function_of_a_module():
         "lines",
         "memory",
     ]
-    assert found.records[-1].arms["dynamic"].resident_growth
+    assert found.records[-1].modes["dynamic"].resident_growth
 
 
 # The result
@@ -302,7 +302,7 @@ def test_records_are_those_of_a_run(found):
     kinds = [record.job.kind for record in found.records]
     assert kinds == ["run", "parity", "shape policies", *["time"] * REPEATS, "lines", "memory"]
     assert typed(json_of(found.records))
-    assert found.records[-1].arms["dynamic"].resident_growth == 0
+    assert found.records[-1].modes["dynamic"].resident_growth == 0
 
 
 def test_to_dict_is_json_with_a_version(found):

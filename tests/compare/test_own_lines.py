@@ -30,7 +30,7 @@ from compare.records.own import FunctionLook
 from compare.records.record import records_of
 from compare.words import text
 
-ARMS = ("dynamic", "static-exact")
+MODES = ("dynamic", "static-exact")
 FIRST, SECOND, LOSS = 1, 2, 3  # lines of `mlp` after its first
 
 
@@ -59,8 +59,8 @@ def line(f, below):
     return f"test_own_lines.py:{f.__code__.co_firstlineno + below}"
 
 
-def read(f, calls, arms=ARMS, gradient=None):
-    return measure_lines(Job("lines", "f", "given", arms=arms), case_of(f, calls, gradient, None))
+def read(f, calls, modes=MODES, gradient=None):
+    return measure_lines(Job("lines", "f", "given", modes=modes), case_of(f, calls, gradient, None))
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def record():
 
 
 def test_the_tape_makes_and_saves_what_can_be_counted_by_hand(record):
-    lines = record.arms["dynamic"].lines
+    lines = record.modes["dynamic"].lines
     hidden, out, weights, last = 128 * 64 * 4, 128 * 8 * 4, 32 * 64 * 4, 64 * 8 * 4
     first, second, loss = (lines[line(mlp, below)] for below in (FIRST, SECOND, LOSS))
     # x @ w1 and tanh; square, subtract, multiply of tanh's gradient, and the gradient of w1
@@ -82,19 +82,19 @@ def test_the_tape_makes_and_saves_what_can_be_counted_by_hand(record):
 
 
 def test_both_engines_save_the_same_tensors_here(record):
-    saved = [{name: (one.saved, one.saved_bytes) for name, one in row.lines.items()} for row in record.arms.values()]
+    saved = [{name: (one.saved, one.saved_bytes) for name, one in row.lines.items()} for row in record.modes.values()]
     assert saved[0] == saved[1]
 
 
 def test_a_backward_kernel_is_of_the_line_whose_gradient_it_computes(record):
     known = {line(mlp, below) for below in (FIRST, SECOND, LOSS)}
-    for row in record.arms.values():
+    for row in record.modes.values():
         assert set(row.lines) == known
 
 
-@pytest.mark.parametrize("arm", ARMS)
-def test_the_times_of_lines_and_elsewhere_come_to_the_step(record, arm):
-    row = record.arms[arm]
+@pytest.mark.parametrize("mode", MODES)
+def test_the_times_of_lines_and_elsewhere_come_to_the_step(record, mode):
+    row = record.modes[mode]
     assert sum(one.seconds for one in row.lines.values()) + row.elsewhere == pytest.approx(row.step)
     assert all(one.seconds > 0 for one in row.lines.values())
 
@@ -108,14 +108,14 @@ def test_cotangents_that_are_added_up_are_of_the_line_before():
         y = g.tanh(x)
         return g.sum(y * y + y)
 
-    row = read(twice, [(np.ones(5),)]).arms["dynamic"]
+    row = read(twice, [(np.ones(5),)]).modes["dynamic"]
     start = inspect.getsourcelines(twice)[1]
     assert set(row.lines) == {f"test_own_lines.py:{start + 1}", f"test_own_lines.py:{start + 2}"}
 
 
 def test_without_gradients_nothing_is_saved():
-    row = read(mlp, inputs(), gradient=False).arms
-    assert [one.saved for arm in ARMS for one in row[arm].lines.values()] == [0] * 6
+    row = read(mlp, inputs(), gradient=False).modes
+    assert [one.saved for mode in MODES for one in row[mode].lines.values()] == [0] * 6
 
 
 def test_a_fused_group_gives_each_line_its_own_kernels():
@@ -124,7 +124,7 @@ def test_a_fused_group_gives_each_line_its_own_kernels():
         b = g.tanh(a)
         return b * 2
 
-    row = read(chain, [(np.ones(1 << 19),)], arms=("static-exact",)).arms["static-exact"]
+    row = read(chain, [(np.ones(1 << 19),)], modes=("static-exact",)).modes["static-exact"]
     start = inspect.getsourcelines(chain)[1]
     assert {name: one.kernels for name, one in row.lines.items()} == {
         f"test_own_lines.py:{start + below}": 1 for below in (1, 2, 3)
@@ -132,8 +132,8 @@ def test_a_fused_group_gives_each_line_its_own_kernels():
     assert sum(one.made for one in row.lines.values()) == 8 << 19
 
 
-def test_an_arm_that_refuses_says_why_and_one_that_converts_is_read():
-    rows = read(branch, [(np.ones(3),)], arms=(*ARMS, "static-converted")).arms
+def test_an_mode_that_refuses_says_why_and_one_that_converts_is_read():
+    rows = read(branch, [(np.ones(3),)], modes=(*MODES, "static-converted")).modes
     assert (rows["static-exact"].status, rows["static-converted"].status) == ("unsupported", "ok")
     assert "test_own_lines.py" in rows["static-exact"].reason
     assert line(branch, 2) in rows["static-converted"].lines
@@ -174,7 +174,7 @@ def test_saved_nodes_of_a_step_without_backward_are_none():
 
 def test_the_table_has_the_dearest_line_first_and_says_what_has_no_line(record):
     table = figure.draw(summarise([record])).table
-    dearest = [max(row.lines[r[0]].seconds for row in record.arms.values()) for r in table.rows[:-2]]
+    dearest = [max(row.lines[r[0]].seconds for row in record.modes.values()) for r in table.rows[:-2]]
     assert all(a >= b for a, b in pairwise(dearest))
     assert [row[0] for row in table.rows[-2:]] == ["elsewhere"] * 2
 
@@ -191,20 +191,20 @@ def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():
     assert any(row.startswith(line(mlp, FIRST)) and "h = g.tanh(" in row for row in shown)
     assert line(mlp, FIRST) in found._repr_html_()
     (lines,) = records_of(found.records, SourceLines)
-    steps = [text.seconds(row.step) for row in lines.arms.values()]
+    steps = [text.seconds(row.step) for row in lines.modes.values()]
     assert next(row for row in shown if row.startswith("a step")).split("  ")[-1] == "timed between watched ones"
     assert all(step in next(row for row in shown if row.startswith("a step")) for step in steps)
 
 
 def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():
-    def kinds(arms, gradient):
-        question = Question("graphduel", "f.py:f", arms=arms, apart=True)
-        look = FunctionLook("f", list(arms), {"gradient": gradient}, "")
-        return [job.kind for job in ComparisonPlan(question).further([look], arms) if job.kind != "memory"]
+    def kinds(modes, gradient):
+        question = Question("graphduel", "f.py:f", modes=modes, apart=True)
+        look = FunctionLook("f", list(modes), {"gradient": gradient}, "")
+        return [job.kind for job in ComparisonPlan(question).further([look], modes) if job.kind != "memory"]
 
-    assert kinds(ARMS, True) == ["lines", "ledger", "ledger", "ladder", "threads", "parts"]
+    assert kinds(MODES, True) == ["lines", "ledger", "ledger", "ladder", "threads", "parts"]
     assert kinds(("dynamic",), True) == ["lines", "ledger"]
-    assert kinds(ARMS, False) == ["lines", "ledger", "ledger", "ladder", "threads"]
+    assert kinds(MODES, False) == ["lines", "ledger", "ledger", "ladder", "threads"]
 
 
 def test_lines_have_their_text_in_whichever_file_they_stand(tmp_path, monkeypatch):

@@ -62,7 +62,7 @@ def test_both_engines_agree_on_a_module(given):
     model = Net(nn.LayerNorm(5))
     f, calls = (loss, [(model, *call) for call in CALLS]) if given else (over(model), CALLS)
     result = own.compare(f, calls, processes=0, seconds=0.05)
-    assert [result.records[1].arms[arm].status for arm in ("dynamic", "static-exact")] == ["ok", "ok"]
+    assert [result.records[1].modes[mode].status for mode in ("dynamic", "static-exact")] == ["ok", "ok"]
 
 
 @pytest.mark.slow
@@ -79,4 +79,4 @@ def test_what_a_module_does_besides_is_refused(layer, what):
         own.compare(over(model), CALLS, processes=0, seconds=0.05)
     model.eval()
     result = own.compare(over(model), CALLS, processes=0, seconds=0.05)
-    assert result.records[1].arms["static-exact"].status == "ok"
+    assert result.records[1].modes["static-exact"].status == "ok"

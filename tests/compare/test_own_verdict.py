@@ -80,7 +80,7 @@ def test_what_disagrees_is_marked_and_not_timed():
     assert "bool mask" in found.verdict.refused["static-pad"]
     timings = records_of(found.records, Time)
     assert timings
-    assert all(record.arms["static-pad"].status == "disagree" for record in timings)
+    assert all(record.modes["static-pad"].status == "disagree" for record in timings)
 
 
 def test_what_gives_another_result_each_time_is_not_compared():
@@ -92,9 +92,9 @@ def test_what_gives_another_result_each_time_is_not_compared():
 def test_nothing_is_timed_when_the_reference_is_not_right(monkeypatch):
     check = measure.parity.check
 
-    def doubtful(job, case, arms, limit):
-        record = check(job, case, arms, limit=limit)
-        record.arms["dynamic"].status, record.agree = "disagree", False
+    def doubtful(job, case, modes, limit):
+        record = check(job, case, modes, limit=limit)
+        record.modes["dynamic"].status, record.agree = "disagree", False
         return record
 
     monkeypatch.setattr(measure.parity, "check", doubtful)
@@ -112,7 +112,7 @@ def test_what_the_function_raises_is_raised():
 
 @pytest.mark.slow
 def test_a_measurement_that_fails_is_a_record(monkeypatch):
-    monkeypatch.setattr(memory_instrument, "measure_arm", lambda arm, case: 1 / 0)
+    monkeypatch.setattr(memory_instrument, "measure_mode", lambda mode, case: 1 / 0)
     found = compare.compare(own.loss, own.inputs, **QUICK)
     assert [failure.error for failure in records_of(found.records, Failure)]
     assert found.verdict.memory.outcome == "not measured"
@@ -124,14 +124,14 @@ def test_a_measurement_that_fails_is_a_record(monkeypatch):
 
 
 def judged(dynamic, static, *, noise=0.002, build=0.1, **others):
-    arms = {
+    modes = {
         "dynamic": {"seconds": BASE * dynamic, "noise": noise},
         "static-exact": {"seconds": BASE * static, "build": build, "noise": noise},
     }
-    arms |= {
-        arm.replace("_", "-"): {"seconds": BASE * by, "build": build, "noise": noise} for arm, by in others.items()
+    modes |= {
+        mode.replace("_", "-"): {"seconds": BASE * by, "build": build, "noise": noise} for mode, by in others.items()
     }
-    return verdict(typed(cell("mine", arms, "given")))
+    return verdict(typed(cell("mine", modes, "given")))
 
 
 def test_a_winner_is_beyond_the_smallest_effect():
@@ -162,8 +162,8 @@ def test_what_may_be_slower_by_what_counts_is_an_answer_all_the_same():
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_too_few_processes_name_no_winner_and_end_with_3(processes):
-    arms = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}
-    records = typed(cell("mine", arms, "given", processes=processes))
+    modes = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}
+    records = typed(cell("mine", modes, "given", processes=processes))
     found = verdict(records)
     assert found.steady.outcome == found.first.outcome == "cannot tell"
     count = "1 process" if processes == 1 else "2 processes"
@@ -173,7 +173,7 @@ def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     wrong = replace(found, wrong={"static-exact": (0.5, Interval(2.0, 1.0, 3.0))})
     assert json.loads(json.dumps(wrong.to_dict()))["wrong"] == {"static-exact": [0.5, [2.0, 1.0, 3.0]]}
     settings = {"gradient": True, "inputs": 1, "processes": processes, "where": "fresh workers"}
-    result = Result("mine", tuple(arms), (Run("r", "2030-01-02", settings), *records))
+    result = Result("mine", tuple(modes), (Run("r", "2030-01-02", settings), *records))
     assert result.exit_code == 3
     assert "0.2× (no interval)" in repr(result)
     judged = judge(records)[0]
@@ -224,8 +224,8 @@ def test_memory_is_counted_so_a_ratio_is_enough():
 
 
 def test_without_dynamic_the_nearest_mode_is_compared_with_the_first():
-    arms = {f"static-{policy}": {"seconds": BASE * by, "noise": 0.002} for policy, by in (("pad", 2), ("exact", 1))}
-    said = verdict(typed(cell("mine", arms, "given"))).sentence
+    modes = {f"static-{policy}": {"seconds": BASE * by, "noise": 0.002} for policy, by in (("pad", 2), ("exact", 1))}
+    said = verdict(typed(cell("mine", modes, "given"))).sentence
     assert said.startswith("Once warm, static-exact is 2× faster than static-pad.")
 
 
@@ -237,8 +237,8 @@ def test_no_records_no_verdict():
 
 
 def test_a_run_with_no_time_left_still_has_its_rounds():
-    job = Job("time", "mine", SIZE, 0, arms=("dynamic",), budget=Budget(rounds=4, least=2, seconds=0))
-    record = measure.timing.measure_arms(job, case_of(own.square, STREAM, None, None))
+    job = Job("time", "mine", SIZE, 0, modes=("dynamic",), budget=Budget(rounds=4, least=2, seconds=0))
+    record = measure.timing.measure_modes(job, case_of(own.square, STREAM, None, None))
     assert len(record["dynamic"].blocks) == 2
 
 
@@ -265,7 +265,7 @@ def test_what_the_gate_allowed_beyond_its_tolerance_is_said():
     records = [Run("r", "2030-01-02", settings), *records]
     assert show.notes_of(Result("mine", ("dynamic", "static-exact"), tuple(records))) == []
     for record in records_of(records, Parity):
-        record.arms["static-exact"].reason = "ill-conditioned: rounding alone moves its result by up to 0.0023"
+        record.modes["static-exact"].reason = "ill-conditioned: rounding alone moves its result by up to 0.0023"
     told = show.notes_of(Result("mine", ("dynamic", "static-exact"), tuple(records)))
     assert told == ["static-exact: ill-conditioned: rounding alone moves its result by up to 0.0023"]
 

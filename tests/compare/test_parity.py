@@ -1,4 +1,4 @@
-"""The parity gate: right arms pass, wrong ones are caught, refusals are told from faults."""
+"""The parity gate: right modes pass, wrong ones are caught, refusals are told from faults."""
 
 import functools
 import math
@@ -29,13 +29,13 @@ def tiny():
     return fake_workloads.make_tiny()
 
 
-def altered(monkeypatch, arm, change):
-    """Let one arm give `change(loss, gradients)`."""
+def altered(monkeypatch, mode, change):
+    """Let one mode give `change(loss, gradients)`."""
     honest = engines.step
 
     def build(name, case):
         step = honest(name, case)
-        if name == arm and case.params["w"].dtype == np.float32:
+        if name == mode and case.params["w"].dtype == np.float32:
             step.built = mutants.altered(step.built, change)
         return step
 
@@ -110,11 +110,11 @@ def test_every_policy_agrees_on_a_stream():
 
 
 @pytest.mark.parametrize("factor", [1.001, -1, 0])
-@pytest.mark.parametrize("arm", ["dynamic", "static-exact"])
-def test_a_wrong_gradient_is_caught_in_either_engine(monkeypatch, tiny, arm, factor):
-    altered(monkeypatch, arm, lambda loss, grads: (loss, {"w": grads["w"] * factor}))
+@pytest.mark.parametrize("mode", ["dynamic", "static-exact"])
+def test_a_wrong_gradient_is_caught_in_either_engine(monkeypatch, tiny, mode, factor):
+    altered(monkeypatch, mode, lambda loss, grads: (loss, {"w": grads["w"] * factor}))
     record = check(tiny, ("dynamic", "static-exact"))
-    row = record["arms"][arm]
+    row = record["arms"][mode]
     assert not record["agree"]
     assert row["status"] == "disagree"
     assert row["gradient_error"] == pytest.approx(abs(1 - factor), rel=0.01)
@@ -241,7 +241,7 @@ def test_padding_without_a_masked_loss_is_unsupported(tiny):
 
 
 @pytest.mark.parametrize(
-    ("arm", "error", "refused"),
+    ("mode", "error", "refused"),
     [
         ("static-exact", ControlFlowError("x"), True),
         ("static-exact", UnsupportedError("x"), True),
@@ -251,11 +251,11 @@ def test_padding_without_a_masked_loss_is_unsupported(tiny):
         ("dynamic", ZeroDivisionError("x"), False),
     ],
 )
-def test_a_refusal_is_told_from_a_fault(arm, error, refused):
-    assert engines.refuses(arm, error) is refused
+def test_a_refusal_is_told_from_a_fault(mode, error, refused):
+    assert engines.refuses(mode, error) is refused
 
 
-def test_a_fault_in_one_arm_leaves_the_others(monkeypatch, tiny):
+def test_a_fault_in_one_mode_leaves_the_others(monkeypatch, tiny):
     monkeypatch.setattr(static, "compile", lambda *_: 1 / 0)
     record = check(tiny, ("dynamic", "static-exact"))
     assert record["arms"]["static-exact"]["status"] == "failed"
@@ -276,17 +276,17 @@ def test_another_graph_is_not_the_same_graph(monkeypatch, tiny):
     assert parity.same_graph(other)[0] is False
 
 
-# The arms
+# The modes
 
 
 def test_padding_waste_is_counted_over_an_epoch():
     case = fake_workloads.make_stream()
     computed = {}
-    for arm in ("dynamic", "static-exact", "static-bucket", "static-pad"):
-        step = engines.step(arm, case)
+    for mode in ("dynamic", "static-exact", "static-bucket", "static-pad"):
+        step = engines.step(mode, case)
         for example in step.examples:
             step(*example)
-        computed[arm] = (step.computed(case.lengths), step.compiles)
+        computed[mode] = (step.computed(case.lengths), step.compiles)
     assert computed == {
         "dynamic": (19, 0),
         "static-exact": (19, 3),

@@ -30,7 +30,7 @@ LINES = {
 }  # fmt: skip
 
 
-def test_speedscope_has_a_profile_for_each_arm_whose_weights_are_its_lines():
+def test_speedscope_has_a_profile_for_each_mode_whose_weights_are_its_lines():
     found = profiles.speedscope(typed([LINES]))
     frames = found["shared"]["frames"]
     assert frames[0] == {"name": "h = g.tanh(x @ w)", "file": "m.py", "line": 3}
@@ -47,7 +47,7 @@ def test_speedscope_has_a_profile_for_each_arm_whose_weights_are_its_lines():
     assert {"$schema", "shared", "profiles"} <= found.keys()
 
 
-def test_perfetto_has_a_thread_for_each_arm_whose_events_follow_each_other():
+def test_perfetto_has_a_thread_for_each_mode_whose_events_follow_each_other():
     events = profiles.perfetto(typed([LINES]))["traceEvents"]
     names = {event["tid"]: event["args"]["name"] for event in events if event["ph"] == "M"}
     assert names == {1: "dynamic", 2: "static-exact"}
@@ -58,7 +58,7 @@ def test_perfetto_has_a_thread_for_each_arm_whose_events_follow_each_other():
     assert first["args"] == {"place": "m.py:3", "kernels": 2, "bytes made": 64, "bytes saved for backward": 32}
 
 
-def test_one_arm_alone_and_none_at_all():
+def test_one_mode_alone_and_none_at_all():
     assert len(profiles.speedscope(typed([LINES]), "static-exact")["profiles"]) == 1
     with pytest.raises(NothingMeasuredError, match="no step of static-pad was read line by line; `graphduel compare"):
         profiles.perfetto(typed([LINES]), "static-pad")

@@ -21,7 +21,7 @@ def test_an_edit_changes_one_model_in_both_engines_alike(edit):
     args = (case.params, *case.examples[-1])  # of which the branch takes the side that is edited
     with ours.library.edited(edit.module.__name__, edit.source()) as module:
         edited = c7_prototyping.case_with_module(case, module)
-        after = [float(ours.build(arm, ours.loss(arm, edited), 0)(*args)[0]) for arm in ours.arms[:2]]
+        after = [float(ours.build(mode, ours.loss(mode, edited), 0)(*args)[0]) for mode in ours.mode_names[:2]]
     assert after[0] == pytest.approx(after[1], rel=1e-4)
     assert after[0] != pytest.approx(float(case.loss(*args)), rel=1e-6)
 

@@ -1,4 +1,4 @@
-"""C7 in a framework: from an edit to the first result, eager and compiled, and the code that each arm takes."""
+"""C7 in a framework: from an edit to the first result, eager and compiled, and the code that each mode takes."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def toy(monkeypatch):
 
 def test_a_worker_makes_a_record_of_the_same_type_that_the_same_rule_judges(toy, monkeypatch):
     monkeypatch.setattr(toy, "modes", (toy.modes[0], Mode("jit", traces=True)))
-    record = perform(Job("prototype", claim="C7", arm="toy-jit", source=CLAIM.check.measure))
-    assert (record.arm, record.claim) == ("toy-jit", "C7")
+    record = perform(Job("prototype", claim="C7", mode="toy-jit", source=CLAIM.check.measure))
+    assert (record.mode, record.claim) == ("toy-jit", "C7")
     assert typed(plain(record))
     rows = {row.task: row for row in record.tasks}
     assert set(rows) == {edit.workload for edit in CHOSEN}
@@ -56,7 +56,7 @@ def test_the_edited_model_is_what_runs(toy):
     assert toy.library.load(edit.module.__name__).loss is case.loss  # the module as it was stays loaded
 
 
-def test_what_an_arm_refuses_is_named_with_its_reason_and_no_task():
+def test_what_an_mode_refuses_is_named_with_its_reason_and_no_task():
     record = c7_prototyping.measure(check_of("toy-refusing"))
     assert [row.refused for row in record.tasks] == [
         {"static": "NotImplementedError: cannot be compiled: it prints"}
@@ -69,7 +69,7 @@ def test_what_an_arm_refuses_is_named_with_its_reason_and_no_task():
 
 
 def test_a_first_result_that_does_not_come_is_not_waited_for(toy, monkeypatch):
-    monkeypatch.setattr(toy, "build", lambda arm, loss, argnum: hang if arm == "toy-jit" else lambda *_: None)
+    monkeypatch.setattr(toy, "build", lambda mode, loss, argnum: hang if mode == "toy-jit" else lambda *_: None)
     monkeypatch.setattr(c7_prototyping, "LIMIT", 0.05)
     row = c7_prototyping.measure_edit(toy, "toy-jit", CHOSEN[0])
     assert row.refused == {"static": "it did not end in 0.05 s"}

@@ -7,14 +7,14 @@ import pytest
 from compare import workloads
 from compare.claims import regimes
 from compare.claims.c5_memory import bytes_held
-from compare.claims.evidence import Evidence, right_arms
+from compare.claims.evidence import Evidence, right_modes
 from compare.errors import UnsupportedError
 from compare.instruments import memory, parity, sample
-from compare.instruments.memory import measure_arm
+from compare.instruments.memory import measure_mode
 from compare.instruments.time import measure as timing
 from compare.own import plan
 from compare.own.question import Question
-from compare.records.cells import Parity, Time, TimeArm, admit_arms
+from compare.records.cells import Parity, Time, TimeRow, admit_modes
 from compare.records.job import Budget, Job
 from compare.records.record import Cell, Failure, JobName
 from compare.suite import jobs
@@ -76,7 +76,7 @@ def test_a_quick_run_counts_every_size_and_times_each_kind_beyond_its_own():
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", PRESETS["quick"].beyond.timed, ids=str)
 def test_what_a_quick_run_times_beyond_its_sizes_is_realistic(cell):
-    row = measure_arm("dynamic", workloads.get(cell.workload).case(cell.size))
+    row = measure_mode("dynamic", workloads.get(cell.workload).case(cell.size))
     assert row.peak >= regimes.MIB
 
 
@@ -85,26 +85,26 @@ def test_counts_are_the_same_together_in_one_process_and_each_alone(name):
     together = memory.measure(thin_job("memory", name, "small"))
     case = workloads.get(name).case("small")
     assert together.checked
-    for arm, row in together.arms.items():
-        alone = measure_arm(arm, case)
+    for mode, row in together.modes.items():
+        alone = measure_mode(mode, case)
         assert (row.status, row.resident_growth, row.nodes) == ("ok", 0, alone.nodes)
         assert row.classes["structure"] == alone.classes["structure"]
         assert bytes_held(row)[0] == pytest.approx(
             bytes_held(alone)[0], rel=0.02
         )  # a few objects of Python live otherwise
-    assert right_arms([together]) == {(Cell(name, "small"), arm) for arm in together.arms}
+    assert right_modes([together]) == {(Cell(name, "small"), mode) for mode in together.modes}
 
 
 def row(status, whole=True):
-    return TimeArm(status, None, whole=whole)
+    return TimeRow(status, None, whole=whole)
 
 
-def times(process, cache=None, **arms):
-    return Time("f", "given", arms, process=process, cache=cache)
+def times(process, cache=None, **modes):
+    return Time("f", "given", modes, process=process, cache=cache)
 
 
 @pytest.mark.parametrize(
-    ("records", "wrong", "arms", "refused", "ended"),
+    ("records", "wrong", "modes", "refused", "ended"),
     [
         ([times(0, base=row("ok"), a=row("ok"), b=row("disagree"))], False, "base a", "b", ""),
         ([times(0, base=row("ok"), a=row("disagree"), b=row("failed"))], True, "base a", "b", ""),
@@ -121,17 +121,19 @@ def times(process, cache=None, **arms):
          False, "base a", "", ""),
     ],
 )  # fmt: skip
-def test_an_arm_may_be_timed_where_no_record_calls_it_wrong_and_the_base_is_right(records, wrong, arms, refused, ended):
-    gate = admit_arms(records, "base", wrong=wrong)
-    assert (" ".join(gate.arms), " ".join(gate.refused), " ".join(gate.ended)) == (arms, refused, ended)
+def test_an_mode_may_be_timed_where_no_record_calls_it_wrong_and_the_base_is_right(
+    records, wrong, modes, refused, ended
+):
+    gate = admit_modes(records, "base", wrong=wrong)
+    assert (" ".join(gate.modes), " ".join(gate.refused), " ".join(gate.ended)) == (modes, refused, ended)
 
 
-def test_a_look_that_fails_costs_no_arm():
-    question = Question("graphduel", "f.py:f", arms=("dynamic", "static-exact"))
-    gate = Parity(question.name, "given", {arm: row("ok") for arm in question.arms}, agree=True, same_graph=None,
+def test_a_look_that_fails_costs_no_mode():
+    question = Question("graphduel", "f.py:f", modes=("dynamic", "static-exact"))
+    gate = Parity(question.name, "given", {mode: row("ok") for mode in question.modes}, agree=True, same_graph=None,
                   kernel_calls={})  # fmt: skip
     failed = Failure(JobName("shape policies"), "ZeroDivisionError: in a look at the function")
-    assert plan.admitted_arms(question, [gate, failed]) == ["dynamic", "static-exact"]
+    assert plan.admitted_modes(question, [gate, failed]) == ["dynamic", "static-exact"]
 
 
 class Off:
@@ -145,35 +147,35 @@ class Off:
         return value * 1.01, gradients
 
 
-def test_an_arm_that_is_wrong_or_refuses_is_counted_for_nothing(monkeypatch):
+def test_an_mode_that_is_wrong_or_refuses_is_counted_for_nothing(monkeypatch):
     check = parity.check_step
     monkeypatch.setattr(parity, "check_step", lambda step, *rest: check(Off(step), *rest))
     wrong = memory.measure(thin_job("memory", "tiny_mlp", "small"))
-    assert {row.status for row in wrong.arms.values()} == {"disagree"}
-    assert right_arms([wrong]) == set()
+    assert {row.status for row in wrong.modes.values()} == {"disagree"}
+    assert right_modes([wrong]) == set()
 
     def refuse(*_):
         raise UnsupportedError("no")
 
-    monkeypatch.setattr(memory, "measure_arm", refuse)
-    assert {row.status for row in memory.measure(thin_job("memory", "tiny_mlp", "small")).arms.values()} == {
+    monkeypatch.setattr(memory, "measure_mode", refuse)
+    assert {row.status for row in memory.measure(thin_job("memory", "tiny_mlp", "small")).modes.values()} == {
         "unsupported"
     }
 
 
-def test_a_thin_job_takes_a_few_examples_and_the_arms_that_hold_few_graphs():
+def test_a_thin_job_takes_a_few_examples_and_the_modes_that_hold_few_graphs():
     text = workloads.get("rnn_text")
     job = thin_job("time", "rnn_text", "small", examples=3)
     case = sample.case_of(job, text)
     assert len(case.examples) == len(case.lengths) == 3
     whole = text.case("small")
     assert (min(case.lengths), max(case.lengths)) == (min(whole.lengths), max(whole.lengths))
-    assert sample.arms_of(job, text) == ("dynamic", "static-pad", "static-symbolic")
-    assert sample.arms_of(thin_job("time", "tree_lstm", "small"), workloads.get("tree_lstm")) == (
+    assert sample.modes_of(job, text) == ("dynamic", "static-pad", "static-symbolic")
+    assert sample.modes_of(thin_job("time", "tree_lstm", "small"), workloads.get("tree_lstm")) == (
         "dynamic", "static-exact",
     )  # fmt: skip
-    assert sample.arms_of(Job("time", "rnn_text", "small"), text) == text.arms
+    assert sample.modes_of(Job("time", "rnn_text", "small"), text) == text.modes
     quick = Budget(rounds=1, least=1, seconds=0.0, block_seconds=0.0)
-    arms = ("dynamic", "static-exact")
-    record = timing.measure(thin_job("time", "fixed_point", "small", process=0, arms=arms, budget=quick))
-    assert {len(row.stream) for row in record.arms.values()} == {2}
+    modes = ("dynamic", "static-exact")
+    record = timing.measure(thin_job("time", "fixed_point", "small", process=0, modes=modes, budget=quick))
+    assert {len(row.stream) for row in record.modes.values()} == {2}

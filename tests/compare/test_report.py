@@ -20,7 +20,7 @@ from compare.stats import Interval
 from graphs.errors import GraphError
 from tests.helpers.records import typed
 
-# workload: seconds a dynamic call, and for each static arm (steady ratio, seconds to build)
+# workload: seconds a dynamic call, and for each static mode (steady ratio, seconds to build)
 PLAN = {
     "big_matmul": (40e-3, {"static-exact": (1.0, 3e-3)}),
     "tiny_mlp": (60e-6, {"static-exact": (0.42, 4e-3)}),
@@ -48,7 +48,7 @@ def run_line(**settings):
     }
 
 
-def parity_line(workload, arms, size="small"):
+def parity_line(workload, modes, size="small"):
     checked = {
         "status": "ok",
         "output_error": 1.5e-7,
@@ -57,18 +57,18 @@ def parity_line(workload, arms, size="small"):
         "reason": None,
     }
     return {"schema": 1, "kind": "parity", "workload": workload, "size": size, "agree": True} | {
-        "arms": {arm: dict(checked) for arm in arms}, "same_graph": True, "kernel_calls": {}
+        "arms": {mode: dict(checked) for mode in modes}, "same_graph": True, "kernel_calls": {}
     }  # fmt: skip
 
 
-def stream_of(rng, arm, seconds, compile_seconds=8e-3):
+def stream_of(rng, mode, seconds, compile_seconds=8e-3):
     seen, calls = set(), []
     for _ in range(60):
         length = rng.randint(4, 79)
-        computed = {"static-pad": 79, "static-bucket": 1 << length.bit_length()}.get(arm, length)
+        computed = {"static-pad": 79, "static-bucket": 1 << length.bit_length()}.get(mode, length)
         new = computed not in seen
         seen.add(computed)
-        late = compile_seconds if new and arm != "dynamic" else 0
+        late = compile_seconds if new and mode != "dynamic" else 0
         calls.append(
             {
                 "length": length,
@@ -83,24 +83,24 @@ def time_line(rng, workload, process, size="small"):
     base, statics = PLAN[workload]
     noise = [rng.lognormvariate(0, 0.02) for _ in range(8)]
 
-    def arm(name, ratio, build):
+    def mode(name, ratio, build):
         blocks = [base * ratio * step * rng.lognormvariate(0, 0.01) for step in noise]
         stream = stream_of(rng, name, base * ratio) if workload in STREAMS else None
         return {"status": "ok", "reason": None, "build": build, "first": 3 * base * ratio, "blocks": blocks,
                 "stream": stream, "compiles": 1, "compile_seconds": build, "useful": 100, "computed": 100}  # fmt: skip
 
-    arms = {"dynamic": arm("dynamic", 1.0, 0.0)} | {name: arm(name, *plan) for name, plan in statics.items()}
-    return {"schema": 1, "kind": "time", "workload": workload, "size": size, "process": process, "arms": arms}
+    modes = {"dynamic": mode("dynamic", 1.0, 0.0)} | {name: mode(name, *plan) for name, plan in statics.items()}
+    return {"schema": 1, "kind": "time", "workload": workload, "size": size, "process": process, "arms": modes}
 
 
 def memory_line(workload, scale=1.0):
-    arms = {}
-    for arm in ("dynamic", *PLAN[workload][1]):
-        extra = {"structure": 60_000} if arm == "dynamic" else {"plan": 90_000, "caches": 120_000}
+    modes = {}
+    for mode in ("dynamic", *PLAN[workload][1]):
+        extra = {"structure": 60_000} if mode == "dynamic" else {"plan": 90_000, "caches": 120_000}
         classes = {name: int(size * scale) for name, size in (CLASSES | extra).items()}
-        arms[arm] = {"status": "ok", "reason": None, "peak": int(740_000 * scale), "resident_growth": 1 << 20,
+        modes[mode] = {"status": "ok", "reason": None, "peak": int(740_000 * scale), "resident_growth": 1 << 20,
                      "classes": classes, "nodes": 1234}  # fmt: skip
-    return {"schema": 1, "kind": "memory", "workload": workload, "size": "small", "arms": arms}
+    return {"schema": 1, "kind": "memory", "workload": workload, "size": "small", "arms": modes}
 
 
 def full_run():
@@ -300,11 +300,11 @@ def test_missing_data_is_said_and_does_not_end_the_report(tmp_path, undrawn, lin
     assert said in markdown
 
 
-def test_an_arm_that_did_not_agree_or_did_not_run_has_no_ratio():
+def test_an_mode_that_did_not_agree_or_did_not_run_has_no_ratio():
     lines = full_run()
-    arms = lines[2]["arms"]
+    modes = lines[2]["arms"]
     assert lines[2]["workload"] == "big_matmul"
-    arms["static-exact"] |= {"status": "disagree", "reason": "off by 2"}
+    modes["static-exact"] |= {"status": "disagree", "reason": "off by 2"}
     ratios = summarise(typed(lines)).ratios
     assert {ratio.cell.workload for ratio in ratios} == PLAN.keys() - {"big_matmul"}
 

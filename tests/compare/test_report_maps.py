@@ -101,7 +101,7 @@ def test_the_line_runs_where_static_stops_leading():
 
 
 def test_strategies_stand_beside_plain_dynamic():
-    arms = {
+    modes = {
         "dynamic": {"seconds": BASE},
         "static, exact": {"seconds": BASE / 2, "compiles": 6},
         "static, padded batches": {
@@ -112,7 +112,7 @@ def test_strategies_stand_beside_plain_dynamic():
             "computed": 150,
         },
     }
-    drawing = strategies.draw(summary(*lengths(arms), *lengths(arms, model="encoder_text")))
+    drawing = strategies.draw(summary(*lengths(modes), *lengths(modes, model="encoder_text")))
     assert len(drawing.figure.axes) == 2
     assert texts(drawing.figure)[:3] == ["1 · 1.00", "6 · 1.00", "1 · 1.50"]
     assert "fastest is static, padded batches" in drawing.alt

@@ -10,19 +10,19 @@ from tests.helpers.claim_records import cell
 from tests.helpers.records import typed
 
 RUN = {"kind": "run", "run": "r", "at": "2030-01-01T00:00:00+00:00", "settings": {"preset": "own"}}
-ARMS = {"dynamic": {"seconds": 2e-3}, "static-exact": {"seconds": 1e-3}}
+MODES = {"dynamic": {"seconds": 2e-3}, "static-exact": {"seconds": 1e-3}}
 
 
 @pytest.fixture
 def summary():
-    return summarise(typed([RUN, *cell("loss", ARMS, processes=3)]))
+    return summarise(typed([RUN, *cell("loss", MODES, processes=3)]))
 
 
 def test_a_row_for_each_process_and_mode_with_all_its_blocks(summary):
     drawing = time.draw(summary)
     rows = drawing.table.rows
     assert [row[:2] for row in rows] == [(str(p), mode) for p in (1, 2, 3) for mode in ("dynamic", "static-exact")]
-    blocks = [len(record.arms["dynamic"].blocks) for record in summary.records[1:] if hasattr(record, "process")]
+    blocks = [len(record.modes["dynamic"].blocks) for record in summary.records[1:] if hasattr(record, "process")]
     assert [int(row[2]) for row in rows[::2]] == blocks
     (axes,) = drawing.figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()][:2] == [
@@ -50,4 +50,4 @@ def test_colours_go_by_the_place_of_a_mode_in_its_engine():
     assert style.colour("eager") == style.colour("dynamic") == style.colour("torch-eager")
     assert style.colour("compile") == style.colour("static-exact")
     assert style.colour("nobody's") not in {style.colour("eager"), style.colour("compile")}
-    assert style.ordered_arms(["nobody's", "compile", "eager"]) == ["eager", "compile", "nobody's"]
+    assert style.ordered_modes(["nobody's", "compile", "eager"]) == ["eager", "compile", "nobody's"]

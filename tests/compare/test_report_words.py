@@ -17,9 +17,9 @@ def links(shown):
 
 
 def test_the_first_use_of_a_word_links_to_its_meaning():
-    shown = html.render(page("Two arms ran <fast>.", Bullets(("An arm again, and Tapes.",))))
-    assert links(shown) == [("words-arm", "arms"), ("words-tape", "Tapes")]
-    assert '<dt id="words-arm"><dfn>arm</dfn></dt>' in shown
+    shown = html.render(page("Two modes ran <fast>.", Bullets(("A mode again, and Tapes.",))))
+    assert links(shown) == [("words-mode", "modes"), ("words-tape", "Tapes")]
+    assert '<dt id="words-mode"><dfn>mode</dfn></dt>' in shown
     assert "ran &lt;fast&gt;." in shown
 
 

@@ -35,7 +35,7 @@ def inputs(on_edge):
 
 
 def across(gradients, x):
-    """What an arm gives that has the last row on the other side."""
+    """What a mode gives that has the last row on the other side."""
     off = {name: np.array(gradient) for name, gradient in gradients.items()}
     side = 1 if np.abs(off["edge"] - _without(x)).max() < 1e-6 else -1
     off["edge"] = off["edge"] + side * x[-1] / ROWS
@@ -48,7 +48,7 @@ def _without(x):
 
 
 def scaled(name):
-    """What an arm gives whose gradient of a parameter is wrong by one part in a hundred."""
+    """What a mode gives whose gradient of a parameter is wrong by one part in a hundred."""
 
     def change(gradients, _x):
         return {**gradients, name: gradients[name] * np.float32(1.01)}
@@ -60,9 +60,9 @@ def of_framework(monkeypatch, change, on_edge):
     """The gate of a mode of a framework, as a user's function meets it."""
     build = toy_framework.Toy.build
 
-    def built(self, arm, function, argnum):
-        step = build(self, arm, function, argnum)
-        if self.mode(arm).name != "jit":
+    def built(self, mode, function, argnum):
+        step = build(self, mode, function, argnum)
+        if self.traits(mode).name != "jit":
             return step
         return mutants.altered(step, lambda value, gradients: (value, change(gradients, inputs(on_edge)[1])))
 
@@ -70,9 +70,9 @@ def of_framework(monkeypatch, change, on_edge):
     asked = question_for("toy", "f.py:loss", "", ("eager", "jit"), seconds=0.02)
     result = run.here(asked, loss, [inputs(on_edge)])
     (record,), (told,) = records_of(result.records, Parity), records_of(result.records, Compilations)
-    assert record.arms["eager"].status == "ok"
+    assert record.modes["eager"].status == "ok"
     assert (told.conditioning > 1e-3) == on_edge
-    return record.arms["jit"], " ".join(repr(result).split())
+    return record.modes["jit"], " ".join(repr(result).split())
 
 
 def of_ours(monkeypatch, change, on_edge):
@@ -88,7 +88,7 @@ def of_ours(monkeypatch, change, on_edge):
         return step
 
     monkeypatch.setattr(engines, "step", build)
-    row = parity.check(job("parity", "edge"), case, ("dynamic", "static-exact")).arms["static-exact"]
+    row = parity.check(job("parity", "edge"), case, ("dynamic", "static-exact")).modes["static-exact"]
     return row, str(row.reason)
 
 

@@ -107,9 +107,9 @@ def test_the_tables_are_measured_once_unless_cells_are_chosen(tmp_path):
     assert list(jobs.table_jobs(SETTINGS)) == []
 
 
-def test_the_memory_of_each_arm_is_measured_in_its_own_process_and_merged(tmp_path):
+def test_the_memory_of_each_mode_is_measured_in_its_own_process_and_merged(tmp_path):
     _, machine = go(tmp_path)
-    assert [job.arms for job in machine.jobs if job.label == "memory tiny/small"] == [("dynamic",), ("static-exact",)]
+    assert [job.modes for job in machine.jobs if job.label == "memory tiny/small"] == [("dynamic",), ("static-exact",)]
     record = next(r for r in lines(tmp_path / results.RESULTS) if r["kind"] == "memory")
     assert list(record["arms"]) == ["dynamic", "static-exact"]
 
@@ -159,9 +159,9 @@ def test_a_full_run_measures_every_size():
 # The gate
 
 
-def test_an_arm_that_disagrees_is_not_timed_and_its_row_says_why(tmp_path):
+def test_an_mode_that_disagrees_is_not_timed_and_its_row_says_why(tmp_path):
     outcome, machine = go(tmp_path, Machine(parity_tiny=parity_with("static-exact", "disagree")))
-    assert all(job.arms == ("dynamic",) for job in machine.jobs if job.workload == "tiny" and job.kind != "parity")
+    assert all(job.modes == ("dynamic",) for job in machine.jobs if job.workload == "tiny" and job.kind != "parity")
     record = next(r for r in lines(tmp_path / results.RESULTS) if r["kind"] == "time")
     assert record["arms"]["static-exact"] == {"status": "disagree", "reason": "because"}
     assert outcome.exit_code == 4
@@ -178,7 +178,7 @@ def test_a_refusal_is_a_result_and_no_failure(tmp_path):
     assert outcome.exit_code == 0
 
 
-def test_an_arm_that_breaks_at_the_gate_is_a_failure(tmp_path):
+def test_an_mode_that_breaks_at_the_gate_is_a_failure(tmp_path):
     outcome, _ = go(tmp_path, Machine(parity_tiny=parity_with("static-exact", "failed")))
     assert outcome.exit_code == 1
 
@@ -219,7 +219,7 @@ def test_a_failed_job_of_ours_is_tried_again_after_frameworks_have_passed_their_
     _, stopped = go(tmp_path, Machine(**{f"{kind}_tiny": failing}))
     theirs = dict.fromkeys(("torch-eager", "torch-compile"), OK)
     for cell in ("tiny", "stray"):
-        gate = raw(Job("parity", workload=cell, size="small", arm="torch-compile")) | {"arms": theirs}
+        gate = raw(Job("parity", workload=cell, size="small", mode="torch-compile")) | {"arms": theirs}
         results.append(tmp_path / results.RESULTS, typed(gate))
     outcome, machine = go(tmp_path, resume=True)
     again = {label for label in stopped.labels if label.startswith(f"{kind} tiny")}
@@ -284,7 +284,7 @@ def test_another_machine_is_noticed_on_resume(tmp_path):
 def noisy(job):
     """Ratios that differ between processes by more than the smallest effect of interest."""
     ratio = 1 + 0.1 * (job.process % 2)
-    rows = {arm: {**TIMED, "blocks": [0.1 * (ratio if arm == "dynamic" else 1)] * 4} for arm in job.arms}
+    rows = {mode: {**TIMED, "blocks": [0.1 * (ratio if mode == "dynamic" else 1)] * 4} for mode in job.modes}
     return {**raw(job), "arms": rows}
 
 

@@ -32,7 +32,7 @@ ROOT = str(Path(__file__).resolve().parents[2])
 BRIEF = Budget(3, 1, 1, 1e-5)
 
 
-def injected(arm, monkeypatch):
+def injected(mode, monkeypatch):
     """A step with that change around an engine that counts its calls."""
     counted = Counter()
     case = fake_workloads.make_stream()
@@ -41,7 +41,7 @@ def injected(arm, monkeypatch):
         return GraphStep(lambda *_: counted.update([engine]), case.params, case.examples)
 
     monkeypatch.setattr(engines, "step", build)
-    return trials.build(arm, case), counted
+    return trials.build(mode, case), counted
 
 
 # What is injected
@@ -90,7 +90,7 @@ def test_a_short_function_and_the_workloads_are_slowed_by_further_calls():
 @pytest.mark.parametrize("kind", ["array", "object"])
 def test_a_leak_keeps_its_bytes_once_an_epoch_and_is_measured(kind):
     record = selftest_memory("STREAM", "dynamic", f"dynamic|leak {kind} 65536")
-    none, leak = (row.kept for row in record.arms.values())
+    none, leak = (row.kept for row in record.modes.values())
     assert none < rates.LEAST_LEAK
     assert leak - none == pytest.approx(65536, rel=0.05)
 
@@ -98,7 +98,7 @@ def test_a_leak_keeps_its_bytes_once_an_epoch_and_is_measured(kind):
 def selftest_memory(fake, *names):
     from compare.selftest import trials
 
-    return trials.measure_memory(job("selftest memory", fake, arms=names, comparison=0, process=0))
+    return trials.measure_memory(job("selftest memory", fake, modes=names, comparison=0, process=0))
 
 
 def test_a_change_that_there_is_not_is_refused():
@@ -110,12 +110,12 @@ def test_a_change_that_there_is_not_is_refused():
 def test_a_worker_times_it_as_it_times_a_run(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", ROOT)
     names = ("dynamic", "dynamic|again", "dynamic|+10%")
-    quiet = run_job(job("time", "TINY", process=0, arms=("dynamic",), budget=BRIEF), 60)
-    record = run_job(job("selftest time", "TINY", process=0, arms=names, budget=BRIEF, comparison=0), 60)
-    assert tuple(record.arms) == names
-    more = plain(record.arms["dynamic"]).keys() - plain(quiet.arms["dynamic"]).keys()
+    quiet = run_job(job("time", "TINY", process=0, modes=("dynamic",), budget=BRIEF), 60)
+    record = run_job(job("selftest time", "TINY", process=0, modes=names, budget=BRIEF, comparison=0), 60)
+    assert tuple(record.modes) == names
+    more = plain(record.modes["dynamic"]).keys() - plain(quiet.modes["dynamic"]).keys()
     assert more == {"calls", "runs"}
-    row = record.arms["dynamic|+10%"]
+    row = record.modes["dynamic|+10%"]
     assert row.runs - row.calls == row.calls // 10
 
 
@@ -144,11 +144,11 @@ def timed(comparison, ratios):
 
 
 def held(comparison, *kept):
-    arms = ("e", "e|leak array 65536", "e|leak array 1048576")
+    modes = ("e", "e|leak array 65536", "e|leak array 1048576")
     place = {"kind": "selftest memory", "comparison": comparison, "workload": "w", "size": "small"}
     return [
-        {**place, "process": i, "arms": {arm: {"status": "ok", "reason": None, "kept": each}}}
-        for i, (arm, each) in enumerate(zip(arms, kept, strict=True))
+        {**place, "process": i, "arms": {mode: {"status": "ok", "reason": None, "kept": each}}}
+        for i, (mode, each) in enumerate(zip(modes, kept, strict=True))
     ]
 
 
@@ -176,7 +176,7 @@ def test_rates_are_counts_of_intervals_that_exclude_one():
 
 def test_the_interval_is_that_of_a_claim():
     group = timed(0, {"+5%": 1.05})
-    cell = Evidence("w", "small", tuple(record.arms for record in typed(group)))
+    cell = Evidence("w", "small", tuple(record.modes for record in typed(group)))
     assert judged(group)["speed"][0]["estimate"] == cell.ratio("e|+5%", "e", steady).estimate
 
 
@@ -246,8 +246,8 @@ def answered(asked):
         return {"kind": "environment", "environment": ENVIRONMENT}
     fine = {"status": "ok", "reason": None}
     if asked.kind == "selftest memory":
-        return {**head, "arms": {arm: {**fine, "kept": int(trials.size_of(arm)) + 100} for arm in asked.arms}}
-    rows = {arm: {**fine, "blocks": [1 + trials.size_of(arm)] * 20, "calls": 1, "runs": 1} for arm in asked.arms}
+        return {**head, "arms": {mode: {**fine, "kept": int(trials.size_of(mode)) + 100} for mode in asked.modes}}
+    rows = {mode: {**fine, "blocks": [1 + trials.size_of(mode)] * 20, "calls": 1, "runs": 1} for mode in asked.modes}
     return {**head, "arms": rows}
 
 
@@ -269,8 +269,8 @@ def test_every_comparison_has_its_processes_on_both_cores_and_seeds_of_its_own(g
     assert len(timed_jobs) == 7 * 6
     assert {j.lane for j in timed_jobs} == {0, 1}
     assert len({(j.seed + j.process) for j in timed_jobs}) == 42
-    assert {(j.workload, j.arms[0]) for j in timed_jobs} == set(experiment.SUBJECTS)
-    assert all(len(j.arms) == 1 for j in asked if j.kind == "selftest memory")
+    assert {(j.workload, j.modes[0]) for j in timed_jobs} == set(experiment.SUBJECTS)
+    assert all(len(j.modes) == 1 for j in asked if j.kind == "selftest memory")
     assert [row["found"] for row in found["speed"]] == [0, 7, 7, 7]
     assert [row["found"] for row in found["leaks"]] == [0, 4, 4]
     assert (found["outcome"], found["whole"], found["failures"]) == ("met", False, [])
@@ -359,7 +359,7 @@ def test_nothing_measured_is_an_error(go):
 def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch, slow, code):
     def execute(asked, timeout):
         record = machine(asked)
-        for row in getattr(record, "arms", {}).values():
+        for row in getattr(record, "modes", {}).values():
             if asked.kind == "selftest time" and not slow:
                 row.blocks = [1.0] * 20
         return record

@@ -144,7 +144,7 @@ def test_more_processes_narrow_the_interval_and_more_blocks_of_one_do_not():
 
 
 @given(NESTED)
-def test_swapping_the_arms_gives_the_reciprocal(pairs):
+def test_swapping_the_modes_gives_the_reciprocal(pairs):
     tops, bottoms = split(pairs)
     there, back = ratio_interval(tops, bottoms), ratio_interval(bottoms, tops)
     assert there.low <= there.estimate <= there.high
@@ -164,7 +164,7 @@ def test_a_constant_factor_is_found_with_no_width(seconds, factor):
     np.testing.assert_allclose(ends(interval), [factor] * 3, rtol=1e-9)
 
 
-def test_blocks_are_paired_so_a_slow_moment_that_both_arms_meet_cancels():
+def test_blocks_are_paired_so_a_slow_moment_that_both_modes_meet_cancels():
     slow = [[1.0, 7.0, 1.2], [3.0, 1.1], [1.0]]
     interval = ratio_interval([[2 * s for s in process] for process in slow], slow)
     assert interval.bounds() == pytest.approx([2, 2])

@@ -17,16 +17,16 @@ from tests.helpers.records import typed
 
 
 def run(day, cpu="A", commit=None, **seconds):
-    """A run of four processes whose arms take so many seconds, give or take 0.2%."""
+    """A run of four processes whose modes take so many seconds, give or take 0.2%."""
     environment = {"cpu": cpu, "machine": "x86_64", "numpy": "2.3.0", "commit": commit or f"c{day}"}
     at = f"2030-01-{day:02}T00:00:00+00:00"
     start = {"kind": "run", "run": f"r{day}", "at": at, "settings": {"preset": "quick"}, "environment": environment}
-    arms = {name.replace("_", "-"): {"seconds": each} for name, each in seconds.items()}
-    return typed([start, *cell("w", arms, processes=4)])
+    modes = {name.replace("_", "-"): {"seconds": each} for name, each in seconds.items()}
+    return typed([start, *cell("w", modes, processes=4)])
 
 
-def of(found, measure, arm="static-exact"):
-    (one,) = (one for one in found if (one.measure.name, one.arm) == (measure, arm))
+def of(found, measure, mode="static-exact"):
+    (one,) = (one for one in found if (one.measure.name, one.mode) == (measure, mode))
     return one
 
 
@@ -47,7 +47,7 @@ def test_each_run_is_divided_by_the_first_and_the_last_compared_with_the_one_bef
     last = relative.last_change(runs)
     assert (last.word, last.ratio.estimate) == ("more", pytest.approx(1.2, rel=0.01))
     assert of(found, "a warm step", "dynamic").last_change(runs).word == "the same"
-    assert changes.significant(pages.last_changes(runs, found))[0].arm == "static-exact"
+    assert changes.significant(pages.last_changes(runs, found))[0].mode == "static-exact"
 
 
 def test_a_machine_is_compared_with_itself_only():
@@ -79,7 +79,7 @@ def test_what_a_run_lacks_is_a_gap():
 
 def test_one_value_alone_is_no_trend():
     runs = ordered({"1": run(1, dynamic=1.0, static_pad=0.5), "2": run(2, dynamic=1.0)})
-    assert {one.arm for one in changes.over_time(runs)} == {"dynamic"}
+    assert {one.mode for one in changes.over_time(runs)} == {"dynamic"}
 
 
 def test_the_small_picture_has_a_dot_a_run_and_a_scale_of_its_own():

@@ -42,9 +42,9 @@ def test_a_file_whose_name_is_no_text_has_an_order_and_a_layout_too():
 
 @pytest.mark.parametrize("beside", [False, True])
 def test_a_clock_that_goes_backwards_is_named_and_no_file_is(monkeypatch, beside):
-    job = replace(JOB, arms=("dynamic",))
+    job = replace(JOB, modes=("dynamic",))
     wrong = typed(raw(job))
-    wrong.arms["dynamic"].blocks = [0.1, -0.1]
+    wrong.modes["dynamic"].blocks = [0.1, -0.1]
     record = wrong if not beside else typed(raw(job))
     record.beside = [to_json(wrong)] if beside else []
     monkeypatch.setattr(worker, "handler", lambda job: lambda: record)

@@ -38,7 +38,7 @@ def ran(job, timeout):
 
 
 def test_a_job_survives_json():
-    one = job("time", "TINY", process=2, seed=5, arms=("dynamic", "static-exact"), budget=Budget(rounds=3))
+    one = job("time", "TINY", process=2, seed=5, modes=("dynamic", "static-exact"), budget=Budget(rounds=3))
     assert Job.from_dict(json.loads(json.dumps(one.to_dict()))) == one
     assert one.label == "time tiny/small, process 2"
     assert Job("gradients", claim="C2").label == "gradients C2"
@@ -51,26 +51,26 @@ def test_each_process_draws_its_own_orders_again_and_again():
 
 
 def test_a_crash_is_a_failure_record_that_names_the_signal():
-    record = ran(job("time", "CRASH", process=0, arms=("dynamic",)), 60)
+    record = ran(job("time", "CRASH", process=0, modes=("dynamic",)), 60)
     assert record["kind"] == "failure"
     assert "SIGABRT" in record["error"]
 
 
 def test_a_stuck_worker_is_ended():
-    record = ran(job("time", "STUCK", process=0, arms=("dynamic",)), 3)
+    record = ran(job("time", "STUCK", process=0, modes=("dynamic",)), 3)
     assert record["error"] == "the worker ran longer than 3 s and was ended"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems may not limit memory")
 def test_a_worker_that_takes_too_much_memory_is_a_failure_record():
-    record = ran(job("time", "GREEDY", process=0, arms=("dynamic",), memory=1 << 30), 60)
+    record = ran(job("time", "GREEDY", process=0, modes=("dynamic",), memory=1 << 30), 60)
     assert record["error"].startswith("out of memory, of which it may take 1,073,741,824 bytes: ")
 
 
 def test_every_record_tells_seed_environment_and_start_and_that_of_a_failure_the_place(monkeypatch):
-    one = job("time", "TINY", process=2, seed=5, arms=("dynamic",), budget=Budget(2, 1, 1, 1e-5), lane=1)
-    failed = job("time", "ERROR", process=2, seed=5, arms=("dynamic",), lane=1)
+    one = job("time", "TINY", process=2, seed=5, modes=("dynamic",), budget=Budget(2, 1, 1, 1e-5), lane=1)
+    failed = job("time", "ERROR", process=2, seed=5, modes=("dynamic",), lane=1)
     done, failure = ran(one, 60), ran(failed, 60)
     for record in (done, failure):
         assert record["seed"] == 5
@@ -103,7 +103,7 @@ def test_a_system_without_a_further_process_or_thread_is_a_failure_record_and_no
 
     monkeypatch.setattr(subprocess, "Popen", Process)
     monkeypatch.setattr(processes.threading.Thread, "start", start_some)
-    error = ran(job("time", "TINY", process=0, arms=("dynamic",)), 60)["error"]
+    error = ran(job("time", "TINY", process=0, modes=("dynamic",)), 60)["error"]
     why = "can't start new thread" if given else "Resource temporarily unavailable"
     assert error.startswith(f"a worker cannot be started: {why}; end other processes, or raise the limit of processes")
     assert [process.returncode for process in ends] == [-signal.SIGKILL] * bool(given)
@@ -114,7 +114,7 @@ import os, subprocess, sys
 from compare.run import processes
 from tests.helpers.fake_workloads import job
 from tests.helpers.records import plain
-processes.run_job(job("time", "STUCK", process=0, arms=("dynamic",)), 60)
+processes.run_job(job("time", "STUCK", process=0, modes=("dynamic",)), 60)
 """
 
 
@@ -156,7 +156,7 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_a_worker_answers_whatever_the_workload_prints_and_imports_nothing_from_the_current_folder(elsewhere):
-    record = ran(job("memory", "TINY", arms=("dynamic",)), 60)
+    record = ran(job("memory", "TINY", modes=("dynamic",)), 60)
     assert record["kind"] == "memory", record
     assert record["arms"]["dynamic"]["status"] == "ok"
 
@@ -166,7 +166,7 @@ def test_not_even_where_the_current_folder_is_on_the_path(elsewhere, monkeypatch
     for name in ("click", "psutil"):
         (elsewhere / f"{name}.py").unlink()
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(elsewhere), ROOT]))
-    record = ran(job("memory", "TINY", arms=("dynamic",)), 60)
+    record = ran(job("memory", "TINY", modes=("dynamic",)), 60)
     assert record["kind"] == "memory", record
 
 

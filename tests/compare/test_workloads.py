@@ -114,8 +114,8 @@ def test_a_file_and_its_name_in_the_list_are_a_workload(tmp_path: Path, monkeypa
     monkeypatch.setattr(workloads, "_sources", listed["_sources"])
     assert "What I want to know." in CliRunner().invoke(graphduel, ["list"]).stdout
     (cell,) = jobs.cells(Settings(only="mine"))
-    arms = parity.measure(Settings().job("parity", cell)).arms
-    assert {arm: row.status for arm, row in arms.items()} == {"dynamic": "ok", "static-exact": "ok"}
+    modes = parity.measure(Settings().job("parity", cell)).modes
+    assert {mode: row.status for mode, row in modes.items()} == {"dynamic": "ok", "static-exact": "ok"}
     del sys.modules["compare.workloads.mine"]
 
 

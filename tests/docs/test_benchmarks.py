@@ -1,4 +1,4 @@
-"""The benchmarks measure what they say: every arm gives what both engines give, and ratios are right."""
+"""The benchmarks measure what they say: every mode gives what both engines give, and ratios are right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from click.testing import CliRunner
 import dynamic
 import static
 from benchmarks import convolutions, handwritten, plain, programs, summary, table, torch_programs, trained
-from benchmarks.arms import ARMS, Arm
+from benchmarks.modes import MODES, Mode
 from benchmarks.programs import PIECES
 from benchmarks.rows import Row
 from benchmarks.workers import Settings, switches, told_threads, working
@@ -145,8 +145,8 @@ def test_layers_are_timed_beside_a_product_of_as_many_operations():
 def test_peers_train_the_same_programs(peer, module, name):
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not installed")
-    arm = ARMS[peer](trained.ROWS[name]())
-    loss, grads = arm.arrays(arm.step())
+    mode = MODES[peer](trained.ROWS[name]())
+    loss, grads = mode.arrays(mode.step())
     assert tree_error((np.asarray(loss), dict(grads)), table.reference(name)) < TOLERANCES["float32"]
 
 
@@ -159,14 +159,14 @@ def test_peers_equal_the_dynamic_engine(peer, module, name):
     if importlib.util.find_spec(module) is None:
         pytest.skip(f"{module} is not installed")
     r = SMALL[name]
-    arm = ARMS[peer](r)
-    loss, grads = arm.arrays(arm.step())
+    mode = MODES[peer](r)
+    loss, grads = mode.arrays(mode.step())
     assert tree_error((np.asarray(loss), dict(grads)), of_engine(dynamic, r, r.params, r.inputs)) < 1e-4
 
 
 def test_the_table_is_measured_printed_and_written(tmp_path):
     file = tmp_path / "table.json"
-    options = ["--rows", "tiny*", "--arms", "hand*,static", "--rounds", "2", "--block", "0.001", "--json", str(file)]
+    options = ["--rows", "tiny*", "--modes", "hand*,static", "--rounds", "2", "--block", "0.001", "--json", str(file)]
     done = CliRunner().invoke(table.main, options)
     assert done.exit_code == 0, done.output
     assert "static / hand-written" in done.output
@@ -183,7 +183,7 @@ def test_the_table_is_measured_printed_and_written(tmp_path):
     }
 
 
-def test_every_arm_keeps_to_avx2_where_the_table_asks_for_it():
+def test_every_mode_keeps_to_avx2_where_the_table_asks_for_it():
     seen = switches("avx2")
     assert seen["GRAPHDUEL_NATIVE_TARGET"] in target.TARGETS
     code = "from numpy._core import _multiarray_umath as m; print([n for n, on in m.__cpu_features__.items() if on])"
@@ -194,7 +194,7 @@ def test_every_arm_keeps_to_avx2_where_the_table_asks_for_it():
 
 
 @pytest.mark.parametrize("processor", ["this", "avx2"])
-def test_no_arm_is_held_to_a_processor_by_what_the_environment_says(processor, monkeypatch):
+def test_no_mode_is_held_to_a_processor_by_what_the_environment_says(processor, monkeypatch):
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     monkeypatch.setenv("OPENBLAS_L2_SIZE", "1")
     with told_threads(1, switches(processor)):
@@ -203,14 +203,14 @@ def test_no_arm_is_held_to_a_processor_by_what_the_environment_says(processor, m
     assert os.environ["OPENBLAS_CORETYPE"] == "Prescott"
 
 
-def test_every_arm_may_use_the_threads_that_the_table_asks_for():
+def test_every_mode_may_use_the_threads_that_the_table_asks_for():
     pytest.importorskip("llvmlite", reason="machine code needs the extra native")
     if len(environment.affinity() or ()) < 2:
         pytest.skip("this process has one core")
     code = (
         "import json, os; from compare.run import environment; environment.pin(threads=2)\n"
-        "from benchmarks.arms import ARMS, threads; from benchmarks.programs import PIECES; import threadpoolctl\n"
-        "arm = ARMS['static-native'](PIECES['chain 1e5']()); arm.step(); import threading\n"
+        "from benchmarks.modes import MODES, threads; from benchmarks.programs import PIECES; import threadpoolctl\n"
+        "mode = MODES['static-native'](PIECES['chain 1e5']()); mode.step(); import threading\n"
         "pools = [p['num_threads'] for p in threadpoolctl.threadpool_info()]\n"
         "print(json.dumps([threads(), pools, threading.active_count()]))"
     )
@@ -222,11 +222,11 @@ def test_every_arm_may_use_the_threads_that_the_table_asks_for():
         assert set(pools) == {2}
 
 
-def test_an_arm_that_disagrees_is_not_timed(monkeypatch):
+def test_an_mode_that_disagrees_is_not_timed(monkeypatch):
     loss, grads = table.reference("tiny MLP")
     off = {**grads, "b1": grads["b1"] + 0.01}
     monkeypatch.setattr(table, "reference", lambda name: (loss, off))
-    done = CliRunner().invoke(table.main, ["--rows", "tiny*", "--arms", "hand-written", "--rounds", "2"])
+    done = CliRunner().invoke(table.main, ["--rows", "tiny*", "--modes", "hand-written", "--rounds", "2"])
     assert done.exit_code == 4
     assert "tiny MLP: hand-written is off by" in done.output
 
@@ -248,7 +248,7 @@ def test_globs_choose_in_order_and_refuse_what_matches_nothing():
 
 
 def test_a_ratio_is_the_median_of_paired_ratios():
-    ratio = summary.paired([2.0, 4.0, 90.0], [1.0, 2.0, 3.0])  # a slow moment that met one arm alone
+    ratio = summary.paired([2.0, 4.0, 90.0], [1.0, 2.0, 3.0])  # a slow moment that met one mode alone
     assert ratio.estimate == 2
     assert ratio.low == 2 <= ratio.high <= 30
 
@@ -313,5 +313,5 @@ def test_a_page_gets_the_tables_between_its_marks():
         table.with_tables("no marks", record)
 
 
-def test_an_arm_gives_its_result_as_it_is_unless_it_says_how():
-    assert Arm(lambda: 1).arrays((1, {})) == (1, {})
+def test_an_mode_gives_its_result_as_it_is_unless_it_says_how():
+    assert Mode(lambda: 1).arrays((1, {})) == (1, {})

@@ -110,7 +110,7 @@ from compare.suite.settings import Settings
 
 assert list(regimes.by_kind([Evidence("gated", "small", ())])) == ["networks over batches"]
 assert Cell("gated", "small") in jobs.cells(Settings())
-assert engines.find_engine("differences").arms == ("differences",)
+assert engines.find_engine("differences").mode_names == ("differences",)
 (check,) = jobs.check_jobs(Settings(claim="C9"))
 assert (check.claim, check.kind) == ("C9", "repetition")
 """
@@ -130,7 +130,7 @@ from compare.suite import jobs
 from compare.suite.settings import Settings
 
 assert engines.frameworks()[-1] == "differences"
-assert engines.of_arm("differences") is engines.find_engine("differences")
+assert engines.of_mode("differences") is engines.find_engine("differences")
 assert workloads.names()[-1] == "gated"
 assert workloads.get("gated").case("small").params["gate"].shape == (16, 16)
 (check,) = jobs.check_jobs(Settings(claim="C9"))

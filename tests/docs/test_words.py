@@ -34,7 +34,7 @@ BANNED = {
     r"\bif they differ, it is\b": "say which verdict the claim gets, and when",
     r"\bmore in no cell\b": "nowhere",
     r"\bwins: [^.]* ÷ ": "say how many times faster, or how much more memory",
-    r"\bcounts with the arm\b": "say which one stands for static",
+    r"\bcounts with the mode\b": "say which one stands for static",
     r"\bmakes a load of 1: ": "say who else used the machine",
     r"\btrust no\b": "say which differences may be noise",
     r"\bmay lie otherwise\b": "may differ",

@@ -40,24 +40,24 @@ def regime(found, name):
     return next(r for r in found["regimes"] if r["name"] == name)
 
 
-def parity(workload, arms, size="small", **status):
+def parity(workload, modes, size="small", **status):
     checked = {
-        arm: {
-            "status": status.get(arm.replace("-", "_"), "ok"),
+        mode: {
+            "status": status.get(mode.replace("-", "_"), "ok"),
             "reason": None,
             "output_error": 1e-7,
             "gradient_error": 1e-7,
             "tolerance": 1e-5,
         }
-        for arm in arms
+        for mode in modes
     }
-    agree = all(arm["status"] == "ok" for arm in checked.values())
+    agree = all(mode["status"] == "ok" for mode in checked.values())
     place = {"kind": "parity", "workload": workload, "size": size}
     return {**place, "agree": agree, "arms": checked, "same_graph": True, "kernel_calls": {}}
 
 
 def timed(seconds, *, noise=0.002, build=0.0, first=None, seed=0, lengths=None, compiles=0, padding=1.0, whole=True):
-    """What an arm measured; with lengths, `first` lists the seconds of each call of the first epoch."""
+    """What a mode measured; with lengths, `first` lists the seconds of each call of the first epoch."""
     random = Random(f"{seconds}/{seed}")
     stream = lengths and [
         {"length": n, "seconds": s, "new": True} for n, s in zip(lengths, first or [seconds] * 99, strict=False)
@@ -78,22 +78,22 @@ def timed(seconds, *, noise=0.002, build=0.0, first=None, seed=0, lengths=None, 
     }
 
 
-def cell(workload, arms, size="small", processes=3):
-    """The parity record and the time records of one cell; an arm is keyword arguments of `timed`."""
-    records = [parity(workload, arms, size)]
+def cell(workload, modes, size="small", processes=3):
+    """The parity record and the time records of one cell; a mode is keyword arguments of `timed`."""
+    records = [parity(workload, modes, size)]
     for process in range(processes):
-        measured = {arm: timed(**{"seed": process, **kwargs}) for arm, kwargs in arms.items()}
+        measured = {mode: timed(**{"seed": process, **kwargs}) for mode, kwargs in modes.items()}
         records.append({"kind": "time", "workload": workload, "size": size, "process": process, "arms": measured})
     return records
 
 
 def duel(workload, steady, *, build=0.1, size="small", noise=0.002, processes=3):
     """A cell in which dynamic takes `steady` times as long as static in steady state."""
-    arms = {
+    modes = {
         "dynamic": {"seconds": BASE * steady, "noise": noise},
         "static-exact": {"seconds": BASE, "build": build, "noise": noise},
     }
-    return cell(workload, arms, size, processes)
+    return cell(workload, modes, size, processes)
 
 
 def race(*steadies, control=1.0, **kwargs):
@@ -106,8 +106,8 @@ def race(*steadies, control=1.0, **kwargs):
 
 
 def text(*, steady=1.2, epoch=5.0, size="small", **changes):
-    """rnn_text: `steady` and `epoch` are static ÷ dynamic; changes are arms to replace."""
-    arms = {
+    """rnn_text: `steady` and `epoch` are static ÷ dynamic; changes are modes to replace."""
+    modes = {
         "dynamic": {"seconds": BASE, "lengths": LENGTHS},
         "static-exact": {
             "seconds": BASE * steady,
@@ -123,13 +123,13 @@ def text(*, steady=1.2, epoch=5.0, size="small", **changes):
             "padding": 2.4,
         },
     }
-    arms.update(
-        {name.replace("_", "-"): {**arms.get(name.replace("_", "-"), {}), **new} for name, new in changes.items()}
+    modes.update(
+        {name.replace("_", "-"): {**modes.get(name.replace("_", "-"), {}), **new} for name, new in changes.items()}
     )
-    return cell("rnn_text", arms, size)
+    return cell("rnn_text", modes, size)
 
 
-def memory(workload, dynamic, static, *, structure=0, size="small", arm="static-exact"):
+def memory(workload, dynamic, static, *, structure=0, size="small", mode="static-exact"):
     def held(peak, structure):
         return {
             "status": "ok",
@@ -138,9 +138,9 @@ def memory(workload, dynamic, static, *, structure=0, size="small", arm="static-
             "classes": {"structure": round(structure), "plan": 0, "parameters": 10**6},
         }
 
-    arms = {"dynamic": held(dynamic, 0), arm: held(static - structure, structure)}
-    record = {"kind": "memory", "workload": workload, "size": size, "arms": arms}
-    return [parity(workload, arms, size), record]
+    modes = {"dynamic": held(dynamic, 0), mode: held(static - structure, structure)}
+    record = {"kind": "memory", "workload": workload, "size": size, "arms": modes}
+    return [parity(workload, modes, size), record]
 
 
 def memories(*ratios, share=0.2, sizes=SIZES):
@@ -268,8 +268,8 @@ def strategy(seconds, *, epoch=1.0, batching="one by one", examples=1, calls=6, 
     }
 
 
-def lengths(arms, model="rnn_text", name="lines", size="small", processes=6):
-    """The records of one table; an arm is keyword arguments of `strategy`, or its whole row where it has a status."""
+def lengths(modes, model="rnn_text", name="lines", size="small", processes=6):
+    """The records of one table; a mode is keyword arguments of `strategy`, or its whole row where it has a status."""
     return [
         {
             "kind": "lengths",
@@ -279,8 +279,8 @@ def lengths(arms, model="rnn_text", name="lines", size="small", processes=6):
             "process": process,
             "examples": [3, 5, 8, 13, 21, 34],
             "arms": {
-                arm: fields if "status" in fields else strategy(**{"seed": process, **fields})
-                for arm, fields in arms.items()
+                mode: fields if "status" in fields else strategy(**{"seed": process, **fields})
+                for mode, fields in modes.items()
             },
         }
         for process in range(processes)
@@ -292,17 +292,17 @@ def grid(ratios, processes=4, build=0.0, noise=0.001, status="ok"):
 
     def row(place, ratio, process):
         random = Random(f"{place}/{process}")
-        arms = {
-            arm: {
-                "build": build if arm != "dynamic" else 0.0,
+        modes = {
+            mode: {
+                "build": build if mode != "dynamic" else 0.0,
                 "first": seconds,
                 "steady": True,
                 "blocks": [seconds * (1 + random.uniform(-noise, noise)) for _ in range(5)],
             }
-            for arm, seconds in (("dynamic", BASE * ratio), ("static-exact", BASE))
+            for mode, seconds in (("dynamic", BASE * ratio), ("static-exact", BASE))
         }
         head = dict(zip(("ops", "depth", "elements"), place, strict=True))
-        return {**head, "status": status, "reason": None, "arms": arms}
+        return {**head, "status": status, "reason": None, "arms": modes}
 
     return [
         {
@@ -323,8 +323,8 @@ def grid_memory(ratios):
             "status": "ok",
             "reason": None,
             "arms": {
-                arm: {"status": "ok", "reason": None, "peak": round(1000 * share), "classes": {}}
-                for arm, share in (("dynamic", 1), ("static-exact", ratio))
+                mode: {"status": "ok", "reason": None, "peak": round(1000 * share), "classes": {}}
+                for mode, share in (("dynamic", 1), ("static-exact", ratio))
             },
         }
         for place, ratio in ratios.items()

@@ -1,5 +1,7 @@
 """A run without workers: a machine that answers as a worker would."""
 
+import msgspec
+
 from compare.records import results
 from compare.run.progress import Reporter
 from compare.suite import stages as runs
@@ -39,7 +41,7 @@ class Machine:
 
 
 def head(job):
-    return {"kind": job.kind, **job.head}
+    return msgspec.to_builtins(job.name)
 
 
 def environment(cpu):
@@ -63,14 +65,14 @@ def raw(job):
     if job.kind == "lengths":
         return {**head(job), "examples": [], "arms": {}}
     if job.kind == "parity":
-        arms = {"dynamic": OK, "static-exact": OK}
-        return {**head(job), "agree": True, "arms": arms, "same_graph": True, "kernel_calls": {}}
-    return {**head(job), "arms": dict.fromkeys(job.arms, TIMED if job.kind == "time" else HELD)}
+        modes = {"dynamic": OK, "static-exact": OK}
+        return {**head(job), "agree": True, "arms": modes, "same_graph": True, "kernel_calls": {}}
+    return {**head(job), "arms": dict.fromkeys(job.modes, TIMED if job.kind == "time" else HELD)}
 
 
-def parity_with(arm, status):
+def parity_with(mode, status):
     row = {**OK, "status": status, "reason": "because"}
-    return lambda job: {**raw(job), "agree": status == "unsupported", "arms": {**raw(job)["arms"], arm: row}}
+    return lambda job: {**raw(job), "agree": status == "unsupported", "arms": {**raw(job)["arms"], mode: row}}
 
 
 def failing(job):

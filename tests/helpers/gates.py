@@ -44,11 +44,11 @@ class Row(NamedTuple):
 class World:
     """What a framework computes with.
 
-    `arm` compiles, `functions` are those of a loss by name, and `stateful` makes a loss of `loss` that averages what
+    `mode` compiles, `functions` are those of a loss by name, and `stateful` makes a loss of `loss` that averages what
     it computes in a state of its own. `dtypes` are those that it has.
     """
 
-    arm: str
+    mode: str
     functions: Callable[[], dict[str, Any]]
     dtypes: tuple[str, ...] = DTYPES
     kinds: tuple[str, ...] = KINDS
@@ -110,9 +110,9 @@ class Mutated(FunctionRunnable):
 
     change: Callable[..., Any]
 
-    def _built(self, arm: str) -> Callable[..., Any]:
+    def _built(self, mode: str) -> Callable[..., Any]:
         built = super()._built(self.eager)
-        return altered(built, self.change) if arm == MUTANT else built
+        return altered(built, self.change) if mode == MUTANT else built
 
 
 def gated(world: World, row: Row, wrong: tuple[str, str] | None = None) -> tuple[str, str]:
@@ -122,39 +122,39 @@ def gated(world: World, row: Row, wrong: tuple[str, str] | None = None) -> tuple
     engine = engines.find_engine(row.framework)
     engine.start(0)
     function, calls, argnum = step(world, row)
-    arm = MUTANT if wrong else world.arm
+    mode = MUTANT if wrong else world.mode
     runnable = (Mutated if wrong else FunctionRunnable)(
-        engine, engine.arms[0], "step", function, [engine.arrays(call) for call in calls], argnum, checks=True
+        engine, engine.mode_names[0], "step", function, [engine.arrays(call) for call in calls], argnum, checks=True
     )
     if wrong:
         runnable.change = partial(changed, wrong, world, runnable)
-    epochs = {each: first_epoch(runnable, each, no_limit) for each in (engine.arms[0], arm)}
-    assert epochs[engine.arms[0]].status == "ok", epochs[engine.arms[0]].reason
-    place = {"workload": "step", "size": "given", "eager": engine.arms[0]}
+    epochs = {each: first_epoch(runnable, each, no_limit) for each in (engine.mode_names[0], mode)}
+    assert epochs[engine.mode_names[0]].status == "ok", epochs[engine.mode_names[0]].reason
+    place = {"workload": "step", "size": "given", "eager": engine.mode_names[0]}
     checked = {each: epoch.parity(runnable) for each, epoch in epochs.items()}
     told = {each: epoch.compiled(runnable, None) for each, epoch in epochs.items()}
     records = [
-        Parity(**place, agree=True, arms=checked, same_graph=None, kernel_calls={}),
-        Compilations(**place, version="", arms=told, **runnable.notes),
+        Parity(**place, agree=True, modes=checked, same_graph=None, kernel_calls={}),
+        Compilations(**place, version="", modes=told, **runnable.notes),
     ]
-    return epochs[arm].status, " ".join([*compiled.sentences(records), epochs[arm].reason or ""])
+    return epochs[mode].status, " ".join([*compiled.sentences(records), epochs[mode].reason or ""])
 
 
 def _gated_ours(world: World, row: Row, wrong: tuple[str, str] | None) -> tuple[str, str]:
     function, calls, argnum = step(world, row)
     case, honest = case_of(function, calls, argnum is not None, None), engines.step
 
-    def built(arm: str, case: Any) -> Any:
-        made = honest(arm, case)
-        if wrong and arm == world.arm:
+    def built(mode: str, case: Any) -> Any:
+        made = honest(mode, case)
+        if wrong and mode == world.mode:
             made.built = altered(made.built, partial(changed, wrong, world, None))
         return made
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engines, "step", built)
-        arms = parity.check(job("parity", "step"), case, ("dynamic", world.arm)).arms
-    assert arms["dynamic"].status == "ok", arms["dynamic"].reason
-    return arms[world.arm].status, str(arms[world.arm].reason)
+        modes = parity.check(job("parity", "step"), case, ("dynamic", world.mode)).modes
+    assert modes["dynamic"].status == "ok", modes["dynamic"].reason
+    return modes[world.mode].status, str(modes[world.mode].reason)
 
 
 def changed(wrong: tuple[str, str], world: World, runnable: Any, value: Any, gradients: Any) -> Result:

@@ -109,9 +109,9 @@ class _Reordered(FunctionRunnable):
     other: Any
     change: Change
 
-    def _built(self, arm: str) -> Callable[..., Any]:
-        if arm == self.eager:
-            return super()._built(arm)
+    def _built(self, mode: str) -> Callable[..., Any]:
+        if mode == self.eager:
+            return super()._built(mode)
         return altered(self.engine.compiler.owning(self.engine.build(self.eager, self.other, 0)), self.change)
 
 
@@ -120,7 +120,7 @@ def by_framework(network: Network, change: Change = honest) -> tuple[str, str | 
     calls = [(network.params, network.x)]
     runnable = _Reordered(Toy(), "toy-eager", "loss", network.loss, calls, 0, checks=True)
     runnable.other, runnable.change = network.reordered, change
-    _, epoch = (first_epoch(runnable, arm, no_limit) for arm in ("toy-eager", "toy-jit"))
+    _, epoch = (first_epoch(runnable, mode, no_limit) for mode in ("toy-eager", "toy-jit"))
     return epoch.status, epoch.reason
 
 
@@ -128,14 +128,14 @@ def by_ours(network: Network, change: Change = honest) -> tuple[str, str | None]
     """How the gate of our own engines takes it."""
     case, own = case_of(network.loss, [(network.params, network.x)], True, None), engines.step
 
-    def built(arm: str, case: Any) -> Any:
-        if arm != "static-exact":
-            return own(arm, case)
+    def built(mode: str, case: Any) -> Any:
+        if mode != "static-exact":
+            return own(mode, case)
         made = own("dynamic", replace(case, loss=network.reordered))
         made.built = altered(made.built, change)
         return made
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engines, "step", built)
-        row = parity.check_arm("static-exact", case, parity.expectations(case))
+        row = parity.check_mode("static-exact", case, parity.expectations(case))
     return row.status, row.reason

@@ -53,19 +53,19 @@ class Toy(Framework):
         """NumPy's."""
         return tree
 
-    def build(self, arm: str, loss: Any, argnum: int | None) -> Any:
+    def build(self, mode: str, loss: Any, argnum: int | None) -> Any:
         """See the modes."""
         step = dynamic.value_and_grad(loss, argnum or 0)
-        mode = self.mode(arm).name
-        if mode == "jit":
+        name = self.traits(mode).name
+        if name == "jit":
             return static.jit(static.value_and_grad(loss, argnum or 0))
-        if mode == "slow":
+        if name == "slow":
             return lambda *args: [step(*args) for _ in range(SLOWER)][-1]
-        if mode == "wrong":
+        if name == "wrong":
             return lambda *args: (step(*args)[0] + 1, step(*args)[1])
-        if mode == "refusing":
+        if name == "refusing":
             return refuse
-        if mode == "endless":
+        if name == "endless":
             return endless(step)
         return step
 
@@ -95,10 +95,10 @@ class ToyOps(Ops):
 class ToyCompiler(Compiler):
     """See the base."""
 
-    def compiled(self, arm: str, function: Any) -> Any:
+    def compiled(self, mode: str, function: Any) -> Any:
         """A function that must be traced before it runs; see the modes."""
         modes = {"jit": traced, "slow": hung, "wrong": doubled, "refusing": lambda _: refuse}
-        return modes[self.engine.mode(arm).name](function)
+        return modes[self.engine.traits(mode).name](function)
 
 
 class ToyErrors(Errors):
@@ -112,7 +112,7 @@ class ToyErrors(Errors):
         """All that `static.jit` raises on these faults."""
         return True
 
-    def refuses(self, error: BaseException, arm: str = "") -> bool:
+    def refuses(self, error: BaseException, mode: str = "") -> bool:
         """What is not done, and what a trace cannot decide."""
         return isinstance(error, NotImplementedError | ControlFlowError)
 

@@ -15,13 +15,13 @@ from compare.errors import UnsupportedError
 from tests.helpers import own_functions as own
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-ARM = "static-onnxruntime"
+MODE = "static-onnxruntime"
 
 
 @pytest.mark.parametrize("name", ["tiny_mlp", "branch_on_sum", "rnn_text"])
 def test_a_workload_is_the_same_there(name):
     case = workloads.load(f"compare.workloads.{name}:WORKLOAD").case("small")
-    there, here = engines.step(ARM, case), engines.step("static-exact", case)
+    there, here = engines.step(MODE, case), engines.step("static-exact", case)
     example = case.examples[0]
     for result, expected in zip(g.tree.leaves(there(*example)), g.tree.leaves(here(*example)), strict=True):
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
@@ -52,6 +52,6 @@ def test_what_onnx_has_not_is_refused_by_name(monkeypatch):
 def test_it_is_compared_with_our_engines_and_has_no_memory():
     calls = [(np.ones((2, 3), np.float32),), (np.ones((4, 3), np.float32),)]
     comparison = compare.compare(lambda x: g.sum(g.tanh(x) * x), calls, ["static", "onnxruntime"], **own.QUICK)
-    assert set(comparison.verdict.steady.values) == {"dynamic", "static-exact", ARM}
+    assert set(comparison.verdict.steady.values) == {"dynamic", "static-exact", MODE}
     assert set(comparison.verdict.memory.values) == {"dynamic", "static-exact"}
-    assert comparison.verdict.compiles[ARM] == 2
+    assert comparison.verdict.compiles[MODE] == 2

@@ -25,7 +25,7 @@ def test_products_and_flops_are_those_of_both_passes(name):
         pytest.skip(framework.missing)
     framework.start(0)
     w, x = (np.ones(shape, np.float32) for shape in ((WIDTH, WIDTH), (BATCH, WIDTH)))
-    step = framework.build(framework.arms[0], loss, 0)
+    step = framework.build(framework.mode_names[0], loss, 0)
     work = count_calls(framework.ops.ran(step, framework.arrays((w, x))))
     assert (work.eager["eager products"], work.eager["eager flops"]) == (2, 2 * FLOPS)  # forward, and the gradient of w
     assert work.eager["eager ops"] >= 4  # square, sum, and what comes back

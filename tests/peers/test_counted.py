@@ -130,5 +130,5 @@ def test_what_is_counted_is_what_the_framework_counts(name, capsys):
             f, calls, [program.mode], framework=program.framework, processes=0, seconds=0.02, allow_effects=True
         )
         (told,) = records_of(found.records, Compilations)
-        row = told.arms[program.mode]
+        row = told.modes[program.mode]
         assert (len(row.made), sum(row.breaks.values())) == by_hand, found

@@ -68,7 +68,7 @@ def test_workloads_give_our_results(name, workload):
     ours = workloads.get(workload).case("small")
     theirs = framework.library.load(f"compare.workloads.{workload}").WORKLOAD.case("small")
     (expected, *_) = parity.expectations(ours)
-    step = framework.build(framework.arms[0], theirs.loss, theirs.argnum)
+    step = framework.build(framework.mode_names[0], theirs.loss, theirs.argnum)
     example = framework.arrays(theirs.examples[expected.example])
     loss, gradients = framework.numpy(step(framework.arrays(theirs.params), *example))
     assert rounding.tree_error(loss, expected.reference.exact[0]) < 1e-5
@@ -87,14 +87,14 @@ def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_s
     asked = question_for("torch", "", "", ("eager",), seconds=0.01)
     (found,), (parity,) = told(asked, lambda model, x: (model(x) ** 2).sum(), calls)
     assert found.random
-    assert 0 < parity.arms["eager"].gradient_error < 1e-4  # from float64, with the same random numbers
+    assert 0 < parity.modes["eager"].gradient_error < 1e-4  # from float64, with the same random numbers
     assert all(torch.equal(before[name], buffer) for name, buffer in model.named_buffers())
     value, gradients = framework.build("torch-eager", lambda model, x: model(x).sum(), 0)(*calls[0])
     assert not value.requires_grad
     assert gradients.keys() == dict(model.named_parameters()).keys()
     (exact,), (parity,) = told(asked, lambda model, x: (model[0](x) ** 2).sum(), calls)
     assert not exact.random
-    assert 0 < parity.arms["eager"].gradient_error < 1e-5
+    assert 0 < parity.modes["eager"].gradient_error < 1e-5
 
 
 @pytest.fixture

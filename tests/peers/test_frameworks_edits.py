@@ -15,9 +15,9 @@ from compare.workloads import structures
 from compare.workloads.edits import EDITS
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore::DeprecationWarning")]  # of what a compiler loads
-ARMS = ("torch-compile", "tf-function", "jax-jit")
+MODES = ("torch-compile", "tf-function", "jax-jit")
 each_framework = pytest.mark.parametrize("name", frameworks.frameworks())
-each_arm = pytest.mark.parametrize("arm", ARMS)
+each_mode = pytest.mark.parametrize("mode", MODES)
 
 
 def started(name):
@@ -28,8 +28,8 @@ def started(name):
     return framework
 
 
-def of_arm(arm):
-    return started(frameworks.of_arm(arm).name)
+def of_mode(mode):
+    return started(frameworks.of_mode(mode).name)
 
 
 @pytest.mark.slow
@@ -39,23 +39,23 @@ def test_every_edited_training_has_our_losses_in_eager(name):
     theirs = framework.library.load(structures.__name__).EDITS
     for ours, edit in zip(structures.EDITS, theirs, strict=True):
         expected = structure.reference(ours)
-        run = structure.train(framework, framework.arms[0], edit.plain)
+        run = structure.train(framework, framework.mode_names[0], edit.plain)
         assert structure.apart(expected, run.losses) < structure.TOLERANCE, edit.name
         assert run.rebuilds == 0
 
 
 @pytest.mark.slow
-@each_arm
-def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(arm, monkeypatch):
-    framework = of_arm(arm)
+@each_mode
+def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(mode, monkeypatch):
+    framework = of_mode(mode)
     monkeypatch.setattr(structure, "LIMIT", 300.0)
     monkeypatch.setattr(structure, "BUDGET", 0.0)
-    chosen = {"layer widened": 1} if arm == "torch-compile" else {"layer widened": 1, "stochastic depth": 6}
+    chosen = {"layer widened": 1} if mode == "torch-compile" else {"layer widened": 1, "stochastic depth": 6}
     theirs = {edit.name: edit for edit in framework.library.load(structures.__name__).EDITS}
     for ours in structures.EDITS:
         if ours.name in chosen:
             expected = structure.reference(ours)
-            row = structure.measure_edit(framework, arm, theirs[ours.name], expected)
+            row = structure.measure_edit(framework, mode, theirs[ours.name], expected)
             assert row.agree, row
             assert not row.refused
             assert row.ways["retraced"].rebuild == chosen[ours.name]
@@ -64,23 +64,23 @@ def test_a_compiled_training_has_our_losses_and_is_rebuilt_for_a_new_structure(a
 
 
 @pytest.mark.slow
-@each_arm
-def test_an_edit_of_a_model_gives_a_result_in_both_arms(arm, monkeypatch):
-    framework = of_arm(arm)
+@each_mode
+def test_an_edit_of_a_model_gives_a_result_in_both_modes(mode, monkeypatch):
+    framework = of_mode(mode)
     monkeypatch.setattr(prototyping, "LIMIT", 300.0)
-    row = prototyping.measure_edit(framework, arm, EDITS[0])
+    row = prototyping.measure_edit(framework, mode, EDITS[0])
     assert not row.refused
     assert row.engines.keys() == {"dynamic", "static"}
 
 
-@pytest.mark.parametrize("arm", ["tf-function", "jax-jit"])
-def test_a_retrace_says_which_argument_has_changed_and_how_long_it_took(arm):
-    framework = of_arm(arm)
+@pytest.mark.parametrize("mode", ["tf-function", "jax-jit"])
+def test_a_retrace_says_which_argument_has_changed_and_how_long_it_took(mode):
+    framework = of_mode(mode)
 
     def loss(params, x, power):
         return framework.functions()["sum"]((params["w"] * x) ** power)
 
-    step = framework.build(arm, loss, 0)
+    step = framework.build(mode, loss, 0)
     wide, half = np.ones((5, 3), np.float32), np.ones((2, 3), np.float16)
     calls = [(np.ones((2, 3), np.float32), 2), (wide, 2), (wide, 2), (wide, 3), (half, 3)]
     for x, power in calls:
@@ -100,7 +100,7 @@ def test_a_retrace_says_which_argument_has_changed_and_how_long_it_took(arm):
             "argument 0['w']: float32[3] before, float16[3] now, argument 1: float32[2, 3] before, float16[2, 3] now",
         ],
     }
-    assert [one.reason for one in made] == reasons[arm]
+    assert [one.reason for one in made] == reasons[mode]
     assert all(one.seconds > 0 for one in made)
 
 

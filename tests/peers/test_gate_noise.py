@@ -45,8 +45,8 @@ def trained():
     engine = engines.find_engine("tensorflow")
     variables, squares, step, calls = attention()
     engine.start(0)
-    runnable = gates.Mutated(engine, engine.arms[0], "step", step, calls, 0, checks=True)
-    assert first_epoch(runnable, engine.arms[0], no_limit).status == "ok"
+    runnable = gates.Mutated(engine, engine.mode_names[0], "step", step, calls, 0, checks=True)
+    assert first_epoch(runnable, engine.mode_names[0], no_limit).status == "ok"
     return runnable, variables, squares
 
 

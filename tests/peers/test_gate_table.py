@@ -67,8 +67,8 @@ def test_one_percent_of_any_array_of_a_random_step_is_found_and_what_is_right_pa
     engine = engines.find_engine("torch")
     engine.start(0)
     function, calls = random_steps.STEPS[name]()
-    runnable = gates.Mutated(engine, engine.arms[0], name, function, calls, 0, checks=True)
-    assert first_epoch(runnable, engine.arms[0], no_limit).status == "ok"
+    runnable = gates.Mutated(engine, engine.mode_names[0], name, function, calls, 0, checks=True)
+    assert first_epoch(runnable, engine.mode_names[0], no_limit).status == "ok"
     (standard,) = runnable.expected.values()
     assert (runnable.random, runnable.undoubled, standard.exact is None) == (True, None, False)
     assert first_epoch(runnable, "torch-aot-eager", no_limit).status == "ok"

@@ -143,8 +143,8 @@ def test_a_comparison_in_a_process_of_the_callers_leaves_its_switches_and_counts
         counts = []
         for _ in range(2):
             found = compare.compare(loss, calls, **options)
-            arms = {arm: row for told in records_of(found.records, Compilations) for arm, row in told.arms.items()}
-            counts.append({arm: (len(row.made), row.breaks) for arm, row in arms.items()} or found.verdict.compiles)
+            modes = {mode: row for told in records_of(found.records, Compilations) for mode, row in told.modes.items()}
+            counts.append({mode: (len(row.made), row.breaks) for mode, row in modes.items()} or found.verdict.compiles)
             assert process() == before
         assert counts[0] == counts[1]
         compare.compare(watched, calls, allow_effects=True, **options)
@@ -233,8 +233,8 @@ def test_a_schedule_that_ends_is_timed_from_a_state_that_lasts():
 
     found = run.here(question_for("torch", "f.py:step", "", ("eager",), seconds=0.02), step, [(torch.ones(2, 4),)] * 3)
     (time,) = records_of(found.records, Time)
-    assert time.arms["eager"].status == "ok"
-    assert time.arms["eager"].calls_per_block in (3, 6)
+    assert time.modes["eager"].status == "ok"
+    assert time.modes["eager"].calls_per_block in (3, 6)
     assert plan.last_epoch == 0
 
 
@@ -252,7 +252,7 @@ def test_each_call_of_jax_has_arrays_of_its_own():
     state = {"w": jnp.ones((4, 4)), "n": jnp.zeros(())}
     asked = question_for("jax", "f.py:step", "", ("eager", "jit"), seconds=0.02, gradient=False)
     found = run.here(asked, step, [(state, jnp.ones((2, 4))), (state, 2 * jnp.ones((2, 4)))])
-    assert {row.status for row in records_of(found.records, Parity)[0].arms.values()} == {"ok"}
+    assert {row.status for row in records_of(found.records, Parity)[0].modes.values()} == {"ok"}
     assert not state["w"].is_deleted()
 
 
@@ -283,7 +283,7 @@ def test_variables_of_tensorflow_come_back_to_the_numbers_that_they_were_made_wi
     assert weight.numpy().tolist() == [[1.0]] * 4
     assert training_of(engine, lambda x: tf.reduce_mean(x @ weight), calls) is None
     found = run.here(question_for("tensorflow", "f.py:step", "", ("eager", "function"), seconds=0.02), step, calls * 2)
-    assert {row.status for row in records_of(found.records, Parity)[0].arms.values()} == {"ok"}
+    assert {row.status for row in records_of(found.records, Parity)[0].modes.values()} == {"ok"}
     assert "a training step" in repr(found)
     assert weight.numpy().tolist() == [[1.0]] * 4
 

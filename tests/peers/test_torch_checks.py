@@ -31,7 +31,7 @@ def test_a_function_of_pytorch_compiles_once_or_the_check_says_why():
 
 def test_parity_of_a_function_of_pytorch_compares_each_mode_with_eager():
     record = parity(loss, calls(4, 5), modes=("aot-eager", "compile"))
-    assert {arm: row.status for arm, row in record.arms.items()} == dict.fromkeys(
+    assert {mode: row.status for mode, row in record.modes.items()} == dict.fromkeys(
         ("eager", "aot-eager", "compile"), "ok"
     )
     with pytest.raises(AssertionError, match=r"wrong: the modes do not agree:\n  aot-eager: disagree: "):

@@ -117,7 +117,7 @@ def test_the_answer_has_the_lines_of_eager_whose_times_come_to_the_step():
     asked = question_for("torch", "test_torch_lines.py:mlp", "inputs", ["eager"], seconds=0.05)
     result = run.here(asked, mlp, [call()])
     (record,) = records_of(result.records, SourceLines)
-    row = record.arms["eager"]
+    row = record.modes["eager"]
     assert row.status == "ok"
     assert set(row.lines) == {line(mlp, below) for below in (1, 2, 3)}
     assert sum(cost.seconds for cost in row.lines.values()) + row.elsewhere == pytest.approx(row.step)
@@ -134,15 +134,15 @@ def test_a_training_step_is_read_and_put_back():
     asked = question_for("torch", "test_torch_lines.py:step", "inputs", ["eager"], seconds=0.05)
     result = run.here(asked, step, [(torch.randn(4, 6), torch.randint(0, 2, (4,)))])
     (record,) = records_of(result.records, SourceLines)
-    assert line(step, 4) in record.arms["eager"].lines
+    assert line(step, 4) in record.modes["eager"].lines
     assert all(map(torch.equal, before, model.parameters()))
 
 
 def test_a_worker_has_a_number_and_the_record_of_lines_has_none(adapter):
     runnable = FunctionRunnable(adapter, "torch-eager", "mlp", mlp, [call()], 0, checks=False)
-    job = Job("time", "mlp", "given", process=1, arms=("torch-eager",))
+    job = Job("time", "mlp", "given", process=1, modes=("torch-eager",))
     (record,) = measure.of_runnable(job, runnable, "eager", runnable.step("torch-eager"))
-    assert record.arms["eager"].status == "ok"
+    assert record.modes["eager"].status == "ok"
     assert (record.workload, record.size) == ("mlp", "given")
 
 

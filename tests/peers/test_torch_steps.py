@@ -62,7 +62,7 @@ def test_each_step_is_gated_unchanged_and_keeps_its_state(adapter, name):
     asked = question_for("torch", "", "", ("eager",), seconds=0.01)
     records = run.here(asked, loss, calls).records
     (found,), (parity,) = records_of(records, Compilations), records_of(records, Parity)
-    eager = parity.arms["eager"]
+    eager = parity.modes["eager"]
     error = max(eager.output_error, eager.gradient_error)
     assert found.random == (name in DRAW)
     assert found.undoubled is None
@@ -233,7 +233,7 @@ def test_a_model_that_a_loss_closes_over_runs_in_float64_and_keeps_its_buffers(a
     found = run.here(asked, loss, calls)
     (told,), (parity,) = records_of(found.records, Compilations), records_of(found.records, Parity)
     assert (told.undoubled, told.random) == (None, False)
-    assert 0 < parity.arms["eager"].output_error < 1e-5
+    assert 0 < parity.modes["eager"].output_error < 1e-5
     assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
     assert "Gradients are of 6 parameters" in " ".join(repr(found).split())
 
@@ -253,7 +253,7 @@ def test_tensors_that_a_loss_closes_over_or_makes_are_in_float64_beside_its_argu
         question_for("torch", "f.py:loss", "", ("eager",), seconds=0.01), loss, [(torch.randn(3, 2), torch.randn(5, 4))]
     )
     assert records_of(found.records, Compilations)[0].undoubled is None
-    assert 0 < records_of(found.records, Parity)[0].arms["eager"].output_error < 1e-5
+    assert 0 < records_of(found.records, Parity)[0].modes["eager"].output_error < 1e-5
 
 
 def test_a_packed_sequence_is_one_argument_and_outputs_of_any_class_are_compared(adapter):
@@ -272,7 +272,7 @@ def test_a_packed_sequence_is_one_argument_and_outputs_of_any_class_are_compared
     calls = [(pack_sequence([torch.randn(n, 8) for n in (3, 2)]),)]
     found = run.here(question_for("torch", "f.py:loss", "", ("torch-eager",), seconds=0.01), loss, calls)
     assert records_of(found.records, Compilations)[0].gradients == "4 parameters, as backward() leaves them"
-    assert 0 < records_of(found.records, Parity)[0].arms["eager"].output_error < 1e-5
+    assert 0 < records_of(found.records, Parity)[0].modes["eager"].output_error < 1e-5
 
 
 def test_what_gives_no_loss_is_compared_by_its_value_unless_gradients_are_asked_for(adapter):
@@ -353,7 +353,7 @@ def test_what_a_file_compiles_is_a_mode_of_its_own_and_eager_compiles_nothing(ad
     assert found.modes == ("eager", "as-written")
     assert found.verdict.compiles == {"eager": 0, "as-written": 1}
     shares = {
-        mode: row.share for record in records_of(found.records, Compilations) for mode, row in record.arms.items()
+        mode: row.share for record in records_of(found.records, Compilations) for mode, row in record.modes.items()
     }
     assert shares["eager"] is None
     assert shares["as-written"] == (1 if kind == "a function" else pytest.approx(shares["as-written"], abs=0.99))
@@ -387,7 +387,7 @@ def test_half_of_a_step_is_told_as_that(adapter, tmp_path):
     (share,) = [
         row.share
         for record in records_of(asked(tmp_path, text, "aot-eager").records, Compilations)
-        for mode, row in record.arms.items()
+        for mode, row in record.modes.items()
         if mode == "aot-eager"
     ]
     assert 0.4 < share < 0.8
@@ -400,7 +400,7 @@ def test_breaks_at_several_lines_are_several_with_the_hint_and_the_page(fresh, t
         "    return y.mean() * y.sum().item()\n"
     )
     found = asked(tmp_path, text, "aot-eager")
-    (breaks,) = [r.arms["aot-eager"].breaks for r in records_of(found.records, Compilations) if "aot-eager" in r.arms]
+    (breaks,) = [r.modes["aot-eager"].breaks for r in records_of(found.records, Compilations) if "aot-eager" in r.modes]
     assert sorted(re.search(r"mine\.py:(\d+)", said)[1] for said in breaks) == ["10", "12"]
     assert set(breaks.values()) == {1}
     shown = " ".join(repr(found).split())
@@ -411,7 +411,7 @@ def test_breaks_at_several_lines_are_several_with_the_hint_and_the_page(fresh, t
 def test_each_comparison_in_a_process_begins_from_nothing(adapter, tmp_path):
     text = "def loss(x):\n    y = net(x)\n    print(end='')\n    return y.mean()\n"
     first, second = (asked(tmp_path, text, "aot-eager") for _ in range(2))
-    told = [[r.arms["aot-eager"].breaks for r in records_of(each.records, Compilations)] for each in (first, second)]
+    told = [[r.modes["aot-eager"].breaks for r in records_of(each.records, Compilations)] for each in (first, second)]
     assert first.verdict.compiles == second.verdict.compiles == {"eager": 0, "aot-eager": 2}
     assert told[0] == told[1]
 
@@ -422,7 +422,7 @@ def test_what_a_decorator_of_a_library_wraps_is_named(adapter, tmp_path):
         "@torch.inference_mode()\ndef infer(x):\n    return net(x)\n"
     )
     found = asked(tmp_path, text, "aot-eager", name="infer", gradient=False)
-    reasons = [made.reason for r in records_of(found.records, Compilations) for made in r.arms["aot-eager"].made]
+    reasons = [made.reason for r in records_of(found.records, Compilations) for made in r.modes["aot-eager"].made]
     assert reasons[1] == "tensor 'x' size mismatch at index 0. expected 3, actual 5 (mine.py:8: infer)"
 
 

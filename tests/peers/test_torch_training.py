@@ -67,11 +67,11 @@ def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options
     asked = question_for("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     (parity,), (told,) = records_of(found.records, Parity), records_of(found.records, Compilations)
-    assert {row.status for row in parity.arms.values()} == {"ok"}
-    assert parity.arms["compile"].state_error < 1e-4  # of the parameters and buffers after each call
+    assert {row.status for row in parity.modes.values()} == {"ok"}
+    assert parity.modes["compile"].state_error < 1e-4  # of the parameters and buffers after each call
     assert told.trains
-    assert any("backward" in reason for reason in told.arms["compile"].breaks)
-    assert all(".py:" in reason for reason in told.arms["compile"].breaks if "zero_grad" in reason)
+    assert any("backward" in reason for reason in told.modes["compile"].breaks)
+    assert all(".py:" in reason for reason in told.modes["compile"].breaks if "zero_grad" in reason)
     for name, value in model.state_dict().items():
         np.testing.assert_array_equal(value.numpy(), before[name].numpy(), err_msg=name)
     assert opt.state_dict()["state"].keys() == state["state"].keys()
@@ -83,7 +83,7 @@ def test_a_bias_before_a_norm_is_what_adam_makes_of_rounding():
     asked = question_for("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     (parity,), (told,) = records_of(found.records, Parity), records_of(found.records, Compilations)
-    assert {row.status for row in parity.arms.values()} == {"ok"}
+    assert {row.status for row in parity.modes.values()} == {"ok"}
     assert told.conditioning > 1e-4
     assert "This step is ill-conditioned: eager itself is off by" in " ".join(repr(found).split())
 
@@ -121,14 +121,14 @@ def test_a_step_in_mixed_precision_is_measured():
 
     asked = question_for("torch", "f.py:step", "", ("eager",), seconds=0.02)
     found = run.here(asked, step, calls(1))
-    assert records_of(found.records, Parity)[0].arms["eager"].status == "ok"
+    assert records_of(found.records, Parity)[0].modes["eager"].status == "ok"
 
 
 def test_ops_of_the_compiler_are_none_that_ran_outside_of_compiled_code(adapter):
     """A look that begins from the state of the start may have to compile again."""
     _, _, step = made(sgd)
     runnable = FunctionRunnable(adapter, "torch-eager", "step", step, calls(), 0, checks=True)
-    eager, compiled = (runnable.step(arm).bind(0) for arm in ("torch-eager", "torch-aot-eager"))
+    eager, compiled = (runnable.step(mode).bind(0) for mode in ("torch-eager", "torch-aot-eager"))
     with runnable.fresh():
         assert adapter.ops.outside(eager) > 0
     with runnable.fresh():
@@ -145,7 +145,7 @@ def test_an_epoch_without_arguments_is_a_step_of_one_call():
             step(x, y)
 
     found = run.here(question_for("torch", "f.py:epoch", "", ("eager",), seconds=0.02), epoch, [()])
-    assert records_of(found.records, Parity)[0].arms["eager"].status == "ok"
+    assert records_of(found.records, Parity)[0].modes["eager"].status == "ok"
     assert "a training step over 1 input" in repr(found)
     assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
 

@@ -160,8 +160,8 @@ def test_every_exact_rung_gives_the_same_bits(name):
     example = case.examples[0]
     rungs = [((), False), (pipeline.REPLAY, False), (pipeline.REPLAY, True), (pipeline.SIMPLIFY, False)]
     rungs += [(pipeline.SIMPLIFY, True), (pipeline.SIMPLIFY * 2, True)]
-    arms = [static.compile(step, case.params, *example, passes=passes, arena=arena) for passes, arena in rungs]
-    expected, *others = [optree.tree_leaves(exe(case.params, *example)) for exe in arms]
+    modes = [static.compile(step, case.params, *example, passes=passes, arena=arena) for passes, arena in rungs]
+    expected, *others = [optree.tree_leaves(exe(case.params, *example)) for exe in modes]
     for other in others:
         for a, b in zip(expected, other, strict=True):
             np.testing.assert_array_equal(a, b)

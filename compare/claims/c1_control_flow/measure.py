@@ -1,6 +1,6 @@
 """The measurement behind claim C1: every program of the corpus in an engine, as Python and as a fixed graph.
 
-The eager arm runs each program unchanged. An arm that compiles is given the whole program, first unchanged and then
+The eager mode runs each program unchanged. A mode that compiles is given the whole program, first unchanged and then
 rewritten in the engine's own control flow. A mode that converts Python's control flow, if the engine has one, is given
 the unchanged program. Read `measure`, then `ProgramTrial` (one program in an engine) and `ProgramVersion` (one version
 of it).
@@ -69,8 +69,8 @@ class ProgramOutcome(NamedTuple):
 
 
 def measure(job: Job) -> Programs:
-    """Measure claim C1 for an arm beside the eager arm of its engine; the record has one row for each program."""
-    engine, arm = engines.engine_of_arm(job.arm)
+    """Measure claim C1 for a mode beside the eager mode of its engine; the record has one row for each program."""
+    engine, mode = engines.engine_of_mode(job.mode)
     engine.start(0, doubles=True)
     ours = steps.each("ran", programs())
     forms = zip(
@@ -81,7 +81,7 @@ def measure(job: Job) -> Programs:
         strict=True,
     )
     gc.freeze()  # so that collections between blocks do not scan the objects that exist now
-    return Programs("C1", [ProgramTrial(engine, arm, *form).row() for form in forms])
+    return Programs("C1", [ProgramTrial(engine, mode, *form).row() for form in forms])
 
 
 def sample_mask() -> list[bool]:
@@ -94,14 +94,14 @@ class ProgramTrial:
     """One program in an engine, in three forms: over our functions, over the engine's, and over its control flow."""
 
     def __init__(
-        self, engine: Engine, arm: str, ours: Program, theirs: Program, rewriting: Program, sampled: bool
+        self, engine: Engine, mode: str, ours: Program, theirs: Program, rewriting: Program, sampled: bool
     ) -> None:
-        self.engine, self.arm, self.ours, self.theirs, self.rewriting = engine, arm, ours, theirs, rewriting
+        self.engine, self.mode, self.ours, self.theirs, self.rewriting = engine, mode, ours, theirs, rewriting
         self.sampled = sampled
         self.weighted = partial(weight_outputs, engine)
 
     def row(self) -> ProgramRow:
-        """Measure the program in both arms and return its row: how it fares in each form, and its times.
+        """Measure the program in both modes and return its row: how it fares in each form, and its times.
 
         Seconds are those of one call for value and gradient: the mean over inputs, then the median over blocks. Where
         compiling is costly, only first calls are timed, and the program is tried on its own inputs alone.
@@ -124,7 +124,7 @@ class ProgramTrial:
             version, rewritten = self.compiled(self.rewriting, self.rewriting.graph, inputs, expected)
         row = entry(self.ours, in_eager, as_it_is, rewritten, function if rewritten.is_right else None)
         row.inputs, row.idiom = len(self.ours.inputs) + len(more), idiom
-        row.kernels = self.sampled if self.engine.compiler.captured(self.arm, self.theirs.plain) else None
+        row.kernels = self.sampled if self.engine.compiler.captured(self.mode, self.theirs.plain) else None
         row.breaks, row.pieces = self.broken(expected) if not as_it_is.is_right else (None, None)
         timed = {"dynamic": eager}
         if rewritten.is_right:
@@ -140,12 +140,12 @@ class ProgramTrial:
         return row
 
     def op_by_op(self, program: Program, function: Function, inputs: Sequence[Arguments]) -> ProgramVersion:
-        """Build the version of the program that runs op by op in the eager arm."""
-        step = self.engine.build(self.engine.arms[0], self.weighted(function), 0)
+        """Build the version of the program that runs op by op in the eager mode."""
+        step = self.engine.build(self.engine.mode_names[0], self.weighted(function), 0)
         return ProgramVersion(self.engine, program, step, function, inputs)
 
     def checked(self, eager: ProgramVersion, expected: Results) -> ProgramOutcome:
-        """Return the outcome of the eager arm; the reference engine is also checked against arrays and differences."""
+        """Return the outcome of the eager mode; the reference engine is also checked against arrays and differences."""
         outcome = eager.fares(expected)
         if outcome.is_right and self.engine.is_reference:
             try:
@@ -167,25 +167,25 @@ class ProgramTrial:
         Where an engine captures a graph before it compiles kernels, every program is captured and run; kernels are then
         compiled only for sampled programs that are right.
         """
-        graph = self.engine.compiler.captured(self.arm, function)
+        graph = self.engine.compiler.captured(self.mode, function)
         if graph is not None:
             version = self.op_by_op(program, graph, inputs)
             outcome = version.fares(expected, more)
             if not self.sampled or not outcome.is_right:
                 return version, outcome
-        whole = self.engine.compiler.whole(self.arm, function, self.weighted)
+        whole = self.engine.compiler.whole(self.mode, function, self.weighted)
         version = ProgramVersion(self.engine, program, *whole, inputs)
         return version, version.fares(expected, more)
 
     def converted(self, row: ProgramRow, expected: Results, more: Sequence[Arguments]) -> ProgramVersion | None:
         """Run the program in the engine's mode that converts control flow, and write the outcome into the row.
 
-        Returns the version if it is right; None if it is not, or if the engine has no such mode beside this arm.
+        Returns the version if it is right; None if it is not, or if the engine has no such mode beside this mode.
         """
-        arm = next((arm for arm in self.engine.arms if self.engine.mode(arm).converts), self.arm)
-        if arm == self.arm:
+        mode = next((mode for mode in self.engine.mode_names if self.engine.traits(mode).converts), self.mode)
+        if mode == self.mode:
             return None
-        whole = self.engine.compiler.whole(arm, self.theirs.plain, self.weighted)
+        whole = self.engine.compiler.whole(mode, self.theirs.plain, self.weighted)
         version = ProgramVersion(self.engine, self.theirs, *whole, self.ours.inputs)
         outcome = version.fares(expected, more)
         row.convert, row.convert_reason = outcome
@@ -204,7 +204,7 @@ class ProgramTrial:
     def broken(self, expected: Results) -> tuple[int | None, Any]:
         """Return the graph breaks of the unchanged program and its status; both None for engines without breaks."""
         self.engine.compiler.forget()  # a framework does not count the breaks of code that is compiled already
-        pieces = self.engine.compiler.captured(self.arm, self.theirs.plain, whole=False)
+        pieces = self.engine.compiler.captured(self.mode, self.theirs.plain, whole=False)
         if pieces is None:
             return None, None
         version = self.op_by_op(self.theirs, pieces, self.ours.inputs)
@@ -301,7 +301,7 @@ def entry(
 def reference(program: Program, inputs: Sequence[Arguments]) -> Results:
     """Return value and gradient for each input, computed by our tape; `check_reference` checks the tape itself."""
     engine = engines.find_engine(engines.OWN)
-    return calls(program, engine.build(engine.arms[0], weight_outputs(engine, program.plain), 0), inputs)
+    return calls(program, engine.build(engine.mode_names[0], weight_outputs(engine, program.plain), 0), inputs)
 
 
 def check_reference(program: Program, expected: Results) -> None:

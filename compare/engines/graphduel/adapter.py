@@ -78,8 +78,8 @@ class GraphDuel(Engine):
         self.errors = OwnErrors(self)
 
     @property
-    def arms(self) -> tuple[str, ...]:
-        """Return the names of the modes, which are our arms' names without a prefix."""
+    def mode_names(self) -> tuple[str, ...]:
+        """Return the names of the modes, which are our modes' names without a prefix."""
         return tuple(mode.name for mode in self.modes)
 
     @property
@@ -100,28 +100,28 @@ class GraphDuel(Engine):
         public = {name: getattr(graphs, name) for name in graphs.__all__ if callable(getattr(graphs, name))}
         return {**public, **registered_ops()}
 
-    def loss(self, arm: str, case: Case) -> Function:
+    def loss(self, mode: str, case: Case) -> Function:
         """Return the loss of a case: as written for a tape and for conversion, else as a fixed graph takes it."""
-        if not self.mode(arm).traces:
+        if not self.traits(mode).traces:
             return case.loss
-        return (case.scanned if self.mode(arm) is SYMBOLIC else None) or traceable_loss(case)
+        return (case.scanned if self.traits(mode) is SYMBOLIC else None) or traceable_loss(case)
 
-    def step(self, arm: str, case: Case) -> steps.GraphStep:
-        """Return the step of an arm; an input whose shape never varies is compiled here."""
-        return steps.build(arm, case)
+    def step(self, mode: str, case: Case) -> steps.GraphStep:
+        """Return the step of a mode; an input whose shape never varies is compiled here."""
+        return steps.build(mode, case)
 
-    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
+    def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return a step over a loss; the static engine compiles when a call has a new shape."""
-        mode = self.mode(arm)
-        if mode is DYNAMIC:
+        traits = self.traits(mode)
+        if traits is DYNAMIC:
             return transform_step(dynamic, loss, argnum)
-        if mode is CONVERTED:
+        if traits is CONVERTED:
             loss = static.converted(loss)
-        return steps.compile_policy(arm.removeprefix(steps.STATIC), transform_step(static, loss, argnum))
+        return steps.compile_policy(mode.removeprefix(steps.STATIC), transform_step(static, loss, argnum))
 
-    def debugger(self, arm: str, users: Callable[[str], bool]) -> Tools:
-        """Return the tools of the arm's engine, which see every value."""
-        return DynamicTools() if self.mode(arm) is DYNAMIC else StaticTools()
+    def debugger(self, mode: str, users: Callable[[str], bool]) -> Tools:
+        """Return the tools of the mode's engine, which see every value."""
+        return DynamicTools() if self.traits(mode) is DYNAMIC else StaticTools()
 
     def arrays(self, tree: Any) -> Any:
         """Return the arrays unchanged: our engines take NumPy arrays."""
@@ -179,7 +179,7 @@ class OwnOps(Ops):
         """Return the result of a function called with tensors; no tape is recorded."""
         return transform_step(dynamic, function, None)(*call)[0]
 
-    def counts(self, arms: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
+    def counts(self, modes: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
         """Return the counts of each call by tracing, once per signature where no branch can differ."""
         by_signature: dict[Any, CallCounts] = {}
         rewritten = traceable_loss(case)
@@ -195,20 +195,20 @@ class OwnOps(Ops):
 class OwnCompiler(Compiler):
     """The compiler role of our engines."""
 
-    def compiled(self, arm: str, function: Function) -> Function:
+    def compiled(self, mode: str, function: Function) -> Function:
         """Return the function compiled by `static.jit`; every call is one graph."""
-        whole = static.converted(function) if self.engine.mode(arm) is CONVERTED else function
-        return steps.compile_policy(arm.removeprefix(steps.STATIC), whole)
+        whole = static.converted(function) if self.engine.traits(mode) is CONVERTED else function
+        return steps.compile_policy(mode.removeprefix(steps.STATIC), whole)
 
-    def whole(self, arm: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
+    def whole(self, mode: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
         """Return a step that is one graph: the value, its gradient, and the code around the function."""
-        step = self.engine.build(arm, around(function), 0)
+        step = self.engine.build(mode, around(function), 0)
         return step, step
 
-    def varying(self, arm: str, loss: Function, dims: Any) -> Function:
+    def varying(self, mode: str, loss: Function, dims: Any) -> Function:
         """Return a step for axes that vary: a tape needs no dims, and a graph gets symbolic sizes."""
-        if self.engine.mode(arm) is DYNAMIC:
-            return self.engine.build(arm, loss, 0)
+        if self.engine.traits(mode) is DYNAMIC:
+            return self.engine.build(mode, loss, 0)
         return static.jit(transform_step(static, loss, 0), shapes="symbolic", dims=dims)
 
 
@@ -254,7 +254,7 @@ class OwnErrors(Errors):
         """Return whether an error comes from the trace, or from a rule of graphs that the function breaks."""
         return isinstance(error, (GraphError, ControlFlowError))
 
-    def refuses(self, error: BaseException, arm: str = "") -> bool:
+    def refuses(self, error: BaseException, mode: str = "") -> bool:
         """Return whether an error says "unsupported"; with symbolic sizes also a ShapeError."""
         refusals: tuple[type[BaseException], ...] = (UnsupportedError, ControlFlowError, ShapeLimitError)
-        return isinstance(error, (*refusals, ShapeError) if arm == SYMBOLIC.name else refusals)
+        return isinstance(error, (*refusals, ShapeError) if mode == SYMBOLIC.name else refusals)

@@ -34,7 +34,7 @@ STATIC = "static-"
 class GraphStep(Step):
     """A step `function(params, *example)`, run by the tape or by a compiled function of the static engine.
 
-    `examples` are the stream in this arm's form, masked where the arm pads; `stats` count compilations.
+    `examples` are the stream in this mode's form, masked where the mode pads; `stats` count compilations.
     """
 
     def __init__(
@@ -115,19 +115,19 @@ class JitStep(GraphStep):
         return list(self.function.executables.values())
 
 
-def build(arm: str, case: Case) -> GraphStep:
-    """Build the training step of an arm: "dynamic", or "static-" and a shape policy or mode.
+def build(mode: str, case: Case) -> GraphStep:
+    """Build the training step of a mode: "dynamic", or "static-" and a shape policy or mode.
 
     The modes "native", "converted" and "onnxruntime" have fixed shapes: native is machine code, converted takes the
     loss with its own control flow, and onnxruntime runs the exported graph.
     An input that never varies is compiled here; a stream is compiled as it comes. Raises UnsupportedError
     when the policy does not apply to the case, and the engine's own errors where it refuses.
     """
-    if arm == "dynamic":
+    if mode == "dynamic":
         written = getattr(case.loss, WRITTEN, None)
         step = written(case.argnum) if written else transform_step(dynamic, case.loss, case.argnum)
         return GraphStep(step, case.params, case.examples)
-    policy = arm.removeprefix(STATIC)
+    policy = mode.removeprefix(STATIC)
     if policy == NATIVE:
         return native(case)
     if policy == CONVERTED:

@@ -132,16 +132,16 @@ class TensorFlow(Framework):
 
         return to_containers(tree, numbers)
 
-    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """Return the whole step, traced for each signature in the arms that compile."""
+    def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
+        """Return the whole step, traced for each signature in the modes that compile."""
         around = without_compilation(self, loss)
-        run = around.function if self.mode(arm) is EAGER else loss
+        run = around.function if self.traits(mode) is EAGER else loss
         step = ValueStep(run) if argnum is None else TapeStep(run, argnum, trainables_in(loss))
-        if self.mode(arm) is AS_WRITTEN:
+        if self.traits(mode) is AS_WRITTEN:
             return FunctionsStep(step, around)
-        if self.mode(arm) is EAGER:
+        if self.traits(mode) is EAGER:
             return UncompiledStep(step, around.within)
-        return specialise(self.mode(arm), step, loss)
+        return specialise(self.traits(mode), step, loss)
 
     def observed(self, step: Function) -> Observations:
         """Return the traces of the step, how their arguments differ, and the seconds of tracing alone."""
@@ -204,9 +204,9 @@ class TensorFlowCompiler(Compiler):
         """A context in which the user's own `tf.function` objects run as written."""
         return without_compilation(self.engine, function).within()
 
-    def compiled(self, arm: str, function: Function) -> Function:
+    def compiled(self, mode: str, function: Function) -> Function:
         """Return the function compiled by `tf.function`."""
-        return specialise(self.engine.mode(arm), function, function)
+        return specialise(self.engine.traits(mode), function, function)
 
 
 class TensorFlowState(CallState):
@@ -228,7 +228,7 @@ class TensorFlowState(CallState):
             around,
             calls[0],
             lambda: FunctionsStep(function, around),
-            lambda arm: self.engine.compiler.compiled(arm, function),
+            lambda mode: self.engine.compiler.compiled(mode, function),
         )
 
     def reader(
@@ -296,7 +296,7 @@ class TensorFlowErrors(Errors):
         """Return whether an error came before a graph ran."""
         return "Graph execution error" not in str(error)
 
-    def refuses(self, error: BaseException, arm: str = "") -> bool:
+    def refuses(self, error: BaseException, mode: str = "") -> bool:
         """Return whether AutoGraph or a graph does not support something; TensorFlow says so while it traces."""
         said = str(error)
         return isinstance(error, NotImplementedError) or any(words in said for words in refusals.REFUSALS)

@@ -83,9 +83,9 @@ class Torch(Framework):
 
         return to_containers(tree, lambda leaf: numbers.array(leaf) if isinstance(leaf, torch.Tensor) else None)
 
-    def build(self, arm: str, loss: Function, argnum: int | None) -> Function:
-        """Return a step of the loss as the arm runs it, with gradients in the leaves of one argument."""
-        run, within = run_of(self, arm, loss), context_of(self, arm, loss)
+    def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
+        """Return a step of the loss as the mode runs it, with gradients in the leaves of one argument."""
+        run, within = run_of(self, mode, loss), context_of(self, mode, loss)
         if argnum is None:
             return TorchOutput(run, within)
         return TorchStep(run, argnum, loss, within)
@@ -95,15 +95,15 @@ class Torch(Framework):
         return told.dynamo_observations(getattr(step, "run", step))
 
 
-def run_of(engine: Engine, arm: str, function: Function) -> Function:
-    """Return a function as an arm runs it."""
-    mode = engine.mode(arm)
-    return function if mode in (EAGER, dynamo.AS_WRITTEN) else dynamo.compile_loss(mode, function)
+def run_of(engine: Engine, mode: str, function: Function) -> Function:
+    """Return a function as a mode runs it."""
+    traits = engine.traits(mode)
+    return function if traits in (EAGER, dynamo.AS_WRITTEN) else dynamo.compile_loss(traits, function)
 
 
-def context_of(engine: Engine, arm: str, function: Function) -> Context:
-    """Return the context in which an arm runs a function."""
-    return partial(engine.compiler.eagerly, function) if engine.mode(arm) is EAGER else nullcontext
+def context_of(engine: Engine, mode: str, function: Function) -> Context:
+    """Return the context in which a mode runs a function."""
+    return partial(engine.compiler.eagerly, function) if engine.traits(mode) is EAGER else nullcontext
 
 
 class TorchProcess(Process):
@@ -193,13 +193,13 @@ class TorchCompiler(Compiler):
         """A context in which Dynamo's stance lets nothing compile."""
         return dynamo.eagerly(partial(setattr, self.engine, "compiles", True))
 
-    def compiled(self, arm: str, function: Function) -> Function:
+    def compiled(self, mode: str, function: Function) -> Function:
         """Return the function compiled with `fullgraph=True`, or exported."""
-        return dynamo.compile_loss(self.engine.mode(arm), function, fullgraph=True)
+        return dynamo.compile_loss(self.engine.traits(mode), function, fullgraph=True)
 
-    def captured(self, arm: str, function: Function, *, whole: bool = True) -> Function | None:
+    def captured(self, mode: str, function: Function, *, whole: bool = True) -> Function | None:
         """Return both passes as graphs of Dynamo and AOTAutograd, run op by op; None for an export."""
-        return dynamo.capture_graphs(self.engine.mode(arm), function) if whole else dynamo.pieces(function)
+        return dynamo.capture_graphs(self.engine.traits(mode), function) if whole else dynamo.pieces(function)
 
     def forget(self) -> None:
         """Drop Dynamo's code and counts in memory; Inductor's cache on the disk stays."""
@@ -239,10 +239,10 @@ class TorchState(CallState):
         with self.engine.compiler.eagerly(function):
             if not trains(function, calls[0], changed):
                 return None
-        return TrainingFunction(self._arm_of(function))
+        return TrainingFunction(self._mode_of(function))
 
-    def _arm_of(self, function: Function) -> Callable[[str], tuple[Function, Context]]:
-        return lambda arm: (run_of(self.engine, arm, function), context_of(self.engine, arm, function))
+    def _mode_of(self, function: Function) -> Callable[[str], tuple[Function, Context]]:
+        return lambda mode: (run_of(self.engine, mode, function), context_of(self.engine, mode, function))
 
     def kinds(self) -> Kinds:
         """Return PyTorch's classes of tensors and modules."""
@@ -329,7 +329,7 @@ class TorchErrors(Errors):
 
         return isinstance(error, TorchDynamoException) or "from user code" in str(error)
 
-    def refuses(self, error: BaseException, arm: str = "") -> bool:
+    def refuses(self, error: BaseException, mode: str = "") -> bool:
         """Return whether Dynamo or export does not support something."""
         from torch._dynamo.exc import TorchDynamoException
 

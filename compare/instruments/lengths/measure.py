@@ -24,7 +24,7 @@ from compare.instruments.lengths.strategies import STRATEGIES, Group, ReadyStrat
 from compare.instruments.runnables import Runnable
 from compare.instruments.time.measure import first_epoch, no_limit, steady_rounds, time_call
 from compare.instruments.time.rounds import orders, without_collection
-from compare.records.cells import GroupCall, Lengths, StrategyArm
+from compare.records.cells import GroupCall, Lengths, StrategyRow
 from compare.records.job import Job
 from compare.workloads.lengths import Stream, draw_lengths, stream
 from graphs import tree
@@ -57,7 +57,7 @@ def measure(job: Job) -> Lengths:
     lengths = job.examples or draw_lengths(str(job.lengths), size.examples, job.seed, size.longest)
     inputs = stream(str(job.workload), lengths, size.width, size.batch, job.seed)
     gc.freeze()  # keeps loaded objects out of each collection below
-    return Lengths(**job.head, examples=list(lengths), arms=measure_strategies(inputs, job))
+    return Lengths(**job.head, examples=list(lengths), modes=measure_strategies(inputs, job))
 
 
 class StrategyRunnable(Runnable):
@@ -80,7 +80,7 @@ class StrategyRunnable(Runnable):
         columns = zip(*(self.exact[i] for i in group), strict=True)
         return tuple(tree.tree_map(lambda *each: np.mean(each, axis=0), *part) for part in columns)
 
-    def step(self, arm: str) -> ReadyStrategy:
+    def step(self, mode: str) -> ReadyStrategy:
         """Return the strategy's step over the stream."""
         return self.strategy.build(self.inputs)
 
@@ -89,11 +89,11 @@ class StrategyRunnable(Runnable):
         return self.laid.sizes[index]
 
 
-def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyArm]:
+def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyRow]:
     """Return the row of each strategy: its times, or why it has none."""
     rng, exact = job.random(), reference(inputs)
-    names = job.arms or tuple(STRATEGIES)
-    ready, rows = dict[str, ReadyStrategy](), dict[str, StrategyArm]()
+    names = job.modes or tuple(STRATEGIES)
+    ready, rows = dict[str, ReadyStrategy](), dict[str, StrategyRow]()
     for name in rng.sample(names, len(names)):
         step, rows[name] = first_run(STRATEGIES[name], inputs, exact)
         if step:
@@ -117,12 +117,12 @@ def reference(inputs: Stream) -> Results:
     return [step(params, *example) for example in inputs.examples]
 
 
-def first_run(strategy: Strategy, inputs: Stream, exact: Results) -> tuple[ReadyStrategy | None, StrategyArm]:
+def first_run(strategy: Strategy, inputs: Stream, exact: Results) -> tuple[ReadyStrategy | None, StrategyRow]:
     """Time each call of a strategy's first epoch; return its step if the results are right, and its row."""
     runnable = StrategyRunnable(strategy, inputs, exact)
-    epoch = first_epoch(runnable, strategy.arm, no_limit)
+    epoch = first_epoch(runnable, strategy.mode, no_limit)
     off = max((error for error in epoch.judged.errors if error is not None), default=0.0)
-    row = StrategyArm(epoch.status, epoch.reason, strategy.compilation, strategy.padding, strategy.batching, off)
+    row = StrategyRow(epoch.status, epoch.reason, strategy.compilation, strategy.padding, strategy.batching, off)
     if epoch.status != "ok":
         return None, row
     row.build = epoch.build

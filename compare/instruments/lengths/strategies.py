@@ -146,8 +146,8 @@ class Strategy:
         return "dynamic" if self.compilation == "never" else "static"
 
     @property
-    def arm(self) -> str:
-        """Return the arm whose engine says which errors are refusals."""
+    def mode(self) -> str:
+        """Return the mode whose engine says which errors are refusals."""
         return SYMBOLIC.name if self.symbolic else self.engine
 
     @property

@@ -231,9 +231,9 @@ def measure(job: Job) -> LengthsProbe:
 
 def _paces(model: str, length: int, width: int, seed: int) -> tuple[float, float]:
     inputs = stream(model, (length, length), width, 1, seed)
-    arms = [STRATEGIES[name].build(inputs) for name in ("dynamic", "static, exact")]
-    first = [time_call(partial(arm, 0))[0] for arm in arms]
-    steps = [min(time_call(partial(arm, 1))[0] for _ in range(STEPS)) for arm in arms]
+    modes = [STRATEGIES[name].build(inputs) for name in ("dynamic", "static, exact")]
+    first = [time_call(partial(mode, 0))[0] for mode in modes]
+    steps = [min(time_call(partial(mode, 1))[0] for _ in range(STEPS)) for mode in modes]
     return max(0.0, first[1] - steps[1]), max(steps)
 
 

@@ -1,6 +1,6 @@
 """The times of a cell in one process: build, every first call, warm-up and steady state, each apart.
 
-The first calls of an arm, from nothing, are each timed, and their results are compared with the expected ones. A first
+The first calls of a mode, from nothing, are each timed, and their results are compared with the expected ones. A first
 epoch has a limit in seconds and ends there; its calls by then are the result. Results are judged later: finding the
 expected ones takes many calls, and a user who waits for a compiler should wait for that alone.
 
@@ -30,7 +30,7 @@ from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
 from compare.instruments import sample
 from compare.instruments.judge import CallJudgement, Result, Standard, judge_calls
-from compare.instruments.parity import expectations, parity_arm
+from compare.instruments.parity import expectations, parity_mode
 from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
 from compare.instruments.time.rounds import (
     CLOCK,
@@ -43,7 +43,7 @@ from compare.instruments.time.rounds import (
     clock_name,
     paired_rounds,
     processor_seconds,
-    rotate_arms,
+    rotate_modes,
     without_collection,
 )
 from compare.instruments.watch import lines
@@ -51,13 +51,13 @@ from compare.records.cells import (
     Call,
     CompilationRow,
     Compilations,
-    CompiledArm,
+    CompiledRow,
     Memory,
-    MemoryArm,
+    MemoryRow,
     Parity,
-    ParityArm,
+    ParityRow,
     Time,
-    TimeArm,
+    TimeRow,
 )
 from compare.records.job import Budget, Job
 from compare.records.record import Record, Status
@@ -67,17 +67,17 @@ from compare.workloads import models
 from compare.workloads.base import Case
 
 Limited = Callable[[str], AbstractContextManager[None]]
-"""A function from an arm to the context that limits its first epoch."""
+"""A function from a mode to the context that limits its first epoch."""
 
 
-def no_limit(_arm: str) -> AbstractContextManager[None]:
+def no_limit(_mode: str) -> AbstractContextManager[None]:
     """Return a context without a limit."""
     return nullcontext()
 
 
 @dataclass
 class FirstEpoch:
-    """The record of an arm's first epoch.
+    """The record of a mode's first epoch.
 
     `results` are the results of calls to compare, until they are `judged`; then it is `compared`.
 
@@ -120,14 +120,14 @@ class FirstEpoch:
         yield
         self.processor += processor_seconds() - before
 
-    def judge(self, runnable: Runnable, arm: str) -> None:
-        """Note whether the errors are within the limits, and how far off the arm is at most."""
+    def judge(self, runnable: Runnable, mode: str) -> None:
+        """Note whether the errors are within the limits, and how far off the mode is at most."""
         if not self.results or self.status != "ok" or self.step is None:
             return  # it ended before there was a result to compare
         expected = runnable.expected
-        differences = {index: expected[index].less(result) for index, result in runnable.results_of(arm, self.results)}
+        differences = {index: expected[index].less(result) for index, result in runnable.results_of(mode, self.results)}
         self.results, self.compared = {}, True
-        nearby = partial(runnable.is_right_nearby, self.step, arm)
+        nearby = partial(runnable.is_right_nearby, self.step, mode)
         row = self.judged = judge_calls(differences, expected, runnable.moves, nearby)
         if row.fault:
             self.status, self.reason = "disagree", row.fault
@@ -135,20 +135,20 @@ class FirstEpoch:
             self.reason = f"{self.reason}; {row.warning}" if self.reason else row.warning
 
     def count_held(self) -> None:
-        """Note the bytes that exist since the step was built, before another arm adds to them."""
+        """Note the bytes that exist since the step was built, before another mode adds to them."""
         if step := self.right:
             results: Any = tuple(self.results.values())
             kept = sum(int(np.asarray(leaf).nbytes) for leaf in optree.tree_leaves(results))
             self.held = max(0, step.engine.devices.counter.live() - step.live - kept)
 
-    def count(self, runnable: Runnable, arm: str) -> None:
+    def count(self, runnable: Runnable, mode: str) -> None:
         """Note the peak of the largest step, and how many ops of the longest run outside of compiled code.
 
-        An arm that repeated eager's draws is compiled anew as its user has it, which also puts that code on the disk.
+        A mode that repeated eager's draws is compiled anew as its user has it, which also puts that code on the disk.
         """
         if (step := self.right) is None:
             return
-        if runnable.repeats(arm):
+        if runnable.repeats(mode):
             runnable.engine.compiler.forget()
         calls = map(step.bind, range(len(step.examples)))
         self.peak = max((peak for call in calls if (peak := _peak(step, call)) is not None), default=None)
@@ -160,10 +160,10 @@ class FirstEpoch:
         """Return the status for rows; the runnable decides how an epoch counts that was ended at its limit."""
         return self.status if self.whole else runnable.cut
 
-    def times(self, runnable: Runnable, clock: ClockName = NAME) -> TimeArm:
+    def times(self, runnable: Runnable, clock: ClockName = NAME) -> TimeRow:
         """Return the row of times, without steady state, which `clock` is to read later."""
         made = self.observed.compilations
-        return TimeArm(
+        return TimeRow(
             self.ended(runnable),
             self.reason,
             build=self.build,
@@ -177,22 +177,22 @@ class FirstEpoch:
             processor=self.processor if clock == "cpu" else None,
         )
 
-    def parity(self, runnable: Runnable) -> ParityArm:
+    def parity(self, runnable: Runnable) -> ParityRow:
         """Return the row of the errors against the expected results."""
-        row = parity_arm(self.judged)
+        row = parity_mode(self.judged)
         row.status, row.reason = self.ended(runnable), self.reason
         return row
 
-    def compiled(self, runnable: Runnable, ops: int | None) -> CompiledArm:
+    def compiled(self, runnable: Runnable, ops: int | None) -> CompiledRow:
         """Return the row of the engine's compilations; `ops` is the number of ops of an eager call."""
         observed = self.observed
         made = [CompilationRow(compilation.reason, compilation.seconds) for compilation in observed.compilations]
         share = max(0.0, 1 - self.outside / ops) if ops and self.outside is not None else None
-        return CompiledArm(self.ended(runnable), self.reason, made, dict(observed.breaks), list(observed.limits), share)
+        return CompiledRow(self.ended(runnable), self.reason, made, dict(observed.breaks), list(observed.limits), share)
 
-    def memory(self, runnable: Runnable) -> MemoryArm:
+    def memory(self, runnable: Runnable) -> MemoryRow:
         """Return the row of the bytes that it takes and holds."""
-        return MemoryArm(self.ended(runnable), self.reason, peak=self.peak or 0, held=self.held or 0)
+        return MemoryRow(self.ended(runnable), self.reason, peak=self.peak or 0, held=self.held or 0)
 
 
 def _peak(step: Step, call: BoundCall) -> int | None:
@@ -201,57 +201,57 @@ def _peak(step: Step, call: BoundCall) -> int | None:
     return peak if step.compiles == before else step.engine.devices.counter.peak(call)
 
 
-def first_epoch(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
-    """Return the first epoch of an arm, judged at once. Raises what `first_calls` raises."""
-    epoch = first_calls(runnable, arm, limited)
-    epoch.judge(runnable, arm)
+def first_epoch(runnable: Runnable, mode: str, limited: Limited) -> FirstEpoch:
+    """Return the first epoch of a mode, judged at once. Raises what `first_calls` raises."""
+    epoch = first_calls(runnable, mode, limited)
+    epoch.judge(runnable, mode)
     return epoch
 
 
-def first_calls(runnable: Runnable, arm: str, limited: Limited) -> FirstEpoch:
-    """Return the first epoch of an arm, not judged yet.
+def first_calls(runnable: Runnable, mode: str, limited: Limited) -> FirstEpoch:
+    """Return the first epoch of a mode, not judged yet.
 
-    Raises the step's error where that is the fault of the runnable and not of the arm.
+    Raises the step's error where that is the fault of the runnable and not of the mode.
     """
     epoch, started = FirstEpoch(), time.perf_counter()
     try:
-        with runnable.checked(arm), limited(arm):
-            first_call(FirstCall(arm, 0, len(runnable.lengths)))
+        with runnable.checked(mode), limited(mode):
+            first_call(FirstCall(mode, 0, len(runnable.lengths)))
             with epoch.counted():
-                epoch.step = runnable.step(arm)
+                epoch.step = runnable.step(mode)
                 epoch.build = time.perf_counter() - started
-            call_each(epoch, epoch.step, runnable, arm)
+            call_each(epoch, epoch.step, runnable, mode)
     except LimitError as error:
         epoch.whole = False
         rest = time.perf_counter() - started - epoch.build - math.fsum(call.seconds for call in epoch.calls)
         epoch.reason = f"{len(epoch.calls)} of {len(runnable.lengths)} calls: {error}"
         epoch.calls.append(Call(runnable.lengths[len(epoch.calls)], max(rest, 0.0), True, True))
     except Exception as error:
-        if runnable.blames(arm):
+        if runnable.blames(mode):
             raise
-        refused = isinstance(error, UnsupportedError) or runnable.engine.errors.refuses(error, arm)
+        refused = isinstance(error, UnsupportedError) or runnable.engine.errors.refuses(error, mode)
         epoch.status, epoch.reason = "unsupported" if refused else "failed", runnable.reason(error)
     if epoch.step:
         epoch.observed = epoch.step.observed
-    runnable.keep(arm, epoch.results)
+    runnable.keep(mode, epoch.results)
     return epoch
 
 
-def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, arm: str) -> None:
+def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, mode: str) -> None:
     """Make every first call in order, and note each as it ends.
 
-    `new` marks a shape or structure that is new to the arm, `compiled` a call that compiled.
+    `new` marks a shape or structure that is new to the mode, `compiled` a call that compiled.
     """
     seen: set[Any] = set()
     for index in range(len(step.examples)):
         before, form, call = step.compiles, runnable.form(index), step.bind(index)
-        now(f"made call {index + 1} in {arm}")
+        now(f"made call {index + 1} in {mode}")
         with runnable.called(index), call.within(), without_collection():
             with epoch.counted():
                 start = time.perf_counter()
                 returned = call.run()
                 seconds = time.perf_counter() - start
-            first_call(FirstCall(arm, index + 1, len(step.examples), seconds))
+            first_call(FirstCall(mode, index + 1, len(step.examples), seconds))
             if runnable.compares(index):
                 epoch.results[index] = runnable.taken(call.result(returned))
         epoch.calls.append(Call(runnable.lengths[index], seconds, form not in seen, step.compiles > before))
@@ -271,16 +271,16 @@ T = TypeVar("T")
 
 
 def measure(job: Job) -> Time:
-    """Return the findings of one process on a workload: every arm built, called first, and timed in steady state."""
+    """Return the findings of one process on a workload: every mode built, called first, and timed in steady state."""
     engine = start_engine(job)
     if models.is_model(job.workload):
         return answer(job, model_of(job, engine), _limits(job))
     case = sample.case_of(job, engine.library.workload(job.source))
-    engine.wait(engine.arrays(case.params))  # so that no arm pays for starting the engine
+    engine.wait(engine.arrays(case.params))  # so that no mode pays for starting the engine
     if engine.is_reference:
         gc.freeze()  # keeps the harness's objects out of each collection below
         cache = job.asked.get("cache")
-        return Time(**job.head, arms=measure_arms(job, case, steady=cache != "cold"), cache=cache, clock=NAME)
+        return Time(**job.head, modes=measure_modes(job, case, steady=cache != "cold"), cache=cache, clock=NAME)
     expected = expectations(workloads.load(job.source).case(str(job.size)))
     runnable = WorkloadRunnable(engine, case, engine.step, {each.example: Standard(each.exact) for each in expected})
     gc.freeze()
@@ -289,7 +289,7 @@ def measure(job: Job) -> Time:
 
 def start_engine(job: Job) -> Engine:
     """Start the engine of a job in this process. Raises InputsError where its device is missing."""
-    engine = engines.of_arm(job.arms[0])
+    engine = engines.of_mode(job.modes[0])
     doubles = None if models.is_model(job.workload) else False
     engine.start(job.seed, doubles=doubles, device=job.asked.get("device", "cpu"))
     return engine
@@ -303,22 +303,22 @@ def model_of(job: Job, engine: Engine) -> ModelRunnable:
     engine.arrays(list(engine.state.reached(function)))  # moves modules to the device of the inputs
     inputs = holder.batches() if hasattr(holder, "batches") else holder.inputs
     calls = [engine.arrays(call) for call in inputs]
-    runnable = ModelRunnable(engine, engine.arms[0], str(job.workload), function, calls, 0, checks=checks)
+    runnable = ModelRunnable(engine, engine.mode_names[0], str(job.workload), function, calls, 0, checks=checks)
     gc.freeze()
     return runnable
 
 
 def _limits(job: Job) -> Limited:
-    """Return the limits in seconds of an arm's first epoch; the base has more, as without it there is no ratio."""
+    """Return the limits in seconds of a mode's first epoch; the base has more, as without it there is no ratio."""
     limit = float(job.asked["limit"])
-    return lambda arm: limit_seconds(limit if arm in job.arms[1:] else limit * BASE)
+    return lambda mode: limit_seconds(limit if mode in job.modes[1:] else limit * BASE)
 
 
-def measure_arms(job: Job, case: Case, build: Build = engines.step, *, steady: bool = True) -> dict[str, TimeArm]:
-    """Return the times of a job's arms over a given case; `build` makes the step of an arm."""
+def measure_modes(job: Job, case: Case, build: Build = engines.step, *, steady: bool = True) -> dict[str, TimeRow]:
+    """Return the times of a job's modes over a given case; `build` makes the step of a mode."""
     runnable = WorkloadRunnable(engines.find_engine(engines.OWN), case, build)
     epochs = first_epochs(job, runnable, no_limit)
-    rows = {arm: epochs[arm].times(runnable) for arm in job.arms}
+    rows = {mode: epochs[mode].times(runnable) for mode in job.modes}
     if steady:
         time_steady(rows, epochs, job, CLOCK, runnable)
     return rows
@@ -328,65 +328,65 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     """Return the times of a process that is the gate as well, with the other records beside them.
 
     The process that finds no compiled code counts bytes, and times no steady state; a process without a number does
-    both. `names` maps arms to their names in records. First calls come before all code that judges them.
+    both. `names` maps modes to their names in records. First calls come before all code that judges them.
     """
     engine = runnable.engine
     is_cold, times_steady = job.process in (COLD, None), job.process != COLD
     clock = clock_name(engine.device, has_events=engine.has_events)
-    names = {arm: (names or {}).get(arm, arm) for arm in (engine.arms[0], *job.arms)}
-    with limited(engine.arms[0]):
+    names = {mode: (names or {}).get(mode, mode) for mode in (engine.mode_names[0], *job.modes)}
+    with limited(engine.mode_names[0]):
         runnable.prepare()
     epochs = {}
-    for arm in rotate_arms(job.arms, job.process or 0):
-        epochs[arm] = first_calls(runnable, arm, limited)
+    for mode in rotate_modes(job.modes, job.process or 0):
+        epochs[mode] = first_calls(runnable, mode, limited)
         if is_cold:
-            epochs[arm].count_held()
+            epochs[mode].count_held()
     seconds = glance(epochs, runnable, _clock(clock, engine)) if is_cold and runnable.glances else {}
-    for arm, epoch in epochs.items():
-        epoch.judge(runnable, arm)
+    for mode, epoch in epochs.items():
+        epoch.judge(runnable, mode)
         if is_cold:
-            epoch.count(runnable, arm)
-    rows = {arm: epochs[arm].times(runnable, clock) for arm in job.arms}
-    for arm, blocks in seconds.items():
-        rows[arm].blocks, rows[arm].calls_per_block = blocks, len(runnable.lengths)
+            epoch.count(runnable, mode)
+    rows = {mode: epochs[mode].times(runnable, clock) for mode in job.modes}
+    for mode, blocks in seconds.items():
+        rows[mode].blocks, rows[mode].calls_per_block = blocks, len(runnable.lengths)
     if times_steady:
         time_steady(rows, epochs, job, _clock(clock, engine), runnable)
 
     def each(read: Callable[[FirstEpoch], T]) -> dict[str, T]:
-        return {names[arm]: read(epochs[arm]) for arm in job.arms}
+        return {names[mode]: read(epochs[mode]) for mode in job.modes}
 
     cache: Literal["cold", "warm"] | None = None if job.process is None else "cold" if is_cold else "warm"
-    base = names[engine.arms[0]]
+    base = names[engine.mode_names[0]]
     record = Time(
         **{**job.head, "process": job.process or 0},
-        arms={names[arm]: row for arm, row in rows.items()},
+        modes={names[mode]: row for mode, row in rows.items()},
         cache=cache,
         clock=clock,
         eager=base,
     )
     record.beside = list(map(to_json, _beside(job, runnable, base, is_cold, epochs, each)))
-    eager = epochs.get(engine.arms[0])
+    eager = epochs.get(engine.mode_names[0])
     if job.process in (WARM, None) and eager and eager.right:
         record.beside += map(to_json, lines.of_runnable(job, runnable, base, eager.right))
     return record
 
 
 def glance(epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock) -> dict[str, list[float]]:
-    """Return the seconds of a call of each arm by one block, and report them; empty for an arm alone.
+    """Return the seconds of a call of each mode by one block, and report them; empty for a mode alone.
 
     Nothing is compared yet, and a call begins with the state that the last one left: the user gets an early figure.
     """
-    steps = {arm: step for arm, epoch in epochs.items() if (step := epoch.right)}
-    if runnable.engine.arms[0] not in steps or len(steps) < 2:
+    steps = {mode: step for mode, epoch in epochs.items() if (step := epoch.right)}
+    if runnable.engine.mode_names[0] not in steps or len(steps) < 2:
         return {}
     try:
         with runnable.fresh():
-            blocks = {arm: _block(step, runnable.checked(arm), clock) for arm, step in steps.items()}
+            blocks = {mode: _block(step, runnable.checked(mode), clock) for mode, step in steps.items()}
     except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
         return {}
-    seconds = {arm: block / len(runnable.lengths) for arm, block in blocks.items()}
+    seconds = {mode: block / len(runnable.lengths) for mode, block in blocks.items()}
     call_times(CallTimes(seconds))
-    return {arm: [block] for arm, block in seconds.items()}
+    return {mode: [block] for mode, block in seconds.items()}
 
 
 def _block(step: Step, checked: AbstractContextManager[None], clock: Clock) -> float:
@@ -416,42 +416,42 @@ def _beside(
     place = {**job.head, "eager": base}
     place.pop("process", None)
     parity = each(lambda epoch: epoch.parity(runnable) if epoch.compared or epoch.ended(runnable) != "ok" else None)
-    compared = {arm: row for arm, row in parity.items() if row is not None}
+    compared = {mode: row for mode, row in parity.items() if row is not None}
     if compared:
         agree = all(row.status in ("ok", "unsupported") for row in compared.values())
-        yield Parity(**place, agree=agree, arms=compared, same_graph=None, kernel_calls={})
+        yield Parity(**place, agree=agree, modes=compared, same_graph=None, kernel_calls={})
     if not is_cold:
         return
-    eager = epochs.get(runnable.engine.arms[0])
+    eager = epochs.get(runnable.engine.mode_names[0])
     ops = eager.outside if eager else None
     told = each(lambda epoch: epoch.compiled(runnable, None if epoch is eager else ops))
-    yield Compilations(**place, version=runnable.engine.version, arms=told, **runnable.notes)
+    yield Compilations(**place, version=runnable.engine.version, modes=told, **runnable.notes)
     memory = each(lambda epoch: epoch.memory(runnable))
     if any(row.peak for row in memory.values()):
-        yield Memory(**place, arms=memory, counted=runnable.engine.devices.counter.name)
+        yield Memory(**place, modes=memory, counted=runnable.engine.devices.counter.name)
 
 
 def first_epochs(job: Job, runnable: Runnable, limited: Limited) -> dict[str, FirstEpoch]:
-    """Return the first epoch of each arm; the order rotates with the process."""
-    return {arm: first_epoch(runnable, arm, limited) for arm in rotate_arms(job.arms, job.process or 0)}
+    """Return the first epoch of each mode; the order rotates with the process."""
+    return {mode: first_epoch(runnable, mode, limited) for mode in rotate_modes(job.modes, job.process or 0)}
 
 
 def time_steady(
-    rows: Mapping[str, TimeArm], epochs: Mapping[str, FirstEpoch], job: Job, clock: Clock, runnable: Runnable
+    rows: Mapping[str, TimeRow], epochs: Mapping[str, FirstEpoch], job: Job, clock: Clock, runnable: Runnable
 ) -> None:
-    """Time the arms that are right, in rounds whose blocks begin with the same state."""
-    steps = {arm: step for arm in job.arms if (step := epochs[arm].timed(runnable))}
+    """Time the modes that are right, in rounds whose blocks begin with the same state."""
+    steps = {mode: step for mode in job.modes if (step := epochs[mode].timed(runnable))}
     if not steps:
         return
     rounds = steady_rounds(steps, job.budget, job.random(), clock, runnable.turns(steps))
-    for arm, (is_steady, seconds) in rounds.settled().items():
-        row, examples = rows[arm], len(steps[arm].examples)
+    for mode, (is_steady, seconds) in rounds.settled().items():
+        row, examples = rows[mode], len(steps[mode].examples)
         row.steady = is_steady
-        row.calls_per_block = rounds.counts[arm] * examples
-        row.warmup = [each / examples for each in rounds.warmup(arm)]
+        row.calls_per_block = rounds.counts[mode] * examples
+        row.warmup = [each / examples for each in rounds.warmup(mode)]
         row.blocks = [each / examples for each in seconds]
         if clock is CLOCK and NAME == "cpu":
-            wall, busy = rounds.on_the_wall(arm)
+            wall, busy = rounds.on_the_wall(mode)
             row.wall, row.waits = wall / examples, max(0.0, 1 - busy / wall)
 
 
@@ -459,8 +459,8 @@ def steady_rounds(
     steps: Mapping[str, Step], budget: Budget, rng: Random, clock: Clock = CLOCK, turns: Turns = ALIKE
 ) -> Rounds:
     """Return rounds of steps in steady state."""
-    calls = {arm: steady_call(step) for arm, step in steps.items()}
-    within = {arm: step.within for arm, step in steps.items()}
+    calls = {mode: steady_call(step) for mode, step in steps.items()}
+    within = {mode: step.within for mode, step in steps.items()}
     return paired_rounds(calls, budget, rng, clock, within=within, turns=turns)
 
 

@@ -1,8 +1,8 @@
-"""Rounds: one calibrated block of calls of each arm, next to each other in time, in balanced random order.
+"""Rounds: one calibrated block of calls of each mode, next to each other in time, in balanced random order.
 
-A slow moment of the machine meets all arms of a round, and ratios are taken within rounds. The garbage collector runs
-between rounds and never inside a block. Steady state is detected for each arm (`steady_from`), where a change that all
-arms share is the machine's and not theirs; rounds before all arms are steady count as warm-up.
+A slow moment of the machine meets all modes of a round, and ratios are taken within rounds. The garbage collector runs
+between rounds and never inside a block. Steady state is detected for each mode (`steady_from`), where a change that all
+modes share is the machine's and not theirs; rounds before all modes are steady count as warm-up.
 
 The clock of steady state counts the seconds in which this process had a core, not those in which others had it:
 beside other work a wall clock measures the neighbours. On two cores under a load of 6, blocks of one step in both
@@ -70,9 +70,9 @@ _NORMAL = NormalDist().inv_cdf(0.975)
 
 @dataclass(frozen=True)
 class Rounds:
-    """The seconds per call of each arm: in calibration, then in each round; round i is block i of every arm.
+    """The seconds per call of each mode: in calibration, then in each round; round i is block i of every mode.
 
-    The first arm is the base of ratios. `walls` are the wall seconds of the same blocks, and `others` are the seconds
+    The first mode is the base of ratios. `walls` are the wall seconds of the same blocks, and `others` are the seconds
     among these in which other processes had the core.
     """
 
@@ -88,31 +88,31 @@ class Rounds:
         return len(next(iter(self.blocks.values())))
 
     def starts(self) -> dict[str, int | None]:
-        """Return the first steady round of each arm, by its seconds or its ratio to the others; None if never."""
-        return {arm: self._start_of(arm) for arm in self.blocks}
+        """Return the first steady round of each mode, by its seconds or its ratio to the others; None if never."""
+        return {mode: self._start_of(mode) for mode in self.blocks}
 
     def steady(self) -> dict[str, list[float]]:
-        """Return the rounds in which every arm is steady that ever is: the same for each, so that they stay paired."""
+        """Return the rounds in which every mode is steady that ever is: the same for each, so that they stay paired."""
         start = self._start()
-        return {arm: seconds[start:] for arm, seconds in self.blocks.items()}
+        return {mode: seconds[start:] for mode, seconds in self.blocks.items()}
 
     def settled(self) -> dict[str, tuple[bool, list[float]]]:
-        """Return for each arm whether it became steady, and its seconds in the rounds of `steady`."""
+        """Return for each mode whether it became steady, and its seconds in the rounds of `steady`."""
         starts, steady = self.starts(), self.steady()
-        return {arm: (starts[arm] is not None, seconds) for arm, seconds in steady.items()}
+        return {mode: (starts[mode] is not None, seconds) for mode, seconds in steady.items()}
 
-    def on_the_wall(self, arm: str) -> tuple[float, float]:
+    def on_the_wall(self, mode: str) -> tuple[float, float]:
         """Return a call's wall seconds, and its clock seconds plus those of others: medians of steady blocks."""
         start = self._start()
-        pairs = zip(self.blocks[arm], self.others[arm], strict=True)
-        return median(self.walls[arm][start:]), median([own + others for own, others in pairs][start:])
+        pairs = zip(self.blocks[mode], self.others[mode], strict=True)
+        return median(self.walls[mode][start:]), median([own + others for own, others in pairs][start:])
 
-    def warmup(self, arm: str) -> list[float]:
-        """Return an arm's seconds per call before steady state, calibration included."""
-        return [*self.calibration[arm], *self.blocks[arm][: self._start()]]
+    def warmup(self, mode: str) -> list[float]:
+        """Return a mode's seconds per call before steady state, calibration included."""
+        return [*self.calibration[mode], *self.blocks[mode][: self._start()]]
 
     def enough(self, budget: Budget) -> bool:
-        """Return whether there are enough steady rounds, and all ratios to the first arm are as narrow as wanted."""
+        """Return whether there are enough steady rounds, and all ratios to the first mode are as narrow as wanted."""
         if self.done < budget.rounds or (self.done - budget.rounds) % budget.least:  # the search costs time itself
             return False
         base, *others = self.steady().values()
@@ -121,9 +121,9 @@ class Rounds:
     def _start(self) -> int:
         return max(start or 0 for start in self.starts().values())
 
-    def _start_of(self, arm: str) -> int | None:
-        own = self.blocks[arm]
-        others = [seconds for other, seconds in self.blocks.items() if other != arm]
+    def _start_of(self, mode: str) -> int | None:
+        own = self.blocks[mode]
+        others = [seconds for other, seconds in self.blocks.items() if other != mode]
         relative = [block / geometric_mean(rest) for block, *rest in zip(own, *others, strict=True)] if others else own
         starts = [start for start in (steady_from(own), steady_from(relative)) if start is not None]
         return min(starts, default=None)
@@ -151,35 +151,35 @@ def paired_rounds(
     warm: int = 0,
     turns: Turns = ALIKE,
 ) -> Rounds:
-    """Time rounds of one block of each arm, until they are enough or the budget is spent.
+    """Time rounds of one block of each mode, until they are enough or the budget is spent.
 
-    `within` are contexts for the blocks of some arms. In them, before the clock starts, each arm makes `warm` calls, so
-    that all arms pay alike for a context that starts cold. `turns` restores the state that blocks begin with.
+    `within` are contexts for the blocks of some modes. In them, before the clock starts, each mode makes `warm` calls,
+    so that all modes pay alike for a context that starts cold. `turns` restores the state that blocks begin with.
     """
 
-    def block(arm: str) -> BlockSeconds:
-        with within.get(arm, nullcontext)():
+    def block(mode: str) -> BlockSeconds:
+        with within.get(mode, nullcontext)():
             for _ in range(warm):
-                calls[arm]()
-            return read_block(calls[arm], counts[arm], clock, turns)
+                calls[mode]()
+            return read_block(calls[mode], counts[mode], clock, turns)
 
     trials = {}
-    for arm, call in calls.items():
-        with within.get(arm, nullcontext)():
-            trials[arm] = calibrate(call, budget.block_seconds, clock, turns)
-            if len(trials[arm]) == 1:  # a slow first call would leave blocks of one call, with cold caches
-                trials[arm] += calibrate(call, budget.block_seconds, clock, turns)
-    counts = {arm: trial[-1][0] for arm, trial in trials.items()}
-    calibration = {arm: [seconds for _, seconds in trial] for arm, trial in trials.items()}
-    blocks, walls, others = ({arm: list[float]() for arm in calls} for _ in range(3))
+    for mode, call in calls.items():
+        with within.get(mode, nullcontext)():
+            trials[mode] = calibrate(call, budget.block_seconds, clock, turns)
+            if len(trials[mode]) == 1:  # a slow first call would leave blocks of one call, with cold caches
+                trials[mode] += calibrate(call, budget.block_seconds, clock, turns)
+    counts = {mode: trial[-1][0] for mode, trial in trials.items()}
+    calibration = {mode: [seconds for _, seconds in trial] for mode, trial in trials.items()}
+    blocks, walls, others = ({mode: list[float]() for mode in calls} for _ in range(3))
     rounds = Rounds(counts, calibration, blocks, walls, others)
     deadline, order = clock() + int(budget.seconds * 1e9), orders(tuple(calls), rng)
     while rounds.done < budget.least or not (rounds.enough(budget) or clock() > deadline):
         now("timed a round of blocks")
         with without_collection():
-            for arm in next(order):
-                for column, seconds in zip((blocks, walls, others), block(arm), strict=True):
-                    column[arm].append(seconds)
+            for mode in next(order):
+                for column, seconds in zip((blocks, walls, others), block(mode), strict=True):
+                    column[mode].append(seconds)
     return rounds
 
 
@@ -188,7 +188,7 @@ def own_rounds(
 ) -> tuple[Rounds, float]:
     """Return rounds by the clock of this thread, and the share of wall time in which others had the core.
 
-    The time of other processes belongs to no arm, and would hide small differences on a machine that is shared.
+    The time of other processes belongs to no mode, and would hide small differences on a machine that is shared.
     """
     wall, own = time.perf_counter(), time.thread_time()
     rounds = paired_rounds(calls, budget, rng, time.thread_time_ns, within=within, warm=warm)
@@ -262,9 +262,9 @@ def _delay_nanoseconds() -> int:
 
 
 def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
-    """Yield the order of the arms in each round: random, and balanced over each group of `len(names)` rounds.
+    """Yield the order of the modes in each round: random, and balanced over each group of `len(names)` rounds.
 
-    A group is the rows, shuffled, of a Latin square over a random order: each arm takes each place once.
+    A group is the rows, shuffled, of a Latin square over a random order: each mode takes each place once.
     """
     while True:
         shuffled = rng.sample(names, len(names))
@@ -272,15 +272,15 @@ def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
         yield from rng.sample(square, len(square))
 
 
-def rotate_arms(names: Sequence[str], process: int) -> tuple[str, ...]:
-    """Return the arms rotated by the number of the process, so that each comes first in some process."""
+def rotate_modes(names: Sequence[str], process: int) -> tuple[str, ...]:
+    """Return the modes rotated by the number of the process, so that each comes first in some process."""
     start = process % len(names)
     return (*names[start:], *names[:start])
 
 
 @contextmanager
 def without_collection() -> Iterator[None]:
-    """A context without garbage collection, which is done before it: a collection belongs to no arm."""
+    """A context without garbage collection, which is done before it: a collection belongs to no mode."""
     gc.collect()
     with collector.without_collection():
         yield

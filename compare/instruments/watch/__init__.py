@@ -26,5 +26,5 @@ this is read in a step that is watched, apart from the steps that are timed.
 
 from compare import engines
 
-ARMS = engines.ours()
-"""The arms that have a ledger, with one graph each, over one example."""
+MODES = engines.ours()
+"""The modes that have a ledger, with one graph each, over one example."""

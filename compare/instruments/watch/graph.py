@@ -20,7 +20,7 @@ from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.instruments.memory import numpy_memory
 from compare.instruments.watch.readings import Counted, Reading, Spans, Timeline, moment, time_lines
-from compare.records.cells import LineCost, Moment, Phase, SourceLinesArm
+from compare.records.cells import LineCost, Moment, Phase, SourceLinesRow
 from compare.workloads.base import Case
 from graphs import dims
 from graphs.ir import Node
@@ -195,7 +195,7 @@ def _plan_bytes(executable: Executable) -> int:
     return sum(map(sys.getsizeof, parts))
 
 
-def lines(executable: Executable, case: Case) -> SourceLinesArm:
+def lines(executable: Executable, case: Case) -> SourceLinesRow:
     """Return the row of lines for an executable's step, over the first example of a case."""
     arguments = (case.params, *case.examples[0])
     executable(*arguments)

@@ -1,4 +1,4 @@
-"""The ledger of one arm of a cell, in a process of its own, checked against other counters.
+"""The ledger of one mode of a cell, in a process of its own, checked against other counters.
 
 It explains the difference of the engines in bytes from the dynamic engine's peak to the static one's, by switching one
 thing at a time. All steps but the first and the last are counts, the same on every machine: the most bytes that are
@@ -16,9 +16,9 @@ from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.errors import describe_error
 from compare.instruments.memory import nbytes_of, numpy_memory, resident_growth, warm_peak
-from compare.instruments.watch import ARMS, graph, tape
+from compare.instruments.watch import MODES, graph, tape
 from compare.instruments.watch.readings import Timeline, thin_moments
-from compare.records.cells import Ledger, LedgerArm, LedgerCount
+from compare.records.cells import Ledger, LedgerCount, LedgerRow
 from compare.records.job import Job
 from compare.workloads.base import Case
 from graphs import dims
@@ -38,22 +38,22 @@ RESIDENT_FROM = 64 << 20
 
 
 def measure(job: Job) -> Ledger:
-    """Return the ledger record of a job's arms, over the example of median length; give one arm per process."""
+    """Return the ledger record of a job's modes, over the example of median length; give one mode per process."""
     case = cases.alone(workloads.load(job.source).case(str(job.size)))
-    return Ledger(**job.head, arms={arm: measure_arm(arm, case) for arm in job.arms if arm in ARMS})
+    return Ledger(**job.head, modes={mode: measure_mode(mode, case) for mode in job.modes if mode in MODES})
 
 
-def measure_arm(arm: str, case: Case) -> LedgerArm:
-    """Return an arm's timeline, its peak beside those of tracemalloc and the system, and counts of a static one."""
+def measure_mode(mode: str, case: Case) -> LedgerRow:
+    """Return a mode's timeline, its peak beside those of tracemalloc and the system, and counts of a static one."""
     try:
-        growth = resident_growth(arm, case)
-        counted, is_compiled = counted_peak(arm, case)
+        growth = resident_growth(mode, case)
+        counted, is_compiled = counted_peak(mode, case)
         timeline = graph.timeline(case) if is_compiled else tape.timeline(case)
         switched = counts(case) if is_compiled else []
-    except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
-        return LedgerArm("unsupported" if engines.refuses(arm, error) else "failed", describe_error(error))
+    except Exception as error:  # noqa: BLE001  (whatever a mode raises is what its row says)
+        return LedgerRow("unsupported" if engines.refuses(mode, error) else "failed", describe_error(error))
     peak = timeline.peak
-    return LedgerArm(
+    return LedgerRow(
         "ok",
         None,
         parameters=nbytes_of(case.params),
@@ -67,10 +67,10 @@ def measure_arm(arm: str, case: Case) -> LedgerArm:
     )
 
 
-def counted_peak(arm: str, case: Case) -> tuple[int, bool]:
+def counted_peak(mode: str, case: Case) -> tuple[int, bool]:
     """Return the peak in bytes of NumPy data of a warm step that is not watched, and whether it is compiled."""
     with numpy_memory():
-        step = engines.step(arm, case)
+        step = engines.step(mode, case)
         return warm_peak(step)[1], bool(step.executables())
 
 

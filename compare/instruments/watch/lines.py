@@ -1,4 +1,4 @@
-"""The lines of a cell: the cost of each line of source, each arm in turn in one process."""
+"""The lines of a cell: the cost of each line of source, each mode in turn in one process."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from compare.errors import describe_error
 from compare.instruments.runnables import Runnable
 from compare.instruments.time.rounds import CLOCK
 from compare.instruments.watch import graph, readings, tape
-from compare.records.cells import SourceLines, SourceLinesArm
+from compare.records.cells import SourceLines, SourceLinesRow
 from compare.records.job import Job
 from compare.workloads.base import Case
 from graphs.errors import is_internal
 
 
 def measure(job: Job) -> SourceLines:
-    """Return the record of a job's arms, over the example of median length."""
+    """Return the record of a job's modes, over the example of median length."""
     return measure_lines(job, workloads.load(job.source).case(str(job.size)))
 
 
 def measure_lines(job: Job, case: Case) -> SourceLines:
-    """Return the record of a job's arms over a given case."""
+    """Return the record of a job's modes over a given case."""
     case = cases.alone(case)
-    rows = {arm: _row(arm, case) for arm in job.arms if engines.of_arm(arm).mode(arm).readable}
+    rows = {mode: _row(mode, case) for mode in job.modes if engines.of_mode(mode).traits(mode).readable}
     lines = dict.fromkeys(line for row in rows.values() for line in row.lines)
-    return SourceLines(**job.head, arms=rows, code=texts(case.loss, lines))
+    return SourceLines(**job.head, modes=rows, code=texts(case.loss, lines))
 
 
-def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[SourceLines]:
+def of_runnable(job: Job, runnable: Runnable, mode: str, step: Step) -> Iterator[SourceLines]:
     """Yield the record of a user's function whose step runs op by op, over the call of median length.
 
-    Nothing is yielded where nobody reads its lines, or the engine cannot tell them. `arm` is its name in the record.
+    Nothing is yielded where nobody reads its lines, or the engine cannot tell them. `mode` is its name in the record.
     """
     engine = runnable.engine
     if runnable.written is None or not engine.tells_lines:
@@ -50,17 +50,17 @@ def of_runnable(job: Job, runnable: Runnable, arm: str, step: Step) -> Iterator[
         clock = CLOCK if engine.device == "cpu" else perf_counter_ns
         with runnable.fresh(), call.within():
             row = readings.read(lambda: engine.ops.lines(call.run, ()), call.run, clock, runnable.begin)
-    except Exception as error:  # noqa: BLE001  (as for our arms)
-        row = SourceLinesArm("unsupported" if engine.errors.refuses(error, arm) else "failed", runnable.reason(error))
-    yield SourceLines(str(job.workload), str(job.size), arms={arm: row}, code=texts(runnable.written, row.lines))
+    except Exception as error:  # noqa: BLE001  (as for our modes)
+        row = SourceLinesRow("unsupported" if engine.errors.refuses(error, mode) else "failed", runnable.reason(error))
+    yield SourceLines(str(job.workload), str(job.size), modes={mode: row}, code=texts(runnable.written, row.lines))
 
 
-def _row(arm: str, case: Case) -> SourceLinesArm:
+def _row(mode: str, case: Case) -> SourceLinesRow:
     try:
-        executables = engines.step(arm, case).executables()
+        executables = engines.step(mode, case).executables()
         return graph.lines(executables[0], case) if executables else tape.lines(case)
-    except Exception as error:  # noqa: BLE001  (whatever an arm raises is what its row says)
-        return SourceLinesArm("unsupported" if engines.refuses(arm, error) else "failed", describe_error(error))
+    except Exception as error:  # noqa: BLE001  (whatever a mode raises is what its row says)
+        return SourceLinesRow("unsupported" if engines.refuses(mode, error) else "failed", describe_error(error))
 
 
 def texts(f: Callable[..., Any], lines: Iterable[str]) -> dict[str, str]:

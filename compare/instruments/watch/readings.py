@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from compare.engines.step import LineOp
 from compare.instruments.time.rounds import CLOCK, Clock
-from compare.records.cells import LineCost, Moment, Phase, SourceLinesArm
+from compare.records.cells import LineCost, Moment, Phase, SourceLinesRow
 
 PHASES = ("trace", "compile", "forward", "backward")
 MOMENTS = 240
@@ -89,8 +89,8 @@ def count_lines(ops: Iterable[LineOp]) -> Counted:
 
 def read(
     ops: Callable[[], Sequence[LineOp]], step: Callable[[], object], clock: Clock, begin: Callable[[], None]
-) -> SourceLinesArm:
-    """Return the row of an arm whose engine tells the line of each op; `ops` runs and watches a step.
+) -> SourceLinesRow:
+    """Return the row of a mode whose engine tells the line of each op; `ops` runs and watches a step.
 
     `begin` is called before each step, outside the clock.
     """
@@ -108,8 +108,8 @@ def time_lines(
     watch: Callable[[], Spans],
     clock: Clock = CLOCK,
     begin: Callable[[], None] = lambda: None,
-) -> SourceLinesArm:
-    """Return the row of an arm: each line has the median of its seconds over watched steps.
+) -> SourceLinesRow:
+    """Return the row of a mode: each line has the median of its seconds over watched steps.
 
     The seconds that watched steps take beyond `step`, which is not watched, are taken off all lines in proportion. So
     are those of other programs, since the clock of `step` sets the scale.
@@ -134,7 +134,7 @@ def time_lines(
     for line, each in medians.items():
         lines[line].seconds = each * scale
     rest = whole - sum(line.seconds for line in lines.values())
-    return SourceLinesArm("ok", None, step=whole, elsewhere=max(0.0, round(rest, 12)), lines=lines)
+    return SourceLinesRow("ok", None, step=whole, elsewhere=max(0.0, round(rest, 12)), lines=lines)
 
 
 def _by_line(spans: Spans) -> dict[str, float]:

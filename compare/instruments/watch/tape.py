@@ -20,7 +20,7 @@ from compare.engines.graphduel.functions import transform_step
 from compare.engines.step import LineOp
 from compare.instruments.memory import numpy_memory
 from compare.instruments.watch.readings import Reading, Spans, Timeline, count_lines, moment, time_lines
-from compare.records.cells import Moment, SourceLinesArm
+from compare.records.cells import Moment, SourceLinesRow
 from compare.workloads.base import Case
 from dynamic import tapes
 from dynamic.anomaly import forward_lines
@@ -169,7 +169,7 @@ class LineKernel(NamedTuple):
     result: tuple[Any, ...]
 
 
-def lines(case: Case) -> SourceLinesArm:
+def lines(case: Case) -> SourceLinesRow:
     """Return the row of the dynamic engine, over the first example of a case."""
     arguments = (case.params, *case.examples[0])
     kernels = record_kernels(case, arguments)

@@ -1,4 +1,4 @@
-"""The figure of break-even: total time against the number of runs, for each arm."""
+"""The figure of break-even: total time against the number of runs, for each mode."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _TITLE = "Break-even: after how many runs has the build paid for itself?"
 _CAPTION = (
     "Time spent in all (build, first call and every call after it) against the number of runs, both "
     "scales logarithmic. A line that starts higher has a build or a slow first call to pay for; the ring "
-    "is where a static arm has become cheaper in all, and the bar through it the range that follows from "
+    "is where a static mode has become cheaper in all, and the bar through it the range that follows from "
     "the interval of the steady ratio alone. “Never” means that its steady calls are no faster, so more "
     "runs only cost more; “cannot tell”, that the steady times tie within the interval. Where inputs vary "
     f"in size, the first epoch is the calls as they were timed. {style.ONE_SIZE}"
@@ -27,16 +27,16 @@ _LONGEST = 1e7
 
 
 def draw(summary: Summary) -> Drawing:
-    """Draw a panel for each workload, with the break-even of each static arm in its title."""
+    """Draw a panel for each workload, with the break-even of each static mode in its title."""
     points = _points(summary)
     cells = largest(cell for cell, _ in points)
     if not cells:
-        return Drawing("break-even", _TITLE, "No cell holds times of both dynamic and a static arm.")
+        return Drawing("break-even", _TITLE, "No cell holds times of both dynamic and a static mode.")
     panels = grid(cells, across=3, height=2.65)
     for cell, axes in panels.axes.items():
-        _panel(axes, cell, summary, {arm: point for (of, arm), point in points.items() if of == cell})
+        _panel(axes, cell, summary, {mode: point for (of, mode), point in points.items() if of == cell})
     panels.label("runs (log scale)", "time spent in all (log scale)")
-    panels.arm_legend(arm for of, arm in summary.courses if of in cells)
+    panels.mode_legend(mode for of, mode in summary.courses if of in cells)
     alt, table = _alt(points, cells), _table(summary, points)
     return Drawing("break-even", _TITLE, _CAPTION, alt, panels.figure, table)
 
@@ -50,16 +50,16 @@ def _words(point: BreakEven) -> str:
 
 def _points(summary: Summary) -> dict[tuple[Cell, str], BreakEven]:
     of = summary.courses
-    return {(r.cell, r.arm): break_even(of[r.cell, r.arm], of[r.cell, r.base], r.interval) for r in summary.ratios}
+    return {(r.cell, r.mode): break_even(of[r.cell, r.mode], of[r.cell, r.base], r.interval) for r in summary.ratios}
 
 
 def _panel(axes: Axes, cell: Cell, summary: Summary, points: dict[str, BreakEven]) -> None:
     runs = np.unique(np.round(np.geomspace(1, _span(points), 160)))
-    for arm in style.ordered_arms({arm for of, arm in summary.courses if of == cell}):
-        course = summary.courses[cell, arm]
-        axes.plot(runs, course.total(runs), color=style.colour(arm), linewidth=1.8, label=arm)
-    for arm, point in points.items():
-        _ring(axes, summary.courses[cell, arm], point, runs[-1])
+    for mode in style.ordered_modes({mode for of, mode in summary.courses if of == cell}):
+        course = summary.courses[cell, mode]
+        axes.plot(runs, course.total(runs), color=style.colour(mode), linewidth=1.8, label=mode)
+    for mode, point in points.items():
+        _ring(axes, summary.courses[cell, mode], point, runs[-1])
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
@@ -71,8 +71,8 @@ def _panel(axes: Axes, cell: Cell, summary: Summary, points: dict[str, BreakEven
 
 
 def _write_heading(axes: Axes, cell: Cell, points: dict[str, BreakEven]) -> None:
-    """Write the workload above the panel, and below it a line with the break-even of each static arm."""
-    lines = [f"{style.clean(arm)}: {_words(points[arm])}" for arm in style.ordered_arms(points)]
+    """Write the workload above the panel, and below it a line with the break-even of each static mode."""
+    lines = [f"{style.clean(mode)}: {_words(points[mode])}" for mode in style.ordered_modes(points)]
     axes.set_title(style.clean(f"{cell.workload}, {cell.size}"), pad=6 + 11.5 * len(lines))
     above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "linespacing": 1.3}
     axes.annotate("\n".join(lines), (0, 1), (0, 4), va="bottom", fontsize=8, **above)
@@ -98,21 +98,21 @@ def _ring(axes: Axes, course: Course, point: BreakEven, last: float) -> None:
 
 
 def _alt(points: dict[tuple[Cell, str], BreakEven], cells: list[Cell]) -> str:
-    shown = ((cell.workload, arm, point) for (cell, arm), point in points.items() if cell in cells)
-    parts = (f"{workload} {arm} {_words(point)}" for workload, arm, point in shown)
+    shown = ((cell.workload, mode, point) for (cell, mode), point in points.items() if cell in cells)
+    parts = (f"{workload} {mode} {_words(point)}" for workload, mode, point in shown)
     return "Time spent in all against the number of runs. Break-even: " + "; ".join(parts) + "."
 
 
 def _table(summary: Summary, points: dict[tuple[Cell, str], BreakEven]) -> Table | None:
     compared = {ratio.cell for ratio in summary.ratios}
-    arms = [(cell, arm) for cell, arm in summary.courses if cell in compared]
-    return Table.of("lllrrrll", [_row(key, summary.courses[key], points.get(key)) for key in arms])
+    modes = [(cell, mode) for cell, mode in summary.courses if cell in compared]
+    return Table.of("lllrrrll", [_row(key, summary.courses[key], points.get(key)) for key in modes])
 
 
 def _row(key: tuple[Cell, str], course: Course, point: BreakEven | None) -> dict[str, str]:
     return {
         **key[0]._asdict(),
-        "arm": key[1],
+        "mode": key[1],
         "build": text.seconds(course.build),
         "first call": text.seconds(course.head[0]),
         "steady call": text.seconds(course.steady),

@@ -19,42 +19,42 @@ _NEW: dict[str, Any] = {"marker": "D", "s": 18, "color": style.INK, "linewidths"
 _TITLE = "Latency by input length, first epoch"
 _CAPTION = (
     "Every call of the first epoch in one worker process, against the useful length of its input. Times are "
-    "on a log scale. A filled diamond is the first call with a shape or structure that is new to this arm: a "
-    "static arm may compile there, a dynamic arm never does. A hollow diamond is such a call where no earlier "
-    "process has left compiled code. The dashed line is a typical call once the arm is warm. The height of "
+    "on a log scale. A filled diamond is the first call with a shape or structure that is new to this mode: a "
+    "static mode may compile there, a dynamic mode never does. A hollow diamond is such a call where no earlier "
+    "process has left compiled code. The dashed line is a typical call once the mode is warm. The height of "
     "the diamonds above the circles is the cost of the slowest calls, their number that of the epoch. "
     f"{style.ONE_SIZE}"
 )
 
 
 def draw(summary: Summary) -> Drawing:
-    """Draw a row for each workload and a column for each arm, on shared scales."""
+    """Draw a row for each workload and a column for each mode, on shared scales."""
     lengths = ((cell, {call.length for call in calls}) for (cell, _), calls in summary.streams.items())
     cells = largest(cell for cell, different in lengths if len(different) > 1)
     if not cells:
         return Drawing("latency", _TITLE, "No workload of this run has inputs that vary in length.")
-    arms = style.ordered_arms(arm for cell, arm in summary.streams if cell in cells)
-    columns = len(arms) if style.columns(2) > 1 else min(2, len(arms))
-    high = len(cells) * ceil(len(arms) / columns)
-    figure = style.figure(0.9 + 2.5 * high, wide=max(7.0, 2.5 * len(arms)))
+    modes = style.ordered_modes(mode for cell, mode in summary.streams if cell in cells)
+    columns = len(modes) if style.columns(2) > 1 else min(2, len(modes))
+    high = len(cells) * ceil(len(modes) / columns)
+    figure = style.figure(0.9 + 2.5 * high, wide=max(7.0, 2.5 * len(modes)))
     panels = figure.subplots(high, columns, sharex="row", sharey="row", squeeze=False)
     for row, cell in zip(panels.reshape(len(cells), -1), cells, strict=True):
-        _row(list(row), cell, arms, summary)
+        _row(list(row), cell, modes, summary)
     figure.supxlabel("useful length of the input (elements)", fontsize=9.5)
     figure.supylabel("time of one call (log scale)", fontsize=9.5)
     figure.legend(handles=_key(summary), loc="outside upper center", ncols=style.columns(4 if columns > 2 else 2))
     return Drawing("latency", _TITLE, _CAPTION, _alt(summary), figure, _table(summary))
 
 
-def _row(row: list[Axes], cell: Cell, arms: list[str], summary: Summary) -> None:
-    for axes, arm in zip_longest(row, arms):
-        if arm is None:
+def _row(row: list[Axes], cell: Cell, modes: list[str], summary: Summary) -> None:
+    for axes, mode in zip_longest(row, modes):
+        if mode is None:
             axes.set_axis_off()
             continue
-        axes.set_title(f"{style.clean(cell.workload, 22)}\n{style.clean(arm, 22)}")
-        if calls := summary.streams.get((cell, arm)):
-            cold = [call for call in summary.cold.get((cell, arm), ()) if call.new]
-            _panel(axes, calls, cold, summary.courses[cell, arm].steady, style.colour(arm))
+        axes.set_title(f"{style.clean(cell.workload, 22)}\n{style.clean(mode, 22)}")
+        if calls := summary.streams.get((cell, mode)):
+            cold = [call for call in summary.cold.get((cell, mode), ()) if call.new]
+            _panel(axes, calls, cold, summary.courses[cell, mode].steady, style.colour(mode))
         else:
             axes.set_axis_off()
             axes.text(0, 1, "does not apply", va="top", transform=axes.transAxes)
@@ -88,21 +88,21 @@ def _key(summary: Summary) -> list[Line2D]:
 
 def _alt(summary: Summary) -> str:
     parts = (
-        f"{cell.workload} {arm}: {sum(call.new for call in calls)} of {len(calls)} calls met a new shape"
-        for (cell, arm), calls in summary.streams.items()
+        f"{cell.workload} {mode}: {sum(call.new for call in calls)} of {len(calls)} calls met a new shape"
+        for (cell, mode), calls in summary.streams.items()
     )
     return "Call times by input length in the first epoch. " + "; ".join(parts) + "."
 
 
 def _table(summary: Summary) -> Table | None:
-    named = [(cell, arm, calls) for (cell, arm), calls in summary.streams.items()]
-    named += [(cell, f"{arm}, no code on the disk", calls) for (cell, arm), calls in summary.cold.items()]
+    named = [(cell, mode, calls) for (cell, mode), calls in summary.streams.items()]
+    named += [(cell, f"{mode}, no code on the disk", calls) for (cell, mode), calls in summary.cold.items()]
     return Table.of("lllrrrrrr", [_counts(*epoch) for epoch in named])
 
 
-def _counts(cell: Cell, arm: str, calls: list[Call]) -> dict[str, str]:
+def _counts(cell: Cell, mode: str, calls: list[Call]) -> dict[str, str]:
     times = sorted(call.seconds for call in calls)
     counts = {"calls": str(len(calls)), "new shapes": str(sum(call.new for call in calls))}
     shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "slowest": 1.0}
     ranks = {name: times[min(len(times) - 1, int(share * len(times)))] for name, share in shares.items()}
-    return {**cell._asdict(), "arm": arm, **counts, **{name: text.seconds(rank) for name, rank in ranks.items()}}
+    return {**cell._asdict(), "mode": mode, **counts, **{name: text.seconds(rank) for name, rank in ranks.items()}}

@@ -67,7 +67,7 @@ def waterfalls(records: Records) -> list[Waterfall]:
 
 
 def _timed_rungs(group: Sequence[Ladder | Threads]) -> Evidence:
-    """Return the timed rungs of a cell as evidence, in which a rung is an arm."""
+    """Return the timed rungs of a cell as evidence, in which a rung is a mode."""
     rungs = ({name: row for name, row in r.rungs.items() if row.status == "ok" and row.blocks} for r in group)
     return Evidence(*group[0].cell, tuple(rungs))
 

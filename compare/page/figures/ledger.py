@@ -5,12 +5,12 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from compare.instruments.watch import ARMS
+from compare.instruments.watch import MODES
 from compare.instruments.watch.ledger import attribute_causes
 from compare.page.blocks import Table
 from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
-from compare.records.cells import Ledger, LedgerArm
+from compare.records.cells import Ledger, LedgerRow
 from compare.records.record import records_of
 from compare.words import text
 
@@ -30,33 +30,33 @@ _MOST = 4
 def draw(summary: Summary) -> Drawing:
     """Draw a row of two panels for each cell, on one scale."""
     lines = records_of(summary.records, Ledger)
-    cells = [line for line in lines if any(arm.status == "ok" for arm in line.arms.values())]
+    cells = [line for line in lines if any(mode.status == "ok" for mode in line.modes.values())]
     if not cells:
         return Drawing("ledger", _TITLE, "This run kept no ledger.")
-    shown = sorted(cells, key=lambda line: -max(row.peak for row in line.arms.values()))[:_MOST]
-    grid = style.grid([(line.cell, arm) for line in shown for arm in ARMS], len(ARMS), 2.3)
+    shown = sorted(cells, key=lambda line: -max(row.peak for row in line.modes.values()))[:_MOST]
+    grid = style.grid([(line.cell, mode) for line in shown for mode in MODES], len(MODES), 2.3)
     for line in shown:
-        _row_of_panels(line, [grid.axes[line.cell, arm] for arm in ARMS])
-    names = [name for line in shown for arm in line.arms.values() for name in _classes(arm)]
+        _row_of_panels(line, [grid.axes[line.cell, mode] for mode in MODES])
+    names = [name for line in shown for mode in line.modes.values() for name in _classes(mode)]
     style.class_legend(grid.figure, style.ordered_classes(names))
     grid.figure.supxlabel("kernels of one step, in the order they run", fontsize=9.5)
-    notes = [f"{line.cell.title}, {arm}: {note}." for line in cells for arm, row in line.arms.items()
+    notes = [f"{line.cell.title}, {mode}: {note}." for line in cells for mode, row in line.modes.items()
              for note in row.notes]  # fmt: skip
     return Drawing("ledger", _TITLE, " ".join([_CAPTION, *notes]), _alt(cells), grid.figure, _table(cells))
 
 
 def _row_of_panels(line: Ledger, both: Sequence[Axes]) -> None:
-    rows = {arm: row for arm in ARMS if (row := line.arms.get(arm)) and row.status == "ok"}
+    rows = {mode: row for mode in MODES if (row := line.modes.get(mode)) and row.status == "ok"}
     most = max(max(row.peak, row.counted_peak) for row in rows.values())
     scale, unit = text.byte_unit(most)
-    for arm, axes in zip(ARMS, both, strict=True):
-        axes.set_title(style.clean(f"{line.cell.title}: {arm} ({unit})", 60))
+    for mode, axes in zip(MODES, both, strict=True):
+        axes.set_title(style.clean(f"{line.cell.title}: {mode} ({unit})", 60))
         axes.set_ylim(0, 1.12 * most / scale)
-        if arm in rows:
-            _area(axes, rows[arm], scale)
+        if mode in rows:
+            _area(axes, rows[mode], scale)
 
 
-def _area(axes: Axes, row: LedgerArm, scale: float) -> None:
+def _area(axes: Axes, row: LedgerRow, scale: float) -> None:
     moments, names = row.moments, style.ordered_classes(_classes(row))
     heights = [[moment.classes.get(name, 0) / scale for moment in moments] for name in names]
     bottom = [0.0] * len(moments)
@@ -73,7 +73,7 @@ def _area(axes: Axes, row: LedgerArm, scale: float) -> None:
     _peak_mark(axes, row, scale)
 
 
-def _peak_mark(axes: Axes, row: LedgerArm, scale: float) -> None:
+def _peak_mark(axes: Axes, row: LedgerRow, scale: float) -> None:
     """Mark the moment of the most bytes with its source line, on the side with more room."""
     at = max(range(len(row.moments)), key=lambda i: row.moments[i].total)
     peak = row.moments[at]
@@ -85,7 +85,7 @@ def _peak_mark(axes: Axes, row: LedgerArm, scale: float) -> None:
     axes.annotate(style.clean(_where(row)), (at, peak.total / scale), (-6 if right else 6, 3), fontsize=8, **beside)
 
 
-def _where(row: LedgerArm) -> str:
+def _where(row: LedgerRow) -> str:
     """Return where the peak is, as `peak at mine.py:7, backward`, or `peak where the step returns`."""
     peak = max(row.moments, key=lambda moment: moment.total)
     if not peak.line:
@@ -93,15 +93,15 @@ def _where(row: LedgerArm) -> str:
     return f"peak at {peak.line}, {peak.phase}"
 
 
-def _classes(row: LedgerArm) -> list[str]:
+def _classes(row: LedgerRow) -> list[str]:
     return [name for moment in row.moments for name, size in moment.classes.items() if size]
 
 
 def _alt(lines: Sequence[Ledger]) -> str:
     parts = (
-        f"{line.cell.title} {arm} {text.size(row.peak)} ({_where(row)})"
+        f"{line.cell.title} {mode} {text.size(row.peak)} ({_where(row)})"
         for line in lines
-        for arm, row in line.arms.items()
+        for mode, row in line.modes.items()
         if row.status == "ok"
     )
     return "Live bytes over a step, stacked by class. Peaks: " + "; ".join(parts) + "."
@@ -114,12 +114,12 @@ def _table(lines: Sequence[Ledger]) -> Table:
 
 def _rows(line: Ledger) -> list[tuple[str, ...]]:
     head = line.cell
-    rows: dict[str, LedgerArm] = {arm: row for arm, row in line.arms.items() if row.status == "ok"}
-    sizes = ((arm, *size) for arm, row in rows.items() for size in _sizes(row))
-    cells: list[tuple[str, ...]] = [(*head, f"{arm}: {name}", f"{size:,}", "") for arm, name, size in sizes]
-    if not all(arm in rows for arm in ARMS):
+    rows: dict[str, LedgerRow] = {mode: row for mode, row in line.modes.items() if row.status == "ok"}
+    sizes = ((mode, *size) for mode, row in rows.items() for size in _sizes(row))
+    cells: list[tuple[str, ...]] = [(*head, f"{mode}: {name}", f"{size:,}", "") for mode, name, size in sizes]
+    if not all(mode in rows for mode in MODES):
         return cells
-    first, last = (rows[arm] for arm in ARMS)
+    first, last = (rows[mode] for mode in MODES)
     held = first.peak
     for cause, change in attribute_causes(held, last.counts, last.peak):
         held += change
@@ -127,7 +127,7 @@ def _rows(line: Ledger) -> list[tuple[str, ...]]:
     return cells
 
 
-def _sizes(row: LedgerArm) -> list[tuple[str, int]]:
+def _sizes(row: LedgerRow) -> list[tuple[str, int]]:
     objects = [(f"{name} (Python objects)", size) for name, size in row.objects.items()]
     return [
         ("peak of the ledger", row.peak),

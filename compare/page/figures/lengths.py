@@ -8,7 +8,7 @@ from compare.claims.evidence import Evidence, steady
 from compare.page.figures import Drawing, style
 from compare.page.lengths import computed_per_element, order_strategies, table
 from compare.page.summary import Summary
-from compare.records.cells import StrategyArm
+from compare.records.cells import StrategyRow
 from compare.records.record import DYNAMIC
 from compare.stats import Interval
 from compare.words import text
@@ -57,7 +57,7 @@ def _panel(axes: Axes, cell: Evidence, names: Sequence[str]) -> None:
     style.tie_zone(axes)
 
 
-def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[StrategyArm]) -> None:
+def _dot(axes: Axes, row: int, name: str, interval: Interval, measured: Sequence[StrategyRow]) -> None:
     colour = _COLOURS.get(name.partition(",")[0], style.FAINT)
     marker = "o" if measured[0].batching == "one by one" else "s"
     axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from compare.page.blocks import Table
 from compare.page.figures import Drawing, style
 from compare.page.summary import Summary
-from compare.records.cells import LineCost, SourceLines, SourceLinesArm, rank_lines
+from compare.records.cells import LineCost, SourceLines, SourceLinesRow, rank_lines
 from compare.records.record import records_of
 from compare.words import text
 
@@ -36,21 +36,21 @@ def draw(summary: Summary) -> Drawing:
 
 
 def _bars(record: SourceLines) -> Figure | None:
-    """Draw a group of bars for each of the dearest lines, a bar for each arm; None if no arm has a line."""
-    arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
-    names = rank_lines(list(arms.values()))[:MOST]
+    """Draw a group of bars for each of the dearest lines, a bar for each mode; None if no mode has a line."""
+    modes = {mode: row for mode, row in record.modes.items() if row.status == "ok"}
+    names = rank_lines(list(modes.values()))[:MOST]
     if not names:
         return None
-    figure = style.figure(1.2 + 0.28 * len(names) * len(arms))
+    figure = style.figure(1.2 + 0.28 * len(names) * len(modes))
     axes = figure.subplots()
-    height = 0.8 / len(arms)
-    for place, (arm, row) in enumerate(arms.items()):
+    height = 0.8 / len(modes)
+    for place, (mode, row) in enumerate(modes.items()):
         seconds = [row.lines[name].seconds * 1e6 if name in row.lines else 0.0 for name in names]
         bars = axes.barh(
-            [i + place * height for i in range(len(names))], seconds, height, label=arm, color=style.colour(arm)
+            [i + place * height for i in range(len(names))], seconds, height, label=mode, color=style.colour(mode)
         )
         for bar, name, micros in zip(bars, names, seconds, strict=True):
-            style.add_tooltip(bar, f"{arm}, {name}: {text.seconds(micros / 1e6)}")
+            style.add_tooltip(bar, f"{mode}, {name}: {text.seconds(micros / 1e6)}")
     labels = [style.clean(f"{name}  {record.code.get(name, '')}", 60 if style.columns(2) > 1 else 30) for name in names]
     axes.set_yticks([i + 0.4 - height / 2 for i in range(len(names))], labels)
     axes.invert_yaxis()
@@ -60,26 +60,26 @@ def _bars(record: SourceLines) -> Figure | None:
 
 
 def _alt(record: SourceLines) -> str:
-    parts = [f"{arm} {name} {text.seconds(row.lines[name].seconds)}" for arm, row in record.arms.items()
+    parts = [f"{mode} {name} {text.seconds(row.lines[name].seconds)}" for mode, row in record.modes.items()
              for name in rank_lines([row])[:MOST]]  # fmt: skip
     return f"Time of each line of source. {'; '.join(parts)}."
 
 
 def rows(record: SourceLines) -> Iterator[tuple[str, ...]]:
-    """Yield a row for each line and arm, under HEADERS, ordered by the longest time of a line in any arm."""
-    arms = {arm: row for arm, row in record.arms.items() if row.status == "ok"}
-    for line in rank_lines(list(arms.values())):
-        for arm, row in arms.items():
+    """Yield a row for each line and mode, under HEADERS, ordered by the longest time of a line in any mode."""
+    modes = {mode: row for mode, row in record.modes.items() if row.status == "ok"}
+    for line in rank_lines(list(modes.values())):
+        for mode, row in modes.items():
             if line in row.lines:
-                yield (line, record.code.get(line, ""), arm, *_costs(row, row.lines[line]))
-    for arm, row in arms.items():
-        yield (ELSEWHERE, "", arm, text.seconds(row.elsewhere), _share(row, row.elsewhere), "", "", "")
+                yield (line, record.code.get(line, ""), mode, *_costs(row, row.lines[line]))
+    for mode, row in modes.items():
+        yield (ELSEWHERE, "", mode, text.seconds(row.elsewhere), _share(row, row.elsewhere), "", "", "")
 
 
-def _costs(row: SourceLinesArm, line: LineCost) -> tuple[str, ...]:
+def _costs(row: SourceLinesRow, line: LineCost) -> tuple[str, ...]:
     saved = f"{line.saved} × {text.size(line.saved_bytes / line.saved)}" if line.saved else "0"
     return text.seconds(line.seconds), _share(row, line.seconds), f"{line.kernels:,}", text.size(line.made), saved
 
 
-def _share(row: SourceLinesArm, seconds: float) -> str:
+def _share(row: SourceLinesRow, seconds: float) -> str:
     return f"{seconds / row.step:.0%}" if row.step else ""

@@ -78,7 +78,7 @@ _LOOKS = (
     ("#e69f00", "P"),
     ("#000000", "h"),
 )
-_OTHER_ARM = ("#777777", "X")
+_OTHER_MODE = ("#777777", "X")
 _POWERS = range(-10, 7)
 _STEPS = (range(10, 100), (10, 12, 15, 20, 30, 40, 50, 60, 70, 80), (10, 15, 20, 30, 50, 70), (10, 20, 50), (10,))
 
@@ -103,26 +103,26 @@ def _modes() -> dict[str, int]:
 
 @cache
 def _modes_of(names: tuple[str, ...]) -> dict[str, int]:
-    """Return the place of each mode in its engine's list of modes, by mode name and by arm name."""
+    """Return the place of each mode in its engine's list of modes, by mode name and by mode name."""
     adapters = [engines.find_engine(name) for name in names]
-    named = [pair for engine in adapters for names in ([mode.name for mode in engine.modes], engine.arms)
+    named = [pair for engine in adapters for names in ([mode.name for mode in engine.modes], engine.mode_names)
              for pair in enumerate(names)]  # fmt: skip
     return {name: place for place, name in reversed(named)}
 
 
-def _look(arm: str) -> tuple[str, str]:
-    place = _modes().get(arm, len(_LOOKS))
-    return _LOOKS[place] if place < len(_LOOKS) else _OTHER_ARM
+def _look(mode: str) -> tuple[str, str]:
+    place = _modes().get(mode, len(_LOOKS))
+    return _LOOKS[place] if place < len(_LOOKS) else _OTHER_MODE
 
 
-def colour(arm: str) -> str:
-    """Return the colour of an arm, the same in every figure."""
-    return _look(arm)[0]
+def colour(mode: str) -> str:
+    """Return the colour of a mode, the same in every figure."""
+    return _look(mode)[0]
 
 
-def marker(arm: str) -> str:
-    """Return the marker of an arm, the same in every figure."""
-    return _look(arm)[1]
+def marker(mode: str) -> str:
+    """Return the marker of a mode, the same in every figure."""
+    return _look(mode)[1]
 
 
 def add_tooltip(artist: Artist, words: str) -> None:
@@ -135,9 +135,9 @@ def ends(interval: Interval) -> list[float]:
     return interval.bounds() or [interval.estimate] * 2
 
 
-def ordered_arms(arms: Iterable[str]) -> list[str]:
-    """Sort arms: the mode that compiles nothing, then other modes in their engine's order, then other arms by name."""
-    return _order_names(arms, sorted(_modes(), key=_modes().__getitem__))
+def ordered_modes(modes: Iterable[str]) -> list[str]:
+    """Sort modes: the mode that compiles nothing, then others in their engine's order, then the rest by name."""
+    return _order_names(modes, sorted(_modes(), key=_modes().__getitem__))
 
 
 def ordered_classes(names: Iterable[str]) -> list[str]:
@@ -323,9 +323,9 @@ class Panels(Generic[Key]):
         self.figure.supxlabel(x, fontsize=9.5)
         self.figure.supylabel(y, fontsize=9.5)
 
-    def arm_legend(self, arms: Iterable[str]) -> None:
-        """Add the legend of the arms above the panels."""
-        lines = [Line2D([], [], color=colour(a), lw=2.5, label=clean(a)) for a in ordered_arms(arms)]
+    def mode_legend(self, modes: Iterable[str]) -> None:
+        """Add the legend of the modes above the panels."""
+        lines = [Line2D([], [], color=colour(a), lw=2.5, label=clean(a)) for a in ordered_modes(modes)]
         self.figure.legend(handles=lines, loc="outside upper center", ncols=key_columns(len(lines)))
 
 

@@ -1,4 +1,4 @@
-"""The figure of steady-state time: static arms as ratios to dynamic; for a user's function, every sample."""
+"""The figure of steady-state time: static modes as ratios to dynamic; for a user's function, every sample."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from compare.words import text
 
 _TITLE = "Steady-state time, relative to dynamic"
 _CAPTION = (
-    "Each dot is the time of one call once an arm is warm, divided by dynamic's time for the same call on "
-    "the same data; the whiskers are its 95% interval. Left of the line at 1× the static arm is faster, "
+    "Each dot is the time of one call once a mode is warm, divided by dynamic's time for the same call on "
+    "the same data; the whiskers are its 95% interval. Left of the line at 1× the static mode is faster, "
     f"right of it slower. The grey strip is the tie zone, {SMALLEST_EFFECT:.0%} either way: whiskers "
     "inside it are a tie, whiskers across its edge, and no whiskers, mean that this run cannot tell. The scale is "
     "logarithmic, so 0.5× and 2× are equally far from a tie. Building and first calls are not in it: see "
@@ -31,7 +31,7 @@ _COLUMNS = (8, 54, 146)  # the starts of ratio, interval and words, in points ri
 
 
 def draw(summary: Summary) -> Drawing:
-    """Draw the ratio of each static arm as dot and whisker, workloads sorted by their best static arm.
+    """Draw the ratio of each static mode as dot and whisker, workloads sorted by their best static mode.
 
     For a user's function, draw every sample instead: the first table of its page has the ratios. A run of the suite has
     too many cells for samples.
@@ -40,7 +40,7 @@ def draw(summary: Summary) -> Drawing:
         return _draw_samples(summary)
     rows = _sort_ratios(summary.ratios)
     if not rows:
-        return Drawing("steady", _TITLE, "No cell holds steady-state times of both dynamic and a static arm.")
+        return Drawing("steady", _TITLE, "No cell holds steady-state times of both dynamic and a static mode.")
     figure = style.figure(1.1 + 0.29 * len(rows))
     axes = figure.add_subplot()
     _bands(axes, rows)
@@ -56,11 +56,11 @@ def _sort_ratios(ratios: Sequence[Ratio]) -> list[Ratio]:
     best: dict[str, float] = {}
     for ratio in ratios:
         best[ratio.cell.workload] = min(best.get(ratio.cell.workload, math.inf), ratio.interval.estimate)
-    return sorted(ratios, key=lambda r: (best[r.cell.workload], size_order(r.cell), r.interval.estimate, r.arm))
+    return sorted(ratios, key=lambda r: (best[r.cell.workload], size_order(r.cell), r.interval.estimate, r.mode))
 
 
 def _bands(axes: Axes, rows: Sequence[Ratio]) -> None:
-    """Shade every other workload, so that its sizes and arms read as one group."""
+    """Shade every other workload, so that its sizes and modes read as one group."""
     workloads = list(dict.fromkeys(ratio.cell.workload for ratio in rows))
     for row, ratio in enumerate(rows):
         if workloads.index(ratio.cell.workload) % 2 == 0:
@@ -68,10 +68,10 @@ def _bands(axes: Axes, rows: Sequence[Ratio]) -> None:
 
 
 def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
-    colour, interval = style.colour(ratio.arm), ratio.interval
+    colour, interval = style.colour(ratio.mode), ratio.interval
     axes.plot(style.ends(interval), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
-    (dot,) = axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.arm), markersize=5.5)
-    style.add_tooltip(dot, f"{ratio.cell.title}, {ratio.arm}: {' '.join(style.ratio_cells(interval))}, {ratio.words}")
+    (dot,) = axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.mode), markersize=5.5)
+    style.add_tooltip(dot, f"{ratio.cell.title}, {ratio.mode}: {' '.join(style.ratio_cells(interval))}, {ratio.words}")
     words = (*style.ratio_cells(interval), ratio.words)[: style.columns(3)]
     for offset, word in zip(_COLUMNS, words, strict=False):
         style.beside(axes, row, word, offset, 8.5)
@@ -86,7 +86,7 @@ def _scale(axes: Axes, rows: Sequence[Ratio]) -> None:
 
 def _labels(axes: Axes, rows: Sequence[Ratio]) -> None:
     sizes = {ratio.cell.size for ratio in rows}
-    style.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.arm}" for ratio in rows])
+    style.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.mode}" for ratio in rows])
     axes.set_xlabel(
         "seconds a call ÷ dynamic's seconds a call (ratio, log scale; 95% interval)"
         if style.columns(2) > 1
@@ -107,7 +107,7 @@ def _name(cell: Cell, sizes: set[str]) -> str:
 
 
 def _alt(rows: Sequence[Ratio]) -> str:
-    parts = (f"{r.cell.workload} {r.cell.size} {r.arm} {text.ratio(r.interval.estimate)} ({r.words})" for r in rows)
+    parts = (f"{r.cell.workload} {r.cell.size} {r.mode} {text.ratio(r.interval.estimate)} ({r.words})" for r in rows)
     return (
         "Steady-state time relative to dynamic, the workload that static speeds up most first: "
         + "; ".join(parts)
@@ -119,9 +119,9 @@ def _row(summary: Summary, of: Ratio) -> dict[str, str]:
     ratio, interval = style.ratio_cells(of.interval)
     return {
         **of.cell._asdict(),
-        "arm": of.arm,
+        "mode": of.mode,
         of.base: text.seconds(summary.courses[of.cell, of.base].steady),
-        "static": text.seconds(summary.courses[of.cell, of.arm].steady),
+        "static": text.seconds(summary.courses[of.cell, of.mode].steady),
         "ratio": ratio,
         "95% interval": interval,
         "static is": of.words,
@@ -169,7 +169,7 @@ def _draw_samples(summary: Summary) -> Drawing:
 
 def _samples_of(cell: Evidence) -> Iterator[_Samples]:
     for number, process in enumerate(cell.processes, 1):
-        for mode in style.ordered_arms(process):
+        for mode in style.ordered_modes(process):
             if blocks := tuple(steady(process[mode])):
                 yield _Samples(number, mode, blocks)
 

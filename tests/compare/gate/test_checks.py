@@ -80,8 +80,8 @@ def test_compiles_once_refuses(step, inputs, options, message):
 
 def test_parity_compares_value_and_gradient_of_a_loss():
     record = parity(loss, [batch(2), batch(3)])
-    assert {arm: row.status for arm, row in record.arms.items()} == {"dynamic": "ok", "static-exact": "ok"}
-    assert 0 <= record.arms["static-exact"].gradient_error <= 1e-4
+    assert {mode: row.status for mode, row in record.modes.items()} == {"dynamic": "ok", "static-exact": "ok"}
+    assert 0 <= record.modes["static-exact"].gradient_error <= 1e-4
     assert record.agree
 
 

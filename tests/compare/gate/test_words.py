@@ -5,7 +5,7 @@ from xml.etree import ElementTree as ET
 from compare.gate import rules
 from compare.gate.rules import FailRule, Judgement
 from compare.own.result import Result
-from compare.records.cells import Parity, ParityArm
+from compare.records.cells import Parity, ParityRow
 from compare.records.job import Job
 
 
@@ -15,12 +15,12 @@ def test_markdown_shows_signs_as_they_are():
 
 def test_junit_counts_each_ending_and_holds_any_text():
     rows = {
-        "dynamic": ParityArm("ok", None, 0.0, 0.0, 1e-4),
-        "static-exact": ParityArm("disagree", "off by <3> \x1b[1m", 3.0, None, 1e-4),
-        "static-pad": ParityArm("failed", "ValueError: & more", None, None, 1e-4),
+        "dynamic": ParityRow("ok", None, 0.0, 0.0, 1e-4),
+        "static-exact": ParityRow("disagree", "off by <3> \x1b[1m", 3.0, None, 1e-4),
+        "static-pad": ParityRow("failed", "ValueError: & more", None, None, 1e-4),
     }
     job = Job("parity", "mine", "given")
-    records = (Parity(**job.head, agree=False, arms=rows, same_graph=None, kernel_calls={}),)
+    records = (Parity(**job.head, agree=False, modes=rows, same_graph=None, kernel_calls={}),)
     rule = Judgement(FailRule("static > 1", "static-exact", "dynamic", ">", 1.0), "not measured", None)
     document = rules.junit(Result("mine", tuple(rows), records), [rule])
     suite = ET.fromstring(document)

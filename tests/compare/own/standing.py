@@ -22,24 +22,24 @@ from tests.compare.test_harness_frames import frames
 MAKERS = ("net", "of_kind", "scheduled")
 
 
-def asked(engine: str, file: Path, name: str, folder: Path | None, arms: list[str]) -> Question:
+def asked(engine: str, file: Path, name: str, folder: Path | None, modes: list[str]) -> Question:
     """What is asked of one of them."""
     place = f"calls_{name}" if hasattr(origin.import_file(file), f"calls_{name}") else ""
     where = str(folder / name) if folder else ""
     stands_in = engine == "graphduel"
-    return question_for(engine, f"{file}:{name}", place, arms, stands_in=stands_in, numbers=where, processes=0)
+    return question_for(engine, f"{file}:{name}", place, modes, stands_in=stands_in, numbers=where, processes=0)
 
 
 def by_ours(question: Question) -> dict[str, str]:
     """What the gate says of our modes."""
     function, calls = exchange.program_of(question)
     case = converting(case_of(function, calls, question.gradient, None))
-    record = measure._gate(ComparisonPlan(question).job(kind_of(Parity), question.arms), case, question)
+    record = measure._gate(ComparisonPlan(question).job(kind_of(Parity), question.modes), case, question)
     step = engines.step("dynamic", case)
     with step.within():
         step.bind(0).run()
         seen = frames(step.bind(0).run)
-    return {**{arm: row.reason or row.status for arm, row in record.arms.items()}, "frames": str(seen.total())}
+    return {**{mode: row.reason or row.status for mode, row in record.modes.items()}, "frames": str(seen.total())}
 
 
 def by_torch(question: Question) -> dict[str, str]:
@@ -80,8 +80,8 @@ def main() -> None:
     functions = {k: v for k, v in vars(origin.import_file(path)).items() if isinstance(v, FunctionType)}
     names = [k for k, f in functions.items() if Path(f.__code__.co_filename) == path and k not in (*MAKERS, "_")]
     for name in options.names or names:
-        arms = ["eager"] if options.engine == "torch" else ["dynamic", "static"]
-        question = asked(options.engine, options.file, name, options.numbers, arms)
+        modes = ["eager"] if options.engine == "torch" else ["dynamic", "static"]
+        question = asked(options.engine, options.file, name, options.numbers, modes)
         try:
             found[name] = by_torch(question) if options.engine == "torch" else by_ours(question)
         except Exception as error:  # noqa: BLE001  (whatever one of them raises is its result)

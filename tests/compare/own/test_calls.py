@@ -138,8 +138,11 @@ W = np.linspace(0, 1, 9).reshape(3, 3)
 )
 def test_dataclasses_and_slices_are_arguments_of_our_engine(function, calls):
     result = compare(function, calls, processes=0, seconds=0.01)
-    assert [row.status for parity in records_of(result.records, Parity) for row in parity.arms.values()] == ["ok", "ok"]
-    assert {arm for time in records_of(result.records, Time) for arm in time.arms} == {"dynamic", "static-exact"}
+    assert [row.status for parity in records_of(result.records, Parity) for row in parity.modes.values()] == [
+        "ok",
+        "ok",
+    ]
+    assert {mode for time in records_of(result.records, Time) for mode in time.modes} == {"dynamic", "static-exact"}
     assert not records_of(result.records, Failure)
 
 

@@ -308,8 +308,8 @@ def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
         "    stored |= {f'gradient:{i}:{j}': np.asarray(gradients[k]) for j, k in enumerate(sorted(gradients))}\n"
         "np.savez(Path(sys.argv[2], 'expected.npz'), **stored)\n"
         "question = replace(question, numbers=sys.argv[2])\n"
-        "record = measure._gate(ComparisonPlan(question).job('parity', question.arms), case, question)\n"
-        "print(*[row.status for row in record.arms.values()])\n"
+        "record = measure._gate(ComparisonPlan(question).job('parity', question.modes), case, question)\n"
+        "print(*[row.status for row in record.modes.values()])\n"
     )
     root = Path(__file__).parents[3]
     for factor, status in (("1", "ok"), ("1.01", "disagree")):
@@ -333,12 +333,12 @@ def test_what_a_mode_has_wrong_in_the_state_is_found_and_named(file):
         "    def change(value, gradients):\n"
         "        wrong = optree.tree_map(lambda x: x * x.dtype.type(1.01), value[1][part])\n"
         "        return (value[0], {**value[1], part: wrong}), gradients\n"
-        "    def step(arm, case):\n"
-        "        made = honest(arm, case)\n"
-        "        made.built = altered(made.built, change) if arm == 'static-exact' else made.built\n"
+        "    def step(mode, case):\n"
+        "        made = honest(mode, case)\n"
+        "        made.built = altered(made.built, change) if mode == 'static-exact' else made.built\n"
         "        return made\n"
         "    engines.step = step\n"
-        "    print(parity.check_arm('static-exact', case, expected).reason)\n"
+        "    print(parity.check_mode('static-exact', case, expected).reason)\n"
     )
     command = [sys.executable, "-c", program, f"{file}:step"]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)

@@ -163,7 +163,7 @@ def test_the_sizes_of_a_row_are_cut_and_reasons_without_sizes_stay():
 )
 def test_the_time_of_a_call_stands_beside_the_count_where_it_was_measured(symbolic, said):
     seconds = {"dynamic": 3.0, "static-exact": 1.0, "static-symbolic": symbolic}
-    timings = typed(cell("f", {arm: {"seconds": of_one * BASE} for arm, of_one in seconds.items()}, "given"))
+    timings = typed(cell("f", {mode: {"seconds": of_one * BASE} for mode, of_one in seconds.items()}, "given"))
     assert records_of(timings, Time)
     assert compiled.policy_sentence([*timings, look(own.loss, rows(3))]).startswith(said)
 

@@ -15,14 +15,14 @@ from compare.records.cells import (
     Ladder,
     LineCost,
     Memory,
-    MemoryArm,
+    MemoryRow,
     Parity,
-    ParityArm,
+    ParityRow,
     Rung,
     SourceLines,
-    SourceLinesArm,
+    SourceLinesRow,
     Time,
-    TimeArm,
+    TimeRow,
 )
 from compare.records.record import Environment, Run
 
@@ -45,7 +45,7 @@ def row(mode, process, seconds):
     spread = 1 + process / 100
     first = FIRST.get(mode, 4.12345) * spread
     stream = [Call(8, first, True, True), Call(8, first / 2, True)]
-    return TimeArm("ok", None, first=first, stream=stream, blocks=[seconds * spread] * 5, compiles=12)
+    return TimeRow("ok", None, first=first, stream=stream, blocks=[seconds * spread] * 5, compiles=12)
 
 
 def measured(modes=tuple(SECONDS), tape="compiled", warm=SECONDS, **settings):
@@ -53,8 +53,8 @@ def measured(modes=tuple(SECONDS), tape="compiled", warm=SECONDS, **settings):
     base = modes[0]
     said = {"preset": "own", "function": "train", "inputs": 3, "gradient": True, "trains": True, "processes": 3}
     said |= {"where": "fresh workers", "framework": "torch", "version": "2.13.0+cpu", "device": "cpu", **settings}
-    refused = ParityArm("unsupported", "a whole training step is traced as it is written", None, None, 1e-4)
-    agreeing = dict.fromkeys(modes, ParityArm("ok", None, 0.0, 0.0, 1e-4))
+    refused = ParityRow("unsupported", "a whole training step is traced as it is written", None, None, 1e-4)
+    agreeing = dict.fromkeys(modes, ParityRow("ok", None, 0.0, 0.0, 1e-4))
     rungs = {
         name: Rung("ok", None, None, blocks=[1e-4 / (n + 1)] * 5)
         for n, name in enumerate(("tape", "replay", "contract"))
@@ -63,12 +63,12 @@ def measured(modes=tuple(SECONDS), tape="compiled", warm=SECONDS, **settings):
     code = {"step.py:11": "loss = model(x)", "step.py:112": LONG, "step.py:13": "loss.backward()"}
     return MeasuredFunction("train", (*modes, "static-converted"), (
         Run(run="r", at="2030-01-02T00:00:00+00:00", settings=said, environment=Environment(tape=tape, load=9.0)),
-        Parity(**PLACE, eager=base, agree=True, arms={**agreeing, "static-converted": refused}, same_graph=None,
+        Parity(**PLACE, eager=base, agree=True, modes={**agreeing, "static-converted": refused}, same_graph=None,
                kernel_calls={}),
         *(Time(**PLACE, eager=base, process=process, cache="warm" if process else "cold", clock="cpu",
-               arms={mode: row(mode, process, warm[mode]) for mode in modes}) for process in range(4)),
-        Memory(**PLACE, eager=base, arms={mode: MemoryArm("ok", None, peak=123456, held=123456) for mode in modes}),
-        SourceLines(**PLACE, eager=base, arms={base: SourceLinesArm("ok", None, step=2e-4, lines=lines)}, code=code),
+               modes={mode: row(mode, process, warm[mode]) for mode in modes}) for process in range(4)),
+        Memory(**PLACE, eager=base, modes={mode: MemoryRow("ok", None, peak=123456, held=123456) for mode in modes}),
+        SourceLines(**PLACE, eager=base, modes={base: SourceLinesRow("ok", None, step=2e-4, lines=lines)}, code=code),
         Ladder(**PLACE, process=1, rungs=rungs, same_graph=True, unequal={}, traced=None, off_core=0.0),
     ))  # fmt: skip
 
@@ -112,7 +112,7 @@ def test_where_the_seconds_of_backward_are_is_said_where_a_line_calls_it():
     assert show.BACKWARD in show.plain(BOTH)
     assert show.BACKWARD in show.html(BOTH)
     lines = SourceLines(
-        **PLACE, arms={"dynamic": SourceLinesArm("ok", None, step=1.0, lines={"a.py:1": LineCost(1.0)})}
+        **PLACE, modes={"dynamic": SourceLinesRow("ok", None, step=1.0, lines={"a.py:1": LineCost(1.0)})}
     )
     assert not show.about_lines(MeasuredFunction("f", ("dynamic",), (OURS.records[0], lines)))
 

@@ -24,7 +24,7 @@ from compare.own.question import question_for
 from compare.own.result import ComparisonStopped, Result
 from compare.page import function as own_page
 from compare.records import results
-from compare.records.cells import Glimpse, GlimpseArm, Time
+from compare.records.cells import Glimpse, GlimpseRow, Time
 from compare.records.record import Bare, Environment, records_of
 from compare.run import signals
 from compare.run.progress import Reporter
@@ -34,7 +34,7 @@ from tests.helpers import toy_framework
 
 pytestmark = pytest.mark.usefixtures("toy")
 
-JOBS = [(process, arms) for process in range(4) for arms in (("toy-eager", "toy-jit"), ("toy-eager", "toy-slow"))]
+JOBS = [(process, modes) for process in range(4) for modes in (("toy-eager", "toy-jit"), ("toy-eager", "toy-slow"))]
 """The processes of a comparison of two modes with three processes each, in their order."""
 
 
@@ -51,7 +51,7 @@ class Asked:
     def __call__(self, job, limit, heard):
         if len(self.jobs) == self.stopped:
             raise self.stop
-        self.jobs.append((job.process, job.arms))
+        self.jobs.append((job.process, job.modes))
         answer = answered(job)
         answer.environment = Environment()
         return answer
@@ -100,8 +100,8 @@ def test_what_the_journal_holds_is_what_finished_and_the_rest_is_done_later(monk
     assert (result is None) == (at == 0)
     journals = (step.parent / "cache").rglob(results.RESULTS)
     kept = [time for path in journals for time in records_of(results.read(path), Time)]
-    assert [(time.process, tuple(time.arms)[-1]) for time in kept] == [
-        (process, arms[-1].removeprefix("toy-")) for process, arms in JOBS[:at]
+    assert [(time.process, tuple(time.modes)[-1]) for time in kept] == [
+        (process, modes[-1].removeprefix("toy-")) for process, modes in JOBS[:at]
     ]
     if result:
         said = " ".join(str(result).split())
@@ -163,7 +163,7 @@ def test_more_processes_than_before_go_on(monkeypatch, step):
     stopped(monkeypatch, step, 5)
     rest = Asked(monkeypatch)
     compared(step, resume=True, processes=4)
-    assert rest.jobs == [*JOBS[5:], *((4, arms) for _, arms in JOBS[:2])]
+    assert rest.jobs == [*JOBS[5:], *((4, modes) for _, modes in JOBS[:2])]
 
 
 def test_what_begins_anew_forgets_what_was_kept(monkeypatch, step):
@@ -311,7 +311,7 @@ class Ending(Asked):
         self.told, self.end = told, end
 
     def __call__(self, job, limit, heard):
-        self.jobs.append((job.process, job.arms))
+        self.jobs.append((job.process, job.modes))
         for each in self.told:
             heard(each)
         raise self.end
@@ -359,14 +359,14 @@ def test_a_mode_whose_first_process_was_lost_is_compared_by_the_next_one(monkeyp
 
     class Losing(Ending):
         def __call__(self, job, limit, heard):
-            checks.append((job.process, job.arms[-1], job.asked["checks"]))
-            return super().__call__(job, limit, heard) if job.arms == JOBS[0][1] and not job.process else answered(job)
+            checks.append((job.process, job.modes[-1], job.asked["checks"]))
+            return super().__call__(job, limit, heard) if job.modes == JOBS[0][1] and not job.process else answered(job)
 
     Losing(monkeypatch, begun("the ratio")[0], ENDS["out of memory"])
     assert command(step).exit_code == 1
-    asked = {(process, arm): each for process, arm, each in checks if process}
+    asked = {(process, mode): each for process, mode, each in checks if process}
     assert asked == {
-        (process, arm): (process, arm) == (1, "toy-jit") for process in (1, 2, 3) for arm in ("toy-jit", "toy-slow")
+        (process, mode): (process, mode) == (1, "toy-jit") for process in (1, 2, 3) for mode in ("toy-jit", "toy-slow")
     }
 
 
@@ -376,7 +376,7 @@ def test_what_was_told_is_written_too(monkeypatch, step):
     out, answer = step.parent / "out", step.parent / "answer.json"
     assert command(step, "--out", str(out), "--json", str(answer)).exit_code == 130
     (glimpse,) = records_of(results.read(out / results.RESULTS), Glimpse)
-    assert glimpse.arms["jit"] == GlimpseArm("ok", None, 2, [9.0, 1.0], 0.1)
+    assert glimpse.modes["jit"] == GlimpseRow("ok", None, 2, [9.0, 1.0], 0.1)
     assert right.partition(";")[0] in (out / "report.md").read_text("utf-8")
     verdict = json.loads(answer.read_text("utf-8"))["verdict"]
     assert verdict["glimpsed"]["jit"] == {"first": 10.0, "ended": 2, "calls": 2, "call": 0.1}
@@ -416,11 +416,11 @@ def test_a_notebook_that_is_interrupted_has_what_was_told(monkeypatch, moment):
     """The cell is ended in the first call of a mode, or as its results are compared."""
     build = toy_framework.Toy.build
 
-    def built(self, arm, loss, argnum):
-        step = build(self, arm, loss, argnum)
+    def built(self, mode, loss, argnum):
+        step = build(self, mode, loss, argnum)
 
         def run(*args):
-            if arm == f"toy-{moment}":
+            if mode == f"toy-{moment}":
                 raise KeyboardInterrupt
             return step(*args)
 

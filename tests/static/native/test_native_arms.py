@@ -1,4 +1,4 @@
-"""Native code in the experiment: an arm, a rung, a mode of one's own functions, and what the doctor says."""
+"""Native code in the experiment: a mode, a rung, a mode of one's own functions, and what the doctor says."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import compare
 import graphs as g
-from benchmarks import arms as table
+from benchmarks import modes as table
 from benchmarks.programs import ROWS
 from compare import engines
 from compare.cli import doctor
@@ -29,7 +29,7 @@ def near(actual, expected):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-5)
 
 
-def test_the_arm_of_an_input_that_never_varies_and_of_a_stream():
+def test_the_mode_of_an_input_that_never_varies_and_of_a_stream():
     case = fake_workloads.make_tiny()
     step = engines.step("static-native", case)
     assert [exe.backend for exe in step.executables()] == ["native"]
@@ -42,7 +42,7 @@ def test_the_arm_of_an_input_that_never_varies_and_of_a_stream():
     assert step.compiles == other.compiles
 
 
-def test_where_there_is_no_native_code_the_arm_is_unsupported(monkeypatch):
+def test_where_there_is_no_native_code_the_mode_is_unsupported(monkeypatch):
     monkeypatch.setattr(backend, "choose_backend", refused)
     with pytest.raises(UnsupportedError, match="no native code here"):
         engines.step("static-native", fake_workloads.make_tiny())
@@ -55,9 +55,9 @@ def test_the_rung_stands_on_all_passes():
     assert executable.backend == "native"
 
 
-def test_the_arm_of_the_table():
+def test_the_mode_of_the_table():
     row = ROWS["tiny MLP"]()
-    near(table.ARMS["static-native"](row).step(), table.ARMS["static"](row).step())
+    near(table.MODES["static-native"](row).step(), table.MODES["static"](row).step())
 
 
 @pytest.mark.slow

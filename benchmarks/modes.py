@@ -17,7 +17,7 @@ from compare.errors import UnsupportedError
 from static.passes import pipeline
 
 
-class Arm(NamedTuple):
+class Mode(NamedTuple):
     """A training step on the values of a row, to be run in `context`; `arrays(step())` is `(loss, {name: array})`."""
 
     step: Callable[[], Any]
@@ -30,41 +30,41 @@ def threads() -> int:
     return int(os.environ.get("OMP_NUM_THREADS", "1"))
 
 
-def _handwritten(row: Row) -> Arm:
-    return Arm(partial(handwritten.build(row), row.params, *row.inputs))
+def _handwritten(row: Row) -> Mode:
+    return Mode(partial(handwritten.build(row), row.params, *row.inputs))
 
 
-def _plain(row: Row) -> Arm:
+def _plain(row: Row) -> Mode:
     if row.loss.__name__ not in plain.STEPS:
         raise UnsupportedError("nobody has written this step in plain NumPy")
-    return Arm(partial(plain.STEPS[row.loss.__name__], row.params, *row.inputs))
+    return Mode(partial(plain.STEPS[row.loss.__name__], row.params, *row.inputs))
 
 
-def _static(row: Row, **options: Any) -> Arm:
+def _static(row: Row, **options: Any) -> Mode:
     step = static.compile(static.value_and_grad(row.loss), row.params, *row.inputs, **options)
-    return Arm(partial(step, row.params, *row.inputs))
+    return Mode(partial(step, row.params, *row.inputs))
 
 
-def _native(row: Row) -> Arm:
+def _native(row: Row) -> Mode:
     return _static(row, backend="native", threads=threads())
 
 
-def _dynamic(row: Row) -> Arm:
-    return Arm(partial(dynamic.value_and_grad(row.loss), row.params, *row.inputs))
+def _dynamic(row: Row) -> Mode:
+    return Mode(partial(dynamic.value_and_grad(row.loss), row.params, *row.inputs))
 
 
-def _pooled(row: Row) -> Arm:
+def _pooled(row: Row) -> Mode:
     pool: Any = getattr(dynamic, "pool", None)
     if pool is None:
         raise UnsupportedError("this version has no dynamic.pool")
     return _dynamic(row)._replace(context=pool())
 
 
-def _peer(module: str, function: str, row: Row) -> Arm:
+def _peer(module: str, function: str, row: Row) -> Mode:
     return getattr(import_module(f"benchmarks.peers.{module}"), function)(row)
 
 
-ARMS: dict[str, Callable[[Row], Arm]] = {
+MODES: dict[str, Callable[[Row], Mode]] = {
     "hand-written": _handwritten,
     "plain": _plain,
     "static-replay": partial(_static, passes=pipeline.REPLAY, arena=False),
