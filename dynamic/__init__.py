@@ -24,7 +24,7 @@ from dynamic.creation import __all__ as _creation  # isort: skip
 from dynamic.random import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
 from dynamic.random import __all__ as _random  # isort: skip
 from dynamic import tapes as _tapes
-from dynamic.anomaly import detect_anomaly
+from dynamic.anomaly import Tape, TapeStats, detect_anomaly, record, tape_of, tape_stats
 from dynamic.batching import batched, cell
 from dynamic.checkpoint import checkpoint
 from dynamic.functional import (
@@ -47,7 +47,6 @@ from dynamic.grad_mode import (
     set_grad_enabled,
 )
 from dynamic.gradients import backward, grad_of
-from dynamic.inspect import Tape, TapeStats, record, tape_of, tape_stats
 from dynamic.node import Node
 from dynamic.pool import PoolStats, pool
 from dynamic.pytorch.saving import load, save

@@ -8,7 +8,8 @@ from dynamic import (
     jit as jit, nn as nn, optim as optim, special as special, utils as utils,
 )
 from dynamic.anomaly import (
-    detect_anomaly as detect_anomaly,
+    Tape as Tape, TapeStats as TapeStats, detect_anomaly as detect_anomaly, record as record, tape_of as tape_of,
+    tape_stats as tape_stats,
 )
 from dynamic.batching import (
     batched as batched, cell as cell,
@@ -39,9 +40,6 @@ from dynamic.grad_mode import (
 )
 from dynamic.gradients import (
     backward as backward, grad_of as grad_of,
-)
-from dynamic.inspect import (
-    Tape as Tape, TapeStats as TapeStats, record as record, tape_of as tape_of, tape_stats as tape_stats,
 )
 from dynamic.node import (
     Node as Node,

@@ -1,27 +1,40 @@
-"""detect_anomaly: stop at the first NaN or infinity, and name the forward line of an op that fails in backward."""
+"""What went wrong on a tape, and what is on it.
+
+`detect_anomaly` stops at the first NaN or infinity, and names the forward line of an op that fails in backward. The
+history of a tensor has statistics, a readable list, a networkx graph and a drawing, and a run is recorded as a graph.
+"""
 
 from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ContextDecorator
 from contextvars import ContextVar
 from functools import partial
+from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 from numpy._core import umath
 
-from dynamic.node import Node
+from dynamic.inplace import owner_of
+from dynamic.node import Leaf, Node
 from dynamic.tape import carry, visit
-from graphs import dispatch
+from dynamic.tapes import history
+from dynamic.tensor import Tensor
+from graphs import dispatch, ir, promotion, tree
 from graphs.anomaly import anomaly
 from graphs.blocks import Block, Table, enter, undo_after
+from graphs.builder import Builder
+from graphs.drawing import Diagram, GraphDrawing, Item, Link
 from graphs.errors import user_line
+from graphs.ir import GradientLine, Graph
 from graphs.op import Attrs, Op
+from graphs.reverse import total
+from graphs.spec import TensorSpec, spec_of
 
 _VISITS = {visit.__code__, carry.__code__}  # the frames of backward that are busy with one node, their local `node`
 _warnings: ContextVar[Any] = umath._extobj_contextvar  # in which NumPy keeps when to warn: `np.seterr` is Python
@@ -110,3 +123,213 @@ class Lines:
         if frames:
             node = frames[-1].f_locals["node"]
             error.add_note(f"in the gradient of {node.op.name} ({self._lines.get(ref(node), 'recorded elsewhere')})")
+
+
+# Inspection -----------------------------------------------------------------------------------------------------------
+
+
+class TapeStats(NamedTuple):
+    """The size of a tensor's history: number of nodes, bytes of the nodes themselves, bytes of the saved arrays."""
+
+    nodes: int
+    structure_bytes: int
+    saved_bytes: int
+
+
+def tape_stats(tensor: Tensor) -> TapeStats:
+    """Count the history of a tensor. Memory that saved arrays share counts once; leaves do not count."""
+    if tensor._edge is None:
+        return TapeStats(0, 0, 0)
+    nodes, ends = history([tensor._edge])
+    leaves = {id(owner_of(leaf._data)) for end in ends if (leaf := end.tensor()) is not None}
+    owners = {id(o): o.nbytes for node in nodes for o in _saved_arrays(node) if id(o) not in leaves}
+    return TapeStats(len(nodes), sum(map(_structure_bytes, nodes)), sum(owners.values()))
+
+
+def _saved_arrays(node: Node) -> list[Any]:
+    return [owner_of(value) for value in node.saved or () if isinstance(value, np.ndarray)]
+
+
+def _structure_bytes(node: Node) -> int:
+    """The bytes of a node and of the objects that only it holds, without arrays."""
+    saved = [value for value in node.saved or () if isinstance(value, tuple)]
+    parts: list[Any] = [node, node.edges, node.saved, node.shape, node.sequence, *saved]
+    if node.attrs:
+        parts.append(node.attrs)
+    return sum(sys.getsizeof(part) for part in parts if part is not None and part != ())
+
+
+class Tape:
+    """The history of a tensor: its leaves, then the recorded ops in the order they ran. Prints as a list.
+
+    It keeps the nodes and their saved values alive. `lines` come from a block `forward_lines()` in which the tensor was
+    computed.
+    """
+
+    def __init__(self, tensor: Tensor, lines: Lines | None = None) -> None:
+        self.nodes = history([tensor._edge]).nodes
+        read = [edge for node in self.nodes for edge in node.edges] or [tensor._edge]
+        self.leaves = list(dict.fromkeys([edge for edge in read if type(edge) is Leaf]))
+        self.stats: TapeStats = tape_stats(tensor)
+        self.spec = spec_of(tensor)
+        self._lines = {node: line for node in self.nodes if lines and (line := lines.of(node))}
+        self._number: dict[Any, int] = {edge: number for number, edge in enumerate([*self.leaves, *self.nodes])}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __repr__(self) -> str:
+        nodes, structure, saved = self.stats
+        head = f"tape of {self.spec}: {nodes} ops, {structure} bytes of nodes, {saved} bytes saved"
+        return "\n".join([head, *(f"  {self._line(edge)}" for edge in self._number)])
+
+    def _line(self, edge: Any) -> str:
+        name = f"%{self._number[edge]}: {TensorSpec(edge.shape, edge.dtype)}"
+        if type(edge) is Leaf:
+            return f"{name} leaf"
+        if edge.saved is None:
+            return f"{name} = {edge.op.name}(...), freed"
+        arguments = [f"%{self._number[e]}" if e in self._number else "_" for e in edge.edges]
+        options = [f"{key}={value!r}" for key, value in edge.attrs.items()]
+        saved = ", ".join([repr(spec_of(value)) for value in edge.saved if isinstance(value, np.ndarray)])
+        return f"{name} = {edge.op.name}({', '.join([*arguments, *options])})" + (f", saves {saved}" if saved else "")
+
+    def to_networkx(self) -> Any:
+        """The tape as a networkx MultiDiGraph (needs networkx).
+
+        Nodes are the numbers of the list, with op, spec, attributes and the bytes saved; edges go from an input to
+        its reader, with the position of the input.
+        """
+        import networkx as nx
+
+        graph: nx.MultiDiGraph[int] = nx.MultiDiGraph()
+        for edge, number in self._number.items():
+            spec = TensorSpec(edge.shape, edge.dtype)
+            nbytes = sum(value.nbytes for value in edge.saved or () if isinstance(value, np.ndarray))
+            op = "leaf" if type(edge) is Leaf else edge.op.name
+            graph.add_node(number, op=op, spec=spec, attrs=edge.attrs, saved_bytes=nbytes)
+        for node in self.nodes:
+            for position, source in enumerate(node.edges):
+                if source in self._number:
+                    graph.add_edge(self._number[source], self._number[node], position=position)
+        return graph
+
+    def draw(self, path: str | Path | None = None, unfold: bool = False) -> GraphDrawing:
+        """Draw the tape, leaves on top, with the bytes that each node saves for backward; saved to `path` if given.
+
+        The drawing shows itself in a notebook, and has `save(path)`. A large tape is folded by line where lines are
+        known, else by op. Memory that several nodes save counts at the first of them; the memory of leaves does not
+        count.
+        """
+        drawing = GraphDrawing(self._diagram(), unfold)
+        if path is not None:
+            drawing.save(path)
+        return drawing
+
+    def _repr_html_(self) -> str:
+        return self.draw().svg()
+
+    def _diagram(self) -> Diagram:
+        items, links = [], []
+        last = len(self._number) - 1
+        counted = {id(owner_of(tensor._data)) for leaf in self.leaves if (tensor := leaf.tensor()) is not None}
+        for edge, number in self._number.items():
+            is_leaf = type(edge) is Leaf
+            options = "" if is_leaf else ", ".join(f"{key}={value!r}" for key, value in edge.attrs.items())
+            new = (
+                {}
+                if is_leaf
+                else {id(array): array.nbytes for array in _saved_arrays(edge) if id(array) not in counted}
+            )
+            counted.update(new)
+            lines = (self._lines[edge],) if edge in self._lines else ()
+            label, kind = ("leaf", "input") if is_leaf else (edge.op.name, "forward")
+            spec = str(TensorSpec(edge.shape, edge.dtype))
+            item = Item(f"%{number}", label, spec, kind, lines, sum(new.values()), 1, options, "", number == last)  # type: ignore[arg-type]
+            items.append(item)
+            sources = () if is_leaf else dict.fromkeys(edge.edges)
+            links += [Link(f"%{self._number[source]}", item.key) for source in sources if source in self._number]
+        return Diagram(f"tape of {self.spec}", tuple(items), tuple(links))
+
+
+def tape_of(tensor: Tensor, lines: Lines | None = None) -> Tape:
+    """The recorded history of a tensor; with the user's lines, if it was computed in a block that gave `lines`.
+
+    Such a block is `with dynamic.anomaly.forward_lines() as lines:`.
+    """
+    return Tape(tensor, lines)
+
+
+# Recording ------------------------------------------------------------------------------------------------------------
+
+
+def record(f: Callable[..., Any], *args: Any) -> Graph:
+    """Run `f(*args)` and return the graph of all the ops that ran, with the user's lines.
+
+    Array leaves of the arguments are the graph's inputs, array leaves of the result its outputs. The line of an op in
+    backward is that of the forward op.
+    """
+    recorder = _Recorder(getattr(f, "__name__", "f"))
+    leaves, structure = tree.flatten(args)
+    paths = tree.paths(f, args)
+    called = [recorder.input(leaf, path) for leaf, path in zip(leaves, paths, strict=True)]
+    with forward_lines() as recorder.lines, dispatch.observe_kernels(recorder):
+        result = f(*tree.unflatten(structure, called))
+    return recorder.builder.finish([recorder.node_of(_array(leaf), ()) for leaf in tree.leaves(result)])
+
+
+def _array(value: Any) -> Any:
+    return value._data if issubclass(type(value), Tensor) else value
+
+
+def _sums_cotangents(start: FrameType) -> bool:
+    frame: FrameType | None = start
+    while frame is not None and frame.f_code is not total.__code__:
+        frame = frame.f_back
+    return frame is not None
+
+
+class _Recorder:
+    """Turns each kernel call into a node. Arrays are looked up by id, and kept alive so that no id is used again."""
+
+    def __init__(self, name: str) -> None:
+        self.builder = Builder(name)
+        self.lines = Lines()
+        self.nodes: dict[int, ir.Node] = {}
+        self.kept: list[Any] = []
+        self.last = GradientLine()
+
+    def input(self, leaf: Any, path: str) -> Any:
+        if not issubclass(type(leaf), (np.ndarray, Tensor)):
+            return leaf
+        array = _array(leaf).view()  # apart from the same array given twice
+        self._know(array, self.builder.input(path, spec_of(array)))
+        # A tensor even for an array: Python operators between arrays are NumPy's, and would not be recorded.
+        return Tensor(array, requires_grad=issubclass(type(leaf), Tensor) and leaf.requires_grad)
+
+    def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
+        sources = [self.node_of(a, arrays) for a in arrays]
+        self._know(out, self.builder.append(op, sources, attrs, self._line(sys._getframe(1))))
+
+    def _line(self, start: FrameType) -> str:
+        """The line of an op; a sum of cotangents gets the line of the gradient that was computed last."""
+        gradient, line = self.lines.place(start)
+        if gradient:
+            self.last = GradientLine(line)
+        return self.last if gradient or _sums_cotangents(start) else line
+
+    def node_of(self, value: Any, others: Sequence[Any]) -> ir.Node:
+        if promotion.is_scalar(value):  # one object, but another constant beside another dtype
+            return self.builder.constant(promotion.weak_to_array(value, others))
+        node = self.nodes.get(id(value))
+        if node is None:
+            node = self.builder.constant(promotion.weak_to_array(value, others))
+            self._know(value, node)
+        return node
+
+    def _know(self, value: Any, node: ir.Node) -> None:
+        self.kept.append(value)
+        self.nodes[id(value)] = node

@@ -1,4 +1,98 @@
-"""PyTorch's path `torch.func`: see `dynamic/pytorch/func.py`."""
+"""`torch.func`: transforms of functions. `vmap` runs the function once for each row, and stacks what it gives."""
 
-from dynamic.pytorch.func import *  # noqa: F403
-from dynamic.pytorch.func import __all__  # noqa: F401
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dynamic import functional
+from graphs import tree
+from graphs.errors import GraphError, ShapeError, locate
+from graphs.frontends.torch.functions import stack
+
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
+
+Function = Callable[..., Any]
+
+
+def grad(func: Function, argnums: Any = 0, has_aux: bool = False) -> Function:
+    """The function that returns the gradient of `func`, a scalar function."""
+    return functional.grad(func, argnums, has_aux)
+
+
+def grad_and_value(func: Function, argnums: Any = 0, has_aux: bool = False) -> Function:
+    """The function that returns the gradient and the value."""
+    both = functional.value_and_grad(func, argnums, has_aux)
+
+    def wrapper(*args: Any, **named: Any) -> Any:
+        value, gradient = both(*args, **named)
+        return gradient, value
+
+    return wrapper
+
+
+def jacrev(func: Function, argnums: Any = 0) -> Function:
+    """The function that returns the jacobian."""
+    return functional.jacobian(func, argnums)
+
+
+jacfwd = jacrev
+
+
+def hessian(func: Function, argnums: Any = 0) -> Function:
+    """The function that returns the second derivatives."""
+    return functional.hessian(func, argnums)
+
+
+def vjp(func: Function, *primals: Any) -> Any:
+    """The outputs, and the function that pulls a cotangent back to the inputs."""
+    return functional.vjp(func, *primals)
+
+
+def jvp(func: Function, primals: Any, tangents: Any) -> Any:
+    """The outputs, and the derivative along tangents."""
+    return functional.jvp(func, primals, tangents)
+
+
+def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None) -> Any:
+    """A module called with other parameters and buffers."""
+    from dynamic.nn import utils
+
+    return utils.stateless.functional_call(module, parameter_and_buffer_dicts, args, kwargs)
+
+
+def vmap(
+    func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: Any = None
+) -> Function:
+    """Map the function over rows: each argument is cut along its axis in `in_dims`; None keeps it whole.
+
+    Keyword arguments stay whole. Raises ShapeError where arguments have different numbers of rows.
+    """
+    del randomness, chunk_size
+
+    def wrapper(*args: Any, **named: Any) -> Any:
+        dims = in_dims if isinstance(in_dims, (tuple, list)) else [in_dims] * len(args)
+        rows = [_rows(arg, dim) for arg, dim in zip(args, dims, strict=True)]
+        counts = {len(row) for row in rows if row is not None}
+        if len(counts) != 1:
+            raise ShapeError(
+                locate(f"vmap: arguments have {sorted(counts)} rows; give all one number, or in_dims=None")
+            )
+        results = [
+            func(*[arg if row is None else row[i] for arg, row in zip(args, rows, strict=True)], **named)
+            for i in range(counts.pop())
+        ]
+        if not results:
+            raise GraphError(locate("vmap of no rows has no result; check the size first"))
+        return tree.tree_map(lambda *parts: stack(parts, out_dims), *results)
+
+    return wrapper
+
+
+def _rows(arg: Any, dim: Any) -> Any:
+    """An argument, maybe a container, cut along an axis; None where it stays whole."""
+    if dim is None:
+        return None
+    leaves, structure = tree.flatten(arg)
+    cut = [leaf.unbind(dim) for leaf in leaves]
+    return [tree.unflatten(structure, list(parts)) for parts in zip(*cut, strict=True)]

@@ -115,7 +115,7 @@ def _private(name: str, kernel: Kernel, infer: Infer, rule: Callable[..., Any], 
         listed=False,
     )
     if tapes.is_compiled():  # which takes no other custom ops: what fails is run again, and these do no harm
-        from dynamic.fast.records import recorder
+        from dynamic.fast import recorder
 
         op.recorder = recorder(op)
     return op

@@ -1,8 +1,8 @@
 """The compiled tape: it gives the results of the tape in Python, and calls that for unusual cases.
 
-loops.py       the compiled module
-records.py     ops run and recorded
-pullbacks.py   how a node passes its cotangent back: by known kernel calls read off the rules, or by the rules
+The compiled module, `_native`, is called `loops` here; `dynamic/loops/loops.h` lists what is in it. A `Recorder` runs
+and records an op, a `Record` is an op that users call. `pullbacks.py` says how a node passes its cotangent back: by
+known kernel calls read off the rules, or by the rules.
 
 Importing this raises ImportError where the compiled module was not built.
 """
@@ -10,29 +10,148 @@ Importing this raises ImportError where the compiled module was not built.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
+import dynamic._native as loops
 from dynamic import grad_mode, inplace, tape
 from dynamic import tape as textbook
-from dynamic.fast import loops
-from dynamic.fast.loops import watchers
 from dynamic.fast.pullbacks import CompiledPullback, by_rules, pullback
-from dynamic.fast.records import functions, install, operators
 from dynamic.node import Edge, Leaf, Node
-from dynamic.options import UnlikeError
+from dynamic.options import UnlikeError, attributes, has_options, may_remember
 from dynamic.tape import History, Way
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion, reverse
-from graphs.op import Attrs, Op
+from graphs.frontends.torch import names, pointwise
+from graphs.op import SHAPES, Attrs, Op
+from graphs.ops import elementwise
 from graphs.ops.linalg import SMALL, TURNED_RATIO, TURNED_WORK, matmul
 from graphs.ops.movement import cast
-from graphs.ops.slicing import place
+from graphs.ops.slicing import getitem, place
 from graphs.ops.sums import MANY, sum_sorted_axes
 
+watchers: list[Callable[[Any], None]] = []
+"""Called with every array that the compiled tape makes."""
+
+# Ops, run and recorded ------------------------------------------------------------------------------------------------
+
+OPERATORS: tuple[tuple[Op, tuple[str, ...]], ...] = (
+    (elementwise.abs, ("__abs__",)),
+    (elementwise.add, ("__add__", "__radd__")),
+    (elementwise.divide, ("__truediv__", "__rtruediv__")),
+    (elementwise.equal, ("__eq__",)),
+    (elementwise.greater, ("__gt__",)),
+    (elementwise.greater_equal, ("__ge__",)),
+    (elementwise.less, ("__lt__",)),
+    (elementwise.less_equal, ("__le__",)),
+    (matmul, ("__matmul__", "__rmatmul__")),
+    (elementwise.multiply, ("__mul__", "__rmul__")),
+    (elementwise.negative, ("__neg__",)),
+    (elementwise.not_equal, ("__ne__",)),
+    (elementwise.subtract, ("__sub__", "__rsub__")),
+)
+"""The operators of a tensor that are an op where all are floats of one dtype, and PyTorch's function where they are
+not; the second name is that of the same with the operands the other way round."""
+
+
+def operators() -> dict[str, Any]:
+    """The methods of a tensor that the compiled tape replaces."""
+    methods: dict[str, Any] = {"__getitem__": record(getitem, general=Tensor.__getitem__)}
+    for op, (plain, *reflected) in OPERATORS:
+        general = getattr(Tensor, plain)
+        methods[plain] = record(op, general=general, alike=True)
+        methods |= {name: record(op, general=general, alike=True, swapped=True) for name in reflected}
+    return methods
+
+
+def functions() -> dict[str, Any]:
+    """PyTorch's functions that are one op: the compiled tape takes floats of one dtype, the function other calls."""
+    return {name: record(op, general=names.functions[name], alike=True) for name, op in pointwise.OPS.items()}
+
+
+def install(op: Op) -> None:
+    """Let the compiled tape record an op, from its first use on."""
+    if op in _installed:
+        return
+    _installed.add(op)
+    if op.arity != 0 and may_remember(op):
+        op.recorder = recorder(op)
+        op.shortcuts.update(dict.fromkeys([Tensor] if op.arity is not None else [list, tuple], record(op)))
+
+
+_installed: WeakSet[Op] = WeakSet()
+
+
+def recorder(op: Op) -> Any:
+    """The description of an op for the loops: its kernel, and its pullbacks with the values they save."""
+    return loops.Recorder(
+        kernel=op.kernel,
+        arity=_arity(op),
+        find=functools.partial(_lookup_pullback, op),
+        ruled=sum(1 << i for i in range(_MOST_INPUTS if op.arity is None else op.arity) if op.rule(i)),
+        is_elementwise=op.family == "elementwise",
+    )
+
+
+def _lookup_pullback(
+    op: Op, wanted: int, count: int, ndims: tuple[int | None, ...] | None
+) -> tuple[CompiledPullback, Any]:
+    """The pullback for the inputs in a bit set, and its saved values as pairs of a source and a field name."""
+    compiled = pullback(op, wanted, count, ndims)
+    return compiled, tuple(map(_field, compiled.fields))
+
+
+def _field(expression: str) -> tuple[int, Any]:
+    if expression.isdecimal():
+        return _CONSTANT, int(expression)
+    if expression == SHAPES:
+        return _SHAPES, None
+    field = _FIELD.fullmatch(expression)
+    if field is None:
+        raise ValueError(f"no loop knows how to fetch {expression}")
+    source = _SOURCES[field["source"]] if field["number"] is None else int(field["number"])
+    return source, field["key"] or field["attribute"]
+
+
+def record(
+    op: Op, *, swapped: bool = False, alike: bool = False, general: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """The shortcut of an op; with `swapped` its two operands are exchanged.
+
+    Unusual calls go to `general`, by default the op itself; with `alike` so do operands that are not floats of one
+    dtype.
+    """
+    made: Callable[..., Any] = loops.Record(
+        recorder=op.recorder or recorder(op),
+        op=op,
+        general=general or op.general,
+        arity=_arity(op),
+        prepared=attributes(op) if has_options(op) else None,
+        swapped=swapped,
+        takes_numbers=op.prepare is None,
+        alike=alike,
+    )
+    return made
+
+
+def _arity(op: Op) -> int:
+    return -1 if op.arity is None else op.arity
+
+
+_MOST_INPUTS = 64  # as loops.h says
+_FIELD = re.compile(r"(?P<source>inputs\[(?P<number>\d+)\]|out|attrs)(\['(?P<key>\w+)'\]|\.(?P<attribute>\w+))?")
+_SOURCES = {"out": -1, "attrs": -2}
+_SHAPES, _CONSTANT = -3, -4
+
+
 __all__ = ["bind", "functions", "history", "operators", "step", "walk", "watchers"]
+
+
+# The tape -------------------------------------------------------------------------------------------------------------
 
 
 def _connect() -> None:
@@ -52,7 +171,7 @@ def _connect() -> None:
         broken=(*dispatch.BROKEN_RULES, UnlikeError),
         count=inplace.clock.count,
         nothing={},
-        watchers=loops.watchers,
+        watchers=watchers,
         reduce=np.add.reduce,
         summed=sum_sorted_axes,
         many=MANY,

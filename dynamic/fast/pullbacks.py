@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic.fast import loops
+import dynamic._native as loops
 from dynamic.node import Node
 from dynamic.tape import Way, carry
 from graphs import dispatch, promotion, reverse

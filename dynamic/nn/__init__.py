@@ -7,9 +7,7 @@ from dynamic.nn import (
     functional,
     init,
     linear,
-    losses,
     normalization,
-    padding,
     parallel,
     recurrent,
     simple,
@@ -19,10 +17,8 @@ from dynamic.nn import (
 from dynamic.nn.containers import *
 from dynamic.nn.convolution import *
 from dynamic.nn.linear import *
-from dynamic.nn.losses import *
 from dynamic.nn.module import Module
 from dynamic.nn.normalization import *
-from dynamic.nn.padding import *
 from dynamic.nn.parallel import DataParallel
 from dynamic.nn.parameter import Parameter, functional_call
 from dynamic.nn.recurrent import *
@@ -31,8 +27,8 @@ from dynamic.nn.transformer import *
 
 __all__ = [  # noqa: PLE0604  (lists of names)
     "DataParallel", "Module", "Parameter", "functional", "functional_call", "init", "parallel", "utils",
-    *transformer.__all__, *containers.__all__, *convolution.__all__, *linear.__all__, *losses.__all__,
-    *normalization.__all__, *padding.__all__, *recurrent.__all__, *simple.__all__, *transformer.__all__,
+    *containers.__all__, *convolution.__all__, *linear.__all__, *normalization.__all__, *recurrent.__all__,
+    *simple.__all__, *transformer.__all__,
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from dynamic import nn
-from dynamic.nn import convolution, losses, normalization, recurrent
+from dynamic.nn import convolution, normalization, recurrent, simple
 from dynamic.nn.convolution import per_axis
 from dynamic.paths import file_of
 
@@ -27,10 +27,10 @@ _FILES = {
     "fold": "Fold Unfold",
     "instancenorm": "InstanceNorm1d InstanceNorm2d InstanceNorm3d",
     "linear": "Bilinear Identity Linear",
-    "loss": " ".join(losses.__all__),
+    "loss": " ".join(name for name in simple.__all__ if name.endswith("Loss")),
     "module": "Module",
     "normalization": "GroupNorm LayerNorm LocalResponseNorm RMSNorm",
-    "padding": " ".join(nn.padding.__all__),
+    "padding": " ".join(name for name in simple.__all__ if name[:-2].endswith("Pad")),
     "pixelshuffle": "PixelShuffle PixelUnshuffle",
     "pooling": """AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d
         AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d LPPool1d LPPool2d LPPool3d MaxPool1d MaxPool2d MaxPool3d
@@ -54,7 +54,7 @@ _BASES: dict[str, dict[str, Any]] = {  # what programs derive from, or ask isins
     "batchnorm": {"_BatchNorm": normalization._BatchNorm},
     "conv": {"_ConvNd": convolution._Convolution},
     "instancenorm": {"_InstanceNorm": normalization._InstanceNorm},
-    "loss": {"_Loss": losses._Loss, "_WeightedLoss": losses._WeightedLoss},
+    "loss": {"_Loss": simple._Loss, "_WeightedLoss": simple._WeightedLoss},
     "utils": {
         "_ntuple": _repeat_value,
         "_single": _repeat_value(1),

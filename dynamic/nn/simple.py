@@ -1,7 +1,8 @@
-"""Modules without parameters: each stores the options of one function of `nn.functional`."""
+"""Modules of one function each, whose options they store: activations, pooling, dropout, losses and borders."""
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,12 +14,18 @@ from graphs.ops.shapes import shape_of
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
     "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d",
-    "AvgPool3d", "ChannelShuffle", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d",
-    "FeatureAlphaDropout", "Fold", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "LPPool1d", "LPPool2d",
-    "LPPool3d", "LeakyReLU", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MaxPool1d", "MaxPool2d", "MaxPool3d",
-    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "RReLU",
-    "ReLU", "ReLU6", "SiLU", "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
-    "Tanhshrink", "Threshold", "Unfold",
+    "AvgPool3d", "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d",
+    "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d", "CosineEmbeddingLoss", "CosineSimilarity",
+    "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout", "Fold",
+    "GaussianNLLLoss", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss",
+    "KLDivLoss", "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d", "LeakyReLU", "LocalResponseNorm", "LogSigmoid",
+    "LogSoftmax", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d",
+    "MaxUnpool2d", "MaxUnpool3d", "Mish", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
+    "NLLLoss", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RReLU", "ReLU", "ReLU6",
+    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "SiLU", "Sigmoid", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin",
+    "Softplus", "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss", "Unfold", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip
 
 _TENSORS = ("weight", "pos_weight")  # options that are buffers
@@ -166,3 +173,117 @@ class Softmax2d(Module):
     def forward(self, input: Any) -> Any:
         """The softmax over channels for each pixel."""
         return F.softmax(input, len(shape_of(input)) - 3)
+
+
+# Losses ---------------------------------------------------------------------------------------------------------------
+
+
+class _Loss(Simple):
+    """Base of losses, also of user-defined ones: it stores `reduction`, which says how losses are combined."""
+
+    options: dict[str, Any] = {"size_average": None, "reduce": None, "reduction": "mean"}  # noqa: RUF012  (read alone)
+    __signature__ = signature_of(options)
+    reduction: str
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        older = [vars(self).get(name) for name in ("size_average", "reduce")]
+        self.reduction = F.common.reduction_of(self.reduction, *older)
+
+
+class _WeightedLoss(_Loss):
+    """Base of losses with a weight for each class, which is a buffer."""
+
+    options = {"weight": None, **_Loss.options}  # noqa: RUF012  (read alone)
+    __signature__ = signature_of(options)
+
+
+_loss = functools.partial(simple_module, base=_Loss)
+_weighted = functools.partial(simple_module, base=_WeightedLoss)
+
+MSELoss = _loss("MSELoss", F.mse_loss, "size_average reduce reduction")
+L1Loss = _loss("L1Loss", F.l1_loss, "size_average reduce reduction")
+SmoothL1Loss = _loss("SmoothL1Loss", F.smooth_l1_loss, "size_average reduce reduction beta")
+HuberLoss = _loss("HuberLoss", F.huber_loss, "reduction delta")
+CrossEntropyLoss = _weighted(
+    "CrossEntropyLoss", F.cross_entropy, "weight size_average ignore_index reduce reduction label_smoothing"
+)
+NLLLoss = _weighted("NLLLoss", F.nll_loss, "weight size_average ignore_index reduce reduction")
+BCELoss = _weighted("BCELoss", F.binary_cross_entropy, "weight size_average reduce reduction")
+BCEWithLogitsLoss = _loss(
+    "BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, "weight size_average reduce reduction pos_weight"
+)
+KLDivLoss = _loss("KLDivLoss", F.kl_div, "size_average reduce reduction log_target")
+PoissonNLLLoss = _loss("PoissonNLLLoss", F.poisson_nll_loss, "log_input full size_average eps reduce reduction")
+GaussianNLLLoss = _loss("GaussianNLLLoss", F.gaussian_nll_loss, "full eps reduction")
+MarginRankingLoss = _loss("MarginRankingLoss", F.margin_ranking_loss, "margin size_average reduce reduction")
+HingeEmbeddingLoss = _loss("HingeEmbeddingLoss", F.hinge_embedding_loss, "margin size_average reduce reduction")
+SoftMarginLoss = _loss("SoftMarginLoss", F.soft_margin_loss, "size_average reduce reduction")
+CosineEmbeddingLoss = _loss("CosineEmbeddingLoss", F.cosine_embedding_loss, "margin size_average reduce reduction")
+TripletMarginLoss = _loss("TripletMarginLoss", F.triplet_margin_loss, "margin p eps swap size_average reduce reduction")
+CTCLoss = _loss("CTCLoss", F.ctc_loss, "blank reduction zero_infinity")
+MultiMarginLoss = _weighted("MultiMarginLoss", F.multi_margin_loss, "p margin weight size_average reduce reduction")
+MultiLabelMarginLoss = _loss("MultiLabelMarginLoss", F.multilabel_margin_loss, "size_average reduce reduction")
+MultiLabelSoftMarginLoss = _weighted(
+    "MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss, "weight size_average reduce reduction"
+)
+TripletMarginWithDistanceLoss = _loss(
+    "TripletMarginWithDistanceLoss", F.triplet_margin_with_distance_loss, "distance_function margin swap reduction"
+)
+
+
+# Borders --------------------------------------------------------------------------------------------------------------
+
+
+class _Pad(Module):
+    """`functional.pad` of `axes` axes; `padding` is a number, or a pair for each axis, the last axis first."""
+
+    axes = 1
+    mode = "constant"
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        self.padding = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
+
+    def forward(self, input: Any) -> Any:
+        """The input with its border."""
+        return F.pad(input, self.padding, self.mode)
+
+    def extra_repr(self) -> str:
+        """The sizes of the border."""
+        return f"{self.padding}"
+
+
+class _ConstantPad(_Pad):
+    def __init__(self, padding: Any, value: float) -> None:
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input: Any) -> Any:
+        """The input with its border."""
+        return F.pad(input, self.padding, value=self.value)
+
+    def extra_repr(self) -> str:
+        """The sizes of the border, and its value."""
+        return f"padding={self.padding}, value={self.value}"
+
+
+def _pad(kind: str, axes: int) -> type[Module]:
+    base, mode, text = _KINDS[kind]
+    body = {"axes": axes, "mode": mode, "__module__": __name__, "__doc__": f"{text}, around the last {axes} axes."}
+    return type(f"{kind}Pad{axes}d", (base,), body)
+
+
+_KINDS: dict[str, tuple[type[Module], str, str]] = {
+    "Circular": (_Pad, "circular", "A border of the elements at the other end"),
+    "Constant": (_ConstantPad, "constant", "A border of one value"),
+    "Reflection": (_Pad, "reflect", "A border of the elements mirrored at the outermost"),
+    "Replication": (_Pad, "replicate", "A border of the nearest elements"),
+    "Zero": (_Pad, "constant", "A border of zeros"),
+}
+
+CircularPad1d, CircularPad2d, CircularPad3d = (_pad("Circular", axes) for axes in (1, 2, 3))
+ConstantPad1d, ConstantPad2d, ConstantPad3d = (_pad("Constant", axes) for axes in (1, 2, 3))
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = (_pad("Reflection", axes) for axes in (1, 2, 3))
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = (_pad("Replication", axes) for axes in (1, 2, 3))
+ZeroPad1d, ZeroPad2d, ZeroPad3d = (_pad("Zero", axes) for axes in (1, 2, 3))

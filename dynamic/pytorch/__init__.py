@@ -1,5 +1,5 @@
-"""What is PyTorch's name alone, beside the tape: devices that are not there, files, distributions, `torch.func`.
+"""What is PyTorch's name alone, beside the tape: functions of layers, rare names, and files of tensors.
 
 All but `save` and `load` is loaded when it is asked for. Modules that a program may import by PyTorch's path, as in
-`from torch.func import vmap`, stand in `dynamic/` by three lines each.
+`from torch.func import vmap`, stand in `dynamic/`.
 """

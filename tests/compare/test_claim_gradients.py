@@ -98,11 +98,12 @@ def test_what_has_no_floating_result_is_not_checked():
 def rule_of_tanh(monkeypatch):
     """The rule of tanh, to be replaced: what the compiled tape makes of it is of this test alone."""
     if tapes.is_compiled():
-        from dynamic.fast import pullbacks, records
+        from dynamic import fast
+        from dynamic.fast import pullbacks
 
         pullbacks.pullback.cache_clear()
-        monkeypatch.setattr(graphs.tanh, "recorder", records.recorder(graphs.tanh))
-        monkeypatch.setitem(graphs.tanh.shortcuts, dynamic.Tensor, records.record(graphs.tanh))
+        monkeypatch.setattr(graphs.tanh, "recorder", fast.recorder(graphs.tanh))
+        monkeypatch.setitem(graphs.tanh.shortcuts, dynamic.Tensor, fast.record(graphs.tanh))
     yield graphs.tanh.rule(0)
     if tapes.is_compiled():
         pullbacks.pullback.cache_clear()

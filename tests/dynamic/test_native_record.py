@@ -17,7 +17,7 @@ from graphs import dispatch, op
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
 from graphs.testing.samples import samples
-from tests.helpers.both_tapes import both, compiled_only, interpreted, is_recorded, loops, outcome, records, twice
+from tests.helpers.both_tapes import both, compiled_only, fast, interpreted, is_recorded, loops, outcome, twice
 from tests.helpers.growth import failing
 from tests.helpers.native_model import X
 from tests.helpers.recorded import NO_SAMPLES, described, operand
@@ -54,7 +54,7 @@ def test_a_record_does_what_the_tape_in_python_does(one: op.Op) -> None:
         ways, calls = [False], [(x,) for x in several]
     else:
         ways = [False, True]
-        some = several[::2] if one.family == "elementwise" and one not in records.OPERATORS else several
+        some = several[::2] if one.family == "elementwise" and one not in fast.OPERATORS else several
         calls = [(x, y) for x in several[:12] for y in some] + [(y, x) for x in several[:4] for y in some[12:]]
     for swapped in ways:
         compiled, python = both(one, swapped=swapped)
@@ -156,7 +156,7 @@ def test_options_are_told_apart_by_type_and_value(name: str) -> None:
     pairs = [(o, o) for o in OPTIONS]
     options = [*OPTIONS, *[(o,) for o in OPTIONS], *pairs, *[(pair, pair) for pair in pairs], [1]]
     for order in (options, options[::-1]):
-        fresh = records.record(one)
+        fresh = fast.record(one)
         for option in order * 2:
             with interpreted():
                 expected = outcome(one.general, *operands, option)
@@ -194,7 +194,7 @@ def test_a_tensor_is_indexed_as_in_python(shape: tuple[int, ...]) -> None:
     def by_surface(x: Any, key: Any) -> Any:
         return getitem(x, key) if type(key) is int else Surface.__getitem__(x, key)
 
-    index = records.record(getitem, general=by_surface)
+    index = fast.record(getitem, general=by_surface)
     keys = [*PARTS, *[(p,) for p in PARTS], *itertools.product(PARTS, repeat=2)]
     keys += [(p, *parts) for p in PARTS[:9] for parts in itertools.product(PARTS[:8], repeat=2)]
     for wanted in (False, True):

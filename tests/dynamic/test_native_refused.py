@@ -15,7 +15,7 @@ import pytest
 import dynamic
 import graphs as g
 from dynamic.node import Node
-from tests.helpers.both_tapes import ROOT, compiled_only, loops, pullbacks, records
+from tests.helpers.both_tapes import ROOT, compiled_only, fast, loops, pullbacks
 from tests.helpers.growth import assert_nothing_grows, failing
 from tests.helpers.native_model import W, X
 from tests.helpers.recorded import described
@@ -74,7 +74,7 @@ def _calls() -> tuple[Any, ...]:
 @functools.cache
 def _sum() -> dict[str, Any]:
     with _telling():
-        return records.record(g.add)
+        return fast.record(g.add)
 
 
 @functools.cache

@@ -126,7 +126,7 @@ COMPILED: dict[str, tuple[str, str]] = {
     "edges that are none": ("loops.walk([], {5: 6}, {}, set(), True, None, None, None)", "TypeError"),
 }
 MORE = """
-from dynamic.fast import loops
+import dynamic._native as loops
 from dynamic.batching.deferred import DeferredTensor
 
 memory = loops.pool(1024, 1024)

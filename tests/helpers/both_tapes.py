@@ -23,9 +23,11 @@ from tests.helpers.recorded import described
 ROOT = Path(__file__).resolve().parents[2]
 
 if tapes.is_compiled():
-    from dynamic.fast import loops, pullbacks, records
+    import dynamic._native as loops
+    from dynamic import fast
+    from dynamic.fast import pullbacks
 else:
-    loops = programs = pullbacks = records = None  # and every test that reads them is skipped
+    fast = loops = pullbacks = None  # and every test that reads them is skipped
 
 compiled_only = pytest.mark.skipif(
     not tapes.is_compiled(),
@@ -59,7 +61,7 @@ def both(one: op.Op, *, swapped: bool = False) -> tuple[Function, Function]:
             patch.setattr(one, "shortcuts", {})
             return one(*(args[::-1] if swapped else args), **options)
 
-    return records.record(one, swapped=swapped), python
+    return fast.record(one, swapped=swapped), python
 
 
 def outcome(call: Function, *args: Any, **options: Any) -> Any:

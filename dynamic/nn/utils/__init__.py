@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from dynamic.grad_mode import no_grad
-from dynamic.nn.utils import rnn, stateless, weights
+from dynamic.nn.parameter import functional_call
+from dynamic.nn.utils import rnn, weights
 from dynamic.nn.utils.weights import *  # noqa: F403
+from dynamic.paths import file_of
 from dynamic.tensor import Tensor
 from graphs import ops, optim
 from graphs.errors import GraphError, locate
@@ -20,6 +22,8 @@ __all__ = [  # noqa: PLE0604  (a list of names)
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn",
     "stateless", "vector_to_parameters", *weights.__all__,
 ]  # fmt: skip
+
+stateless = file_of(__name__, "stateless", {"functional_call": functional_call})  # its older path
 
 
 def _grads(parameters: Any) -> list[np.ndarray[Any, Any]]:
