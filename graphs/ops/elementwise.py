@@ -38,6 +38,11 @@ _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 def select(condition: Array, x: Array, y: Array, out: Array = None) -> Array:
     """x where the condition holds, else y: `where(condition, x, y)`. `out` may be an operand."""
+    if out is not None and getattr(condition, "ndim", 0) == 0:  # one answer for all, as in the gradient of a loop
+        chosen = x if condition else y
+        if chosen is not out:
+            np.copyto(out, chosen)
+        return out
     if type(x) is not type(y) and np.size(condition) > _FEW_SELECTED:  # a number beside an array is of its dtype
         x, y = promotion.weak_to_array(x, (y,)), promotion.weak_to_array(y, (x,))
     bits = _BITS.get(x.dtype.itemsize) if _alike(condition, x, y) else None
@@ -493,7 +498,7 @@ where: Op = elementwise(
     dtype=lambda _, x, y: np.result_type(x, y),
     zero_safe=True,
     exact=True,
-    overwrites=(2,),
+    overwrites=(1, 2),
 )
 
 # Tests and logic: nothing to differentiate ------------------------------------------------------------------

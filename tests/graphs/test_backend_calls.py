@@ -24,6 +24,9 @@ SHAPES = [
     ((50, 40), (), (50, 40)),
     ((50, 40), (50, 40), ()),
     ((50, 1), (40,), (50, 40)),
+    ((), (50, 40), ()),
+    ((), (3,), (3,)),
+    ((), (3, 1), (1, 4)),
 ]
 
 
@@ -53,7 +56,11 @@ def test_select_gives_the_bits_of_where(dtype, shapes):
 @pytest.mark.parametrize("size", [20, 2000])
 @pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float64", "float32"), ("int64", "int32")])
 def test_select_may_write_over_an_operand(dtypes, size):
-    condition = np.arange(size) % 3 == 0
+    for condition in (np.arange(size) % 3 == 0, np.array(True), np.array(False), np.True_, np.False_):
+        _check_writing_over(condition, dtypes, size)
+
+
+def _check_writing_over(condition, dtypes, size):
     for other in (np.zeros((), dtypes[1]), -np.arange(size).astype(dtypes[1]) - 30):
         for swapped in (False, True):
             over = np.arange(size).astype(dtypes[0])
