@@ -15,7 +15,7 @@ import numpy as np
 from dynamic.checkpoint import one_op
 from dynamic.grad_mode import no_grad
 from dynamic.inplace import assign, is_view
-from dynamic.nn import init
+from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, in_single, refuse, write_result
 from dynamic.random import DrawnNumbers, default_generator
 from dynamic.tensor import Tensor
@@ -150,7 +150,7 @@ def _keep_mask(x: Array, p: float, together: tuple[int, ...]) -> Array:
     shape = tuple(1 if i - len(shape_of(x)) in together else size for i, size in enumerate(shape_of(x)))
     if isinstance(numbers := default_generator.numpy, DrawnNumbers):
         return numbers.kept(tuple(map(int, shape)), p)
-    kept = ops.bernoulli(init.key_for(x), 1 - p, shape)
+    kept = ops.bernoulli(draws.key_for(x), 1 - p, shape)
     return Tensor(kept) if issubclass(type(x), Tensor) else kept  # of a tensor, so that a pass back frees it
 
 
