@@ -130,8 +130,11 @@ def verdict(records: Records) -> OwnVerdict:
     warnings = [f"{mode[0].upper()}{mode[1:]} disagrees{refused[mode].removeprefix('disagree')}." for mode in wrong]
     seen = glimpse_modes(records, [*rows])
     early = glimpse_sentence(seen, _base(records))
-    nothing = early or ("no mode was measured that agrees" if wrong else "nothing was measured")
-    sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, nothing, stream=stream)
+    if warm.leaders:
+        alone = f"of the times, that of {warm.leaders[0]} counts" if wrong else f"only {warm.leaders[0]} was measured"
+    else:
+        alone = early or ("no mode was measured that agrees" if wrong else "nothing was measured")
+    sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, alone, stream=stream)
     sentence = " ".join([*warnings, sentence])
     disagree = any(row.status == "disagree" for row in rows.values())
     answered = warm.outcome != "cannot tell" or (bool(advice) and not advice.startswith(CANNOT_TELL))
@@ -215,7 +218,7 @@ def _sentence(
     idle: Sequence[str],
     waiting: Sequence[str],
     early: str,
-    nothing: str,
+    alone: str,
     *,
     stream: bool,
 ) -> str:
@@ -228,7 +231,7 @@ def _sentence(
         _outcome(memory, "in memory", less="needs {} less memory than", more="needs {} more memory than"),
     ]
     if warm.outcome in ("alone", "not measured"):
-        parts = [f"only {warm.leaders[0]} was measured" if warm.leaders else nothing]
+        parts = [alone]
     if early not in parts:
         parts.append(early)
     if refused:
@@ -305,7 +308,10 @@ def _without_interval(contest: Contest, less: str) -> str:
     other = _beside(contest, list(ratios))
     if other is None or all(ratio.bounded for ratio in ratios.values()):
         return ""
-    seen = f"{leader} {less.format(text.ratio(ratios[other].estimate))} {other}"
+    ratio = ratios[other]
+    seen = f"{leader} {less.format(text.ratio(ratio.estimate))} {other}"
+    if max(ratio.estimate, ratio.inverse.estimate) <= 1 + SMALLEST_EFFECT:  # less than what counts, either way
+        seen = f"{leader} and {other} differ by less than {SMALLEST_EFFECT:.0%}"
     if contest.processes < LEAST:
         return f"{seen} in {text.count_noun(contest.processes, 'process')} (an interval needs {LEAST})"
     return f"{seen} in what was measured, but processes differ too much for an interval"

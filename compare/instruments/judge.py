@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,12 +92,17 @@ class ResultLeaf(NamedTuple):
     path: tuple[Any, ...]
     array: Any
 
+    @property
+    def name(self) -> str:
+        """Return the array's name in every call: ``the gradient of `fc.weight` ``."""
+        if self.part == 2:
+            return str(self.path[0]) if self.path else _PARTS[2]
+        place = "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in self.path).removeprefix(".")
+        return f"{_PARTS[self.part]}{f' of `{place}`' if place else ''}"
+
     def named(self, call: int) -> str:
         """Return the array's name for messages: ``the gradient of `fc.weight` in call 2``."""
-        if self.part == 2:
-            return f"{self.path[0] if self.path else _PARTS[2]} after call {call + 1}"
-        place = "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in self.path).removeprefix(".")
-        return f"{_PARTS[self.part]}{f' of `{place}`' if place else ''} in call {call + 1}"
+        return f"{self.name} {'after' if self.part == 2 else 'in'} call {call + 1}"
 
     @property
     def kind(self) -> tuple[int, str]:
@@ -382,7 +388,8 @@ class CallJudgement(NamedTuple):
     """The judgement of a call: largest errors of value, gradients and state, the limit, and a `fault` or a `warning`.
 
     An error is None where nothing could be compared. No error below `unseen` is noticed; an error up to `allowed` is
-    accepted in the directions in which rounding moves a result.
+    accepted in the directions in which rounding moves a result. `coarse` names the arrays in which errors above the
+    tolerance go unnoticed, each with the largest such error as a part of the array's size.
     """
 
     errors: tuple[float | None, float | None, float | None] = (None, None, None)
@@ -390,6 +397,7 @@ class CallJudgement(NamedTuple):
     fault: str | None = None
     warning: str | None = None
     unseen: float = 0.0
+    coarse: Mapping[str, float] = MappingProxyType({})
 
 
 Measure = Callable[[int, int], Moves]
@@ -419,6 +427,7 @@ def judge_calls(
         next((row.fault for row in rows if row.fault), None),
         next((row.warning for row in rows if row.warning), None),
         max((row.unseen for row in rows), default=0.0),
+        _merge([row.coarse for row in rows]),
     )
 
 
@@ -433,7 +442,8 @@ def _call(
     near = call[0].allowed if len(call) == 1 else {}
     limits = [max(limit, near.get(k, 0.0)) for k, limit in enumerate(reference.limits)]
     own, most = _report_errors(errors, limits, reference)
-    row = CallJudgement(own, most, None, _join_sentences(_nothing(reference.lost, index), _near(near, reference)), most)
+    warning = _join_sentences(_nothing(reference.lost, index), _near(near, reference))
+    row = CallJudgement(own, most, None, warning, most, _coarse(limits, reference))
 
     def fault(errors: Sequence[float], limits: Sequence[float], where: str = "") -> str | None:
         over = [
@@ -470,7 +480,8 @@ def _call(
     warning = _warning(rounding.sizes, max(noise), reference.tolerance, multiple)
     reported, most = _report_errors(errors, allowed, reference, rounding.sizes)
     unseen = _report_errors(errors, noise, reference, rounding.sizes)[1]
-    row = row._replace(errors=reported, allowed=max(row.allowed, most), unseen=max(row.unseen, unseen))
+    coarse = _merge([row.coarse, _coarse(noise, reference, rounding.sizes)])
+    row = row._replace(errors=reported, allowed=max(row.allowed, most), unseen=max(row.unseen, unseen), coarse=coarse)
     ill = row._replace(
         warning=_join_sentences(row.warning, warning, _unseen_sentence(reference, rounding.sizes, index))
     )
@@ -505,9 +516,31 @@ def _report_errors(
     blank |= {id(reference.leaves[k]) for k in zero}
     own = [(leaf, e / share) for leaf, e, share in zip(reference.leaves, errors, reference.shares, strict=False)]
     most = [max((e for leaf, e in own if leaf.part == k and id(leaf) not in blank), default=None) for k in range(3)]
-    pairs = enumerate(zip(limits, reference.shares, strict=True))
-    allowed = [limit / share for k, (limit, share) in pairs if k not in zero]
+    allowed = _own_limits(limits, reference, moved).values()
     return (most[0], most[1], most[2]), max(allowed, default=reference.tolerance)
+
+
+def _own_limits(limits: Sequence[float], reference: Standard, moved: Sequence[float] = ()) -> dict[int, float]:
+    """Return the limit of each array as a part of its own size, without arrays that are zero but for rounding.
+
+    The last digits are rounded away: a tolerance that is multiplied by a share and divided by it is off by a bit.
+    """
+    zero, pairs = _zero(reference, moved), enumerate(zip(limits, reference.shares, strict=True))
+    return {k: float(f"{limit / share:.9g}") for k, (limit, share) in pairs if k not in zero}
+
+
+def _coarse(limits: Sequence[float], reference: Standard, moved: Sequence[float] = ()) -> dict[str, float]:
+    """Return the limits above the tolerance, as parts of the arrays' own sizes, by the names of the arrays."""
+    own = _own_limits(limits, reference, moved)
+    return {reference.leaves[k].name: limit for k, limit in own.items() if limit > reference.tolerance}
+
+
+def _merge(coarse: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the largest limit for each name."""
+    merged: dict[str, float] = {}
+    for each in coarse:
+        merged.update({name: max(limit, merged.get(name, 0.0)) for name, limit in each.items()})
+    return merged
 
 
 def _zero(reference: Standard, moved: Sequence[float]) -> set[int]:

@@ -159,7 +159,9 @@ def parity_mode(row: CallJudgement) -> ParityRow:
     """Return the row of a judgement; errors that are infinite become None, as JSON has no infinity."""
     output, gradient, state = (error if error is not None and isfinite(error) else None for error in row.errors)
     status: Status = "disagree" if row.fault else "ok"
-    return ParityRow(status, row.fault or row.warning, output, gradient, row.allowed, state, row.unseen)
+    coarsest = max(row.coarse, key=row.coarse.__getitem__, default=None)
+    fault = row.fault or row.warning
+    return ParityRow(status, fault, output, gradient, row.allowed, state, row.unseen, coarsest, len(row.coarse))
 
 
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[ExpectedResult]:

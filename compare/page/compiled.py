@@ -116,17 +116,31 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
         said, verb = text.join_words(parts), "agrees" if parts == [_PARTS[-1]] else "agree"
         yield f"{said[0].upper()}{said[1:]}{whose} {verb} with {against} to {_error(off, record.dtype)}."
     allowed = max((row.tolerance for row in gate.values()), default=0.0)
-    unseen = max((row.tolerance if row.unseen is None else row.unseen for row in gate.values()), default=0.0)
+    least = max(gate.values(), key=_unseen, default=None)
+    unseen, where = (_unseen(least), _coarse(least)) if least else (0.0, "")
     tolerance = TOLERANCES.get(record.dtype, TOLERANCES["float32"])
     if record.conditioning > tolerance:
         yield (
             f"This step is ill-conditioned: eager itself is off by {record.conditioning:.2g} from rounding alone. "
-            f"Where it is, a mode may be off several times as far: errors below {unseen:.2g} may not be seen"
+            f"Where it is, a mode may be off several times as far: errors below {unseen:.2g} may not be seen{where}"
             + (f", nor below {allowed:.2g} in directions in which rounding moves it." if allowed > unseen else ".")
         )
     elif unseen > TOLERANCES["float32"]:
         own = f", and eager itself is off by {record.conditioning:.2g}" if record.conditioning else ""
-        yield f"It computes in {record.dtype}{own}: errors below {unseen:.2g} of an array's size are not seen."
+        yield f"It computes in {record.dtype}{own}: errors below {unseen:.2g} of an array's size are not seen{where}."
+
+
+def _unseen(row: ParityRow) -> float:
+    """Return the size below which a mode's errors are not seen."""
+    return row.tolerance if row.unseen is None else row.unseen
+
+
+def _coarse(row: ParityRow) -> str:
+    """Return where a mode's errors are not seen: ` in the variable `mean`, nor in 2 more arrays`; "" if unknown."""
+    if not row.coarsest:
+        return ""
+    others = f", nor in {text.count_noun(row.coarse - 1, 'more array')}" if row.coarse > 1 else ""
+    return f" in {row.coarsest}{others}"
 
 
 def _errors(row: ParityRow) -> dict[str, float]:

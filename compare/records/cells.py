@@ -20,7 +20,8 @@ class ParityRow(ModeRow):
 
     `state_error` is the error of the state after a call, null without a state. `tolerance` is the largest error
     allowed. Errors below `unseen` are not seen; it may be smaller than `tolerance`, which then applies only in
-    directions in which rounding moves the results.
+    directions in which rounding moves the results. `coarse` is the number of arrays in which errors above the tolerance
+    of the dtype are not seen, and `coarsest` the name of the one in which `unseen` holds.
     """
 
     output_error: float | None
@@ -28,6 +29,8 @@ class ParityRow(ModeRow):
     tolerance: float
     state_error: float | None = None
     unseen: float | None = None
+    coarsest: str | None = None
+    coarse: int = 0
 
 
 class Parity(OfModes, tag="parity"):

@@ -160,6 +160,15 @@ def test_what_may_be_slower_by_what_counts_is_an_answer_all_the_same():
     assert not judged(1 + SMALLEST_EFFECT, 1, noise=0.6).answered
 
 
+@pytest.mark.parametrize("times", [1.02, 0.97])
+def test_too_few_processes_call_nothing_faster_by_less_than_counts(times):
+    arms = {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE * times}}
+    records = typed(cell("mine", arms, "given", processes=2))
+    said = verdict(records).sentence
+    assert "differ by less than 5% in 2 processes (an interval needs 3)" in said
+    assert "Once warm, static-exact is" not in said
+
+
 @pytest.mark.parametrize("processes", [1, 2])
 def test_too_few_processes_name_no_winner_and_end_with_3(processes):
     modes = {"dynamic": {"seconds": 5 * BASE}, "static-exact": {"seconds": BASE}}

@@ -8,10 +8,12 @@ from compare import engines
 from compare.engines.nudge import ULPS, nudging
 from compare.instruments import judge, parity, rounding
 from compare.instruments.judge import Standard
+from compare.instruments.parity import parity_mode
 from compare.instruments.rounding import Difference, Moves
 from compare.own import run
 from compare.own.question import question_for
-from compare.records.cells import Compilations, Parity
+from compare.page import compiled
+from compare.records.cells import Compilations, Parity, ParityRow
 from compare.records.record import records_of
 from compare.workloads import Case
 from tests.helpers import mutants, toy_framework
@@ -347,7 +349,7 @@ def test_rounding_is_not_measured_where_nothing_is_off():
         raise AssertionError("it was measured")
 
     row = verdict((1.0, PLAIN[1]), never)
-    assert row == ((0.0, 0.0, None), 1e-4, None, None, 1e-4)
+    assert row == ((0.0, 0.0, None), 1e-4, None, None, 1e-4, {})
 
 
 def test_a_nudge_moves_floats_that_are_no_whole_numbers():
@@ -389,3 +391,43 @@ def test_what_rounding_moves_in_one_direction_is_seen_in_others_from_the_table_o
     assert row.fault is None
     assert row.allowed > 0.01
     assert row.unseen == pytest.approx(1e-4, rel=0.01)
+
+
+# What the answer says of errors that are not seen
+
+
+def of_unseen(unseen, coarsest=None, coarse=0, conditioning=0.0):
+    """The sentences of an answer in whose mode errors below a size are not seen."""
+    row = ParityRow("ok", None, 1e-6, 1e-6, max(unseen, 1e-4), None, unseen, coarsest, coarse)
+    place = {"workload": "step", "size": "given"}
+    told = Compilations(**place, version="", modes={}, dtype="float32", conditioning=conditioning)
+    records = [Parity(**place, agree=True, modes={"jit": row}, same_graph=None, kernel_calls={}), told]
+    return " ".join(compiled.agreement(records))
+
+
+@pytest.mark.parametrize("share", np.linspace(0.011, 1, 40))
+def test_the_tolerance_of_an_array_of_any_share_is_told_without_the_last_bit(share):
+    x = np.full(4, share, np.float32)
+    reference = Standard((1.0, [np.full(4, 100, np.float32), x]))
+    row = verdict((1.0, [np.full(4, 100, np.float32), x]), Moves(), reference)
+    assert row.unseen == row.allowed == 1e-4
+    assert row.coarse == {}
+    assert "errors below" not in of_unseen(row.unseen)
+
+
+def test_the_answer_names_the_array_in_which_errors_are_not_seen():
+    """A running mean with an error of its own beside a smooth output says nothing of that output."""
+    mean, output = np.full(4, 1e-4, np.float32), np.ones(4, np.float32)
+    states = ({"`mean`": mean, "`var`": output}, {"`mean`": mean * (1 + 3e-3), "`var`": output.astype("f8")})
+    reference = Standard((output, None, states[0]), (output.astype("f8"), None, states[1]))
+    row = verdict((output, None, states[0]), Moves(), reference)
+    assert row.fault is None
+    assert list(row.coarse) == ["`mean`"]
+    assert row.unseen == row.coarse["`mean`"] > 5e-3
+    told = parity_mode(row)
+    assert (told.coarsest, told.coarse) == ("`mean`", 1)
+
+
+def test_the_sentence_on_errors_that_are_not_seen_says_where():
+    assert "errors below 0.2 may not be seen in `mean`, nor in 2 more arrays" in of_unseen(0.2, "`mean`", 3, 0.1)
+    assert "errors below 0.0015 of an array's size are not seen in `mean`." in of_unseen(0.0015, "`mean`", 1)
