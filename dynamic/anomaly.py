@@ -26,7 +26,6 @@ from dynamic.tape import carry, visit
 from dynamic.tapes import history
 from dynamic.tensor import Tensor
 from graphs import dispatch, ir, promotion, tree
-from graphs.anomaly import anomaly
 from graphs.blocks import Block, Table, enter, undo_after
 from graphs.builder import Builder
 from graphs.drawing import Diagram, GraphDrawing, Item, Link
@@ -35,6 +34,7 @@ from graphs.ir import GradientLine, Graph
 from graphs.op import Attrs, Op
 from graphs.reverse import total
 from graphs.spec import TensorSpec, spec_of
+from graphs.wrong_calls import anomaly
 
 _VISITS = {visit.__code__, carry.__code__}  # the frames of backward that are busy with one node, their local `node`
 _warnings: ContextVar[Any] = umath._extobj_contextvar  # in which NumPy keeps when to warn: `np.seterr` is Python

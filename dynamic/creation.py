@@ -19,8 +19,7 @@ from graphs import capture, ops
 from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, locate
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch import words as devices
-from graphs.frontends.torch.guard import guard
-from graphs.frontends.torch.names import method
+from graphs.frontends.torch.names import guard, method
 from graphs.frontends.torch.promotion import number
 from graphs.frontends.torch.words import as_dtype, sizes
 from graphs.ops.shapes import as_count, dtype_of, new_shape

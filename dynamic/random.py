@@ -19,8 +19,7 @@ from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs import capture, ops
 from graphs.errors import ArgumentError, GraphError, OptionError, locate
-from graphs.frontends.torch.guard import guard
-from graphs.frontends.torch.names import method
+from graphs.frontends.torch.names import guard, method
 from graphs.frontends.torch.words import as_dtype, cast
 from graphs.ops.shapes import as_count, new_shape
 

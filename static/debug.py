@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from graphs import dims, dispatch, tree
-from graphs.anomaly import anomaly
 from graphs.builder import Builder
 from graphs.ir import Graph, Node
+from graphs.wrong_calls import anomaly
 from static.call.executable import Executable
 from static.codegen.kernels import resolve
 

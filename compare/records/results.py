@@ -28,7 +28,7 @@ import msgspec
 from compare.errors import CompareError, ResultsError
 from compare.records.kinds import KINDS
 from compare.records.record import Failure, JobName, Record, Run
-from graphs import archive
+from graphs import files as zips
 from graphs.files import write_file
 
 RESULTS = "results.jsonl"
@@ -234,7 +234,7 @@ def _split(path: Path) -> tuple[bytes, bytes]:
 def _unpack(path: Path) -> bytes:
     """Unpack a file. Raises ResultsError if it is broken, or unpacks to more bytes than results ever do."""
     size = path.stat().st_size
-    most = archive.most(size)
+    most = zips.most(size)
     try:
         with gzip.open(path) as packed:
             data: bytes = packed.read(most + 1)

@@ -26,13 +26,13 @@ from dynamic.options import UnlikeError, attributes, has_options, may_remember
 from dynamic.tape import History, Way
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion, reverse
-from graphs.frontends.torch import names, pointwise
+from graphs.frontends.torch import arithmetic, names
 from graphs.op import SHAPES, Attrs, Op
 from graphs.ops import elementwise
 from graphs.ops.linalg import SMALL, TURNED_RATIO, TURNED_WORK, matmul
 from graphs.ops.movement import cast
+from graphs.ops.reductions import MANY, sum_sorted_axes
 from graphs.ops.slicing import getitem, place
-from graphs.ops.sums import MANY, sum_sorted_axes
 
 watchers: list[Callable[[Any], None]] = []
 """Called with every array that the compiled tape makes."""
@@ -70,7 +70,7 @@ def operators() -> dict[str, Any]:
 
 def functions() -> dict[str, Any]:
     """PyTorch's functions that are one op: the compiled tape takes floats of one dtype, the function other calls."""
-    return {name: record(op, general=names.functions[name], alike=True) for name, op in pointwise.OPS.items()}
+    return {name: record(op, general=names.functions[name], alike=True) for name, op in arithmetic.OPS.items()}
 
 
 def install(op: Op) -> None:

@@ -11,7 +11,7 @@ from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
 from dynamic.nn.parameter import check_untraced
 from graphs.errors import GraphError, ShapeError, locate
-from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.names import guard
 
 __all__ = [
     "calculate_gain", "constant_", "dirac_", "eye_", "kaiming_normal_", "kaiming_uniform_", "normal_", "ones_",

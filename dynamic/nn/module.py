@@ -19,7 +19,7 @@ from dynamic.nn.parameter import is_parameter
 from dynamic.tensor import Tensor
 from graphs import capture
 from graphs.errors import GraphError, locate
-from graphs.frontends.torch.guard import guard_construction
+from graphs.frontends.torch.names import guard_construction
 from graphs.ops.dtypes import check_device
 
 PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "buffer that is not saved", "module"

@@ -14,7 +14,7 @@ import numpy as np
 from dynamic.tensor import Tensor
 from graphs import capture
 from graphs.errors import ArgumentError, MissingKeyError, OptionError, OutOfRangeError, locate
-from graphs.frontends.torch.guard import guard_construction
+from graphs.frontends.torch.names import guard_construction
 from graphs.op import is_ours
 
 Group = dict[str, Any]

@@ -17,7 +17,7 @@ import numpy as np
 
 from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
-from graphs import archive
+from graphs import files as zips
 from graphs.errors import ArtifactError, locate
 from graphs.files import replacement
 
@@ -41,7 +41,7 @@ def save(obj: Any, f: Any) -> None:
         with zipfile.ZipFile(file, "w") as zipped:
             zipped.writestr("tree.json", document)
             for number, array in enumerate(arrays):
-                zipped.writestr(f"arrays/{number}.npy", archive.npy(array))
+                zipped.writestr(f"arrays/{number}.npy", zips.npy(array))
 
 
 def load(f: Any, map_location: Any = None, weights_only: bool = True, **_: Any) -> Any:
@@ -60,9 +60,9 @@ def load(f: Any, map_location: Any = None, weights_only: bool = True, **_: Any) 
 
 def _load_archive(file: IO[bytes]) -> Any:
     try:
-        files = archive.members(file)
+        files = zips.members(file)
         return _read(_check_document(json.loads(files["tree.json"])), files)
-    except archive.DAMAGE as error:
+    except zips.DAMAGE as error:
         raise ArtifactError(
             locate(
                 f"no file that save wrote: {error}; PyTorch's own files are pickles, which are not read: save as .npz"
@@ -111,7 +111,7 @@ def _text(document: Any) -> str:
 
 def _storable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The array. Raises ArtifactError for one that `load` would not read, or not whole."""
-    if isinstance(array, np.ma.MaskedArray) or not archive.is_storable(array.dtype):
+    if isinstance(array, np.ma.MaskedArray) or not zips.is_storable(array.dtype):
         what = "with a mask" if isinstance(array, np.ma.MaskedArray) else f"of {array.dtype}"
         raise ArtifactError(
             locate(f"save: an array {what} has no place in the file; save arrays of bools, ints or floats")
@@ -123,7 +123,7 @@ def _read(node: Any, files: Mapping[str, bytes]) -> Any:
     if "value" in node:
         return node["value"]
     if "array" in node:
-        values = archive.array_of(files[f"arrays/{int(node['array'])}.npy"])
+        values = zips.array_of(files[f"arrays/{int(node['array'])}.npy"])
         return made(values, requires_grad=node["grad"]) if node["tensor"] else values
     if "dict" in node:
         pairs = [(_read(key, files), _read(value, files)) for key, value in node["dict"]]

@@ -13,7 +13,7 @@ import numpy as np
 from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs.errors import DTypeError
-from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.names import guard
 from graphs.frontends.torch.words import as_dtype
 from graphs.ops.shapes import as_count
 

@@ -1,4 +1,4 @@
-"""Saved graphs: a zip of JSON and `.npy` arrays (`graphs/archive.py`). Reading one never runs code that is in it.
+"""Saved graphs: a zip of JSON and `.npy` arrays (`graphs/files.py`). Reading one never runs code that is in it.
 
 The document holds the version of the format, the nodes (op names and attributes), and how arguments and results are
 laid out.
@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphs import archive, blocks, tree
+from graphs import blocks, tree
+from graphs import files as zips
 from graphs import op as registry
 from graphs.dims import Atom, Dim
 from graphs.errors import ArtifactError
@@ -39,7 +40,7 @@ def write(traced: TracedFunction, path: Path) -> None:
     with clock.phase("save"):
         arrays: list[np.ndarray[Any, Any]] = []
         document = _encode_traced(traced, arrays)
-        archive.write(path, json.dumps(document, indent=1).encode(), arrays)
+        zips.write(path, json.dumps(document, indent=1).encode(), arrays)
 
 
 @blocks.without_collection()
@@ -48,12 +49,12 @@ def read(path: Path, make: Callable[[TracedFunction], Made]) -> Made:
 
     Raises ArtifactError when the file is damaged, of another version or not ours, or when `make` fails on it.
     """
-    members = archive.read(path)
+    members = zips.read(path)
     try:
         return make(_decode_traced(_document(members["graph.json"]), members))
     except ArtifactError as error:
         raise ArtifactError(f"{path.name}: {error}") from None
-    except archive.DAMAGE as error:
+    except zips.DAMAGE as error:
         raise ArtifactError(f"{path.name}: damaged, {type(error).__name__}: {error}; save it again") from error
 
 
@@ -230,7 +231,7 @@ def _decode(value: Any, members: dict[str, bytes]) -> Any:
         return value
     ((name, data),) = value.items()
     if name == "array":
-        return archive.array_of(members[f"arrays/{int(data)}.npy"])
+        return zips.array_of(members[f"arrays/{int(data)}.npy"])
     if name == "graph":
         return _decode_graph(data, members)
     return _CONTAINERS[name][2]([_decode(part, members) for part in data])

@@ -28,7 +28,7 @@ IN_PARTS = {
     "compare/own/exchange.py": "a folder of this command's own",
     "compare/engines/source.py": "a folder of this command's own",
     "compare/instruments/memory.py": "a switch of the kernel's",
-    "graphs/archive.py": "a zip in memory",
+    "graphs/files.py": "a zip in memory",
     "dynamic/pytorch/saving.py": "a zip in the file that the one writer gives, or that the user has opened",
     "graphs/drawing/paint.py": "a picture in memory",
     "compare/page/figures/style.py": "a picture in memory",

@@ -14,8 +14,8 @@ import graphs as g
 from dynamic.nn import functional
 from graphs.errors import ArgumentError
 from graphs.frontends.torch import names
+from graphs.frontends.torch.arithmetic import of_op
 from graphs.frontends.torch.methods import TorchMethods
-from graphs.frontends.torch.pointwise import of_op
 from graphs.op import registered_ops
 from static.trace.symbol import ArraySymbol, Symbol
 from tests.peers.torch_table import DEFINITIONS, definitions

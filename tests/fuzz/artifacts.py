@@ -27,8 +27,8 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
-from graphs.archive import digest
 from graphs.errors import ArtifactError, GraphError
+from graphs.files import digest
 from graphs.op import registered_ops
 
 Files = dict[str, bytes]

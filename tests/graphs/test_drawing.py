@@ -15,7 +15,7 @@ import dynamic
 import graphs as g
 import static
 from dynamic.anomaly import forward_lines
-from graphs import archive
+from graphs import files as zips
 from graphs.drawing import (
     Diagram,
     GraphDrawing,
@@ -304,8 +304,8 @@ def texts(name, path):
     document = json.loads(members["graph.json"])
     for node in document["nodes"]:
         node |= {"source": name, "attrs": {**node["attrs"], **({"name": name} if node["op"] == "input" else {})}}
-    arrays = [archive.array_of(members[name]) for name in sorted(members) if name.startswith("arrays/")]
-    archive.write(path, json.dumps(document).encode(), arrays)
+    arrays = [zips.array_of(members[name]) for name in sorted(members) if name.startswith("arrays/")]
+    zips.write(path, json.dumps(document).encode(), arrays)
     graph = static.trace(f, x)
     for each in (fed, exe, static.load(path)):
         yield from (repr(each), str(each.graph), each.source, each.report()._repr_html_(), str(each.report()))

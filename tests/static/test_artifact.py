@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import graphs
 import static
 from graphs import TensorSpec
-from graphs.archive import digest
 from graphs.errors import ArtifactError, GraphError
+from graphs.files import digest
 from static.call import artifact
 
 ROOT = Path(__file__).resolve().parents[2]

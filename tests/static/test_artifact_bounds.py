@@ -15,7 +15,8 @@ import pytest
 
 import graphs
 import static
-from graphs import TensorSpec, archive
+from graphs import TensorSpec
+from graphs import files as zips
 from graphs.errors import ArtifactError
 from tests.fuzz import artifacts, strangers
 from tests.fuzz.artifacts import members
@@ -45,7 +46,7 @@ def sealed(files: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> 
     rest = {name: data for name, data in files.items() if name != "digest.txt"}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", compression) as zipped:
-        for name, data in {**rest, "digest.txt": archive.digest(rest).encode()}.items():
+        for name, data in {**rest, "digest.txt": zips.digest(rest).encode()}.items():
             zipped.writestr(name, data)
     return buffer.getvalue()
 
@@ -130,7 +131,7 @@ def test_arrays_that_are_none_are_refused(saved, tmp_path, data, match):
 def test_arrays_come_back(array):
     buffer = io.BytesIO()
     np.save(buffer, array)
-    found = archive.array_of(buffer.getvalue())
+    found = zips.array_of(buffer.getvalue())
     np.testing.assert_array_equal(found, array)
     assert found.dtype.isnative
     assert found.flags.writeable

@@ -9,12 +9,12 @@ from dynamic.nn.functional.losses import *
 from dynamic.nn.functional.windows import *
 from graphs import ops
 from graphs.frontends.torch import sampling
-from graphs.frontends.torch.guard import guard
-from graphs.frontends.torch.pointwise import of_op
+from graphs.frontends.torch.arithmetic import of_op
+from graphs.frontends.torch.names import guard
 from graphs.frontends.torch.sampling import *
 
 __all__ = [  # noqa: PLE0604  (lists of names)
-    *activations.__all__, *ctc.__all__, *layers.__all__, *losses.__all__, *layers.__all__,
+    *activations.__all__, *ctc.__all__, *layers.__all__, *losses.__all__,
     *sampling.__all__, *windows.__all__,
 ]  # fmt: skip
 sigmoid, tanh = of_op(ops.sigmoid), of_op(ops.tanh)

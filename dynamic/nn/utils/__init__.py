@@ -16,7 +16,7 @@ from dynamic.paths import file_of
 from dynamic.tensor import Tensor
 from graphs import ops, optim
 from graphs.errors import GraphError, locate
-from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.names import guard
 
 __all__ = [  # noqa: PLE0604  (a list of names)
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn",

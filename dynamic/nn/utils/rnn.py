@@ -7,7 +7,7 @@ from typing import Any
 
 from graphs import ops
 from graphs.errors import GraphError, locate
-from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.names import guard
 from graphs.ops.shapes import shape_of
 
 __all__ = ["pack_padded_sequence", "pack_sequence", "pad_packed_sequence", "pad_sequence"]

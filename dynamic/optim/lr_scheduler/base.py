@@ -12,7 +12,7 @@ from typing import Any
 
 from dynamic.optim.optimizer import Optimizer
 from graphs.errors import ArgumentError, OptionError
-from graphs.frontends.torch.guard import guard_construction
+from graphs.frontends.torch.names import guard_construction
 
 _UNSAVED = ("optimizer", "lr_lambdas", "scale_fn")
 

@@ -5,10 +5,12 @@ from collections.abc import (
 )
 from graphs.frontends.torch.arithmetic import (
     add as add, addcdiv as addcdiv, addcmul as addcmul, allclose as allclose, atan2 as atan2, clamp as clamp,
-    clamp_max as clamp_max, clamp_min as clamp_min, div as div, equal as equal, floor_divide as floor_divide,
-    fmod as fmod, heaviside as heaviside, isclose as isclose, isneginf as isneginf, isposinf as isposinf, lerp as lerp,
-    logaddexp2 as logaddexp2, nextafter as nextafter, pow as pow, remainder as remainder, rsub as rsub, sub as sub,
-    xlogy as xlogy,
+    clamp_max as clamp_max, clamp_min as clamp_min, deg2rad as deg2rad, digamma as digamma, div as div, equal as equal,
+    exp2 as exp2, floor_divide as floor_divide, fmod as fmod, frac as frac, heaviside as heaviside, isclose as isclose,
+    isneginf as isneginf, isposinf as isposinf, lerp as lerp, logaddexp2 as logaddexp2, logit as logit,
+    nan_to_num as nan_to_num, nextafter as nextafter, polygamma as polygamma, positive as positive, pow as pow,
+    rad2deg as rad2deg, remainder as remainder, round as round, rsqrt as rsqrt, rsub as rsub, sign as sign,
+    sinc as sinc, square as square, sub as sub, threshold as threshold, xlogy as xlogy,
 )
 from graphs.frontends.torch.joining import (
     atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d, block_diag as block_diag,
@@ -32,11 +34,6 @@ from graphs.frontends.torch.picking import (
     searchsorted as searchsorted, select_scatter as select_scatter, slice_scatter as slice_scatter, sort as sort,
     take as take, take_along_dim as take_along_dim, topk as topk, unique as unique,
     unique_consecutive as unique_consecutive, where as where,
-)
-from graphs.frontends.torch.pointwise import (
-    deg2rad as deg2rad, digamma as digamma, exp2 as exp2, frac as frac, logit as logit, nan_to_num as nan_to_num,
-    polygamma as polygamma, positive as positive, rad2deg as rad2deg, round as round, rsqrt as rsqrt, sign as sign,
-    sinc as sinc, square as square, threshold as threshold,
 )
 from graphs.frontends.torch.products import (
     addbmm as addbmm, addmm as addmm, addmv as addmv, addr as addr, baddbmm as baddbmm, bmm as bmm, cdist as cdist,

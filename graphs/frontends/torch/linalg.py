@@ -10,9 +10,9 @@ import numpy as np
 
 from graphs import dims, linalg, ops
 from graphs.errors import OptionError, ShapeError
-from graphs.frontends.numpy import linalg as numpy_linalg
+from graphs.frontends.numpy import functions as numpy_linalg
 from graphs.frontends.torch import joining
-from graphs.frontends.torch.guard import guard
+from graphs.frontends.torch.names import guard
 from graphs.frontends.torch.systems import (
     cholesky_ex,
     inv_ex,

@@ -9,10 +9,10 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import DTypeError, locate
-from graphs.frontends.torch import arithmetic, dtypes, functions, picking, pointwise, products, shapes, words
+from graphs.frontends.torch import arithmetic, dtypes, functions, picking, products, shapes, words
+from graphs.frontends.torch.arithmetic import of_op
 from graphs.frontends.torch.functions import Methods
 from graphs.frontends.torch.names import method
-from graphs.frontends.torch.pointwise import of_op
 from graphs.frontends.torch.words import as_dtype, cast, ndim_of, place
 from graphs.ops.shapes import dtype_of, shape_of
 
@@ -53,7 +53,7 @@ def where(input: Any, condition: Any, other: Any) -> Any:
 @method(in_place=True)
 def polygamma(input: Any, n: int) -> Any:
     """Derivative n + 1 of log(gamma(x))."""
-    return pointwise.polygamma(n, input)
+    return arithmetic.polygamma(n, input)
 
 
 def unlike_others(function: Callable[..., Any]) -> Callable[..., Any]:

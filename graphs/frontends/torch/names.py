@@ -10,11 +10,148 @@ is PyTorch's function itself says so in a field: `TorchName` in `graphs/op.py`.
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from graphs.frontends.torch.guard import Function, with_named_errors
+from graphs import dispatch
+from graphs.dispatch import describe_operand
+from graphs.errors import DTypeError, OptionError
+from graphs.frontends.torch.words import NUMPY_WORDS, cast
+from graphs.op import is_ours
+from graphs.promotion import HELD
+from graphs.wrong_calls import WRONG, raise_named
+
+Function = Callable[..., Any]
+
+
+def with_named_errors(function: Function) -> Function:
+    """Wrap a function: each of its errors is a GraphError that names it, its operands and the user's line.
+
+    PyTorch's functions call each other without the guard, so the function that the user called is named. The guard also
+    accepts NumPy's words where the function has PyTorch's, such as `axis` for `dim`, and `out=`.
+    """
+    words: frozenset[str] = frozenset()
+    numpy_words: dict[str, str] | None = None
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        nonlocal words, numpy_words
+        try:
+            if not _MAY_HOLD.isdisjoint(map(type, (*args, *options.values()) if options else args)):
+                args, options = _with_numbers(args, options)
+            if not options:
+                return function(*args)
+            if numpy_words is None:
+                words, numpy_words = _options(function)
+            if words.issuperset(options):
+                return function(*args, **options)
+            options = {numpy_words.get(word, word): value for word, value in options.items()}
+            if (out := options.pop("out", None)) is None:
+                return function(*args, **options)
+            return write_out(function(*args, **options), out)
+        except WRONG as error:
+            raise_named(error, wrapper.__name__, _operands(args, options), function)
+
+    return wrapper
+
+
+_NUMBERS = {dtype.type for dtype in HELD.values() if dtype.kind != "b"}
+_CONTAINERS = {list, tuple}
+_MAY_HOLD = _NUMBERS | _CONTAINERS
+
+
+def _with_numbers(args: Any, options: Any) -> Any:
+    """The arguments of a call on tensors with NumPy scalars as Python numbers, as PyTorch takes them."""
+    values = (*args, *options.values())
+    if not any(map(_has_numbers, values)) or not any(map(dispatch.interpreter_of, values)):
+        return args, options
+    return tuple(map(python_numbers, args)), {word: python_numbers(value) for word, value in options.items()}
+
+
+def _has_numbers(value: Any) -> bool:
+    kind = type(value)
+    return kind in _NUMBERS or (kind in _CONTAINERS and not _NUMBERS.isdisjoint(map(type, value)))
+
+
+def python_numbers(value: Any) -> Any:
+    """A NumPy scalar as a Python number, also inside a list or a tuple."""
+    if not _has_numbers(value):
+        return value
+    return value.item() if type(value) in _NUMBERS else type(value)(map(python_numbers, value))
+
+
+def _options(function: Function) -> tuple[frozenset[str], dict[str, str]]:
+    """The parameter names of a function, and NumPy's words for them; no words if it takes any keyword."""
+    code = inspect.unwrap(function).__code__
+    words = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    takes_any = code.co_flags & inspect.CO_VARKEYWORDS
+    pairs = () if takes_any else NUMPY_WORDS.items()
+    return words, {theirs: ours for theirs, ours in pairs if ours in words and theirs not in words}
+
+
+def write_out(result: Any, out: Any) -> Any:
+    """Write a result into `out`, a tensor or one for each result, and return `out`.
+
+    A tensor without elements takes the shape of the result. Raises OptionError for a gradient, which would be
+    lost, and DTypeError for a dtype that does not hold the result.
+    """
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise OptionError(f"out= takes {len(result)} tensors here, a tuple of them; give as many")
+        return type(result)(*[write_out(r, o) for r, o in zip(result, out, strict=True)])
+    if not hasattr(out, "copy_"):
+        raise OptionError(f"out= takes a tensor, not {type(out).__name__}; assign the result to a name instead")
+    if getattr(result, "requires_grad", False) or out.requires_grad:
+        raise OptionError("out= keeps no history, and a gradient is required; leave out= out, or use no_grad()")
+    if _KINDS.index(out.dtype.kind) < _KINDS.index(result.dtype.kind):
+        raise DTypeError(f"out= of {out.dtype} does not hold a result of {result.dtype}; give one that does")
+    if not out.numel() and result.numel():
+        out.data = cast(result, out.dtype)
+        return out
+    if out.shape != result.shape:
+        raise OptionError(f"out= has the shape {tuple(out.shape)} for a result of {tuple(result.shape)}; make it equal")
+    return out.copy_(result)
+
+
+_KINDS = "buif"  # of dtypes: each holds those before it
+
+
+def guard(space: dict[str, Any], names: Iterable[str]) -> None:
+    """Guard the functions of these names in a module's globals; ops raise such errors themselves."""
+    for name in names:
+        if inspect.isfunction(function := space[name]):
+            space[name] = with_named_errors(function)
+            space[name].__name__ = space[name].__qualname__ = name  # that of an alias too
+            space[name].__module__ = space["__name__"]
+
+
+def _operands(args: Sequence[Any], options: Mapping[str, Any]) -> str:
+    return ", ".join(describe_operand(value) for value in (*args, *options.values()) if _holds_tensors(value))
+
+
+def _holds_tensors(value: Any) -> bool:
+    return hasattr(value, "dtype") or (isinstance(value, (list, tuple)) and any(map(_holds_tensors, value)))
+
+
+def guard_construction(cls: type) -> None:
+    """Let every error of `__init__` be a GraphError that names the class; a user's class is left alone."""
+    init = vars(cls).get("__init__")
+    if init is not None and is_ours(cls):
+        cls.__init__ = _guard_init(init)  # type: ignore[misc]
+
+
+def _guard_init(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def wrapper(self: Any, *args: Any, **options: Any) -> None:
+        try:
+            init(self, *map(python_numbers, args), **{word: python_numbers(value) for word, value in options.items()})
+        except WRONG as error:
+            raise_named(error, type(self).__name__, "", type(self))
+
+    return wrapper
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 InPlace = bool | str

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import OptionError, ShapeError, locate
-from graphs.frontends.torch import arithmetic, pointwise
+from graphs.frontends.torch import arithmetic
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.promotion import promote
 from graphs.frontends.torch.words import (
@@ -130,7 +130,7 @@ def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 def _where_extreme(op: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
-    pointwise.refused_bools(x, op.__name__)
+    arithmetic.refused_bools(x, op.__name__)
     if dim is None or not ndim_of(x):
         position = op(ops.reshape(x, (-1,)) if ndim_of(x) != 1 else x)
         return ops.reshape(position, (1,) * ndim_of(x)) if keepdim else position
