@@ -48,7 +48,7 @@
 #define THREAD_LOCAL _Thread_local
 #endif
 
-#define MOST_INPUTS 64 /* as fast/records.py says */
+#define MOST_INPUTS 64 /* as fast/ says */
 #define MOST_ARGUMENTS 4
 #define MOST_VALUES 64
 #define MOST_AXES 5

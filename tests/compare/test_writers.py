@@ -22,15 +22,14 @@ from tests.helpers.writers import WRITERS, attempts, full_after
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("graphs", "static", "dynamic", "compare")
 IN_PARTS = {
-    "graphs/files.py": "the one writer",
     "compare/records/results.py": "adds a line to a journal, and takes it back where the disk is full",
     "compare/records/journal.py": "a lock is held through an open file",
     "compare/own/exchange.py": "a folder of this command's own",
     "compare/engines/source.py": "a folder of this command's own",
     "compare/instruments/memory.py": "a switch of the kernel's",
-    "graphs/files.py": "a zip in memory",
+    "graphs/files.py": "the one writer, and a zip in memory",
     "dynamic/pytorch/saving.py": "a zip in the file that the one writer gives, or that the user has opened",
-    "graphs/drawing/paint.py": "a picture in memory",
+    "graphs/drawing/drawing.py": "a picture in memory",
     "compare/page/figures/style.py": "a picture in memory",
     "compare/steps.py": "an answer into a pipe",
 }
