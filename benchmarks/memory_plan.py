@@ -16,7 +16,8 @@ import static
 from benchmarks.programs import ROWS
 from compare import engines, workloads
 from graphs import dims
-from static.memory import ALIGNMENT, sharing
+from static.memory import ALIGNMENT
+from static.memory import schedule as scheduling
 
 SIZES = ("small", "medium")
 
@@ -73,8 +74,8 @@ def naive_bytes(executable: static.Executable) -> int:
     """
     total = 0
     for graph in executable.traced.graph.nested():
-        owner = sharing.views(graph.nodes).owner
-        for node in sharing.in_arena(graph.nodes, graph.outputs, owner):
+        owner = scheduling.views(graph.nodes).owner
+        for node in scheduling.in_arena(graph.nodes, graph.outputs, owner):
             total += -(-dims.evaluate(node.spec.nbytes, executable.sizes) // ALIGNMENT) * ALIGNMENT
     return total
 

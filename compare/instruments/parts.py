@@ -55,8 +55,7 @@ from graphs.spec import TupleSpec
 from static.call.executable import Executable
 from static.codegen.binding import bind
 from static.codegen.lowering import lower
-from static.memory.schedule import Schedule
-from static.memory.sharing import in_arena, places, views
+from static.memory.schedule import Schedule, in_arena, places, views
 from static.passes import pipeline
 from static.trace.tracing import trace_function
 

@@ -27,9 +27,8 @@ from static.call import artifact, containers
 from static.call.backend import NUMPY, Backend, choose_backend
 from static.call.containers import Room
 from static.codegen.binding import Binding
-from static.codegen.kernels import resolve
+from static.codegen.kernels import KEPT, resolve
 from static.codegen.lowering import LoweredGraph, describe_node
-from static.codegen.results import KEPT
 from static.passes import pipeline
 from static.passes.pipeline import Ran
 from static.trace.tracing import TracedFunction, is_traced, static_key
@@ -373,7 +372,7 @@ class Executable:
 def to_onnx_bytes(traced: TracedFunction) -> bytes:
     """Return a traced function as the bytes of an ONNX file. Raises ImportError where onnx is not installed."""
     try:
-        from static.exporting.model import model_of
+        from static.exporting import model_of
     except ImportError as error:
         raise ImportError(f"ONNX files need onnx ({error}); pip install 'graphduel[onnx]'") from error
     return model_of(traced).SerializeToString()

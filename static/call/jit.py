@@ -34,10 +34,9 @@ from static.call.buckets import optimal
 from static.call.compile import compile
 from static.call.containers import Reader, finder, kind
 from static.call.executable import Executable
-from static.call.policies import axis_names, pad_axes
-from static.call.widening import Widening
+from static.call.policies import Widening, axis_names, pad_axes
 from static.convert import converted
-from static.padding.proof import Cropping, Names, Specialisation, bounds, prove_padding
+from static.padding import Cropping, Names, Specialisation, bounds, prove_padding
 from static.trace.symbol import callee
 from static.trace.tracing import is_tensor, is_traced, static_key, trace
 

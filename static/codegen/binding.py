@@ -17,9 +17,8 @@ from graphs.ir import Graph, Node
 from static import clock, memory
 from static.codegen import groups, kernels
 from static.codegen.groups import BlockCut, Blocks
-from static.codegen.kernels import Runs, resolve
+from static.codegen.kernels import KEPT, ResultMaker, Runs, resolve
 from static.codegen.lowering import LoweredGraph, Slot
-from static.codegen.results import KEPT, ResultMaker
 
 _IN_ROWS = functools.partial(np.require, requirements="CA")  # in row-major order, and aligned
 _GLOBALS = {**groups.GLOBALS, "copy": np.array, "asarray": np.asarray, "rows": _IN_ROWS, **kernels.NAMES}

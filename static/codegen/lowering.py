@@ -27,9 +27,8 @@ from graphs.spec import TupleSpec
 from static import clock
 from static.codegen import groups, kernels
 from static.codegen.groups import Blocks
-from static.codegen.results import LARGE
-from static.memory.schedule import Schedule
-from static.memory.sharing import writer
+from static.codegen.kernels import LARGE
+from static.memory.schedule import Schedule, writer
 from static.passes.fusion import is_group, is_result
 from static.passes.loops import is_scan
 from static.passes.rewrite import is_product, is_turned

@@ -4,7 +4,7 @@ A buffer is `(lower, upper, size)`: it lives in the half-open interval of steps 
 
 Read `heuristics` first (fast layouts, and the beam search), then `planner`, which improves a layout: it joins buffers
 that fit together to boxes, and searches small instances to the end, others by beams for as long as the caller allows.
-`sharing` says which nodes share memory, `schedule` in which order they run, and `recompute` keeps a graph within a
+`schedule` says which nodes share memory and in which order they run, and `recompute` keeps a graph within a
 budget of bytes.
 """
 

@@ -28,9 +28,8 @@ from graphs.spec import describe
 from static import memory
 from static.codegen import binding
 from static.codegen.binding import ArenaLayout, Binder, Binding
-from static.codegen.kernels import Runs, resolve
+from static.codegen.kernels import KEPT, Runs, resolve
 from static.codegen.lowering import LoweredGraph, Slot
-from static.codegen.results import KEPT
 from static.native import flow, layouts, link, pool
 from static.native.cores import Cores
 from static.native.flow import Location, Work

@@ -18,10 +18,9 @@ from graphs.ir import Graph, Node
 from graphs.op import RuleTable
 from graphs.ops.control import switch_op, while_op
 from static import clock
+from static.codegen.kernels import LARGE
 from static.codegen.lowering import LoweredGraph, Writer
-from static.codegen.results import LARGE
-from static.memory.schedule import Schedule, schedule
-from static.memory.sharing import writer
+from static.memory.schedule import Schedule, schedule, writer
 from static.native.flow import DECIDING
 from static.native.functions import dtype_of
 from static.native.grouping import group

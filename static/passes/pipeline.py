@@ -10,7 +10,7 @@ from graphs import blocks
 from graphs.dims import Size, same
 from graphs.ir import Graph, Node
 from static import clock
-from static.passes.batching import batch_steps
+from static.passes.batching import batch_steps, merge_slices
 from static.passes.fusion import fuse, is_group
 from static.passes.loops import hoist_invariants, prune_loops
 from static.passes.products import contract, flatten_products, merge_products, merge_sums
@@ -22,7 +22,6 @@ from static.passes.simplification import (
     remove_dead_code,
     simplify_algebra,
 )
-from static.passes.slices import merge_slices
 from static.passes.views import eliminate_views, push_broadcasts
 from static.rebuild import replace_nodes
 

@@ -16,7 +16,7 @@ import dynamic
 import graphs as g
 import static
 from graphs.errors import NotDifferentiableError
-from static.codegen import groups, results
+from static.codegen import groups, kernels
 from static.codegen import lowering as backend
 from static.passes import fusion, pipeline
 from tests.fuzz.cases import Case, agree, plain, same_bits
@@ -112,7 +112,7 @@ def spoilt_arena(case: Case) -> None:
 
 def recycled(case: Case) -> None:
     """Memory of results of any size is written again, but not while somebody sees it."""
-    with patch.object(backend, "LARGE", 1), patch.object(results, "LARGE", 1):
+    with patch.object(backend, "LARGE", 1), patch.object(kernels, "LARGE", 1):
         exe, whole = compiled(case)
         held = [exe(*case.args) for _ in range(3)]
         g.tree.tree_map(_overwrite, held.pop())

@@ -28,7 +28,12 @@ from tests.helpers.slow import examples
 from tests.helpers.together import check_each, together
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-from onnxruntime.capi.onnxruntime_pybind11_state import Fail, InvalidArgument, NotImplemented, RuntimeException  # noqa: E402
+from onnxruntime.capi.onnxruntime_pybind11_state import (  # noqa: E402
+    Fail,
+    InvalidArgument,
+    NotImplemented,
+    RuntimeException,
+)
 
 WITHOUT_SAMPLES = {
     "constant",

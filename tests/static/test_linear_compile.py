@@ -20,7 +20,8 @@ import static
 from benchmarks import deep
 from graphs.ir import Node
 from static import clock, memory
-from static.memory import planner, schedule, sharing
+from static.memory import planner, schedule
+from static.memory import schedule as scheduling
 from static.passes import pipeline
 from static.passes.views import eliminate_views
 from tests.helpers.slow import mostly_slow
@@ -109,7 +110,7 @@ def bytes_of(graph: g.Graph) -> dict[Node, int]:
 
 def eager(count: int) -> Callable[[], Any]:
     graph = joined(count, read=True)
-    return lambda: schedule.eager(graph.nodes, sharing.views(graph.nodes).owner, bytes_of(graph))
+    return lambda: schedule.eager(graph.nodes, scheduling.views(graph.nodes).owner, bytes_of(graph))
 
 
 def demanded(count: int) -> Callable[[], Any]:

@@ -1,7 +1,7 @@
 """Work on the entries of an array, done on the array: printed before and after."""
 
 import graphs as g
-from static.passes.slices import merge_slices
+from static.passes.batching import merge_slices
 from tests.helpers.printed import check
 
 XS = g.TensorSpec((4, 2, 3))

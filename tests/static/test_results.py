@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import graphs as g
 import static
 from graphs import tree
-from static.codegen import lowering, results
+from static.codegen import kernels, lowering
 from tests.helpers.aliases import ALIASES as OF_POOL
 from tests.helpers.aliases import content
 from tests.helpers.random_graphs import random_program
@@ -71,7 +71,7 @@ def test_any_sequence_of_calls_aliases_and_deaths_leaves_what_is_seen_alone(step
 @pytest.mark.parametrize("seed", mostly_slow(range(40), 4))
 def test_random_programs_give_the_same_bits_and_no_result_changes(seed, monkeypatch):
     monkeypatch.setattr(lowering, "LARGE", 1)
-    monkeypatch.setattr(results, "LARGE", 1)
+    monkeypatch.setattr(kernels, "LARGE", 1)
     program = random_program(seed)
     step, inputs = static.value_and_grad(program), list(program.inputs)
     plain, exe = static.compile(step, inputs, recycle=False), static.compile(step, inputs)
@@ -174,7 +174,7 @@ def test_nothing_is_kept_where_it_is_not_wanted(options):
 
 
 def test_nothing_is_kept_where_references_do_not_tell(monkeypatch):
-    monkeypatch.setattr(results, "COUNTED", False)
+    monkeypatch.setattr(kernels, "COUNTED", False)
     exe = adder()
     first = filled(exe, 1)
     filled(exe, 2)

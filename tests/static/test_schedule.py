@@ -12,8 +12,9 @@ import static
 from benchmarks import memory_plan
 from graphs.ir import Graph, Node
 from graphs.ops.control import part
-from static.memory import max_live, sharing
+from static.memory import max_live
 from static.memory import schedule as ordering
+from static.memory import schedule as scheduling
 from static.memory.schedule import Schedule, schedule
 from static.passes import pipeline
 from tests.helpers.arena import check_arena
@@ -199,9 +200,9 @@ def test_random_programs_with_loops_need_nothing_that_is_planned_for_others(bloc
 
 def bound(graph: Graph, order: Any) -> int:
     """The most bytes live when the nodes run in this order."""
-    seen = sharing.views(graph.nodes)
-    planned = sharing.in_arena(graph.nodes, graph.outputs, seen.owner)
-    return live(Schedule.of(order, seen, sharing.places(order, seen, planned)))
+    seen = scheduling.views(graph.nodes)
+    planned = scheduling.in_arena(graph.nodes, graph.outputs, seen.owner)
+    return live(Schedule.of(order, seen, scheduling.places(order, seen, planned)))
 
 
 def live(plan: Schedule) -> int:
@@ -241,8 +242,8 @@ def test_every_order_computes_the_graph_and_the_chosen_one_is_no_worse(block):
     for seed in range(block, 160, 4):
         program = random_program(seed)
         graph = static.trace(static.value_and_grad(program), list(program.inputs))
-        seen = sharing.views(graph.nodes)
-        sizes = {n: n.spec.nbytes for n in sharing.in_arena(graph.nodes, graph.outputs, seen.owner)}
+        seen = scheduling.views(graph.nodes)
+        sizes = {n: n.spec.nbytes for n in scheduling.in_arena(graph.nodes, graph.outputs, seen.owner)}
         late = ordering.demand_order(graph, sizes)
         for order in (late, ordering.eager(graph.nodes, seen.owner, sizes), ordering.eager(late, seen.owner, sizes)):
             done: set[Node] = set()

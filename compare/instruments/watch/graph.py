@@ -26,7 +26,7 @@ from graphs import dims
 from graphs.ir import Node
 from graphs.spec import TupleSpec
 from static.call.executable import Executable
-from static.memory import sharing
+from static.memory import schedule as scheduling
 from static.passes import pipeline
 from static.passes.fusion import is_result
 from static.trace.tracing import trace_function
@@ -136,8 +136,8 @@ def _spans(executable: Executable, sizes: Mapping[Node, int]) -> dict[Node, tupl
     """Return the steps between which each node's bytes are its own: to its last reader, or until overwritten."""
     plan = executable.program.schedule
     step = {node: i for i, node in enumerate(plan.order)}
-    last = sharing.last_use(plan.order, plan.owner)
-    spans = {node: (step[sharing.writer(node)], last[node] + 1) for node in sizes}
+    last = scheduling.last_use(plan.order, plan.owner)
+    spans = {node: (step[scheduling.writer(node)], last[node] + 1) for node in sizes}
     residents: dict[Node, list[tuple[int, int, Node]]] = {}
     for node, (buffer, offset) in plan.place.items():
         start = dims.evaluate(offset, executable.sizes)

@@ -27,9 +27,8 @@ from graphs.spec import TupleSpec
 from static import memory
 from static.codegen.binding import ArenaLayout, lay_out
 from static.codegen.lowering import lower
-from static.memory import sharing
-from static.memory.schedule import Schedule, schedule
-from static.memory.sharing import BufferPlace
+from static.memory import schedule as scheduling
+from static.memory.schedule import BufferPlace, Schedule, schedule
 from static.passes import pipeline
 
 COUNTED_WITHIN, RESIDENT_WITHIN = 0.01, 0.10
@@ -126,15 +125,15 @@ def most_live(graph: Graph, plan: Schedule | None = None) -> int:
 
     Results of the step live from where they are computed to the end.
     """
-    plan = plan or Schedule.of(graph.nodes, sharing.views(graph.nodes), _alone(graph))
+    plan = plan or Schedule.of(graph.nodes, scheduling.views(graph.nodes), _alone(graph))
     layout: ArenaLayout = lay_out(lower(graph, plan), {})
     return memory.max_live([*layout.lives, *_results(graph, plan)])
 
 
 def _alone(graph: Graph) -> dict[Node, BufferPlace]:
     """Return a plan's places in which no nodes share memory."""
-    owner = sharing.views(graph.nodes).owner
-    return {node: BufferPlace(node) for node in sharing.in_arena(graph.nodes, graph.outputs, owner)}
+    owner = scheduling.views(graph.nodes).owner
+    return {node: BufferPlace(node) for node in scheduling.in_arena(graph.nodes, graph.outputs, owner)}
 
 
 def _results(graph: Graph, plan: Schedule) -> list[memory.Buffer]:
@@ -143,5 +142,5 @@ def _results(graph: Graph, plan: Schedule) -> list[memory.Buffer]:
     step = {node: i for i, node in enumerate(plan.order)}
     owners = dict.fromkeys(plan.owner[node] for node in graph.outputs)
     made = [node for node in owners if not isinstance(node.spec, TupleSpec)]
-    start = {node: end - 1 if node.is_source else step[sharing.writer(node)] for node in made}
+    start = {node: end - 1 if node.is_source else step[scheduling.writer(node)] for node in made}
     return [(start[node], end, dims.evaluate(node.spec.nbytes, {})) for node in made]
