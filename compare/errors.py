@@ -96,7 +96,7 @@ def describe_error(error: BaseException, function: str = "") -> str:
 
     The place is the last line that ran in the file of `function`, a `FILE.py:FUNCTION`, or else in another file of the
     user's. If no line of the user's ran, it is the last line outside of graphduel, or the last line of all. A
-    CompareError has no such place, as its message says all.
+    CompareError, and an error of graphs that says a line itself, has no such place, as its message says all.
     """
     place = place_of(error, function)
     named = "" if isinstance(error, CompareError) else f"{type(error).__name__}: "
@@ -108,7 +108,8 @@ def place_of(error: BaseException, function: str = "") -> str:
     frames = traceback.extract_tb(error.__traceback__)
     outside = [frame for frame in frames if not is_ours(frame.filename)]
     users = [frame for frame in outside if is_users(frame.filename)]
-    others = [] if isinstance(error, CompareError) else outside or frames
+    says_all = isinstance(error, CompareError) or getattr(error, "placed", False)
+    others = [] if says_all else outside or frames
     places = _lines_in_file(frames, function) or [
         f"{Path(frame.filename).name}:{frame.lineno}" for frame in (users or others)[-1:]
     ]

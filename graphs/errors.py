@@ -21,6 +21,8 @@ from graphs.plain import one_line
 _ROOT = Path(__file__).resolve().parent.parent
 _OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("graphs", "static", "dynamic"))
 _INTERNAL = (*_OURS, str(Path(np.__file__).parent), str(Path(optree.__file__).parent), contextlib.__file__)
+_PYTHON = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  (as the code of Python's library names its files)
+_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
 
 class GraphError(RuntimeError):
@@ -47,6 +49,12 @@ class OutOfRangeError(ShapeError, IndexError):
 
 class DTypeError(GraphError, TypeError):
     """An op does not take these dtypes."""
+
+
+class ResultError(DTypeError):
+    """The result of a traced function holds text or an object, which a graph cannot give; `placed` by the function."""
+
+    placed = True
 
 
 class ArgumentError(GraphError, TypeError):
@@ -122,6 +130,17 @@ def is_internal(filename: str) -> bool:
 _beside = set[str]()
 
 
+@functools.lru_cache(maxsize=4096)
+def is_of_python(filename: str) -> bool:
+    """Whether a source file belongs to Python's own library."""
+    return filename.startswith(_PYTHON) and not is_installed(filename)
+
+
+def is_installed(filename: str) -> bool:
+    """Whether a source file belongs to an installed package."""
+    return any(folder in filename for folder in _INSTALLED)
+
+
 def count_as_ours(file: str) -> None:
     """Count a source file as internal from now on: it runs user code for an engine; its lines are not the user's."""
     _beside.add(file)
@@ -163,9 +182,17 @@ def user_line(start: FrameType | None = None) -> str:
     if _in_place.line:
         return _in_place.line
     frame = user_frame(start or sys._getframe(1))
+    while frame is not None and is_of_python(frame.f_code.co_filename):  # as `logging`, which asks for the user
+        frame = user_frame(frame.f_back) if frame.f_back else None
     if frame is None:
         return ""
     return f"{_label(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+def definition_line(f: object) -> str:
+    """The line where the user defines a function, as `model.py:12`; empty where it has none, or is not the user's."""
+    code = getattr(f, "__code__", None)
+    return "" if code is None or is_internal(code.co_filename) else f"{_label(code.co_filename)}:{code.co_firstlineno}"
 
 
 @functools.lru_cache(maxsize=4096)

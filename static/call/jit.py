@@ -26,7 +26,7 @@ import numpy as np
 
 from graphs import tree
 from graphs.capture import Guards
-from graphs.errors import ShapeError, ShapeLimitError, ShapeLimitWarning, locate, warn
+from graphs.errors import DTypeError, ShapeError, ShapeLimitError, ShapeLimitWarning, locate, warn
 from graphs.spec import OfTensor, TensorSpec
 from static.call import policies
 from static.call.backend import check_options
@@ -38,7 +38,7 @@ from static.call.policies import Widening, axis_names, pad_axes
 from static.convert import converted
 from static.padding import Cropping, Names, Specialisation, bounds, prove_padding
 from static.trace.symbol import callee
-from static.trace.tracing import is_tensor, is_traced, static_key, trace
+from static.trace.tracing import check_arguments, is_tensor, is_traced, static_key, trace
 
 LIMIT = 64  # executables that are kept by default
 Runner = Callable[[Sequence[Any]], Any]
@@ -137,7 +137,7 @@ class Jitted:
         statics = tuple([None if is_traced(leaf) else leaf for leaf in leaves])
         names: list[Names] = axis_names(self._dims, args) if self._dims else [(None,) * a.ndim for a in traced]
         laid = ArgumentLayout(structure, statics, names, tuple([is_tensor(leaf) for leaf in leaves if is_traced(leaf)]))
-        call = self._specialise(traced, names)
+        call = self._specialise(args, traced, names)
         kind = (tree.layout(args), laid.tensors), tuple(map(static_key, statics))
         key = (*kind, _specs_of_call(call), self._guarded)
         if self._widening is not None and key not in self._cache.executables:
@@ -167,8 +167,12 @@ class Jitted:
             return self._padding.runner(executable, call, laid)
         return functools.partial(executable.run_leaves, tuple([a.shape for a in traced]))
 
-    def _specialise(self, traced: list[Any], names: list[Names]) -> Specialisation:
-        call = self._policy(traced, names)
+    def _specialise(self, args: tuple[Any, ...], traced: list[Any], names: list[Names]) -> Specialisation:
+        try:
+            call = self._policy(traced, names)
+        except DTypeError:
+            check_arguments(self.f, args)
+            raise
         if self._version != self._policy.version:
             self._version = self._policy.version
             self._cache.forget()

@@ -96,10 +96,12 @@ def _builder() -> Builder:
 
 
 def _variable(leaf: Any) -> Symbol:
-    """Return a symbol for a leaf that is differentiated, separate from every other use of the same value."""
-    variable = of_kind(leaf, is_tensor=True)
-    check_floating(variable.dtype)
-    return variable
+    """Return a symbol for a leaf that is differentiated, separate from every other use of the same value.
+
+    Raises NotDifferentiableError for a leaf that is no float: an int, a text, an object.
+    """
+    check_floating(leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype)
+    return of_kind(leaf, is_tensor=True)
 
 
 def _tensor(leaf: Any) -> Any:

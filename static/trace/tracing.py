@@ -10,6 +10,7 @@ from __future__ import annotations
 import _random
 import contextlib
 import ctypes
+import inspect
 import operator
 import pickle
 import random
@@ -26,7 +27,16 @@ from graphs.blocks import Block, Hold, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.capture import Fresh, Guard, Guards, Source
 from graphs.dims import Dim
-from graphs.errors import ArgumentError, ControlFlowError, GraphError, locate, user_line
+from graphs.errors import (
+    ArgumentError,
+    ControlFlowError,
+    DTypeError,
+    GraphError,
+    ResultError,
+    definition_line,
+    locate,
+    user_line,
+)
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op, is_ours
 from graphs.ops.control import ruled_op, switch_op
@@ -99,7 +109,7 @@ def _trace(f: Callable[..., Any], args: Sequence[Any], general: bool) -> TracedF
         with tracing(builder):
             result = f(*tree.unflatten(structure, symbols))
             outputs, out_structure = tree.flatten(result)
-            nodes = [node_of(builder, output, ()) for output in outputs]
+            nodes = [_output(builder, f, output) for output in outputs]
     finally:
         for node in builder.overwritten:
             _thread.forbidden.pop(node, None)
@@ -114,10 +124,37 @@ def _trace(f: Callable[..., Any], args: Sequence[Any], general: bool) -> TracedF
 
 
 def _input(builder: Builder, name: str, leaf: Any) -> Symbol:
-    node = builder.input(name, spec_of(leaf))
+    node = builder.input(name, _spec(name, leaf))
     if is_tensor(leaf):
         builder.tensors.add(node)
     return Symbol(builder, node)
+
+
+def _spec(name: str, leaf: Any) -> TensorSpec:
+    try:
+        return spec_of(leaf)
+    except DTypeError as error:
+        raise DTypeError(locate(f"the argument {name}: {error}, or pass it apart from the arrays")) from None
+
+
+def check_arguments(f: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Raise DTypeError, with the argument's name and the user's line, for an array that no tensor holds."""
+    for name, leaf in zip(tree.paths(f, args), tree.leaves(args), strict=True):
+        if is_traced(leaf):
+            _spec(name, leaf)
+
+
+def _output(builder: Builder, f: Callable[..., Any], value: Any) -> Node:
+    """Return the node of a part of the result. Raises ResultError for text or an object, with the line of `f`."""
+    try:
+        return node_of(builder, value, ())
+    except DTypeError as error:
+        rule = str(error).partition(";")[0]
+        what = repr(value) if isinstance(value, str) else f"a value of the type {type(value).__name__}"
+        name = getattr(f, "__name__", "the function")
+        remedy = "return tensors and numbers, and add the rest outside"
+        line = definition_line(inspect.unwrap(f))
+        raise ResultError(locate(f"{rule}: {what} is in the result of {name}; {remedy}", line)) from None
 
 
 def is_tensor(leaf: Any) -> bool:

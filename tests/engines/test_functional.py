@@ -293,10 +293,11 @@ def test_gradients_are_taken_under_no_grad_too():
         (lambda x: x * 2, np.ones(2), "only scalars have one gradient"),
         (lambda x: x.sum() > 0, np.ones(2), "gradient of bool values"),
         (lambda x: x.sum(), np.ones(2, int), "gradient with respect to int64 values"),
+        (lambda p: p["x"].sum(), {"x": np.ones(2), "name": "w"}, "gradient with respect to <U1 values"),
         (graphs.argmax, np.ones(2), "gradient of int64 values"),
         (lambda x: None, np.ones(2), "gradient of None: the function returns nothing"),
     ],
-    ids=["vector", "bool", "int argument", "int result", "nothing"],
+    ids=["vector", "bool", "int argument", "text argument", "int result", "nothing"],
 )
 def test_refusals(engine, f, x, words):
     with pytest.raises(NotDifferentiableError) as caught:

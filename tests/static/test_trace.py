@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
+import statistics
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 import graphs
 import static
 from graphs import TensorSpec
-from graphs.errors import ControlFlowError, GraphError, ShapeError, VerificationError
+from graphs.errors import ControlFlowError, DTypeError, GraphError, ResultError, ShapeError, VerificationError
 from graphs.ir import Graph, Node, verify
 
 X = np.ones(3)
@@ -133,6 +135,17 @@ def test_asking_for_a_value_names_the_line_and_what_to_write(f, use, instead):
     assert line_with(f, "# here") in message
 
 
+@pytest.mark.parametrize("convert", [False, True])
+def test_the_line_is_the_users_where_pythons_own_library_asks(convert):
+    def middle(x):
+        return statistics.median([x.sum(), 3])  # here
+
+    with pytest.raises(ControlFlowError) as caught:
+        static.compile(middle, X, convert=convert)
+    assert line_with(middle, "# here") in str(caught.value)
+    assert ("median is a function of a library, which is not converted" in str(caught.value)) == convert
+
+
 def test_the_same_holds_inside_a_gradient_and_a_jit():
     for run in (lambda: static.grad(lambda x: branch(x).sum())(X), lambda: static.jit(branch)(X)):
         with pytest.raises(ControlFlowError, match="where") as caught:
@@ -245,6 +258,37 @@ def test_errors_of_shape_and_dtype_come_from_specs_alone(f, specs, words):
 def test_numpy_functions_without_an_op_are_refused():
     with pytest.raises(TypeError, match=r"np\.unwrap has no counterpart.*test_trace"):
         static.trace(lambda x: np.unwrap(x), X)  # noqa: PLW0108  (the line must be this file's)
+
+
+def named(x):
+    return {"name": "squares", "value": graphs.sum(x * x)}
+
+
+@functools.wraps(named)
+def wrapped(x):
+    return named(x), object()
+
+
+@pytest.mark.parametrize(("f", "what"), [(named, "'squares'"), (wrapped, "'squares'"), (lambda x: object(), "object")])
+@pytest.mark.parametrize("call", [lambda f: static.jit(f)(X), lambda f: static.compile(f, X)], ids=["jit", "compile"])
+def test_text_and_objects_in_a_result_are_refused_with_the_line_of_the_function(f, what, call):
+    with pytest.raises(ResultError) as caught:
+        call(f)
+    rule, remedy = str(caught.value).split("; ")
+    assert rule.startswith("tensors hold bools, ints or floats, not ")
+    line = inspect.getsourcelines(inspect.unwrap(f))[1]
+    assert what in rule
+    assert rule.endswith(f"is in the result of {f.__name__} (test_trace.py:{line})")
+    assert remedy == "return tensors and numbers, and add the rest outside"
+
+
+@pytest.mark.parametrize("call", [lambda f, *args: static.jit(f)(*args), static.compile], ids=["jit", "compile"])
+def test_an_array_of_text_is_refused_by_the_name_of_its_argument(call):
+    batch = {"x": X, "ids": np.array(["a", "b"])}
+    with pytest.raises(
+        DTypeError, match=r"the argument batch\['ids'\]: .*, not <U1 \(test_trace.py:\d+\); convert first"
+    ):
+        call(lambda batch: batch["x"] * 2, batch)
 
 
 # The graph --------------------------------------------------------------------------------------------------

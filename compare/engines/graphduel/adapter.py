@@ -33,7 +33,7 @@ from compare.errors import UnsupportedError
 from compare.records.machines import Device
 from compare.records.own import CallCounts
 from compare.workloads.base import Case
-from graphs.errors import ControlFlowError, GraphError, ShapeError, ShapeLimitError
+from graphs.errors import ControlFlowError, GraphError, ResultError, ShapeError, ShapeLimitError
 from graphs.op import registered_ops
 from static.native.cache import SWITCH
 
@@ -256,5 +256,5 @@ class OwnErrors(Errors):
 
     def refuses(self, error: BaseException, mode: str = "") -> bool:
         """Return whether an error says "unsupported"; with symbolic sizes also a ShapeError."""
-        refusals: tuple[type[BaseException], ...] = (UnsupportedError, ControlFlowError, ShapeLimitError)
+        refusals: tuple[type[BaseException], ...] = (UnsupportedError, ControlFlowError, ResultError, ShapeLimitError)
         return isinstance(error, (*refusals, ShapeError) if mode == SYMBOLIC.name else refusals)

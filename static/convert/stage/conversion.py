@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import os
 import sys
 import threading
 from collections.abc import Collection, Mapping
@@ -19,12 +18,8 @@ from types import CodeType, FunctionType
 from typing import Any, NamedTuple, TypeVar
 
 from graphs.blocks import Block, Table, enter, innermost
-from graphs.errors import is_internal, user_frame
+from graphs.errors import is_installed, is_internal, is_of_python, user_frame
 from static.trace.symbol import Symbol
-
-_PYTHON = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  (as the code of Python's library names its files)
-_INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
-
 
 Part = TypeVar("Part")
 
@@ -119,7 +114,7 @@ def is_the_users(f: FunctionType) -> bool:
 
 def _is_of_a_library(file: str, space: Mapping[str, Any]) -> bool:
     """Whether a file with these globals is Python's or installed, and of no package that is converted."""
-    if not file.startswith(_PYTHON) and not any(name in file for name in _INSTALLED):
+    if not is_of_python(file) and not is_installed(file):
         return False
     active = running()
     return active is None or _package_in(space) not in active.own
