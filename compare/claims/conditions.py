@@ -10,7 +10,7 @@ from compare.claims import base
 from compare.claims.c6_speed import CONTROL
 from compare.claims.evidence import Evidence, cells, steady
 from compare.records.cells import Time
-from compare.records.record import Environment, Records, Run, records_of
+from compare.records.record import DYNAMIC, Environment, Records, Run, records_of
 from compare.words import text
 
 NOISY = 0.05
@@ -44,8 +44,9 @@ def _environments(records: Records) -> list[Environment]:
 
 
 def _control(records: Records) -> Evidence | None:
-    """Return the evidence of the control workload at its largest size; None if it was not measured."""
-    return next((cell for cell in reversed(cells(records, Time)) if cell.workload == CONTROL), None)
+    """Return the evidence of the control workload in our engines at its largest size; None if it was not measured."""
+    ours = [cell for cell in cells(records, Time) if cell.workload == CONTROL and cell.base == DYNAMIC]
+    return ours[-1] if ours else None
 
 
 def sentences(records: Records) -> tuple[str, ...]:

@@ -207,7 +207,8 @@ def _sharpening(
 def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
     """Return the cells whose interval of static ÷ dynamic, when steady, is wider than the smallest effect of interest.
 
-    A cell without an interval, because too few processes measured it, is included.
+    A cell without an interval, because too few processes measured it, is included. What frameworks took in the same
+    cell does not count.
     """
     from compare.claims.base import SMALLEST_EFFECT
     from compare.claims.evidence import cells, steady
@@ -217,7 +218,7 @@ def wide(records: list[Record], chosen: list[Cell]) -> list[Cell]:
         ratios = [measured.ratio(mode, DYNAMIC, steady) for mode in measured.static_modes]
         return max((r.high / r.low if r.bounded else inf for r in ratios if r is not None), default=1.0)
 
-    spread = {m.cell: widest(m) for m in cells(records, Time)}
+    spread = {m.cell: widest(m) for m in cells(records, Time) if m.base == DYNAMIC}
     return [cell for cell in chosen if spread.get(cell, 1.0) > 1 + SMALLEST_EFFECT]
 
 

@@ -238,6 +238,16 @@ def test_the_conditions_of_a_run_are_said_in_words():
     assert "; the times of its blocks differ by " in tie
 
 
+@pytest.mark.parametrize("theirs", [("autograd-eager",), ("jax-eager", "jax-jit"), ("torch-eager", "torch-compile")])
+def test_the_control_is_that_of_our_engines_where_a_framework_ran_it_too(theirs):
+    ours = cell("big_matmul", {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE}})
+    also = cell("big_matmul", {mode: {"seconds": BASE * (1 + i)} for i, mode in enumerate(theirs)}, processes=4)
+    also = [record | {"eager": theirs[0]} for record in also]
+    *_, tie = conditions.sentences(typed([*ours, *also]))
+    assert tie == conditions.sentences(typed(ours))[-1]
+    assert tie.startswith("Control big_matmul (small): static ÷ dynamic is 1.0")
+
+
 @pytest.mark.parametrize(
     ("clocks", "said"),
     [

@@ -301,6 +301,19 @@ def test_a_cell_of_too_few_processes_for_an_interval_gets_more(tmp_path):
     assert [job.process for job in machine.jobs if job.kind == "time"] == [0, 1, 2]
 
 
+def test_a_cell_gets_more_processes_on_resume_though_a_framework_has_timed_it(tmp_path):
+    settings = Settings(processes=1, only="tiny")
+    go(tmp_path, Machine(time_tiny=failing), settings)
+    theirs = ("torch-eager", "torch-compile")
+    for kind, row in (("parity", OK), ("time", TIMED)):
+        for process in range(3 if kind == "time" else 1):
+            job = Job(kind, workload="tiny", size="small", process=process, mode="torch-compile", modes=theirs)
+            record = raw(job) | {"eager": "torch-eager", "arms": dict.fromkeys(theirs, row)}
+            results.append(tmp_path / results.RESULTS, typed(record))
+    _, machine = go(tmp_path, settings=settings, resume=True)
+    assert [job.process for job in machine.jobs if job.kind == "time"] == [0, 1, 2]
+
+
 def test_more_processes_come_before_memory_and_only_while_time_lasts(tmp_path, monkeypatch):
     limits = replace(presets.PRESETS["quick"], more_seconds=-1.0)
     monkeypatch.setattr(presets, "PRESETS", {"quick": limits})
