@@ -203,10 +203,10 @@ def write_json(path: Path | None, values: Mapping[str, Any]) -> None:
 
 def write_page(path: Path, page: Any) -> None:
     """Write a page to a file: as HTML if its name ends with .html, otherwise as Markdown."""
-    from compare.page import html, markdown
+    from compare.page import printers
     from graphs.files import write_file
 
-    printed = html.render if path.suffix == ".html" else markdown.render
+    printed = printers.to_html if path.suffix == ".html" else printers.to_markdown
     write_file(path, printed(page).encode())
 
 

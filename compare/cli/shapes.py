@@ -56,8 +56,8 @@ def shapes(
     and padding on all lengths, and times a sample that it describes.
     """
     from compare.instruments.lengths.measure import SIZES
-    from compare.page import lengths as screen
     from compare.page import tables
+    from compare.page.figures import lengths as screen
     from compare.suite.settings import Settings
 
     settings = Settings("quick" if quick else "full", seed, processes)
@@ -87,8 +87,8 @@ def _time_sample(settings: Settings, model: str, name: str, trace: LengthTrace, 
     """Time a sample, print it, and return the exit code. Raises NothingMeasuredError if no strategy was measured."""
     from compare.claims import c4_shapes
     from compare.errors import NothingMeasuredError
-    from compare.page import lengths as screen
     from compare.page import tables
+    from compare.page.figures import lengths as screen
     from compare.records.cells import Lengths
     from compare.records.record import Failure, records_of
 

@@ -35,15 +35,15 @@ def write(
     `outside` has the results on frameworks, and `records` are those of our engines. `answer` replaces the section that
     opens the page, and `sections` follow it. The limits list the claims and figures that the run did not measure.
     """
-    from compare.page import assemble, figures, html, markdown, summary
+    from compare.page import assemble, figures, printers, summary
     from graphs.files import write_file
 
     summarised = summary.summarise(records)
     drawn = figures.draw_all(summarised, directory / "plots")
     page = assemble.page(directory.resolve().name, summarised, judged, drawn, outside, answer, sections)
     return [
-        write_file(directory / "report.html", html.render(page).encode()),
-        write_file(directory / "report.md", markdown.render(page).encode()),
+        write_file(directory / "report.html", printers.to_html(page).encode()),
+        write_file(directory / "report.md", printers.to_markdown(page).encode()),
         *drawn.files,
     ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from compare.claims import conditions
-from compare.page import terms, verdicts
+from compare.page import blocks, verdicts
 from compare.page.blocks import Block, Bullets, Code, FoldedBlock, Page, Section, Table, section
 from compare.page.summary import Summary
 from compare.records.cells import Memory, Parity, Time
@@ -20,7 +20,6 @@ from compare.words import text
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
-    from compare.claims.evidence import ModeOfCell
     from compare.claims.frameworks import Outside
     from compare.page.figures import DrawnPlots
 
@@ -54,6 +53,8 @@ def page(
     shown_beside = {picture.name for claim in beside for picture in drawn.pictures.get(claim, ())}
     rest = {picture.name: picture for pictures in drawn.pictures.values() for picture in pictures}
     bare = [picture for name, picture in rest.items() if name not in shown_beside]
+    rows = tuple((_name_failure(failure), failure.error) for failure in lost_jobs(records))
+    failures = Table(("job", "error"), rows, "ll", "Jobs that ended in an error") if rows else None
     parts = (
         answer or verdicts.answer(summary, judged, drawn.pictures.get(verdicts.NAME, ())),
         *sections,
@@ -69,11 +70,11 @@ def page(
         ),
         section("Environment", _environment(run) or "The results hold no record of the environment."),
         section("How to reproduce", _AGAIN, Code(_commands(name, run))),
-        section("Limits", *_limits(records, judged, drawn.missing), _failures(lost_jobs(records))),
+        section("Limits", *_limits(records, judged, drawn.missing), failures),
     )
     machine = FoldedBlock(conditions.summary(records), (Bullets(conditions.sentences(records)),))
     held = [part for part in parts if part]
-    body = tuple(part for part in (*held, terms.section(held)) if part)
+    body = tuple(part for part in (*held, blocks.glossary(held)) if part)
     return Page(_title(run), _subtitle(name, run), body, machine)
 
 
@@ -199,11 +200,6 @@ def _exclusions(records: Records) -> tuple[str, ...]:
     )
 
 
-def _failures(failures: Sequence[Failure]) -> Table | None:
-    rows = tuple((_name_failure(failure), failure.error) for failure in failures)
-    return Table(("job", "error"), rows, "ll", "Jobs that ended in an error") if rows else None
-
-
 def _name_failure(failure: Failure) -> str:
     job = {"kind": failure.job.kind, **failure.job.fields}
     return ", ".join(f"{key} {value}" for key, value in job.items())
@@ -266,25 +262,25 @@ def _cells(frameworks: Sequence[Outside]) -> Table:
         "framework", "workload", "mode", "status", "first call, cold", "first call, warm", "steady", "mode ÷ eager",
         "compiles", "peak", "held between steps", "why",
     )  # fmt: skip
-    rows = tuple(_cell(outside.framework.title, mode) for outside in frameworks for mode in outside.modes)
-    return Table(headers, rows, "llllrrrrrrrl", "What each mode took on each workload")
-
-
-def _cell(framework: str, mode: ModeOfCell) -> tuple[str, ...]:
-    return (
-        framework,
-        mode.cell.title,
-        mode.mode,
-        mode.status,
-        text.seconds(mode.cold),
-        text.seconds(mode.warm),
-        text.seconds(mode.steady),
-        text.estimate(mode.ratio, unknown=False) if mode.ratio else "",
-        str(mode.compiles),
-        text.size(mode.peak) if mode.peak else "",
-        text.size(mode.held),
-        mode.reason,
+    rows = tuple(
+        (
+            outside.framework.title,
+            mode.cell.title,
+            mode.mode,
+            mode.status,
+            text.seconds(mode.cold),
+            text.seconds(mode.warm),
+            text.seconds(mode.steady),
+            text.estimate(mode.ratio, unknown=False) if mode.ratio else "",
+            str(mode.compiles),
+            text.size(mode.peak) if mode.peak else "",
+            text.size(mode.held),
+            mode.reason,
+        )
+        for outside in frameworks
+        for mode in outside.modes
     )
+    return Table(headers, rows, "llllrrrrrrrl", "What each mode took on each workload")
 
 
 def _verdicts(outside: Outside) -> Table:

@@ -43,7 +43,9 @@ def finish(directory: Path, records: list[Record]) -> list[Verdict]:
 
 def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     """Return the section that opens the page: what to do, a row for each mode, and the claims."""
-    measured = _measured_function(records)
+    name = str(next((run.settings.get("function") for run in records_of(records, Run)), ""))
+    modes = dict.fromkeys(mode for record in records_of(records, Parity) for mode in record.modes)
+    measured = MeasuredFunction(name, tuple(modes), tuple(records))
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
     notes = (*compiled.agreement(records), *show.notes_of(measured))
@@ -69,12 +71,6 @@ def _roles(measured: MeasuredFunction) -> str | None:
         if name
         else None
     )
-
-
-def _measured_function(records: Records) -> MeasuredFunction:
-    name = str(next((run.settings.get("function") for run in records_of(records, Run)), ""))
-    modes = dict.fromkeys(mode for record in records_of(records, Parity) for mode in record.modes)
-    return MeasuredFunction(name, tuple(modes), tuple(records))
 
 
 def sections(records: Records) -> tuple[Section, ...]:
@@ -115,16 +111,12 @@ def recompiles(records: Records) -> Section | None:
         usual = record.policies[inspection.DEFAULT]
         calls = tuple((f"{compilation.call:,}", compilation.reason) for compilation in usual.compiles)
         each = Table(("call", "why"), calls, "rl", f"Each compile with {usual.options}") if calls else None
-        return section("Recompiles", _POLICIES, _table(records, record), each)
+        rows = [_row(records, name, row) for name, row in record.policies.items()]
+        shown = [header for header in rows[0] if any(row[header] for row in rows)]
+        align = "".join("r" if header in _NUMBERS else "l" for header in shown)
+        table = Table.of(align, ({header: row[header] for header in shown} for row in rows))
+        return section("Recompiles", _POLICIES, table, each)
     return None
-
-
-def _table(records: Records, record: ShapePolicies) -> Table | None:
-    """Return a table with a row for each policy; columns without any value are left out."""
-    rows = [_row(records, name, row) for name, row in record.policies.items()]
-    shown = [header for header in rows[0] if any(row[header] for row in rows)]
-    align = "".join("r" if header in _NUMBERS else "l" for header in shown)
-    return Table.of(align, ({header: row[header] for header in shown} for row in rows))
 
 
 def _row(records: Records, name: str, row: PolicyCount) -> Mapping[str, str]:

@@ -90,6 +90,9 @@ def _cells(row: ModelCosts) -> Mapping[str, str]:
     mode, ratio = row.mode, row.mode.ratio
     peak = text.size(mode.peak) if mode.peak else ""
     more = text.ratio(mode.peak / row.eager.peak) if mode.peak and row.eager.peak else ""
+    status = "" if row.mode.status == "ok" else f"{row.mode.status}: "
+    limits = "; ".join(row.told.limits[:1]) if row.told else ""
+    why = "; ".join(filter(None, (f"{status}{row.mode.reason}", limits)))
     return {
         "model": row.model.title,
         "eager step": text.seconds(row.eager.steady),
@@ -102,15 +105,8 @@ def _cells(row: ModelCosts) -> Mapping[str, str]:
         "graph breaks": f"{sum(row.told.breaks.values())}" if row.told else "",
         "eager peak": text.size(row.eager.peak) if row.eager.peak else "",
         "compiled ÷ eager peak": more or peak,
-        "why": _why(row),
+        "why": why,
     }
-
-
-def _why(row: ModelCosts) -> str:
-    """Return the status of a mode if it is not ok, its reason, and the first limit that the compiler reached."""
-    status = "" if row.mode.status == "ok" else f"{row.mode.status}: "
-    limits = "; ".join(row.told.limits[:1]) if row.told else ""
-    return "; ".join(filter(None, (f"{status}{row.mode.reason}", limits)))
 
 
 def _pays(even: BreakEven | None) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from compare.claims import CLAIMS, changes, conditions
 from compare.claims.base import SMALLEST_EFFECT, Regime, Verdict, agreement
 from compare.claims.changes import MEASURES, CellChange, Comparison, JudgedRun, Measure, Series
-from compare.page import sparkline, terms, verdicts
+from compare.page import blocks, verdicts
 from compare.page.blocks import Block, Inline, Page, PicturedTable, Section, Table, Terms, section
 from compare.records.record import Cell
 from compare.stats import Interval
@@ -26,7 +26,7 @@ _WORDS = ("the same", "differ", "opposite", "open")
 
 def _page(title: str, subtitle: str, sections: Iterable[Section | None]) -> Page:
     kept = [part for part in sections if part]
-    return Page(title, subtitle, tuple(part for part in (*kept, terms.section(kept)) if part))
+    return Page(title, subtitle, tuple(part for part in (*kept, blocks.glossary(kept)) if part))
 
 
 def verdict_table(runs: Sequence[JudgedRun]) -> Table:
@@ -128,12 +128,13 @@ def _run(run: JudgedRun) -> dict[str, str]:
 
 def _measure(runs: Sequence[JudgedRun], measure: Measure, rows: Sequence[Series]) -> Section | None:
     """Return the section with the series of a measure, the largest change over all runs first; None without rows."""
-    drawn = [(row, sparkline.points(runs, row.ratios_to_first(runs))) for row in rows]
+    drawn = [(row, verdicts.run_points(runs, row.ratios_to_first(runs))) for row in rows]
     drawn.sort(key=lambda pair: -max((point.far for point in pair[1] if point), default=0.0))
     title = f"{measure.title}, {text.count_noun(len(rows), 'row')}"
     table = Table(OVER_TIME, tuple(_times(runs, row) for row, _ in drawn), "llrrrll", title)
     dots = (
-        sparkline.over(f"{row.cell.title}, {row.mode}, each run divided by the first", points) for row, points in drawn
+        verdicts.draw_runs(f"{row.cell.title}, {row.mode}, each run divided by the first", points)
+        for row, points in drawn
     )
     return section(measure.title, PicturedTable(table, tuple(Inline(*dot) for dot in dots)) if rows else None)
 
@@ -208,8 +209,8 @@ def _ratios(
     title = f"{measure.title}: each mode divided by the base of its cell"
     dots = tuple(
         Inline(
-            *sparkline.over(
-                f"{cell.title}, {mode}, divided by the base on each machine", sparkline.points(runs, ratios)
+            *verdicts.draw_runs(
+                f"{cell.title}, {mode}, divided by the base on each machine", verdicts.run_points(runs, ratios)
             )
         )
         for (cell, mode), ratios in shown.items()

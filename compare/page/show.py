@@ -119,16 +119,14 @@ def by_line(result: MeasuredFunction) -> list[tuple[str, ...]]:
         shown = rank_lines(list(modes.values()))[:MOST_LINES]
         body = [(line, *(_of_step(row, line) for row in modes.values()), record.code.get(line, "")) for line in shown]
         rest = ("elsewhere", *(text.seconds(row.elsewhere) for row in modes.values()), "")
-        whole = ("a step", *(text.seconds(row.step) for row in modes.values()), _whole(result))
+        why = (
+            "of the input of median length"
+            if settings_of(result.records)["inputs"] > 1
+            else "timed between watched ones"
+        )
+        whole = ("a step", *(text.seconds(row.step) for row in modes.values()), why)
         return [("line", *modes, SOURCE), *body, rest, whole] if body else []
     return []
-
-
-def _whole(result: MeasuredFunction) -> str:
-    """Return why the step that was read by line differs from the call of the first table."""
-    return (
-        "of the input of median length" if settings_of(result.records)["inputs"] > 1 else "timed between watched ones"
-    )
 
 
 def _of_step(row: SourceLinesRow, line: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
 from compare.page.blocks import Table
-from compare.page.markdown import table
+from compare.page.printers import markdown_table
 from compare.records.checks import Coverage, LeakRate, Outcome, Rate, Selftest, SpeedRate, TrialMemory, TrialTime
 from compare.records.record import Cell, Environment, Records, kind_of, records_of
 from compare.selftest.trials import NAME, SIZES, size_of
@@ -205,8 +205,8 @@ def markdown(rates: Selftest) -> str:
     environment, settings = rates.environment or Environment(), rates.settings
     return _PAGE.format(
         least=LEAST_LEAK,
-        table=table(rates_table(rates)),
-        coverage=table(coverage_table(rates)),
+        table=markdown_table(rates_table(rates)),
+        coverage=markdown_table(coverage_table(rates)),
         took=_took(rates),
         outcome=rates.outcome,
         at=rates.at,

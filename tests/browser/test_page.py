@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from compare import page as report
 from compare.claims import changes, judge
 from compare.cli.command import graphduel
-from compare.page import html
+from compare.page import printers
 from compare.page import runs as several
 from tests.helpers.claim_records import BASE, cell, grid, grid_memory, lengths
 from tests.helpers.records import typed
@@ -65,7 +65,7 @@ def _trend(directory):
         runs[f"reports/run-{day}"] = typed([{**start, "environment": environment}, *cell("w", modes, processes=4)])
     dated = [changes.JudgedRun(name, records) for name, records in runs.items()]
     page = directory / "trend.html"
-    page.write_text(html.render(several.over_time(dated, changes.over_time(dated))))
+    page.write_text(printers.to_html(several.over_time(dated, changes.over_time(dated))))
     return page
 
 

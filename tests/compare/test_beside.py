@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from compare.claims import changes
 from compare.cli.command import graphduel
-from compare.page import markdown
+from compare.page import printers
 from compare.page import runs as pages
 from compare.records import results
 from tests.helpers.claim_records import memories, prototypes
@@ -50,7 +50,7 @@ def test_each_run_tells_how_it_was_measured():
     assert quick.measured.startswith("quick run, 2030-01-02T00:00:00+00:00, on an unknown processor. These results do")
     assert full.measured.startswith("full run, 2030-01-02T00:00:00+00:00, on A processor. The tape ran compiled.")
     assert "The load was 0.50 to 0.50 on 4 logical cores" in full.measured
-    page = markdown.render(pages.beside([quick, full], None))
+    page = printers.to_markdown(pages.beside([quick, full], None))
     assert "| C5 Dynamic graphs use less memory | ✓ supported 1.5×" in page
     assert full.measured.split(",")[0] in page
 

@@ -27,8 +27,8 @@ from compare.instruments.ladder import (
 )
 from compare.instruments.time.rounds import paired_rounds
 from compare.page import show
-from compare.page.figures import ladder as figure
-from compare.page.figures.ladder import waterfalls
+from compare.page.figures import parts
+from compare.page.figures.parts import waterfalls
 from compare.page.summary import summarise
 from compare.records.job import Budget
 from compare.suite import jobs
@@ -273,13 +273,13 @@ def test_a_rung_that_is_missing_is_named_with_the_reason():
 
 def test_the_figure_tells_ratios_and_unequal_kernels():
     record = made({TAPE: [4.0, 4.0], REPLAY: [2.0, 2.0]}, unequal={REPLAY: {"add": -1}})
-    few, drawing = (figure.draw(summarise(typed([{**record, "process": i} for i in range(n)]))) for n in (2, 3))
+    few, drawing = (parts.draw_ladder(summarise(typed([{**record, "process": i} for i in range(n)]))) for n in (2, 3))
     assert drawing.figure is not None
     row = next(row for row in drawing.table.rows if row[2] == REPLAY)
     assert row[5:7] == ("0.5×", "[0.5, 0.5]")
     assert next(row for row in few.table.rows if row[2] == REPLAY)[5:7] == ("0.5×", "(no interval)")
     assert row[-2:] == ("no: add -1", "yes")
-    assert figure.draw(summarise(typed([]))).figure is None
+    assert parts.draw_ladder(summarise(typed([]))).figure is None
 
 
 # Where ladders are climbed

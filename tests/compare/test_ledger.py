@@ -12,7 +12,7 @@ from compare.instruments.watch import graph, tape
 from compare.instruments.watch.ledger import attribute_causes, counts, disagreements, measure_mode, most_live
 from compare.instruments.watch.readings import Reading, Timeline, moment, thin_moments
 from compare.instruments.watch.tape import watch_kernels
-from compare.page.figures import ledger as figure
+from compare.page.figures import memory
 from compare.page.summary import summarise
 from compare.records.cells import LedgerCount, Moment
 from compare.records.job import Job
@@ -195,7 +195,7 @@ def test_a_moment_has_the_line_whose_kernel_ran(record, mode):
 
 
 def test_the_figure_says_which_line_made_the_peak(record):
-    picture = figure.draw(summarise(typed([record])))
+    picture = memory.draw_ledger(summarise(typed([record])))
     marked = [words.get_text() for axes in picture.figure.axes for words in axes.texts]
     assert len(marked) == len(MODES)
     assert all(words.startswith("peak ") for words in marked)
@@ -204,10 +204,10 @@ def test_the_figure_says_which_line_made_the_peak(record):
 
 
 def test_the_figure_shows_both_engines_and_the_table_adds_up(record):
-    drawing = figure.draw(summarise(typed([record])))
+    drawing = memory.draw_ledger(summarise(typed([record])))
     assert drawing.figure is not None
     rows = {row[2]: row[3:] for row in drawing.table.rows}
     assert rows["dynamic: peak of the ledger"][0] == f"{record['arms']['dynamic']['peak']:,}"
     last = rows["then constants, own memory of kernels and of control flow"][0]
     assert last == f"{record['arms']['static-exact']['peak']:,}"
-    assert figure.draw(summarise(typed([]))).figure is None
+    assert memory.draw_ledger(summarise(typed([]))).figure is None

@@ -7,7 +7,7 @@ from compare.claims.c4_shapes import tables
 from compare.instruments import lengths as named
 from compare.instruments.lengths import measure
 from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collate
-from compare.page.lengths import percentile, rows, table
+from compare.page.figures.lengths import percentile, rows, table
 from compare.records.job import Budget, Job
 from compare.suite import settings as presets
 from compare.workloads import lengths as models

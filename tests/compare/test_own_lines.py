@@ -22,7 +22,7 @@ from compare.instruments.watch.tape import LineKernel, align_lines
 from compare.own.case import case_of
 from compare.own.plan import ComparisonPlan
 from compare.own.question import Question
-from compare.page.figures import lines as figure
+from compare.page.figures import parts
 from compare.page.summary import summarise
 from compare.records.cells import SourceLines
 from compare.records.job import Job
@@ -173,14 +173,14 @@ def test_saved_nodes_of_a_step_without_backward_are_none():
 
 
 def test_the_table_has_the_dearest_line_first_and_says_what_has_no_line(record):
-    table = figure.draw(summarise([record])).table
+    table = parts.draw_lines(summarise([record])).table
     dearest = [max(row.lines[r[0]].seconds for row in record.modes.values()) for r in table.rows[:-2]]
     assert all(a >= b for a, b in pairwise(dearest))
     assert [row[0] for row in table.rows[-2:]] == ["elsewhere"] * 2
 
 
 def test_nothing_is_drawn_of_a_run_that_read_no_lines():
-    assert figure.draw(summarise([])).table is None
+    assert parts.draw_lines(summarise([])).table is None
 
 
 def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():

@@ -9,7 +9,7 @@ import static
 from compare.errors import UnsupportedError
 from compare.instruments import parts as programs
 from compare.instruments.parts import DYNAMIC, ENGINES, STATIC, UNEXPLAINED, measure_parts
-from compare.page.figures import parts as figure
+from compare.page.figures import parts
 from compare.page.figures.parts import stages, step_parts
 from compare.page.summary import summarise
 from compare.records.job import Budget
@@ -55,13 +55,13 @@ def test_records_of_another_versions_programs_are_left_out():
     older["engines"]["dynamic"]["ran"] = older["engines"]["dynamic"].pop("anew")
     assert step_parts(typed([older])) == []
     assert [one.engine for one in step_parts(typed([older, record(1)]))] == ["dynamic", "static"]
-    assert figure.draw(summarise(typed([older]))).figure is None
+    assert parts.draw_parts(summarise(typed([older]))).figure is None
 
 
 @pytest.mark.parametrize("unexplained", [-0.875, 0.0, 0.875])
 def test_a_bar_ends_at_the_whole_step(unexplained):
     for one in step_parts(typed([record(unexplained=unexplained)])):
-        shares = figure.positive_shares(one)
+        shares = parts.positive_shares(one)
         assert min(shares.values()) > 0
         assert sum(shares.values()) == pytest.approx(1)
         assert shares.keys() <= one.shares.keys()
@@ -146,7 +146,7 @@ def test_a_case_without_gradients_is_refused():
 
 
 def test_the_figure_has_a_bar_for_each_engine_and_tells_what_is_unexplained():
-    drawing = figure.draw(summarise(typed([record(i, unexplained=0.875) for i in range(3)])))
+    drawing = parts.draw_parts(summarise(typed([record(i, unexplained=0.875) for i in range(3)])))
     assert drawing.figure is not None
     assert "12.3% of a step is unexplained" in drawing.caption
     rows = {(row[2], row[3]): row[4:] for row in drawing.table.rows}

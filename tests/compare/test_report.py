@@ -12,9 +12,7 @@ import pytest
 from compare import page as report
 from compare.claims.base import Claim, Effect, Finding, Regime, Verdict
 from compare.page.blocks import Bullets, Code, Inline, Section, Table, Terms, VerdictMark
-from compare.page.figures import parity as two_graphs
-from compare.page.figures import style
-from compare.page.figures import time as steady
+from compare.page.figures import costs, parity, style
 from compare.page.summary import summarise
 from compare.stats import Interval
 from graphs.errors import GraphError
@@ -321,12 +319,12 @@ def test_too_few_processes_have_no_whiskers_no_interval_and_no_winner(tmp_path, 
         assert "0.707× (no interval)" in page
         assert "5× (no interval)" in page
         assert "over 7 cells (workload and size): unclear in 7." in page
-    rows = steady.draw(summarise(typed(lines))).table.rows
+    rows = costs.draw_steady(summarise(typed(lines))).table.rows
     assert {row[6:] for row in rows} == {("(no interval)", "cannot tell")}
 
 
 def test_figures_share_no_state_with_pyplot_and_rows_are_sorted():
-    rows = steady.draw(summarise(typed(full_run()))).table.rows
+    rows = costs.draw_steady(summarise(typed(full_run()))).table.rows
     best = {}
     for row in rows:
         best.setdefault(row[0], float(row[5].rstrip("×")))
@@ -338,7 +336,7 @@ def test_an_engine_that_refuses_the_drawn_function_costs_one_figure_only(tmp_pat
     def refuse():
         raise GraphError("no where here")
 
-    monkeypatch.setattr(two_graphs, "engine_graphs", refuse)
+    monkeypatch.setattr(parity, "engine_graphs", refuse)
     html, _, files = written(tmp_path / "refused", [run_line()], [])
     assert "an engine refused the function: no where here" in html
     assert [file.name for file in files] == ["report.html", "report.md"]

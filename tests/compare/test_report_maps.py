@@ -11,9 +11,9 @@ from compare.claims import crossover as crossover_claim
 from compare.claims import judge
 from compare.claims.crossover import Course, MapPlace
 from compare.errors import ResultsError
-from compare.page import assemble, html, verdicts
+from compare.page import assemble, printers, verdicts
 from compare.page import summary as model
-from compare.page.figures import DrawnPlots, crossover, decision, style
+from compare.page.figures import DrawnPlots, maps, style
 from compare.page.figures import lengths as strategies
 from compare.page.summary import summarise
 from compare.stats import Interval
@@ -40,7 +40,7 @@ def styled():
 
 
 def test_a_cell_says_its_ratio_and_when_static_pays_back():
-    drawing = crossover.draw(summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9), *grid_memory(BYTES)))
+    drawing = maps.draw_crossover(summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9), *grid_memory(BYTES)))
     told = texts(drawing.figure)
     assert {"0.333×\n51 runs", "1×\ntie", "2×\nnever"} <= set(told)
     assert {"4×", "0.5×", "1×"} <= set(told)  # bytes, too, as static ÷ dynamic
@@ -68,9 +68,9 @@ def test_the_page_advises_by_the_map_and_no_further_than_it_reaches():
 def test_the_figure_of_the_answer_is_above_zero_once_static_has_paid_back():
     place = summary(*grid(PLACES, build=100.5 * BASE, noise=1e-9)).places[0]
     runs = np.array([1.0, 50.0, 51.0, 1e6])
-    share = decision.time_saved(place, runs, 1)
+    share = maps.time_saved(place, runs, 1)
     assert (share > 0).tolist() == [False, place.pays_after <= 50, True, True]
-    assert decision.pays(place, 1) == str(place.pays_after)
+    assert maps.pays(place, 1) == str(place.pays_after)
     assert share[-1] == pytest.approx(1 - place.steady.estimate, abs=1e-3)
 
 
@@ -94,7 +94,7 @@ def test_a_model_finds_the_line_that_its_places_were_made_from():
 
 
 def test_the_line_runs_where_static_stops_leading():
-    drawing = crossover.draw(summary(*grid(PLACES)))
+    drawing = maps.draw_crossover(summary(*grid(PLACES)))
     (axes, _) = drawing.figure.axes  # and the scale
     lines = {tuple(map(tuple, line.get_xydata().tolist())) for line in axes.lines}
     assert lines == {((0.5, -0.5), (0.5, 0.5)), ((0.5, 0.5), (0.5, 1.5))}  # between 16 and 4,096 at both depths
@@ -112,7 +112,7 @@ def test_strategies_stand_beside_plain_dynamic():
             "computed": 150,
         },
     }
-    drawing = strategies.draw(summary(*lengths(modes), *lengths(modes, model="encoder_text")))
+    drawing = strategies.draw_lengths(summary(*lengths(modes), *lengths(modes, model="encoder_text")))
     assert len(drawing.figure.axes) == 2
     assert texts(drawing.figure)[:3] == ["1 · 1.00", "6 · 1.00", "1 · 1.50"]
     assert "fastest is static, padded batches" in drawing.alt
@@ -123,9 +123,9 @@ def test_strategies_stand_beside_plain_dynamic():
     assert (exact["an example"], exact["p99"]) == ("50 µs", "50 µs")
 
 
-@pytest.mark.parametrize("figure", [crossover, strategies])
-def test_without_data_a_figure_says_so(figure):
-    drawing = figure.draw(summary())
+@pytest.mark.parametrize("draw", [maps.draw_crossover, strategies.draw_lengths])
+def test_without_data_a_figure_says_so(draw):
+    drawing = draw(summary())
     assert drawing.figure is None
     assert "whole suite" in drawing.caption
 
@@ -151,7 +151,7 @@ def test_the_first_screen_has_at_most_120_words_before_the_claims_and_none_that_
     """The title, the conditions in a word, the contents, and the answer; what is folded is not on the screen."""
     found = summary(START, *grid(PLACES, build=100.5 * BASE, noise=1e-9))
     page = assemble.page("mine", found, judge(found.records), DrawnPlots({}, (), []))
-    top = html.render(page).partition("<body>")[2].partition('<table class="verdicts')[0]
+    top = printers.to_html(page).partition("<body>")[2].partition('<table class="verdicts')[0]
     top = re.sub(r"</summary>.*?</details>", "", top, flags=re.DOTALL)
     words = re.sub(r"<[^>]*>", " ", top).split()
     assert 40 < len(words) <= 120

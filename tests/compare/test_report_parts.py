@@ -10,10 +10,9 @@ from compare.claims.base import Effect, Finding, Regime
 from compare.claims.crossover import Course, break_even
 from compare.page import verdicts
 from compare.page.blocks import Page, Section
-from compare.page.figures import parity as two_graphs
-from compare.page.figures import style
+from compare.page.figures import parity, style
 from compare.page.figures.parity import layer_graph
-from compare.page.markdown import render
+from compare.page.printers import to_markdown
 from compare.page.summary import largest
 from compare.records.record import Cell
 from compare.stats import Interval
@@ -106,16 +105,16 @@ def test_a_layered_drawing_runs_downwards_and_overlaps_nowhere():
 
 def test_the_two_graphs_say_whether_they_are_isomorphic():
     renamed = nx.relabel_nodes(small_graph(), {"x": "other"})
-    same = two_graphs.drawing({"dynamic": small_graph(), "static": renamed})
+    same = parity.drawing({"dynamic": small_graph(), "static": renamed})
     assert "are isomorphic" in same.caption
     assert style.render(same.figure, "svg").startswith(b"<?xml")
-    assert "not isomorphic" in two_graphs.drawing({"a": small_graph(), "b": small_graph("f64[3]")}).caption
+    assert "not isomorphic" in parity.drawing({"a": small_graph(), "b": small_graph("f64[3]")}).caption
 
 
 def test_both_engines_draw_the_same_textbook_graph():
-    drawn = two_graphs.engine_graphs()
+    drawn = parity.engine_graphs()
     assert len(drawn) == 2
-    assert "are isomorphic" in two_graphs.drawing(drawn).caption
+    assert "are isomorphic" in parity.drawing(drawn).caption
     for graph in drawn.values():
         named = {data.get("name", data["op"]) for _, data in graph.nodes(data=True)}
         assert named == {"input", "sum", "greater", "multiply", "subtract", "where", "constant 0.0", "constant 2.0"}
@@ -147,7 +146,7 @@ def test_names_in_figures_are_short_single_ascii_lines():
 )
 def test_text_stays_text_in_markdown(said, printed):
     page = Page("t", "s", (Section("u", (said,)), Section("v")))
-    assert f"\n\n{printed}\n\n" in render(page)
+    assert f"\n\n{printed}\n\n" in to_markdown(page)
 
 
 def test_the_strongest_of_both_sides_is_told_with_its_value_or_without_one():

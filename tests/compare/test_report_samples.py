@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from compare.page.figures import style, time
+from compare.page.figures import costs, style
 from compare.page.summary import summarise
 from tests.helpers.claim_records import cell
 from tests.helpers.records import typed
@@ -19,7 +19,7 @@ def summary():
 
 
 def test_a_row_for_each_process_and_mode_with_all_its_blocks(summary):
-    drawing = time.draw(summary)
+    drawing = costs.draw_steady(summary)
     rows = drawing.table.rows
     assert [row[:2] for row in rows] == [(str(p), mode) for p in (1, 2, 3) for mode in ("dynamic", "static-exact")]
     blocks = [len(record.modes["dynamic"].blocks) for record in summary.records[1:] if hasattr(record, "process")]
@@ -35,15 +35,15 @@ def test_a_row_for_each_process_and_mode_with_all_its_blocks(summary):
 
 
 def test_each_dot_says_its_values_in_the_file(summary):
-    said = re.findall("<title>([^<]*)</title>", style.render(time.draw(summary).figure, "svg").decode())
+    said = re.findall("<title>([^<]*)</title>", style.render(costs.draw_steady(summary).figure, "svg").decode())
     assert len(said) == 6
     assert all(re.fullmatch(r"process \d, [a-z-]+: .* in \d+ blocks?\)", words) for words in said)
 
 
 def test_a_page_has_the_samples_or_the_ratios_and_not_both(summary):
     suite = summarise(list(summary.records[1:]))
-    assert (time.draw(suite).name, time.draw(summary).name) == ("steady", "samples")
-    assert time.draw(suite).figure is not None
+    assert (costs.draw_steady(suite).name, costs.draw_steady(summary).name) == ("steady", "samples")
+    assert costs.draw_steady(suite).figure is not None
 
 
 def test_colours_go_by_the_place_of_a_mode_in_its_engine():

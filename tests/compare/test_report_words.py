@@ -2,13 +2,13 @@
 
 import re
 
-from compare.page import html, markdown, terms
+from compare.page import blocks, printers
 from compare.page.blocks import Bullets, Page, Section, Table, Terms
 
 
 def page(*blocks):
     held = [Section("All", blocks)]
-    listed = terms.section(held)
+    listed = blocks.glossary(held)
     return Page("t", "s", (*held, listed) if listed else tuple(held))
 
 
@@ -17,7 +17,7 @@ def links(shown):
 
 
 def test_the_first_use_of_a_word_links_to_its_meaning():
-    shown = html.render(page("Two modes ran <fast>.", Bullets(("A mode again, and Tapes.",))))
+    shown = printers.to_html(page("Two modes ran <fast>.", Bullets(("A mode again, and Tapes.",))))
     assert links(shown) == [("words-mode", "modes"), ("words-tape", "Tapes")]
     assert '<dt id="words-mode"><dfn>mode</dfn></dt>' in shown
     assert "ran &lt;fast&gt;." in shown
@@ -25,23 +25,23 @@ def test_the_first_use_of_a_word_links_to_its_meaning():
 
 def test_only_words_that_a_sentence_uses_are_listed():
     (section,) = page("Padded sizes.", Table(("arm",), (("tape",),), "l")).sections[1:]
-    assert section.blocks[0].blocks[0].rows == (("padding", terms.WORDS["padding"]),)
-    assert terms.section([Section("x", ("nothing of the kind",))]) is None
+    assert section.blocks[0].blocks[0].rows == (("padding", blocks.WORDS["padding"]),)
+    assert blocks.glossary([Section("x", ("nothing of the kind",))]) is None
 
 
 def test_a_part_of_another_word_is_none():
     for text in ("static-bucket runs", "control flow", "rearmed", "stepwise", "break-evens-all"):
-        assert [word for _, word in terms.words_in(text) if word] == [], text
-    assert "".join(piece for piece, _ in terms.words_in("the control, a step")) == "the control, a step"
+        assert [word for _, word in blocks.words_in(text) if word] == [], text
+    assert "".join(piece for piece, _ in blocks.words_in("the control, a step")) == "the control, a step"
 
 
 def test_every_form_has_its_word():
     for form, word in {"shape policies": "shape policy", "Rungs": "rung", "traced": "trace", "ops": "op"}.items():
-        assert [base for _, base in terms.words_in(form) if base] == [word]
+        assert [base for _, base in blocks.words_in(form) if base] == [word]
 
 
 def test_terms_of_a_claim_are_linked_and_markdown_lists_meanings():
     made = page(Terms((("The claim", "A tape costs memory."),)))
-    assert links(html.render(made)) == [("words-tape", "tape")]
-    assert f"**tape:** {terms.WORDS['tape']}" in markdown.render(made)
-    assert "<dt>The claim</dt>" in html.render(made)
+    assert links(printers.to_html(made)) == [("words-tape", "tape")]
+    assert f"**tape:** {blocks.WORDS['tape']}" in printers.to_markdown(made)
+    assert "<dt>The claim</dt>" in printers.to_html(made)

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from compare.claims import changes
 from compare.claims.changes import JudgedRun
 from compare.cli.command import graphduel
-from compare.page import html, markdown, sparkline
+from compare.page import printers, verdicts
 from compare.page import runs as pages
 from compare.records import results
 from compare.stats import Interval
@@ -83,8 +83,8 @@ def test_one_value_alone_is_no_trend():
 
 
 def test_the_small_picture_has_a_dot_a_run_and_a_scale_of_its_own():
-    points = [sparkline.RunPoint("a<b", Interval(1.0)), None, sparkline.RunPoint("c", Interval(2.0, 1.8, 2.2))]
-    svg, words = sparkline.over("w & v", points)
+    points = [verdicts.RunPoint("a<b", Interval(1.0)), None, verdicts.RunPoint("c", Interval(2.0, 1.8, 2.2))]
+    svg, words = verdicts.draw_runs("w & v", points)
     picture = ET.fromstring(svg)
     dots = picture.findall(".//circle")
     assert [dot.get("class") for dot in dots] == ["open", "no"]
@@ -102,7 +102,7 @@ def test_the_page_says_what_changed_and_draws_every_row():
     runs = ordered({f"r{day}": run(day, dynamic=1.0, static_exact=step) for day, step in enumerate((0.5, 0.4), 1)})
     found = changes.over_time(runs)
     page = pages.over_time(runs, found)
-    shown, plain = html.render(page), markdown.render(page)
+    shown, plain = printers.to_html(page), printers.to_markdown(page)
     assert shown.count('<svg class="spark"') == len(found)
     changed = len(changes.significant(pages.last_changes(runs, found)))
     assert f"The last run changed {changed} of {len(found)} values by more than 5%" in plain

@@ -1,9 +1,10 @@
-"""The figures of the page: each module has `draw(summary)`, which returns a `Drawing`, or None for other kinds of runs.
+"""The figures of the page: each function `draw_NAME(summary)` returns a `Drawing`, or None for other kinds of runs.
 
 A caption says what a reader should see in the figure, or why it could not be drawn. `style` has the common look.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -16,20 +17,20 @@ from compare.page.summary import Summary
 from graphs.files import write_file
 
 FIGURES = {
-    "decision": ("answer",),
-    "time": ("C6", "F1"),
-    "lines": ("F1",),
-    "ladder": ("C6", "F1"),
-    "parts": ("C6", "F1"),
-    "crossover": ("C6",),
-    "lengths": ("C4",),
-    "ledger": ("F3", "C5"),
-    "memory": ("C5", "F3"),
-    "parity": ("parity",),
-    "break_even": ("C6", "F2"),
-    "first_calls": ("C4", "F2"),
+    "maps:draw_decision": ("answer",),
+    "costs:draw_steady": ("C6", "F1"),
+    "parts:draw_lines": ("F1",),
+    "parts:draw_ladder": ("C6", "F1"),
+    "parts:draw_parts": ("C6", "F1"),
+    "maps:draw_crossover": ("C6",),
+    "lengths:draw_lengths": ("C4",),
+    "memory:draw_ledger": ("F3", "C5"),
+    "memory:draw_memory": ("C5", "F3"),
+    "parity:draw_parity": ("parity",),
+    "costs:draw_break_even": ("C6", "F2"),
+    "costs:draw_first_calls": ("C4", "F2"),
 }
-"""Each module in the order of the page, with the claims beside which its figure is shown.
+"""Each figure, as `module:function`, in the order of the page, with the claims beside which it is shown.
 
 The claims are of the suite (C) or of one function (F). A figure whose claims are not on the page comes after all
 claims.
@@ -64,9 +65,10 @@ def draw_all(summary: Summary, directory: Path) -> DrawnPlots:
     pictures: dict[str, list[Picture]] = defaultdict(list)
     missing, files = [], []
     with rc_context(style.STYLE):
-        for name, claims in FIGURES.items():
-            module = import_module(f"{__name__}.{name}")
-            drawing = module.draw(summary)
+        for place, claims in FIGURES.items():
+            module, _, name = place.partition(":")
+            draw = getattr(import_module(f"{__name__}.{module}"), name)
+            drawing = draw(summary)
             if drawing is None:  # a run of this kind has no such figure
                 continue
             if drawing.figure is None:
@@ -76,13 +78,14 @@ def draw_all(summary: Summary, directory: Path) -> DrawnPlots:
             files.append(write_file(directory / f"{drawing.name}.svg", svg))
             files.append(write_file(directory / f"{drawing.name}.png", style.render(drawing.figure, "png")))
             with style.narrow():
-                small = module.draw(summary).figure
-                picture = _picture(drawing, svg, style.render(small, "svg"))
+                narrow = style.render(draw(summary).figure, "svg")
+            words = (drawing.title, drawing.caption, drawing.alt, drawing.name)
+            picture = Picture(*words, svg.decode(), drawing.table, narrow.decode())
             for claim in claims:
                 pictures[claim].append(picture)
     return DrawnPlots(dict(pictures), tuple(missing), files)
 
 
-def _picture(drawing: Drawing, svg: bytes, narrow: bytes) -> Picture:
-    words = (drawing.title, drawing.caption, drawing.alt, drawing.name)
-    return Picture(*words, svg.decode(), drawing.table, narrow.decode())
+def alt_text(opening: str, facts: Iterable[str]) -> str:
+    """Return the alt text of a figure: an opening, and facts with semicolons between them."""
+    return f"{opening} {'; '.join(facts)}."

@@ -19,7 +19,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Route
 from networkx.algorithms.isomorphism import categorical_edge_match, categorical_node_match
 
-from compare.page.figures import Drawing, style
+from compare.page.figures import Drawing, alt_text, style
 from compare.page.summary import Summary
 from compare.records.record import Run, records_of
 from graphs.errors import GraphError
@@ -116,7 +116,7 @@ _BOX = "round,pad=0,rounding_size=0.06"
 _HALF_WIDTH, _HALF_HEIGHT, _SPREAD = 0.43, 0.27, 0.2  # half a box's sides; distance of its operands
 
 
-def draw(summary: Summary) -> Drawing | None:
+def draw_parity(summary: Summary) -> Drawing | None:
     """Draw the graphs of this installation's engines; None for a run of a user's function or of real models."""
     if any(run.is_own or run.is_of_models for run in records_of(summary.records, Run)):
         return None
@@ -162,7 +162,10 @@ def drawing(graphs: Mapping[str, Any]) -> Drawing:
     for title, axes in grid.axes.items():
         _panel(axes, title, graphs[title], layouts[title], depth)
     caption = _CAPTION.format(same=_SAME if _isomorphic(list(graphs.values())) else _DIFFERENT)
-    return Drawing("graphs", _TITLE, caption, _alt(graphs), grid.figure)
+    nodes = {title: ", ".join(" ".join(_words(graph, node)) for node in graph) for title, graph in graphs.items()}
+    parts = (f"{title}: {words}" for title, words in nodes.items())
+    alt = alt_text("Layered drawings of computation graphs.", parts)
+    return Drawing("graphs", _TITLE, caption, alt, grid.figure)
 
 
 def _isomorphic(graphs: list[Any]) -> bool:
@@ -215,12 +218,6 @@ def _curve(stops: list[Point]) -> Route:
         vertices += [(x0, middle), (x1, middle), (x1, y1)]
         codes += [Route.CURVE4] * 3
     return Route(vertices, codes)
-
-
-def _alt(graphs: Mapping[str, Any]) -> str:
-    nodes = {title: ", ".join(" ".join(_words(graph, node)) for node in graph) for title, graph in graphs.items()}
-    parts = (f"{title}: {words}" for title, words in nodes.items())
-    return "Layered drawings of computation graphs. " + "; ".join(parts) + "."
 
 
 def _words(graph: Any, node: Hashable) -> tuple[str, str]:

@@ -229,23 +229,17 @@ def clean(label: str, limit: int = 40) -> str:
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
-def _lay_out(drawing: Figure) -> None:
-    """Lay a figure out by the text sizes of SVG, once and for every format alike.
-
-    Otherwise `savefig` would do it for each format, and draw the figure twice while it has a layout engine.
-    """
-    if (engine := drawing.get_layout_engine()) is not None:
-        FigureCanvasSVG(drawing)
-        engine.execute(drawing)
-        drawing.set_layout_engine(None)
-
-
 def render(drawing: Figure, kind: str) -> bytes:
     """Return the bytes of a figure as `png` or `svg`, equal for equal data: without a date or random ids.
 
     A PNG is reduced to 256 colours, and an SVG by `compact`, to make the files small.
     """
-    _lay_out(drawing)
+    # By the text sizes of SVG, once for every format; otherwise savefig would lay out for each, and draw the figure
+    # twice.
+    if (engine := drawing.get_layout_engine()) is not None:
+        FigureCanvasSVG(drawing)
+        engine.execute(drawing)
+        drawing.set_layout_engine(None)
     buffer = io.BytesIO()
     metadata = {"Date": None, "Creator": "graphduel"} if kind == "svg" else {"Software": "graphduel"}
     drawing.savefig(buffer, format=kind, metadata=metadata, facecolor="white")

@@ -12,7 +12,7 @@ from compare.instruments import inspection
 from compare.own.case import case_of
 from compare.page import function
 from compare.page.blocks import Inline
-from compare.page.figures import parity as figure
+from compare.page.figures import parity
 from compare.page.summary import summarise
 from compare.records import results
 from compare.records.job import Job
@@ -105,8 +105,8 @@ def test_labels_of_a_graph_add_no_markup():
 
 @pytest.mark.slow
 def test_the_textbook_branch_is_in_no_report_of_ones_own(found, tmp_path):
-    assert figure.draw(summarise(found.records)) is None
-    assert figure.draw(summarise([])).name == "graphs"
+    assert parity.draw_parity(summarise(found.records)) is None
+    assert parity.draw_parity(summarise([])).name == "graphs"
     page = found.save(tmp_path / "out").read_text()
     assert "The graph in both engines" in page
     assert "textbook" not in page

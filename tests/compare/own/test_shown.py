@@ -9,7 +9,7 @@ import pytest
 from compare.claims import conditions
 from compare.claims.verdict import MeasuredFunction, judge
 from compare.page import function as page
-from compare.page import markdown, show
+from compare.page import printers, show
 from compare.records.cells import (
     Call,
     Ladder,
@@ -105,7 +105,7 @@ def test_the_answer_has_no_word_of_the_harness(tape, settings):
     result = measured(modes, tape=tape, **settings)
     assert HARNESS.findall(show.plain(result)) == []
     section = page.answer(result.records, judge(result.records))
-    assert HARNESS.findall("\n".join(markdown._section(section, 2))) == []
+    assert HARNESS.findall("\n".join(printers._section(section, 2))) == []
 
 
 def test_where_the_seconds_of_backward_are_is_said_where_a_line_calls_it():
