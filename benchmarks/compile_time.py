@@ -18,7 +18,7 @@ import click
 import static
 from benchmarks import deep, summary
 from benchmarks.table import chosen
-from compare.instruments.time.rounds import without_collection
+from compare.instruments.rounds import without_collection
 from compare.page import tables
 from compare.run.environment import environment, pin
 from static import clock

@@ -16,7 +16,7 @@ import click
 import static
 from benchmarks.programs import ROWS
 from benchmarks.rows import Row
-from compare.instruments.time.rounds import without_collection
+from compare.instruments.rounds import without_collection
 from compare.page import tables
 from compare.run.environment import pin
 

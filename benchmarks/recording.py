@@ -21,7 +21,7 @@ import numpy as np
 
 import dynamic
 from benchmarks.workers import CLOCKS
-from compare.instruments.time.rounds import Clock, calibrate, orders, time_block, without_collection
+from compare.instruments.rounds import Clock, calibrate, orders, time_block, without_collection
 from compare.page import tables
 from compare.run.environment import pin
 

@@ -28,7 +28,7 @@ from benchmarks.programs import ROWS
 from benchmarks.workers import CLOCKS, PROCESSORS, Settings, Worker, working
 from compare.errors import WorkerError
 from compare.instruments import parity, rounding
-from compare.instruments.time.rounds import orders
+from compare.instruments.rounds import orders
 from compare.page import tables
 from compare.run.environment import environment
 

@@ -21,7 +21,7 @@ from tempfile import gettempdir
 from typing import Any, NamedTuple
 
 from compare.errors import WorkerError, describe_error
-from compare.instruments.time.rounds import calibrate, time_block, without_collection
+from compare.instruments.rounds import calibrate, time_block, without_collection
 from compare.run import environment
 
 CLOCKS: dict[str, Callable[[], int]] = {"wall": time.perf_counter_ns, "cpu": time.process_time_ns}

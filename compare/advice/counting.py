@@ -22,8 +22,8 @@ from compare.advice.prices import Prices, Row, Say, fit_prices
 from compare.engines import OWN, Engine, cases, find_engine
 from compare.engines.step import Step
 from compare.errors import CompareError, InputsError, WorkerError, describe_error
-from compare.instruments.time.measure import steady_call
-from compare.instruments.time.rounds import time_block, without_collection
+from compare.instruments.rounds import time_block, without_collection
+from compare.instruments.timing import steady_call
 from compare.own import origin
 from compare.own.case import calls_in, case_of, converting
 from compare.own.question import Question, question_for

@@ -25,7 +25,7 @@ from compare.claims.base import Citation, Claim, Effect, Finding, Label, Regime,
 from compare.engines import Engine
 from compare.engines.session import session, try_block
 from compare.errors import UnsupportedError
-from compare.instruments.time.rounds import orders, without_collection
+from compare.instruments.rounds import orders, without_collection
 from compare.records.checks import FaultRow, Faults, ModelCost, Programs, Prototypes, TaskRow
 from compare.records.job import Job
 from compare.records.kinds import KINDS

@@ -10,11 +10,11 @@ import click
 
 from compare.cli import options
 from compare.cli.options import say
-from compare.instruments.lengths import DISTRIBUTIONS, MODELS
+from compare.records.job import LENGTH_DISTRIBUTIONS, LENGTH_MODELS
 from compare.words.text import echo
 
 if TYPE_CHECKING:
-    from compare.instruments.lengths.trace import LengthTrace, TraceSample
+    from compare.instruments.trace import LengthTrace, TraceSample
     from compare.records.job import Budget
     from compare.records.record import Record
     from compare.suite.settings import Settings
@@ -34,7 +34,7 @@ COUNTS = {"quick": 48, "full": 160}
     "--lengths",
     required=True,
     metavar="FILE.csv",
-    help=f"Read lengths from a CSV file, or draw them from {', '.join(DISTRIBUTIONS)}.",
+    help=f"Read lengths from a CSV file, or draw them from {', '.join(LENGTH_DISTRIBUTIONS)}.",
 )
 @click.option(
     "--column",
@@ -42,7 +42,7 @@ COUNTS = {"quick": 48, "full": 160}
     default="",
     help="Read this column; several, as a,b, if several axes vary.  [default: length, or the only one]",
 )
-@options.default("--model", type=click.Choice(MODELS), default=MODELS[-1], help="Time this model.")
+@options.default("--model", type=click.Choice(LENGTH_MODELS), default=LENGTH_MODELS[-1], help="Time this model.")
 @options.quick("full", "Time a few short examples, or more.")
 @options.default("--processes", type=click.IntRange(LEAST), default=4, help="Start this many fresh workers.")
 @options.SEED
@@ -55,7 +55,7 @@ def shapes(
     FILE.csv has one length in each row, in the order in which they come. The command counts compilations, cache hits
     and padding on all lengths, and times a sample that it describes.
     """
-    from compare.instruments.lengths.measure import SIZES
+    from compare.instruments.lengths import SIZES
     from compare.page import tables
     from compare.page.figures import lengths as screen
     from compare.suite.settings import Settings
@@ -75,10 +75,10 @@ def shapes(
 
 def _trace(lengths: str, column: str, seed: int) -> LengthTrace:
     """Read the user's trace, or draw one from a known distribution. Raises CompareError for a file without lengths."""
-    from compare.instruments.lengths import trace
+    from compare.instruments import trace
     from compare.workloads.lengths import draw_lengths
 
-    if lengths in DISTRIBUTIONS:
+    if lengths in LENGTH_DISTRIBUTIONS:
         return trace.LengthTrace(("length",), (draw_lengths(lengths, DRAWN, seed, LONGEST),))
     return trace.read(Path(lengths), tuple(filter(None, column.split(","))))
 
@@ -136,7 +136,7 @@ def _measure_processes(
 
 def _sample(settings: Settings, model: str, trace: LengthTrace) -> tuple[TraceSample, Budget]:
     """Return the lengths to time and their budget, so that by a probe a worker needs half of its time limit."""
-    from compare.instruments.lengths.trace import fit_sample, paces, quantiles
+    from compare.instruments.trace import fit_sample, paces, quantiles
     from compare.run.processes import run_job
     from compare.suite.jobs import lengths_job
 

@@ -16,7 +16,7 @@ import static
 from compare.engines import OWN, Engine, find_engine, of_values
 from compare.errors import InputsError, refuse_exit
 from compare.instruments import parity as measure
-from compare.instruments.time.rounds import own_rounds
+from compare.instruments.rounds import own_rounds
 from compare.own import compare
 from compare.own.case import case_of, check_inputs
 from compare.own.measure import pin_process

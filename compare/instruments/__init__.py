@@ -1,6 +1,6 @@
-"""The instruments of the comparison: each is a file or folder whose `measure` makes a record; none judges or draws.
+"""The instruments of the comparison: each is a file whose `measure` makes a record; none judges or draws.
 
 Read `runnables` (what is run: a workload or a function of the user's) and `parity` with `judge` (do all modes agree?),
-then `time` and `memory`. `watch` says where bytes go and what a line costs, `ladder` and `parts` where time goes,
+then `timing` and `memory`. `ledger` says where bytes go and what a line costs, `ladder` and `parts` where time goes,
 `lengths` what inputs of varying length cost, `crossover` what chains of ops cost over size and depth.
 """

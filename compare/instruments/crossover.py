@@ -17,8 +17,8 @@ from compare.instruments import memory
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.parity import exact
 from compare.instruments.rounding import tree_error
-from compare.instruments.time.measure import steady_rounds, time_call
-from compare.instruments.time.rounds import without_collection
+from compare.instruments.rounds import without_collection
+from compare.instruments.timing import steady_rounds, time_call
 from compare.records.cells import Crossover, CrossoverMemory, GridMemory, GridRow, GridTimes
 from compare.records.job import Budget, Job
 from compare.workloads.base import Case

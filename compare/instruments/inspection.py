@@ -22,7 +22,7 @@ from compare.engines.cases import signature
 from compare.engines.graphduel import functions
 from compare.engines.graphduel.functions import transform_step
 from compare.errors import is_users
-from compare.instruments.watch.lines import texts
+from compare.instruments.ledger import texts
 from compare.records.job import Job
 from compare.records.own import EngineGraphs, PolicyCompile, PolicyCount, RewriteHint, RewriteHints, ShapePolicies
 from compare.words import text

@@ -32,8 +32,8 @@ from compare.instruments.judge import Standard, judge_calls, lowest
 from compare.instruments.memory import numpy_memory, warm_peak
 from compare.instruments.parity import ExpectedResult
 from compare.instruments.rounding import Moves
-from compare.instruments.time.measure import steady_call
-from compare.instruments.time.rounds import own_rounds, paired_rounds
+from compare.instruments.rounds import own_rounds, paired_rounds
+from compare.instruments.timing import steady_call
 from compare.records import cells as schema
 from compare.records.job import Job
 from compare.stats import geometric_mean

@@ -36,7 +36,7 @@ from compare import engines, workloads
 from compare.engines.graphduel import functions
 from compare.engines.step import Step
 from compare.errors import describe_error
-from compare.instruments import parity, sample
+from compare.instruments import parity
 from compare.records.cells import Memory, MemoryRow
 from compare.records.job import Job
 from compare.workloads.base import Case
@@ -70,7 +70,7 @@ def measure_together(job: Job) -> Memory:
             raise WrongError(row.reason)
         return step
 
-    rows = {mode: _row(mode, case, build) for mode in sample.modes_of(job, workload)}
+    rows = {mode: _row(mode, case, build) for mode in parity.modes_of(job, workload)}
     return Memory(**job.head, modes=rows, checked=True)
 
 

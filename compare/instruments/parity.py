@@ -1,9 +1,13 @@
-"""The parity gate: no mode is timed until its outputs and gradients are right.
+"""The parity gate: no arm is timed until its outputs and gradients are right.
 
-Every mode is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on
-parameters and float inputs cast to float64. It agrees where no array's error (`compare.instruments.rounding`) is above
-the tolerance of the lowest dtype, or above several times the move that rounding alone causes in the dynamic engine
+Every arm is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on parameters
+and float inputs cast to float64. It agrees where no array's error (`compare.instruments.rounding`) is above the
+tolerance of the lowest dtype, or above several times the move that rounding alone causes in the dynamic engine
 (`compare.instruments.judge`).
+
+The last part gives instruments the case and the arms of a job, whole or as a thin look: a few examples of the stream,
+and those arms that hold few graphs. A quick run uses it for times and counts of sizes beyond its own. The fastest arm,
+or the one that holds least, hardly ever keeps a graph for each length, and such arms take most of the time to compile.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from functools import cached_property, partial
 from math import isfinite
 from typing import Any
 
+import numpy as np
 import optree
 
 import dynamic
@@ -28,7 +33,6 @@ from compare.engines.limit import limit_seconds
 from compare.engines.nudge import DOUBLE, FloatChange
 from compare.engines.step import Step
 from compare.errors import describe_error
-from compare.instruments import sample
 from compare.instruments.judge import (
     AWAY,
     TOLERANCES,
@@ -45,7 +49,7 @@ from compare.instruments.rounding import Moves
 from compare.records.cells import Parity, ParityRow
 from compare.records.job import Job
 from compare.records.record import DYNAMIC, Status
-from compare.workloads.base import Case
+from compare.workloads.base import Case, Workload
 
 MOST_EXAMPLES = 8
 
@@ -108,7 +112,7 @@ class ExpectedResult:
 def measure(job: Job) -> Parity:
     """Return the parity record of one workload at one size."""
     workload = workloads.load(job.source)
-    return check(job, sample.case_of(job, workload), sample.modes_of(job, workload))
+    return check(job, case_of(job, workload), modes_of(job, workload))
 
 
 def check(
@@ -167,7 +171,7 @@ def parity_mode(row: CallJudgement) -> ParityRow:
 def expectations(case: Case, most: int = MOST_EXAMPLES) -> list[ExpectedResult]:
     """Return the float64 and the dynamic result for examples from the shortest to the longest."""
     eager = engines.step(DYNAMIC, case)
-    chosen = sample.sample(case.lengths, most)
+    chosen = sample(case.lengths, most)
     return [ExpectedResult(case, index, exact(case, index), eager(*case.examples[index])) for index in chosen]
 
 
@@ -223,3 +227,28 @@ def lowest_of(case: Case) -> str:
     """Return the least precise float dtype of the parameters and inputs."""
     arguments: Any = (case.params, case.examples)
     return lowest(leaf.dtype for leaf in optree.tree_leaves(arguments) if hasattr(leaf, "dtype"))
+
+
+# The case and the arms of a job ---------------------------------------------------------------------------------------
+
+
+def case_of(job: Job, workload: Workload) -> Case:
+    """Return the case of a job; with `job.thin`, its stream is cut to so many examples, short to long."""
+    case = workload.case(str(job.size))
+    if not job.thin:
+        return case
+    kept = sample(case.lengths, job.thin)
+    return replace(case, examples=tuple(case.examples[i] for i in kept), lengths=tuple(case.lengths[i] for i in kept))
+
+
+def modes_of(job: Job, workload: Workload) -> tuple[str, ...]:
+    """Return the modes of a job, or of its workload; a thin job leaves out modes with a graph per shape."""
+    few = tuple(mode for mode in workload.modes if not engines.of_mode(mode).traits(mode).keeps_each)
+    return job.modes or (few if job.thin and len(few) > 1 else workload.modes)
+
+
+def sample(lengths: Sequence[int], most: int) -> list[int]:
+    """Return at most `most` indices, in stream order, spread from the shortest example to the longest."""
+    ranked = sorted(range(len(lengths)), key=lengths.__getitem__)
+    places = np.linspace(0, len(ranked) - 1, min(most, len(ranked)))
+    return sorted({ranked[round(place)] for place in places})

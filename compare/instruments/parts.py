@@ -45,7 +45,7 @@ from compare.engines.cases import traceable_loss
 from compare.engines.graphduel import functions
 from compare.engines.graphduel.functions import tensor_of, transform_step
 from compare.errors import UnsupportedError
-from compare.instruments.time.rounds import TimedCall, own_rounds
+from compare.instruments.rounds import TimedCall, own_rounds
 from compare.records.cells import Parts
 from compare.records.job import Job
 from compare.workloads.base import Case

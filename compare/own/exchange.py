@@ -32,7 +32,7 @@ from compare.engines.kinds import Kinds
 from compare.engines.step import loss_in
 from compare.engines.switches import keep_switches
 from compare.errors import InputsError, count_as_users
-from compare.instruments import sample
+from compare.instruments import parity
 from compare.instruments.parity import MOST_EXAMPLES, ExpectedResult
 from compare.instruments.runnables import FunctionRunnable
 from compare.own import origin
@@ -230,7 +230,7 @@ def references(case: Case, question: Question) -> list[ExpectedResult]:
     eager = engines.step(DYNAMIC, case)
     theirs = stored_references(question.numbers) if question.numbers else {}
     expected = []
-    for index in sample.sample(case.lengths, MOST_EXAMPLES):
+    for index in parity.sample(case.lengths, MOST_EXAMPLES):
         ours = eager(*case.examples[index])
         reference = _like(ours, theirs[index], question.name) if index in theirs else ours
         expected.append(ExpectedResult(case, index, reference, ours, foreign=index in theirs))

@@ -22,10 +22,9 @@ from compare.engines import Engine
 from compare.engines.graphduel.standin import as_named
 from compare.engines.limit import limit_seconds
 from compare.errors import CompareError, EffectsError, FunctionError, InputsError, count_as_users, describe_error
-from compare.instruments import inspection, parity, rounding
+from compare.instruments import inspection, parity, rounding, timing
 from compare.instruments.runnables import FunctionRunnable
-from compare.instruments.time import measure as timing
-from compare.instruments.time.measure import Limited
+from compare.instruments.timing import Limited
 from compare.own import effects, exchange, journal, origin, plan, traffic
 from compare.own.case import calls_in, case_of, check_inputs, converting
 from compare.own.effects import SideEffect

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from compare import engines
 from compare.claims.verdict import verdict
-from compare.instruments.time.measure import COLD
-from compare.instruments.watch import MODES as LEDGERS
+from compare.instruments.timing import COLD
 from compare.own.question import REPEATS, SIZE, Modes, Question
 from compare.own.result import merge_records
 from compare.records import cells
@@ -86,7 +86,7 @@ class ComparisonPlan:
         both = set(question.adapter.mode_names[:2]) <= set(modes)
         climbs, taken_apart = both and (question.apart or question.beside), both and question.apart
         gradient = any(look.settings.get("gradient") for look in records_of(first, FunctionLook))
-        ledgers = [mode for mode in modes if question.apart and mode in LEDGERS]
+        ledgers = [mode for mode in modes if question.apart and mode in engines.ours()]
         clocked = [*(["ladder", "threads"] if climbs else []), *(["parts"] if taken_apart and gradient else [])]
         memories = [mode for mode in modes if not question.adapter.traits(mode).uncounted]
 

@@ -9,7 +9,7 @@ from typing import Any
 from compare.engines import Engine, find_engine
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
-from compare.instruments.time.rounds import ClockName, clock_name
+from compare.instruments.rounds import ClockName, clock_name
 from compare.records.machines import Device
 from compare.records.own import FunctionLook
 from compare.records.record import Records, records_of

@@ -12,7 +12,7 @@ from compare.engines import heap
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explain_user_error
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.runnables import FunctionRunnable
-from compare.instruments.time.measure import COLD
+from compare.instruments.timing import COLD
 from compare.own.journal import Answers
 from compare.own.question import LIMIT, Question
 from compare.records.cells import Call, Glimpse, GlimpseRow, Parity, ParityRow, Time, TimeRow

@@ -17,7 +17,7 @@ from compare.claims.crossover import course
 from compare.claims.evidence import cells, join_evidence
 from compare.claims.verdict import MeasuredFunction
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
-from compare.instruments.time.rounds import half_width
+from compare.instruments.rounds import half_width
 from compare.page import compiled
 from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesRow, Threads, Time, rank_lines
 from compare.records.own import RewriteHints

@@ -319,7 +319,7 @@ class LedgerCount(Struct):
 
 
 class LedgerRow(ModeRow):
-    """The bytes of one step over time, and its peak by other counters (`compare.instruments.watch.ledger`).
+    """The bytes of one step over time, and its peak by other counters (`compare.instruments.ledger`).
 
     `peak` is the ledger's peak, `counted_peak` is tracemalloc's in a step without the ledger. `objects` are bytes of
     Python objects by name. `notes` say where the two peaks do not agree.
@@ -433,7 +433,7 @@ class GroupCall(Struct):
 
 
 class StrategyRow(ModeRow):
-    """The measurements of a strategy for varying lengths in one process (`compare.instruments.lengths.measure`).
+    """The measurements of a strategy for varying lengths in one process (`compare.instruments.lengths`).
 
     `blocks` are seconds per example, and `latency` the seconds of each call once warm, in the order of `stream`.
     `error` is the largest error of losses and gradients against the reference. `held` is the bytes of all compiled

@@ -9,6 +9,13 @@ from typing import Any
 
 from compare.records.record import Cell, JobName
 
+LENGTH_MODELS = ("rnn_text", "encoder_text")
+LENGTH_DISTRIBUTIONS = ("lines", "sentences", "trees", "uniform")
+"""The models that are timed on inputs of varying length, and the distributions of lengths, by name.
+
+`compare.workloads.lengths` defines them; reading the names here loads neither models nor data.
+"""
+
 
 def seeded_random(words: str) -> Random:
     """Return a random generator seeded with a string; it may hold surrogates from a file name that is not text."""
@@ -42,7 +49,7 @@ class Job:
     once have different lanes, and so different cores. `mode` is a mode of a framework, which is compared with the
     framework's eager mode; None means our engines. `asked` is a user's question about a function
     (`compare.own.question`), and `variables` are environment variables of its worker. `thin` is the number of examples
-    taken of a stream (`compare.instruments.sample`), with the memory of all modes counted in one process; 0 takes all.
+    taken of a stream (`compare.instruments.parity`), with the memory of all modes counted in one process; 0 takes all.
     `title` is the user's name for the job, if `name` does not tell it from others.
     """
 

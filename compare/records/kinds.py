@@ -50,7 +50,7 @@ _TABLE = (
     # instruments
     Kind(
         Time,
-        "compare.instruments.time.measure:measure",
+        "compare.instruments.timing:measure",
         of_question="compare.own.measure:measure",
         typical={"": 1.8, "medium": 2.2, "large": 3.0, ELSEWHERE: 8.0, FIRST: 16.0},
     ),
@@ -59,9 +59,9 @@ _TABLE = (
     Kind(Parts, "compare.instruments.parts:measure", typical={"": 2.5}),
     Kind(Crossover, "compare.instruments.crossover:measure", typical={"coarse": 2.5, "": 18.0}),
     Kind(CrossoverMemory, "compare.instruments.crossover:measure_memory", counts=True),
-    Kind(Lengths, "compare.instruments.lengths.measure:measure", typical={"small": 2.2, "": 9.0}),
-    Kind(LengthsProbe, "compare.instruments.lengths.trace:measure"),
-    Kind(SourceLines, "compare.instruments.watch.lines:measure"),
+    Kind(Lengths, "compare.instruments.lengths:measure", typical={"small": 2.2, "": 9.0}),
+    Kind(LengthsProbe, "compare.instruments.trace:measure"),
+    Kind(SourceLines, "compare.instruments.ledger:measure_source_lines"),
     Kind(
         Memory,
         "compare.instruments.memory:measure",
@@ -69,9 +69,7 @@ _TABLE = (
         counts=True,
         typical={"": 2.2, "medium": 2.8, "large": 3.0},
     ),
-    Kind(
-        Ledger, "compare.instruments.watch.ledger:measure", by_mode=True, counts=True, typical={"small": 1.4, "": 2.2}
-    ),
+    Kind(Ledger, "compare.instruments.ledger:measure", by_mode=True, counts=True, typical={"small": 1.4, "": 2.2}),
     Kind(Parity, "compare.instruments.parity:measure", timed=False, typical={"": 1.2}),
     Kind(Compilations),
     Kind(Glimpse),

@@ -65,7 +65,7 @@ def measure(job: Job) -> Bare:
     Raises InputsError where the job names a mode whose engine does not see the device.
     """
     if job.modes:
-        from compare.instruments.time.measure import start_engine  # which loads engines
+        from compare.instruments.timing import start_engine  # which loads engines
 
         start_engine(job)
     return Bare()

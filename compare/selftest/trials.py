@@ -23,8 +23,7 @@ from msgspec.structs import asdict
 import graphs
 from compare import engines, workloads
 from compare.engines.step import BoundCall, Observations, Step
-from compare.instruments import memory
-from compare.instruments.time import measure as timing
+from compare.instruments import memory, timing
 from compare.own.case import case_of
 from compare.records.checks import TrialMemory, TrialRow, TrialTime
 from compare.records.job import Job

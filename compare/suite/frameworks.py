@@ -12,7 +12,7 @@ from types import MappingProxyType
 from compare import workloads
 from compare.engines import Engine, find_engine, heap
 from compare.engines.framework import PADDED
-from compare.instruments.time.measure import COLD
+from compare.instruments.timing import COLD
 from compare.records.cells import Admission, Parity, Time, admit_modes
 from compare.records.job import Job
 from compare.records.record import Cell, OfCell, Record, kind_of, records_of

@@ -9,13 +9,11 @@ from fnmatch import fnmatchcase
 from itertools import product, starmap
 from math import inf
 
-from compare import workloads
+from compare import engines, workloads
 from compare.claims import CLAIMS
 from compare.errors import UnknownNameError
-from compare.instruments.lengths import DISTRIBUTIONS, MODELS
-from compare.instruments.watch import MODES as LEDGERS
 from compare.records.cells import Ladder, Ledger, Memory, Parity, Parts, Threads, Time
-from compare.records.job import Budget, Job
+from compare.records.job import LENGTH_DISTRIBUTIONS, LENGTH_MODELS, Budget, Job
 from compare.records.kinds import KINDS
 from compare.records.record import Cell, Record
 from compare.suite.settings import Beyond, Settings
@@ -111,7 +109,7 @@ def lengths_jobs(settings: Settings) -> Iterator[Job]:
     """Yield the jobs of each model with its lengths, in each process."""
     tables = settings.limits.tables
     for process in range(tables.processes):
-        for model, lengths in tables.lengths or product(MODELS, DISTRIBUTIONS):
+        for model, lengths in tables.lengths or product(LENGTH_MODELS, LENGTH_DISTRIBUTIONS):
             yield lengths_job(model, lengths, settings, process)
 
 
@@ -149,7 +147,7 @@ def closer_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
             *(settings.job("ladder", cell, process, closer.budget) for process, cell in climbs),
             *(settings.job("threads", cell, process, closer.budget) for process, cell in climbs),
             *(settings.job("parts", cell, process, closer.apart_budget) for process, cell in parts),
-            *(replace(settings.job("ledger", cell), modes=LEDGERS) for cell in apart),
+            *(replace(settings.job("ledger", cell), modes=engines.ours()) for cell in apart),
         ]
     )
 

@@ -36,7 +36,7 @@ class Closer:
     """The cells of one size that are analysed: those named, or all workloads except some.
 
     Each has the ladder (`compare.instruments.ladder`) in `processes`; cells in `apart` also have time part by part
-    (`compare.instruments.parts`) and the ledger (`compare.instruments.watch.ledger`). Parts are small differences,
+    (`compare.instruments.parts`) and the ledger (`compare.instruments.ledger`). Parts are small differences,
     which vary more between layouts of memory than within one: they take more processes, each shorter.
     """
 

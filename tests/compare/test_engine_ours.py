@@ -6,7 +6,7 @@ import pytest
 from compare import engines, workloads
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
-from compare.instruments.time.measure import answer, no_limit
+from compare.instruments.timing import answer, no_limit
 from compare.records.job import Budget, Job
 from compare.records.results import unfold
 from tests.helpers.slow import mostly_slow

@@ -13,7 +13,7 @@ from compare.claims import conditions
 from compare.cli.command import graphduel
 from compare.engines.torch.gpu import EventClock, allocator
 from compare.errors import InputsError
-from compare.instruments.time.rounds import NAME
+from compare.instruments.rounds import NAME
 from compare.own import run, workers
 from compare.own.plan import ComparisonPlan
 from compare.own.question import question_for

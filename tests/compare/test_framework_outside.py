@@ -21,7 +21,7 @@ from compare.claims.evidence import cells, of_framework, of_ours
 from compare.cli.command import graphduel
 from compare.engines.cases import longest
 from compare.engines.framework import WorkloadStep
-from compare.instruments.time import measure
+from compare.instruments import timing
 from compare.page import assemble as section
 from compare.records import results
 from compare.records.cells import Compilations, Memory, MemoryRow, Parity, ParityRow, Time, TimeRow
@@ -53,7 +53,7 @@ def job(workload="tiny_mlp", modes=PAIR, process=1, limit=20.0):
 
 
 def measured(**options):
-    return measure.measure(job(**options))
+    return timing.measure(job(**options))
 
 
 def beside(record, kind):

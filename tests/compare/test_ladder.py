@@ -25,7 +25,7 @@ from compare.instruments.ladder import (
     measure_on_cores,
     measure_rungs,
 )
-from compare.instruments.time.rounds import paired_rounds
+from compare.instruments.rounds import paired_rounds
 from compare.page import show
 from compare.page.figures import parts
 from compare.page.figures.parts import waterfalls

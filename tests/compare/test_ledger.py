@@ -8,10 +8,9 @@ import pytest
 import dynamic
 import graphs as g
 from compare.engines.graphduel.functions import transform_step
-from compare.instruments.watch import graph, tape
-from compare.instruments.watch.ledger import attribute_causes, counts, disagreements, measure_mode, most_live
-from compare.instruments.watch.readings import Reading, Timeline, moment, thin_moments
-from compare.instruments.watch.tape import watch_kernels
+from compare.instruments import watched_graph, watched_tape
+from compare.instruments.ledger import attribute_causes, counts, disagreements, measure_mode, most_live
+from compare.instruments.watched_tape import Reading, Timeline, moment, thin_moments, watch_kernels
 from compare.page.figures import memory
 from compare.page.summary import summarise
 from compare.records.cells import LedgerCount, Moment
@@ -67,7 +66,7 @@ def test_the_record_keeps_the_schema(record):
 
 
 def test_the_tape_saves_what_backward_reads_and_drops_the_rest():
-    found = tape.timeline(make_chain())
+    found = watched_tape.timeline(make_chain())
     forward = [m for m in found.moments if m.phase == "forward"]
     assert forward[-1].classes["saved"] // (8 * N) == 3  # the results of tanh: the product's operand is one, or given
     assert {m.classes.get("activations", 0) // (8 * N) for m in forward} == {1}  # a product, then the sum's operand
@@ -79,7 +78,7 @@ def test_the_tape_saves_what_backward_reads_and_drops_the_rest():
 
 
 def test_the_arena_is_live_bytes_and_slack():
-    found = graph.timeline(make_chain())
+    found = watched_graph.timeline(make_chain())
     assert [m.phase for m in found.moments[:2]] == ["trace", "compile"]
     arena = found.moments[1].classes["slack"]
     for m in found.moments[2:]:
@@ -90,7 +89,7 @@ def test_the_arena_is_live_bytes_and_slack():
 
 def test_a_step_without_gradients_has_no_backward():
     case = Case(chain_loss, {"s": np.array(0.5)}, ((np.ones(N),),), (N,), argnum=None)
-    for timeline in (tape.timeline, graph.timeline):
+    for timeline in (watched_tape.timeline, watched_graph.timeline):
         found = timeline(case)
         assert "backward" not in {m.phase for m in found.moments}
         assert not any("saved" in m.classes for m in found.moments)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from compare.claims.c4_shapes import tables
-from compare.instruments import lengths as named
-from compare.instruments.lengths import measure
-from compare.instruments.lengths.strategies import STRATEGIES, Strategy, collate
+from compare.instruments import lengths
+from compare.instruments.lengths import STRATEGIES, Strategy, collate
 from compare.page.figures.lengths import percentile, rows, table
-from compare.records.job import Budget, Job
+from compare.records.job import LENGTH_DISTRIBUTIONS, LENGTH_MODELS, Budget, Job
 from compare.suite import settings as presets
 from compare.workloads import lengths as models
 from compare.workloads.lengths import DISTRIBUTIONS, draw_lengths
@@ -26,7 +25,7 @@ def stream(request):
 
 @pytest.fixture(scope="module")
 def expected(stream):
-    return measure.reference(stream)
+    return lengths.reference(stream)
 
 
 # Every strategy -------------------------------------------------------------------------------------------------
@@ -34,7 +33,7 @@ def expected(stream):
 
 @pytest.mark.parametrize("name", mostly_slow(STRATEGIES, 3))
 def test_a_strategy_gives_the_mean_of_single_examples_or_refuses(stream, expected, name):
-    mode, row = measure.first_run(STRATEGIES[name], stream, expected)
+    mode, row = lengths.first_run(STRATEGIES[name], stream, expected)
     refusing = {"rnn_text": "static, symbolic", "encoder_text": "static, symbolic scan"}
     if name == refusing[stream.model.name]:
         assert (mode, row.status) == (None, "unsupported")
@@ -74,7 +73,7 @@ def test_the_factors_tell_strategies_apart():
 
 def test_a_strategy_that_differs_keeps_no_times(stream, expected):
     wrong = [(loss + 1, gradients) for loss, gradients in expected]
-    mode, row = measure.first_run(STRATEGIES["dynamic"], stream, wrong)
+    mode, row = lengths.first_run(STRATEGIES["dynamic"], stream, wrong)
     assert mode is None
     assert row.status == "disagree"
     assert row.stream == []
@@ -84,7 +83,7 @@ def test_a_strategy_that_breaks_is_a_failure_with_its_reason(stream, expected):
     def broken(_):
         raise ZeroDivisionError("no buckets")
 
-    mode, row = measure.first_run(Strategy("x", "once", "none", "padded", broken), stream, expected)
+    mode, row = lengths.first_run(Strategy("x", "once", "none", "padded", broken), stream, expected)
     assert mode is None
     assert row.status == "failed"
     assert "no buckets" in row.reason
@@ -98,19 +97,19 @@ def test_a_batch_is_padded_with_zeros_and_masked():
 
 
 def test_a_worker_times_the_lengths_it_is_given(monkeypatch):
-    monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
+    monkeypatch.setitem(lengths.SIZES, "small", lengths.Size(examples=5, longest=6, width=8, batch=2))
     job = Job(
         "lengths", "encoder_text", "small", 0, lengths="mine", examples=(1, 4, 1), modes=("dynamic",), budget=FAST
     )
-    record = measure.measure(Job.from_dict(job.to_dict()))
+    record = lengths.measure(Job.from_dict(job.to_dict()))
     assert record.examples == [1, 4, 1]
     assert record.modes["dynamic"].useful == 6
 
 
 @pytest.mark.parametrize("model", mostly_slow(models.MODELS, 1))
 def test_one_process_measures_all_that_is_right(model, monkeypatch):
-    monkeypatch.setitem(measure.SIZES, "small", measure.Size(examples=5, longest=6, width=8, batch=2))
-    record = measure.measure(Job("lengths", model, "small", 0, lengths="uniform", budget=FAST))
+    monkeypatch.setitem(lengths.SIZES, "small", lengths.Size(examples=5, longest=6, width=8, batch=2))
+    record = lengths.measure(Job("lengths", model, "small", 0, lengths="uniform", budget=FAST))
     assert typed(plain(record)) == record
     assert list(record.modes) == list(STRATEGIES)
     usable = [mode for mode in record.modes.values() if mode.status == "ok"]
@@ -144,9 +143,9 @@ def test_lengths_are_as_many_and_as_long_as_asked_and_depend_on_the_seed(name):
 
 
 def test_names_for_jobs_are_those_there_are():
-    assert tuple(DISTRIBUTIONS) == named.DISTRIBUTIONS
-    assert tuple(models.MODELS) == named.MODELS
+    assert tuple(DISTRIBUTIONS) == LENGTH_DISTRIBUTIONS
+    assert tuple(models.MODELS) == LENGTH_MODELS
     for preset in presets.PRESETS.values():
-        assert preset.tables.size in measure.SIZES
+        assert preset.tables.size in lengths.SIZES
         assert {model for model, _ in preset.tables.lengths} <= set(models.MODELS)
         assert {name for _, name in preset.tables.lengths} <= set(DISTRIBUTIONS)

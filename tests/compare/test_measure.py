@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 from compare import engines
 from compare.engines.graphduel.steps import GraphStep
+from compare.instruments import rounds, timing
 from compare.instruments.runnables import WorkloadRunnable
-from compare.instruments.time import measure, rounds
-from compare.instruments.time import measure as timing
-from compare.instruments.time.measure import no_limit
+from compare.instruments.timing import no_limit
 from compare.records.job import Budget
 from compare.records.record import JobName
 from tests.helpers import fake_workloads
@@ -80,9 +79,9 @@ def test_a_block_is_long_enough_and_not_much_longer(nanoseconds, least):
 def test_the_processor_of_first_calls_is_that_of_building_and_calls_alone(monkeypatch):
     """Each look at the clock finds it a second later: two for each part."""
     seconds = iter(range(100))
-    monkeypatch.setattr(measure, "processor_seconds", lambda: next(seconds))
+    monkeypatch.setattr(timing, "processor_seconds", lambda: next(seconds))
     runnable = WorkloadRunnable(engines.find_engine(engines.OWN), fake_workloads.STREAM.case("small"), engines.step)
-    epoch = measure.first_epoch(runnable, "dynamic", no_limit)
+    epoch = timing.first_epoch(runnable, "dynamic", no_limit)
     assert epoch.processor == 1 + len(epoch.calls)
     assert epoch.times(runnable, "cpu").processor == epoch.processor
     assert epoch.times(runnable, "wall").processor is None

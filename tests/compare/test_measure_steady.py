@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.instruments.time import rounds as steady
-from compare.instruments.time.rounds import Rounds, steady_from
+from compare.instruments import rounds as steady
+from compare.instruments.rounds import Rounds, steady_from
 
 
 def series(levels, noise=0.01, seed=0):

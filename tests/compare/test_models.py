@@ -15,7 +15,7 @@ import graphs
 import static
 from compare import engines, workloads
 from compare.engines.graphduel.steps import CompiledStep
-from compare.instruments.lengths.strategies import collate
+from compare.instruments.lengths import collate
 from compare.workloads import (
     beam_text,
     branch_on_sum,

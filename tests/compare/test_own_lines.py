@@ -14,11 +14,11 @@ import graphs as g
 import static
 from compare import own
 from compare.engines.step import LineOp
-from compare.instruments.time.rounds import IS_FINE
-from compare.instruments.watch import graph as ledger
-from compare.instruments.watch import readings as ticks
-from compare.instruments.watch.lines import measure_lines, texts
-from compare.instruments.watch.tape import LineKernel, align_lines
+from compare.instruments import watched_graph as ledger
+from compare.instruments import watched_tape as ticks
+from compare.instruments.ledger import measure_lines, texts
+from compare.instruments.rounds import IS_FINE
+from compare.instruments.watched_tape import LineKernel, align_lines
 from compare.own.case import case_of
 from compare.own.plan import ComparisonPlan
 from compare.own.question import Question

@@ -9,9 +9,8 @@ from compare.claims import regimes
 from compare.claims.c5_memory import bytes_held
 from compare.claims.evidence import Evidence, right_modes
 from compare.errors import UnsupportedError
-from compare.instruments import memory, parity, sample
+from compare.instruments import memory, parity, timing
 from compare.instruments.memory import measure_mode
-from compare.instruments.time import measure as timing
 from compare.own import plan
 from compare.own.question import Question
 from compare.records.cells import Parity, Time, TimeRow, admit_modes
@@ -166,15 +165,15 @@ def test_an_mode_that_is_wrong_or_refuses_is_counted_for_nothing(monkeypatch):
 def test_a_thin_job_takes_a_few_examples_and_the_modes_that_hold_few_graphs():
     text = workloads.get("rnn_text")
     job = thin_job("time", "rnn_text", "small", examples=3)
-    case = sample.case_of(job, text)
+    case = parity.case_of(job, text)
     assert len(case.examples) == len(case.lengths) == 3
     whole = text.case("small")
     assert (min(case.lengths), max(case.lengths)) == (min(whole.lengths), max(whole.lengths))
-    assert sample.modes_of(job, text) == ("dynamic", "static-pad", "static-symbolic")
-    assert sample.modes_of(thin_job("time", "tree_lstm", "small"), workloads.get("tree_lstm")) == (
+    assert parity.modes_of(job, text) == ("dynamic", "static-pad", "static-symbolic")
+    assert parity.modes_of(thin_job("time", "tree_lstm", "small"), workloads.get("tree_lstm")) == (
         "dynamic", "static-exact",
     )  # fmt: skip
-    assert sample.modes_of(Job("time", "rnn_text", "small"), text) == text.modes
+    assert parity.modes_of(Job("time", "rnn_text", "small"), text) == text.modes
     quick = Budget(rounds=1, least=1, seconds=0.0, block_seconds=0.0)
     modes = ("dynamic", "static-exact")
     record = timing.measure(thin_job("time", "fixed_point", "small", process=0, modes=modes, budget=quick))

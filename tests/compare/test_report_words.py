@@ -2,13 +2,13 @@
 
 import re
 
-from compare.page import blocks, printers
-from compare.page.blocks import Bullets, Page, Section, Table, Terms
+from compare.page import printers
+from compare.page.blocks import WORDS, Bullets, Page, Section, Table, Terms, glossary, words_in
 
 
 def page(*blocks):
     held = [Section("All", blocks)]
-    listed = blocks.glossary(held)
+    listed = glossary(held)
     return Page("t", "s", (*held, listed) if listed else tuple(held))
 
 
@@ -25,23 +25,23 @@ def test_the_first_use_of_a_word_links_to_its_meaning():
 
 def test_only_words_that_a_sentence_uses_are_listed():
     (section,) = page("Padded sizes.", Table(("arm",), (("tape",),), "l")).sections[1:]
-    assert section.blocks[0].blocks[0].rows == (("padding", blocks.WORDS["padding"]),)
-    assert blocks.glossary([Section("x", ("nothing of the kind",))]) is None
+    assert section.blocks[0].blocks[0].rows == (("padding", WORDS["padding"]),)
+    assert glossary([Section("x", ("nothing of the kind",))]) is None
 
 
 def test_a_part_of_another_word_is_none():
     for text in ("static-bucket runs", "control flow", "rearmed", "stepwise", "break-evens-all"):
-        assert [word for _, word in blocks.words_in(text) if word] == [], text
-    assert "".join(piece for piece, _ in blocks.words_in("the control, a step")) == "the control, a step"
+        assert [word for _, word in words_in(text) if word] == [], text
+    assert "".join(piece for piece, _ in words_in("the control, a step")) == "the control, a step"
 
 
 def test_every_form_has_its_word():
     for form, word in {"shape policies": "shape policy", "Rungs": "rung", "traced": "trace", "ops": "op"}.items():
-        assert [base for _, base in blocks.words_in(form) if base] == [word]
+        assert [base for _, base in words_in(form) if base] == [word]
 
 
 def test_terms_of_a_claim_are_linked_and_markdown_lists_meanings():
     made = page(Terms((("The claim", "A tape costs memory."),)))
     assert links(printers.to_html(made)) == [("words-tape", "tape")]
-    assert f"**tape:** {blocks.WORDS['tape']}" in printers.to_markdown(made)
+    assert f"**tape:** {WORDS['tape']}" in printers.to_markdown(made)
     assert "<dt>The claim</dt>" in printers.to_html(made)

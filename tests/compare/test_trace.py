@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compare.errors import CompareError, NothingMeasuredError
-from compare.instruments.lengths import strategies, trace
-from compare.instruments.lengths.strategies import STRATEGIES
+from compare.instruments import lengths, trace
+from compare.instruments.lengths import STRATEGIES
 from compare.records.cells import LengthsProbe
 from compare.records.record import Failure, JobName
 from tests.helpers.slow import examples
@@ -99,7 +99,7 @@ def test_two_axes_are_padded_each_and_counted_together():
     found = {}
     for name, strategy in STRATEGIES.items():
         parts = [strategy.layout(column, 2) for column in columns]
-        laid = strategies.combine_layouts(parts, columns, strategy.padding != "none")
+        laid = lengths.combine_layouts(parts, columns, strategy.padding != "none")
         found[name] = laid.compiles, sum(laid.sizes)
     assert found["static, exact"] == (2, 6 + 20 + 6)
     assert found["static, powers of two"] == (2, 2 * 4 + 4 * 8 + 2 * 4)

@@ -16,7 +16,7 @@ from compare import engines
 from compare.instruments import parity
 from compare.instruments.judge import Result
 from compare.instruments.runnables import FunctionRunnable
-from compare.instruments.time.measure import first_epoch, no_limit
+from compare.instruments.timing import first_epoch, no_limit
 from compare.own.case import case_of
 from compare.page import compiled
 from compare.records.cells import Compilations, Parity

@@ -17,7 +17,7 @@ import graphs as g
 from compare import engines
 from compare.instruments import parity
 from compare.instruments.runnables import FunctionRunnable
-from compare.instruments.time.measure import first_epoch, no_limit
+from compare.instruments.timing import first_epoch, no_limit
 from compare.own.case import case_of
 from tests.helpers.mutants import altered
 from tests.helpers.toy_framework import Toy

@@ -9,7 +9,7 @@ from compare.engines import frameworks, of_mode
 from compare.engines.limit import limit_seconds
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
-from compare.instruments.time.measure import first_epoch
+from compare.instruments.timing import first_epoch
 from tests.helpers.slow import mostly_slow
 
 COMPILED_BY_TORCH = ("tiny_mlp", "branch_on_sum")

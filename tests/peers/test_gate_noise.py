@@ -7,7 +7,7 @@ import pytest
 
 from compare import engines
 from compare.engines.nudge import DOUBLE, FloatChange
-from compare.instruments.time.measure import first_epoch, no_limit
+from compare.instruments.timing import first_epoch, no_limit
 from tests.helpers import gates
 
 pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

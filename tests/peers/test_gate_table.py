@@ -10,7 +10,7 @@ import pytest
 
 from compare import engines
 from compare.errors import UnsupportedError
-from compare.instruments.time.measure import first_epoch, no_limit
+from compare.instruments.timing import first_epoch, no_limit
 from tests.helpers import gates, random_steps
 from tests.helpers.together import check_each
 

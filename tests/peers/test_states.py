@@ -13,7 +13,7 @@ import pytest
 import compare
 import graphs as g
 from compare import engines
-from compare.instruments.time import measure
+from compare.instruments import timing
 from compare.own import run
 from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity, Time
@@ -311,8 +311,8 @@ def test_a_block_of_an_optimizers_steps_compiles_nothing(monkeypatch):
         frames.append(counters["frames"]["total"])
         return rounds
 
-    steady_rounds = measure.steady_rounds
-    monkeypatch.setattr(measure, "steady_rounds", watched)
+    steady_rounds = timing.steady_rounds
+    monkeypatch.setattr(timing, "steady_rounds", watched)
     calls = [(torch.randn(3, 4),) for _ in range(2)]
     modes = ["eager", "aot-eager"]
     compare.compare(step, calls, framework="torch", modes=modes, processes=0, seconds=0.05)

@@ -3,8 +3,8 @@
 import pytest
 
 from compare import engines
+from compare.instruments import ledger
 from compare.instruments.runnables import FunctionRunnable
-from compare.instruments.watch import lines as measure
 from compare.own import run
 from compare.own.question import question_for
 from compare.page import show
@@ -141,7 +141,7 @@ def test_a_training_step_is_read_and_put_back():
 def test_a_worker_has_a_number_and_the_record_of_lines_has_none(adapter):
     runnable = FunctionRunnable(adapter, "torch-eager", "mlp", mlp, [call()], 0, checks=False)
     job = Job("time", "mlp", "given", process=1, modes=("torch-eager",))
-    (record,) = measure.of_runnable(job, runnable, "eager", runnable.step("torch-eager"))
+    (record,) = ledger.of_runnable(job, runnable, "eager", runnable.step("torch-eager"))
     assert record.modes["eager"].status == "ok"
     assert (record.workload, record.size) == ("mlp", "given")
 

@@ -34,7 +34,7 @@ from compare.engines.step import Compilation, Observations
 from compare.errors import describe_error, without_folders
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.rounding import tree_error
-from compare.instruments.time.rounds import paired_rounds
+from compare.instruments.rounds import paired_rounds
 from compare.records.checks import ProgramRow, Programs
 from compare.records.job import Budget, Job
 from compare.workloads.programs import programs, tokens

@@ -16,8 +16,8 @@ from matplotlib.axes import Axes
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c4_shapes import CONTESTS, PHASES, best
 from compare.claims.evidence import Evidence, first_run, steady
-from compare.instruments.lengths.strategies import KEPT, MOST_SIZES, STRATEGIES, CallLayout, Strategy, combine_layouts
-from compare.instruments.lengths.trace import LengthTrace, TraceSample
+from compare.instruments.lengths import KEPT, MOST_SIZES, STRATEGIES, CallLayout, Strategy, combine_layouts
+from compare.instruments.trace import LengthTrace, TraceSample
 from compare.page.blocks import Table
 from compare.page.figures import Drawing, alt_text, style
 from compare.page.summary import Summary

@@ -10,8 +10,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from compare.instruments.watch import MODES
-from compare.instruments.watch.ledger import attribute_causes
+from compare.instruments.ledger import MODES, attribute_causes
 from compare.page.blocks import Table
 from compare.page.figures import Drawing, alt_text, style
 from compare.page.summary import Summary, largest

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from compare.cli import own as own_command
 from compare.cli.command import graphduel
 from compare.errors import CompareError, OverrunError, WorkerError
-from compare.instruments.time.measure import FirstEpoch
+from compare.instruments.timing import FirstEpoch
 from compare.own import comparison, journal, run, workers
 from compare.own.question import question_for
 from compare.own.result import ComparisonStopped, Result

@@ -19,7 +19,7 @@ import static
 from compare.engines import cases
 from compare.engines.graphduel import functions
 from compare.instruments.memory import numpy_memory
-from compare.instruments.watch.readings import Counted, Reading, Spans, Timeline, moment, time_lines
+from compare.instruments.watched_tape import Counted, Reading, Spans, Timeline, moment, time_lines
 from compare.records.cells import LineCost, Moment, Phase, SourceLinesRow
 from compare.workloads.base import Case
 from graphs import dims

@@ -28,11 +28,10 @@ from compare.engines import Engine
 from compare.engines.limit import LimitError, limit_seconds
 from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
-from compare.instruments import sample
+from compare.instruments import ledger, parity
 from compare.instruments.judge import CallJudgement, Result, Standard, judge_calls
 from compare.instruments.parity import expectations, parity_mode
-from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
-from compare.instruments.time.rounds import (
+from compare.instruments.rounds import (
     CLOCK,
     NAME,
     Clock,
@@ -46,7 +45,7 @@ from compare.instruments.time.rounds import (
     rotate_modes,
     without_collection,
 )
-from compare.instruments.watch import lines
+from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
 from compare.records.cells import (
     Call,
     CompilationRow,
@@ -275,7 +274,7 @@ def measure(job: Job) -> Time:
     engine = start_engine(job)
     if models.is_model(job.workload):
         return answer(job, model_of(job, engine), _limits(job))
-    case = sample.case_of(job, engine.library.workload(job.source))
+    case = parity.case_of(job, engine.library.workload(job.source))
     engine.wait(engine.arrays(case.params))  # so that no mode pays for starting the engine
     if engine.is_reference:
         gc.freeze()  # keeps the harness's objects out of each collection below
@@ -367,7 +366,7 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
     record.beside = list(map(to_json, _beside(job, runnable, base, is_cold, epochs, each)))
     eager = epochs.get(engine.mode_names[0])
     if job.process in (WARM, None) and eager and eager.right:
-        record.beside += map(to_json, lines.of_runnable(job, runnable, base, eager.right))
+        record.beside += map(to_json, ledger.of_runnable(job, runnable, base, eager.right))
     return record
 
 

@@ -19,8 +19,8 @@ from statistics import fmean
 import numpy as np
 
 from compare.errors import CompareError, NothingMeasuredError
-from compare.instruments.lengths.strategies import STRATEGIES
-from compare.instruments.time.measure import time_call
+from compare.instruments.lengths import STRATEGIES
+from compare.instruments.timing import time_call
 from compare.records.cells import LengthsProbe
 from compare.records.job import Job
 from compare.records.record import Failure, Record
@@ -217,7 +217,7 @@ class Paces:
 
 def measure(job: Job) -> LengthsProbe:
     """Return the record of the worker: the paces of the job's lengths, the shortest first, while time lasts."""
-    from compare.instruments.lengths.measure import SIZES
+    from compare.instruments.lengths import SIZES
 
     started, size = time.perf_counter(), SIZES[str(job.size)]
     points: list[tuple[int, float, float]] = []

@@ -1,14 +1,14 @@
 """Rounds: one calibrated block of calls of each mode, next to each other in time, in balanced random order.
 
 A slow moment of the machine meets all modes of a round, and ratios are taken within rounds. The garbage collector runs
-between rounds and never inside a block. Steady state is detected for each mode (`steady_from`), where a change that all
-modes share is the machine's and not theirs; rounds before all modes are steady count as warm-up.
+between rounds and never inside a block. Steady state is detected for each mode (`steady_from`), where a change that
+all modes share is the machine's and not theirs; rounds before all modes are steady count as warm-up.
 
-The clock of steady state counts the seconds in which this process had a core, not those in which others had it:
-beside other work a wall clock measures the neighbours. On two cores under a load of 6, blocks of one step in both
-engines gave ratios whose logarithms vary by 1.3 to 1.6 on the wall, and by 0.2 to 0.3 by this clock. First calls are
-read on the wall, since a user waits for them, and by this clock as well, compilers in other processes included: to say
-when compiling has paid for itself, one clock must have read both.
+The clock of steady state counts the seconds in which this process had a core, not those in which others had it: beside
+other work a wall clock measures the neighbours. On two cores under a load of 6, blocks of one step in both engines
+gave ratios whose logarithms vary by 1.3 to 1.6 on the wall, and by 0.2 to 0.3 by this clock. First calls are read on
+the wall, since a user waits for them, and by this clock as well, compilers in other processes included: to say when
+compiling has paid for itself, one clock must have read both.
 
 Steady state: the index of the block from which on a series stays at one level, if it ever does.
 
