@@ -20,8 +20,8 @@ from typing import Any
 
 import click
 
-from compare.page import tables
 from compare.run.environment import pin
+from compare.text import show_table
 
 FILE = Path(__file__).with_name("short_steps.py")
 STEPS = ("cross_entropy", "penalty", "perceptron", "gated", "attention", "recurrent")
@@ -107,7 +107,7 @@ def main(names: tuple[str, ...], processes: int, *, one: bool) -> None:
                 for _ in range(processes)
             ]
             rows.append(_row(name, hand, answer))
-    tables.show(("step", "µs eager, by hand", "compiled ÷ eager, by hand", "processes", "the command", "inside"), rows)
+    show_table(("step", "µs eager, by hand", "compiled ÷ eager, by hand", "processes", "the command", "inside"), rows)
 
 
 def _row(name: str, hand: list[tuple[float, float]], answer: dict[str, Any]) -> tuple[str, ...]:

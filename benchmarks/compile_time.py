@@ -19,8 +19,8 @@ import static
 from benchmarks import deep, summary
 from benchmarks.table import chosen
 from compare.instruments.rounds import without_collection
-from compare.page import tables
 from compare.run.environment import environment, pin
+from compare.text import show_table
 from static import clock
 
 NODES = (1_000, 4_000, 16_000, 100_000)
@@ -125,7 +125,7 @@ def main(nodes: str, shapes: str, page: Path | None) -> None:
         compiled[name] = [measured(name, size) for size in sizes]
         click.echo(f"\n{name}: {(deep.SHAPES[name].make.__doc__ or '').strip()}")
         table = by_phase(compiled[name])
-        tables.show(table.columns, table.rows, whole=table.columns)
+        show_table(table.columns, table.rows, whole=table.columns)
     if page:
         whole = [_told(), *map(summary.markdown, (by_shape(compiled, sizes), at_most(compiled)))]
         page.write_text(summary.placed(page.read_text("utf-8"), START, END, "\n".join(whole)), "utf-8")

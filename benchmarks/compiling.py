@@ -17,8 +17,8 @@ import static
 from benchmarks.programs import ROWS
 from benchmarks.rows import Row
 from compare.instruments.rounds import without_collection
-from compare.page import tables
 from compare.run.environment import pin
+from compare.text import show_table
 
 
 class Compiled(NamedTuple):
@@ -54,7 +54,7 @@ def main(rounds: int) -> None:
         compiled = [step(make()) for _ in range(rounds)]
         seconds = [each.seconds for each in compiled]
         rows.append([name, str(compiled[0].traced), str(compiled[0].left), *_ms(seconds[0], median(seconds))])
-    tables.show(["step", "nodes traced", "left", "ms, first", "ms, median"], rows)
+    show_table(["step", "nodes traced", "left", "ms, first", "ms, median"], rows)
 
 
 def _ms(*seconds: float) -> list[str]:

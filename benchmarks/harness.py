@@ -23,9 +23,9 @@ from compare.engines import Engine
 from compare.engines.step import Step
 from compare.instruments.rounds import paired_rounds
 from compare.instruments.timing import steady_call
-from compare.page import tables
 from compare.records.job import Budget
 from compare.run.environment import pin
+from compare.text import show_table
 
 SHORT = 20e-6
 """The seconds of a step that the bar is set for."""
@@ -162,7 +162,7 @@ def main(frameworks: tuple[str, ...], rounds: int, block: float) -> None:
             told = (f"{alone * 1e6:.1f}", f"{more * 1e6:+.2f} ± {off * 1e6:.2f}", f"{more / max(alone, SHORT):+.1%}")
             rows.append((f"{engine.title} {hand.mode}".strip(), what, *told))
     columns = ("adapter", "gives", "µs by hand", "µs added", "of 20 µs, or of the step")
-    tables.show(columns, rows)
+    show_table(columns, rows)
 
 
 if __name__ == "__main__":

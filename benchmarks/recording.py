@@ -22,8 +22,8 @@ import numpy as np
 import dynamic
 from benchmarks.workers import CLOCKS
 from compare.instruments.rounds import Clock, calibrate, orders, time_block, without_collection
-from compare.page import tables
 from compare.run.environment import pin
+from compare.text import show_table
 
 Call = Callable[[], Any]
 LENGTHS = (1_000, 10_000, 100_000)
@@ -129,8 +129,8 @@ def main(rounds: int, clock: str) -> None:
         ratios = {mode: median(np.divide(blocks[mode], blocks["NumPy"])) for mode in MODES[1:]}
         times = [f"{median(blocks[mode]) * 1e6:.3g}" for mode in MODES]
         rows.append([op, *times, *(f"{ratio:.3g}" for ratio in ratios.values())])
-    tables.show(["µs a call", *MODES, "no_grad / NumPy", "recorded / NumPy"], rows)
-    tables.show(
+    show_table(["µs a call", *MODES, "no_grad / NumPy", "recorded / NumPy"], rows)
+    show_table(
         ["ops on the tape", "µs to record, per op", "µs to go back, per op", "bytes of structure", "bytes in all"],
         [
             [

@@ -21,7 +21,7 @@ from benchmarks.rows import Array, Params
 from benchmarks.workers import alone
 from compare.errors import WorkerError
 from compare.instruments import parity, rounding
-from compare.page import tables
+from compare.text import show_table
 
 SEQUENCES, SHORTEST, LONGEST, WIDTH, STATE = 200, 5, 44, 32, 64
 
@@ -153,7 +153,7 @@ def main(rounds: int) -> None:
         rows.append([mode, *(f"{s:.3g}" for s in (first, second)), str(epochs[0].compiles), f"{by:.3g}" if by else ""])
     lengths = len({len(xs) for xs in data()[1]})
     click.echo(f"{SEQUENCES} sequences of {lengths} lengths from {SHORTEST} to {LONGEST}, on one core")
-    tables.show(["mode", "s, first epoch", "s, second", "compiles", "first epoch / torch's"], rows)
+    show_table(["mode", "s, first epoch", "s, second", "compiles", "first epoch / torch's"], rows)
 
 
 if __name__ == "__main__":

@@ -29,8 +29,8 @@ from benchmarks.workers import CLOCKS, PROCESSORS, Settings, Worker, working
 from compare.errors import WorkerError
 from compare.instruments import parity, rounding
 from compare.instruments.rounds import orders
-from compare.page import tables
 from compare.run.environment import environment
+from compare.text import show_table
 
 Blocks = dict[str, list[float]]
 
@@ -147,7 +147,7 @@ def main(
         if page:
             page.write_text(with_tables(page.read_text("utf-8"), record), "utf-8")
     for table in summary.summarised(measured, processor):
-        tables.show(table.columns, table.rows, whole=table.columns)
+        show_table(table.columns, table.rows, whole=table.columns)
     if wrong:
         click.echo("\n".join(wrong), err=True)
         ctx.exit(4)

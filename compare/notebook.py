@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from compare.errors import CompareError
 from compare.own import compare
-from compare.words.text import echo
+from compare.text import echo
 from graphs.errors import GraphError
 
 

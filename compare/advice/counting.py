@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from compare import steps, workloads
-from compare.advice import holdout, prices, probes
+from compare.advice import prices
+from compare.advice import programs as corpus
 from compare.advice.prices import Prices, Row, Say, fit_prices
 from compare.engines import OWN, Engine, cases, find_engine
 from compare.engines.step import Step
@@ -92,7 +93,7 @@ def _probe_programs(
     whole = _find_program(engine, name, rows)
     some = 1 if engine.compiles_slowly else EXAMPLES
     case = replace(whole, examples=whole.examples[:some], lengths=whole.lengths[:some])
-    is_probe = name in probes.ALL
+    is_probe = name in corpus.ALL
     plain = [replace(case, argnum=None)] if is_probe and not engine.compiles_slowly else []
     run = is_probe or engine.name != OWN  # other programs are only traced, like a user's function
     for variant in (case, *plain):
@@ -109,11 +110,11 @@ def _probe_programs(
 
 def _find_program(engine: Engine, name: str, rows: str) -> Case:
     """Return the case of a program by its name."""
-    if name in probes.ALL:
-        probe: Case = engine.library.load(probes.__name__).ALL[name]()
+    if name in corpus.ALL:
+        probe: Case = engine.library.load(corpus.__name__).ALL[name]()
         return probe
-    if name in holdout.names():
-        return holdout.cases()[name]()
+    if name in corpus.held_out_names():
+        return corpus.held_out_cases()[name]()
     if rows and name in (table := origin.load_object(rows)):
         loss, params, inputs = table[name]()
         return Case(loss, params, (tuple(inputs),), (1,))
@@ -240,7 +241,7 @@ def calibrate(asked: Question, reporter: Reporter) -> Prices:
     """
     started = time.perf_counter()
     engine = asked.adapter
-    names = tuple(probes.FEW if engine.compiles_slowly else probes.ALL)
+    names = tuple(corpus.FEW if engine.compiles_slowly else corpus.ALL)
     with workers(asked, len(names) if engine.compiles_slowly else 1, reporter) as ask:
         if engine.compiles_slowly:
             programs = [program for _, program in ask.each(names) if isinstance(program, CountedProgram)]

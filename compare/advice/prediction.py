@@ -16,12 +16,12 @@ from statistics import fmean
 from textwrap import fill
 from typing import Any
 
+from compare import text
 from compare.advice.prices import Prices
 from compare.claims import crossover as claims
 from compare.claims.crossover import Course
 from compare.records.own import CountedProgram, Terms
 from compare.stats import Interval, student_quantile, student_within
-from compare.words import text
 from graphs.plain import escape_html
 
 OFF = {"none": 0.23, "in the graph": 0.6, "between graphs": 0.85}

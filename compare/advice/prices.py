@@ -20,12 +20,12 @@ import numpy as np
 
 from compare.engines import Engine
 from compare.errors import CompareError
-from compare.records import machines
 from compare.records.own import CallCounts, Terms, TimedCall
+from compare.records.record import Fingerprint, fingerprint, machine_differences
 from compare.records.results import write_json
 from compare.run import product
 from compare.run.environment import cache_folder, environment
-from compare.words.text import count_noun
+from compare.text import count_noun
 
 VERSION = 3
 LEAST_SPREAD = 0.1
@@ -143,16 +143,16 @@ def load(path: Path, here: Mapping[str, Any]) -> Prices:
         raise CompareError(f"{path} is not a calibration ({error}); name another file, or remove it") from error
     if written_by != VERSION:
         raise CompareError(f"{path} is a calibration by another version of graphduel; remove it to measure again")
-    if unlike := machines.differences(prices.machine, here):
+    if unlike := machine_differences(prices.machine, here):
         raise CompareError(
             f"{path} was calibrated elsewhere or with other code ({', '.join(unlike)}); remove it to measure here"
         )
     return prices
 
 
-def machine(engine: Engine) -> machines.Fingerprint:
+def machine(engine: Engine) -> Fingerprint:
     """Return the fingerprint for which prices hold: this machine, its libraries, the engine and graphduel's code."""
-    here = {name: value for name, value in machines.fingerprint(environment()).items() if name != "commit"}
+    here = {name: value for name, value in fingerprint(environment()).items() if name != "commit"}
     return {**here, "engine": engine.version, "code": product.code()}
 
 

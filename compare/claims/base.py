@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
-from compare.records import kinds
+from compare import text
+from compare.records import job
 from compare.records.record import Kind, Record, Records, Run
 from compare.stats import LEAST, WIDEST, Interval
-from compare.words import text
 from compare.workloads.models import is_model
 
 Label = Literal["supported", "refuted", "depends", "proxy only", "inconclusive", "not measured yet"]
@@ -184,7 +184,7 @@ class Claim:
 
     def __post_init__(self) -> None:
         if self.check is not None:
-            kinds.register(self.check)
+            job.register(self.check)
 
     def judge(self, records: Records) -> Verdict:
         """Return the verdict of the rule on the records of a results file, in any order."""

@@ -25,8 +25,7 @@ from compare.engines.limit import limit_seconds
 from compare.engines.step import Function
 from compare.records.cells import Parity, ParityRow
 from compare.records.checks import Gradients
-from compare.records.job import Job
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS, Job
 from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, proportion_interval
 from graphs import tree

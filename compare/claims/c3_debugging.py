@@ -14,15 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from compare import engines, steps
+from compare import engines, steps, text
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
 from compare.engines.debugging import Attempt, Event, ToolReport, Tools, same, same_results
 from compare.records.checks import EngineName, FaultRow, Faults, Phase
-from compare.records.job import Job
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS, Job
 from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, proportion_interval
-from compare.words import text
 from compare.workloads.faults.fault import Fault, SeededFault, SourceLine, Training, corpus
 
 IMMUNE: Phase = "cannot happen"

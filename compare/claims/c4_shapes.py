@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from compare import text
 from compare.claims import regimes
 from compare.claims.base import (
     SMALLEST_EFFECT,
@@ -30,7 +31,6 @@ from compare.claims.base import (
 from compare.claims.evidence import Evidence, Read, canonical, cells, exclusion_sentences, first_run, steady, unsteady
 from compare.records.cells import Lengths, Memory, Parity, StrategyRow, Time, admit_modes
 from compare.records.record import Cell, Records, group_by, records_of
-from compare.words import text
 from compare.workloads import models
 
 ALONE = "one by one"

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import starmap
 from statistics import median
 
+from compare import text
 from compare.claims import crossover, regimes
 from compare.claims.base import (
     SMALLEST_EFFECT,
@@ -25,7 +26,6 @@ from compare.claims.regimes import CellContest
 from compare.records.cells import CrossoverMemory, Memory, MemoryRow, Parity
 from compare.records.record import Records
 from compare.stats import Interval
-from compare.words import text
 
 STRUCTURE_SHARE = 0.05
 """The reason that the claim gives holds if the structure is at least this share of the bytes that static holds."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from math import ceil
 
+from compare import text
 from compare.claims import crossover, regimes
 from compare.claims.base import (
     NO_INTERVAL,
@@ -27,7 +28,6 @@ from compare.claims.regimes import CellContest
 from compare.records.cells import Crossover, Memory, Parity, Time
 from compare.records.record import Cell, Records
 from compare.stats import Interval
-from compare.words import text
 
 CONTROL = "big_matmul"
 """The workload with one large matmul: its kernel takes nearly all of the time, so the engines must tie on it."""

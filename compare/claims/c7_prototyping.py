@@ -20,18 +20,16 @@ from statistics import median
 from types import ModuleType
 from typing import Any
 
-from compare import engines, workloads
+from compare import engines, text, workloads
 from compare.claims.base import Citation, Claim, Effect, Finding, Label, Regime, judge_ratio, not_measured
 from compare.engines import Engine
 from compare.engines.session import session, try_block
 from compare.errors import UnsupportedError
 from compare.instruments.rounds import orders, without_collection
 from compare.records.checks import FaultRow, Faults, ModelCost, Programs, Prototypes, TaskRow
-from compare.records.job import Job
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS, Job
 from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, geometric_mean_interval, proportion_interval
-from compare.words import text
 from compare.workloads import Case
 from compare.workloads.edits import EDITS, SourceEdit, length
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from compare import engines, steps
+from compare import engines, steps, text
 from compare.claims.base import Citation, Claim, Effect, Finding, Label, Regime, combine, not_measured
 from compare.claims.evidence import Evidence, cells, steady
 from compare.engines import Engine
@@ -28,11 +28,9 @@ from compare.engines.session import session, try_block
 from compare.errors import UnsupportedError
 from compare.records.cells import Call, Parity, Time
 from compare.records.checks import EditCost, EditRow, Edits, Way
-from compare.records.job import Job
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS, Job
 from compare.records.record import Records, kind_of, records_of
 from compare.stats import geometric_mean_interval
-from compare.words import text
 from compare.workloads import models, structures
 from compare.workloads.structures import STEPS, Edit, Version
 from graphs import tree

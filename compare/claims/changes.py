@@ -13,16 +13,25 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
-from compare import engines
+from compare import engines, text
 from compare.claims import CLAIMS, Verdict, conditions, frameworks, judge
 from compare.claims.base import OPEN, SMALLEST_EFFECT, agreement
 from compare.claims.evidence import Evidence, Read, cells, first_run, of_framework, of_ours, steady
 from compare.errors import ResultsError
 from compare.records.cells import Memory, Time
-from compare.records.machines import differences, fingerprint
-from compare.records.record import MODELS, OWN, Cell, Environment, OfModes, Records, Run, records_of
+from compare.records.record import (
+    MODELS,
+    OWN,
+    Cell,
+    Environment,
+    OfModes,
+    Records,
+    Run,
+    fingerprint,
+    machine_differences,
+    records_of,
+)
 from compare.stats import Interval, geometric_mean, unpaired_ratio_interval
-from compare.words import text
 from compare.workloads.models import FRAMEWORK
 
 MACHINE = ("cpu", "machine", "gpu")
@@ -353,7 +362,7 @@ def _sentences(before: JudgedRun, after: JudgedRun, changes: Sequence[CellChange
         yield f"{' and '.join(functions)} are two functions: only results of one function can show what changed."
     else:
         yield _headline(changes) if changes else "Nothing was measured in both."
-    differ = differences(fingerprint(before.environment), fingerprint(after.environment))
+    differ = machine_differences(fingerprint(before.environment), fingerprint(after.environment))
     yield f"The environments differ: {'; '.join(differ)}." if differ else "The environments are alike."
     if not alike:
         yield "Two machines made these runs, so their times are not compared; --unlike-machines compares them."

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from math import expm1, log
 from statistics import median, stdev
 
+from compare import text
 from compare.claims import base
 from compare.claims.c6_speed import CONTROL
 from compare.claims.evidence import Evidence, cells, steady
 from compare.records.cells import Time
 from compare.records.record import DYNAMIC, Environment, Records, Run, records_of
-from compare.words import text
 
 NOISY = 0.05
 """The variation of the control's blocks beyond which the other ratios of a run can hardly be trusted."""

@@ -19,12 +19,12 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, Read, steady
 from compare.records.cells import Crossover, CrossoverMemory, GridPlace, TimeRow
 from compare.records.record import DYNAMIC, Records, group_by, records_of
 from compare.stats import WIDEST, Interval, geometric_mean
-from compare.words import text
 
 STATIC = "static-exact"
 G = TypeVar("G", bound=GridPlace)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from compare import text
 from compare.claims import CLAIMS, Verdict
 from compare.claims.base import OPEN, Regime, agreement
 from compare.claims.crossover import BreakEven, break_even, course
@@ -28,7 +29,6 @@ from compare.engines import Engine, find_engine, frameworks
 from compare.records.cells import Compilations, CompiledRow, Memory, MemoryRow, Parity, Time
 from compare.records.record import Record, Records, records_of
 from compare.stats import geometric_mean
-from compare.words import text
 from compare.workloads.models import MODELS, Model, is_model
 
 Agrees = Literal["yes", "no", "cannot tell"]

@@ -13,6 +13,7 @@ from math import ceil, fsum, isfinite
 from statistics import median
 from typing import Any, Literal
 
+from compare import text
 from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, beyond, not_measured
 from compare.claims.base import Side as ClaimSide
 from compare.claims.c5_memory import bytes_held
@@ -21,7 +22,6 @@ from compare.claims.evidence import Evidence, Read, cells, exclusion_sentences, 
 from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeRow
 from compare.records.record import DYNAMIC, WRITTEN, OfModes, Record, Records, kind_of, records_of
 from compare.stats import LEAST, Interval, Side
-from compare.words import text
 
 CANNOT_TELL = "cannot tell"
 WAITS = 0.1

@@ -14,18 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import complete, options
-from compare.cli.advise import advise
+from compare.cli import options
+from compare.cli.checks import selftest
+from compare.cli.functions import advise, compare
 from compare.cli.graph import graph, plan
-from compare.cli.own import compare
 from compare.cli.runs import baselines, changed_since, diff, export, schema, trend
-from compare.cli.selftest import selftest
 from compare.cli.shapes import shapes
 from compare.errors import CompareError
-from compare.records.machines import DEVICES
-from compare.records.record import MODELS, options_of
+from compare.records.record import DEVICES, MODELS, options_of
 from compare.run import signals
-from compare.words.text import echo, wrap
+from compare.text import echo, wrap
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
@@ -87,12 +85,12 @@ def graphduel() -> None:
 CELLS = options.quick("quick", "Measure a few cells of each regime, or every size.")
 PYTHON_TAPE = click.option("--python-tape", is_flag=True, help="Settle C5, C6 and C7 even if the tape runs in Python.")
 CLAIM = click.option(
-    "--claim", metavar="ID", type=options.claim_id, shell_complete=complete.claims,
+    "--claim", metavar="ID", type=options.claim_id, shell_complete=options.complete_claims,
     help="Measure only what this claim reads, its own checks too, and judge it alone.",
 )  # fmt: skip
 FRAMEWORKS = click.option(
-    "--frameworks", type=options.framework_names, default=(), metavar="NAMES", shell_complete=complete.frameworks,
-    help="Measure these frameworks as well: torch,tensorflow,jax,autograd.",
+    "--frameworks", type=options.framework_names, default=(), metavar="NAMES",
+    shell_complete=options.complete_frameworks, help="Measure these frameworks as well: torch,tensorflow,jax,autograd.",
 )  # fmt: skip
 DEVICE = options.default(
     "--device", type=click.Choice(DEVICES), default="cpu", help="Run the workloads of frameworks on this device."
@@ -227,7 +225,7 @@ def report(directories: tuple[Path, ...], *, python_tape: bool, out: Path | None
 def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
     from compare.claims import changes
     from compare.page import runs as pages
-    from compare.page import tables
+    from compare.text import show_table
 
     if out is None:
         raise click.UsageError("several runs make a page of their own; say where with --out FOLDER")
@@ -236,7 +234,7 @@ def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
     runs = [changes.JudgedRun(name, options.results_in(path)) for name, path in zip(names, directories, strict=True)]
     changes.unlike(runs)
     table = pages.verdict_table(runs)
-    tables.show(table.headers, table.rows)
+    show_table(table.headers, table.rows)
     echo(f"\n{changes.verdict_sentence(runs)}")
     page = pages.machines(runs)
     for name in ("report.html", "report.md"):
@@ -250,17 +248,18 @@ def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Compare outputs, gradients and graphs of all modes; time nothing."""
-    from compare.page import assemble, tables
+    from compare.page import assemble
     from compare.records.cells import Parity
     from compare.records.record import Failure, records_of
     from compare.run import progress
     from compare.suite.settings import Settings
     from compare.suite.stages import check as gate
+    from compare.text import show_table
 
     records = gate(Settings("quick" if quick else "full", only=only), progress.reporter())
     parity = records_of(records, Parity)
     if table := assemble.parity_table(parity):
-        tables.show(table.headers, table.rows)
+        show_table(table.headers, table.rows)
     different = [str(record.cell) for record in parity if record.same_graph is False]
     _list_problems("no isomorphic graphs", different)
     _list_problems("failed", [f"{failure.job}: {failure.error}" for failure in records_of(records, Failure)])
@@ -282,17 +281,17 @@ def lab() -> None:
 def list_() -> None:
     """List the workloads and the claims."""
     from compare import claims, workloads
-    from compare.page import tables
+    from compare.text import show_table
 
     every = map(workloads.get, workloads.names())
     rows = [(w.name, w.expect, ", ".join(w.policies), ", ".join(w.sizes), w.shows) for w in every]
-    tables.show(("workload", "should win", "policies", "sizes", "what it shows"), rows)
+    show_table(("workload", "should win", "policies", "sizes", "what it shows"), rows)
     echo()
-    tables.show(("claim", "what people say"), [(c.id, c.statement) for c in claims.CLAIMS.values()])
+    show_table(("claim", "what people say"), [(c.id, c.statement) for c in claims.CLAIMS.values()])
 
 
 @graphduel.command()
-@click.argument("name", shell_complete=complete.names)
+@click.argument("name", shell_complete=options.complete_names)
 def show(name: str) -> None:
     """Show everything about a workload or a claim.
 
@@ -320,15 +319,15 @@ def show(name: str) -> None:
 @click.pass_context
 def doctor(ctx: click.Context) -> None:
     """Show the environment, and check that every part works."""
-    from compare.cli import doctor as clinic
-    from compare.page import tables
+    from compare.cli import checks as clinic
+    from compare.text import show_table
 
     parts, environment = clinic.examine()
-    tables.show(("part", "state"), parts)
+    show_table(("part", "state"), parts)
     echo()
-    tables.show(("package", "comes from"), clinic.places())
+    show_table(("package", "comes from"), clinic.places())
     echo()
-    tables.show(("environment of a worker", ""), environment)
+    show_table(("environment of a worker", ""), environment)
     ctx.exit(int(any(state != clinic.FINE for _, state in parts)))
 
 
@@ -340,19 +339,19 @@ for name, command in sorted(graphduel.commands.items()):
 def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:
     from compare.claims import conditions
     from compare.claims.base import OPEN
-    from compare.page import tables
+    from compare.page.verdicts import narrow_table, verdict_table
     from compare.records.record import Run, records_of
 
     echo(conditions.summary(records) + "\n")
     settings = [run.settings for run in records_of(records, Run)]
     if any(asked.get("only") for asked in settings):  # a few cells settle few claims, so their times come first
-        tables.narrow_table(records)
+        narrow_table(records)
         if not any(asked.get("claim") for asked in settings):
             verdicts, every = [v for v in verdicts if v.finding.verdict not in OPEN], len(verdicts)
             if len(verdicts) < every:
                 echo(f"\nToo little was measured for {every - len(verdicts)} of {every} claims.")
     if verdicts:
-        tables.verdict_table(verdicts)
+        verdict_table(verdicts)
     echo("\n" + "\n".join(conditions.sentences(records)))
     echo(f"\nReport: {directory / 'report.html'}")
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from compare.cli import complete, options
+from compare.cli import options
+from compare.cli.functions import warn
 from compare.cli.options import Seconds
-from compare.cli.own import warn
 from compare.errors import InputsError
-from compare.words.text import echo
+from compare.text import echo
 
 if TYPE_CHECKING:
     from graphs.drawing import GraphDrawing
@@ -104,7 +104,7 @@ MOST_BUFFERS = 30
 
 
 @click.command()
-@click.argument("file", metavar="FILE.csv|FILE.py:FUNCTION", shell_complete=complete.functions)
+@click.argument("file", metavar="FILE.csv|FILE.py:FUNCTION", shell_complete=options.complete_functions)
 @options.INPUTS
 @options.gradient("Compare")
 @options.out("Write the offsets to this file, or the map of a function: .svg or .html.", options.FILE)
@@ -138,10 +138,10 @@ def _plan_of_rows(file: str, out: Path | None, alignment: int, time_limit: float
 
 
 def _function_plan(function: str, out: Path | None, **asked: Any) -> None:
+    from compare import text
     from compare.own import workers
-    from compare.page import tables
     from compare.records.own import FunctionMemory
-    from compare.words import text
+    from compare.text import show_table
     from graphs.drawing.drawing import MemoryMap
 
     warn(function)
@@ -153,7 +153,7 @@ def _function_plan(function: str, out: Path | None, **asked: Any) -> None:
             raise click.UsageError(str(error)) from None
     largest = sorted(planned.buffers, key=lambda buffer: -buffer.size)[:MOST_BUFFERS]
     rows = [(f"{b.offset:,}", text.size(b.size), f"{b.lower} to {b.upper - 1}", b.name) for b in largest]
-    tables.show(("offset", "size", "steps", "holds"), rows)
+    show_table(("offset", "size", "steps", "holds"), rows)
     left = len(planned.buffers) - len(largest)
     more = f"; {left:,} smaller buffers are in the map that --out draws" if left else ""
     echo(f"peak {text.size(planned.peak)}, lower bound {text.size(planned.lower_bound)}{more}")

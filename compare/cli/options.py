@@ -1,14 +1,18 @@
-"""The parts that several commands share: options, the folder of a run and resuming it, and text on a terminal."""
+"""The parts that several commands share: completion, options, the folder of a run, and text on a terminal.
+
+Completion gives the names that can follow on the command line. Nothing is run or measured for it.
+"""
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
@@ -19,9 +23,95 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from compare.cli import complete
+from compare.errors import CompareError
 from compare.run import signals
-from compare.words.text import echo
+from compare.text import echo
+
+
+def complete_names(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Complete workloads and claims, for `show`."""
+    from compare import claims, workloads
+    from compare.claims import verdict as own
+
+    every = (*workloads.names(), *claims.CLAIMS, *own.OWN)
+    return [name for name in every if name.lower().startswith(typed.lower())]
+
+
+def complete_functions(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[Any]:
+    """Complete Python files, and after a colon the functions in the file, which is read and not run."""
+    from click.shell_completion import CompletionItem
+
+    file, colon, _ = typed.rpartition(":")
+    if not colon:
+        return [CompletionItem(typed, type="file")]
+    try:
+        body = ast.parse(Path(file).read_text("utf-8")).body
+    except (OSError, SyntaxError, ValueError):
+        return []
+    defined = (node.name for node in body if isinstance(node, ast.FunctionDef))
+    return _starting(typed, (f"{file}:{function}" for function in defined if not function.startswith("_")))
+
+
+def complete_claims(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Complete claims, for `run --claim`."""
+    from compare.claims import CLAIMS
+
+    return [id for id in CLAIMS if id.startswith(typed.upper())]
+
+
+def complete_cells(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Complete workloads, and after a slash their sizes, for `--only`."""
+    from compare import workloads
+
+    workload, slash, _ = typed.partition("/")
+    if slash and workload in workloads.names():
+        return _starting(typed, (f"{workload}/{size}" for size in workloads.get(workload).sizes))
+    return _starting(typed, workloads.names())
+
+
+def complete_run_modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Complete the modes of the run in DIRECTORY, for `export --mode`; without a run, those of all workloads."""
+    from compare import workloads
+    from compare.records import results
+    from compare.records.cells import Time
+    from compare.records.record import records_of
+
+    path = results.find_results(Path(ctx.params.get("directory") or ""))
+    if path:
+        with suppress(CompareError):
+            return _starting(typed, {mode for record in records_of(results.read(path), Time) for mode in record.modes})
+    return _starting(typed, {mode for name in workloads.names() for mode in workloads.get(name).modes})
+
+
+def complete_modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Complete modes of our engines, or of the framework in `--framework`, after the last comma."""
+    from compare import engines
+
+    with suppress(CompareError):
+        engine = engines.find_engine(ctx.params.get("framework") or engines.OWN)
+        return _complete_list(typed, (*(mode.name for mode in engine.modes if mode.name), *engine.aliases))
+    return []
+
+
+def complete_frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Complete frameworks that have an adapter, after the last comma."""
+    from compare import engines
+
+    return _complete_list(typed, engines.frameworks())
+
+
+def _complete_list(typed: str, names: Iterable[str]) -> list[str]:
+    """Complete the last of several names with commas between them; names before it are not offered again."""
+    before, comma, last = typed.rpartition(",")
+    return [f"{before}{comma}{name}" for name in _starting(last, set(names) - set(before.split(",")))]
+
+
+def _starting(typed: str, names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if name.startswith(typed))
+
+
+# Options --------------------------------------------------------------------------------------------------------------
+
 
 Command = Callable[..., Any]
 WIDTH = 100
@@ -86,7 +176,7 @@ def default(*names: str, help: str, **more: Any) -> Callable[[Command], Command]
 
 
 ONLY = click.option(
-    "--only", metavar="GLOB", shell_complete=complete.cells,
+    "--only", metavar="GLOB", shell_complete=complete_cells,
     help="Use only the cells whose workload or workload/size matches this glob.",
 )  # fmt: skip
 SEED = default("--seed", type=click.IntRange(0), default=0, help="Set the random order of the measurements.")
@@ -123,7 +213,7 @@ def _in_a_file_or_the_same(ctx: click.Context, param: click.Parameter, written: 
     return _in_a_file(ctx, param, written) if written and ":" in written else written
 
 
-FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION", shell_complete=complete.functions, callback=_of_model)
+FUNCTION = click.argument("function", metavar="FILE.py:FUNCTION", shell_complete=complete_functions, callback=_of_model)
 OVERWRITE = click.option("--overwrite", is_flag=True, help="Write over the results that are in the folder of --out.")
 INPUTS = click.option(
     "--inputs",

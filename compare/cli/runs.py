@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import complete, options
+from compare.cli import options
 from compare.errors import CompareError
-from compare.words.text import echo
+from compare.text import echo
 
 if TYPE_CHECKING:
     from compare.claims.changes import CellChange, Comparison, JudgedRun
@@ -80,11 +80,11 @@ def _runs(directories: Sequence[Path]) -> list[JudgedRun]:
 def _print(runs: Sequence[JudgedRun], compared: Comparison | None, *, whole: bool) -> None:
     from compare.claims import changes
     from compare.page import runs as pages
-    from compare.page import tables
+    from compare.text import show_table
 
     if changes.is_settled(runs):
         table = pages.verdict_table(runs)
-        tables.show(table.headers, table.rows)
+        show_table(table.headers, table.rows)
         echo(f"\n{changes.verdict_sentence(runs)}\n")
     if compared:
         show(compared, whole=whole)
@@ -104,10 +104,10 @@ def show(compared: Comparison, *, whole: bool = False) -> None:
 
 def _table(shown: Sequence[CellChange]) -> None:
     from compare.page import runs as pages
-    from compare.page import tables
+    from compare.text import show_table
 
     if shown:
-        tables.show(pages.CHANGED, pages.change_table(shown).rows, whole=pages.CHANGED[-2:])
+        show_table(pages.CHANGED, pages.change_table(shown).rows, whole=pages.CHANGED[-2:])
 
 
 @click.command()
@@ -204,7 +204,7 @@ OUT = options.out("Write to this file; by default to stdout.", options.FILE)
     "mode",
     "--mode",
     "--arm",  # the name of an earlier version
-    shell_complete=complete.run_modes,
+    shell_complete=options.complete_run_modes,
     help="Export this mode alone, and name it by its cell, so that two modes of one run can be compared.",
 )
 @OUT

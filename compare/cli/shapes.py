@@ -10,8 +10,8 @@ import click
 
 from compare.cli import options
 from compare.cli.options import say
-from compare.records.job import LENGTH_DISTRIBUTIONS, LENGTH_MODELS
-from compare.words.text import echo
+from compare.records.record import LENGTH_DISTRIBUTIONS, LENGTH_MODELS
+from compare.text import echo
 
 if TYPE_CHECKING:
     from compare.instruments.trace import LengthTrace, TraceSample
@@ -56,9 +56,9 @@ def shapes(
     and padding on all lengths, and times a sample that it describes.
     """
     from compare.instruments.lengths import SIZES
-    from compare.page import tables
     from compare.page.figures import lengths as screen
     from compare.suite.settings import Settings
+    from compare.text import show_table
 
     settings = Settings("quick" if quick else "full", seed, processes)
     trace = _trace(lengths, column, seed)
@@ -66,7 +66,7 @@ def shapes(
     say(screen.describe_trace(name, trace))
     laid = screen.layouts(trace, SIZES[settings.limits.tables.size].batch)
     say("Counted on the whole trace in its order; `hits` where every graph is kept:")
-    tables.show(screen.COUNTED, screen.count_rows(laid, screen.useful(trace)))
+    show_table(screen.COUNTED, screen.count_rows(laid, screen.useful(trace)))
     if len(trace.columns) > 1:
         say("Not timed: the models take inputs of one varying axis; name one column to time it.")
         return
@@ -87,10 +87,10 @@ def _time_sample(settings: Settings, model: str, name: str, trace: LengthTrace, 
     """Time a sample, print it, and return the exit code. Raises NothingMeasuredError if no strategy was measured."""
     from compare.claims import c4_shapes
     from compare.errors import NothingMeasuredError
-    from compare.page import tables
     from compare.page.figures import lengths as screen
     from compare.records.cells import Lengths
     from compare.records.record import Failure, records_of
+    from compare.text import show_table
 
     records, sample = _measure_processes(settings, model, name, trace)
     good = records_of(records, Lengths)
@@ -102,11 +102,11 @@ def _time_sample(settings: Settings, model: str, name: str, trace: LengthTrace, 
         raise NothingMeasuredError("no worker measured a strategy; see `graphduel doctor`")
     (cell,) = cells
     say(screen.fastest(cell))
-    tables.show(screen.TIMED, screen.time_rows(cell, laid))
+    show_table(screen.TIMED, screen.time_rows(cell, laid))
     say("epoch 1: all of the sample from nothing. plans: bytes for the whole trace, ~ about, > at least.")
     echo()
     rows = screen.contests(cell, len(c4_shapes.CONTESTS) * len(c4_shapes.PHASES))
-    tables.show(screen.CONTEST, rows, whole=screen.CONTEST[1:])
+    show_table(screen.CONTEST, rows, whole=screen.CONTEST[1:])
     if any(row[-1] == screen.UNCLEAR for row in rows):
         say(f"{screen.UNCLEAR.capitalize()}: more --processes, or --full, would narrow the intervals.")
     say("\n".join(c4_shapes.refusal_sentences(good)))

@@ -29,8 +29,8 @@ from compare.engines.state import Piece, Snapshot
 from compare.engines.step import BoundCall, Function, LineOp, Observations, StateReader, Step, TrainingFunction
 from compare.engines.switches import PROCESS, Switch, keep_switches
 from compare.errors import CompareError, InputsError, UnsupportedError, without_folders
-from compare.records.machines import Device, note_gpu
 from compare.records.own import CallCounts, RanOp, count_calls
+from compare.records.record import Device, note_gpu
 from compare.workloads.base import Case, Workload
 
 DRAWS = "it draws random numbers, which in float64 are others"

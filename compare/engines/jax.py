@@ -42,9 +42,8 @@ from compare.engines.uncompiled import (
     training_step,
     watch_makers,
 )
-from compare.records.machines import Device
 from compare.records.own import RanOp
-from compare.records.record import WRITTEN
+from compare.records.record import WRITTEN, Device
 
 EAGER = Mode("eager")
 JIT = Mode("jit", traces=True)

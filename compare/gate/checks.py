@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, ParamSpec, TypeVar
 
 import static
+from compare import text
 from compare.engines import OWN, Engine, find_engine, of_values
 from compare.errors import InputsError, refuse_exit
 from compare.instruments import parity as measure
@@ -25,7 +26,6 @@ from compare.records.cells import Compilations, Parity
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Records, records_of
 from compare.stats import Interval, ratio_interval
-from compare.words import text
 from graphs import tree
 from static.call.jit import Stats
 

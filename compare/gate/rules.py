@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree as ET
 
+from compare import text
 from compare.claims.evidence import cells, join_evidence, steady
 from compare.claims.verdict import ratio_of
 from compare.errors import InputsError, NothingMeasuredError
@@ -28,7 +29,6 @@ from compare.page import show
 from compare.records.cells import Parity, ParityRow, Time
 from compare.records.record import Failure, Records, records_of
 from compare.stats import LEAST, Interval
-from compare.words import text
 from graphs.files import write_file
 from graphs.plain import plain
 

@@ -17,6 +17,7 @@ from msgspec import structs
 
 import dynamic
 import static
+from compare import text
 from compare.engines import cases
 from compare.engines.cases import signature
 from compare.engines.graphduel import functions
@@ -25,7 +26,6 @@ from compare.errors import is_users
 from compare.instruments.ledger import texts
 from compare.records.job import Job
 from compare.records.own import EngineGraphs, PolicyCompile, PolicyCount, RewriteHint, RewriteHints, ShapePolicies
-from compare.words import text
 from compare.workloads.base import Case
 from graphs import tree
 from graphs.drawing import mark_changes, of_graph

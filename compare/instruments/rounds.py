@@ -39,7 +39,7 @@ import numpy.typing as npt
 from compare.engines.limit import shares
 from compare.engines.step import ALIKE, Turns
 from compare.records.job import Budget
-from compare.records.machines import Device
+from compare.records.record import Device
 from compare.steps import now
 from graphs import blocks as collector
 

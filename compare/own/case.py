@@ -20,12 +20,11 @@ from typing import Any
 import numpy as np
 
 import static
-from compare import engines
+from compare import engines, text
 from compare.engines.containers import CallContainers, apart, is_container
 from compare.engines.graphduel.functions import transform_step
 from compare.engines.reach import Place, ReachedCode, outermost
 from compare.errors import InputsError
-from compare.words import text
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
 from graphs.errors import ControlFlowError

@@ -11,7 +11,7 @@ from typing import Any
 
 import dynamic
 import static
-from compare import steps
+from compare import steps, text
 from compare.engines.graphduel.functions import transform_step
 from compare.own import origin
 from compare.own.case import case_of
@@ -19,7 +19,6 @@ from compare.own.workers import answer_or_fault
 from compare.page.show import WIDTH
 from compare.records.job import Job
 from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
-from compare.words import text
 from compare.workloads.base import Case
 from graphs.drawing import beside, difference, mark_changes, of_graph
 from graphs.drawing.diagram import Change

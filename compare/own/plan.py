@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from compare import engines
+from compare import engines, text
 from compare.claims.verdict import verdict
 from compare.instruments.timing import COLD
 from compare.own.question import REPEATS, SIZE, Modes, Question
@@ -21,7 +21,6 @@ from compare.records.own import FunctionLook
 from compare.records.record import Failure, Records, kind_of, records_of
 from compare.run.executors import groups
 from compare.run.runner import Runner, Wanted
-from compare.words import text
 
 
 @dataclass(frozen=True)

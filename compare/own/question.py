@@ -10,9 +10,8 @@ from compare.engines import Engine, find_engine
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
 from compare.instruments.rounds import ClockName, clock_name
-from compare.records.machines import Device
 from compare.records.own import FunctionLook
-from compare.records.record import Records, records_of
+from compare.records.record import Device, Records, records_of
 from compare.workloads import names, nearest
 from compare.workloads.models import is_model
 

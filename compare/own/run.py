@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from compare import engines
+from compare import engines, text
 from compare.errors import FunctionError, InputsError, refuse_exit
 from compare.own import measure, plan
 from compare.own.journal import Answers
@@ -27,7 +27,6 @@ from compare.run.executors import Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, start_record
-from compare.words import text
 from graphs import tree
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
+from compare import text
 from compare.engines import heap
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explain_user_error
 from compare.instruments.judge import TOLERANCES
@@ -25,7 +26,6 @@ from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from compare.steps import CallTimes, FirstCall, Told
-from compare.words import text
 
 R = TypeVar("R", bound=Record)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from compare import text
 from compare.claims import conditions
 from compare.page import blocks, verdicts
 from compare.page.blocks import Block, Bullets, Code, FoldedBlock, Page, Section, Table, section
@@ -16,7 +17,6 @@ from compare.records.cells import Memory, Parity, Time
 from compare.records.checks import Gradients
 from compare.records.record import Failure, OfModes, Records, Run, options_of, records_of
 from compare.records.results import lost_jobs
-from compare.words import text
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
+from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import cells, steady
 from compare.claims.verdict import ratio_of
@@ -20,7 +21,6 @@ from compare.records.cells import Compilations, Parity, ParityRow, Time
 from compare.records.own import PolicyCount, RewriteHint, RewriteHints, ShapePolicies
 from compare.records.record import Records, records_of
 from compare.stats import Interval
-from compare.words import text
 
 MOST_REASONS = 4
 COMPILED, BROKE = "compiled", "broke the graph"

@@ -20,7 +20,7 @@ from compare.claims.evidence import cells
 from compare.errors import NothingMeasuredError
 from compare.records import results
 from compare.records.cells import LineCost, SourceLines, SourceLinesRow, Time, TimeRow
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS
 from compare.records.record import Environment, Records, Run, records_of
 
 PYPERF = "1.0"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compare import engines, page
+from compare import engines, page, text
 from compare.claims import verdict
 from compare.claims.verdict import MeasuredFunction
 from compare.instruments import inspection
@@ -19,7 +19,6 @@ from compare.page.blocks import Bullets, Inline, Section, Table, section
 from compare.records.cells import Parity
 from compare.records.own import EngineGraphs, PolicyCount, RewriteHints, ShapePolicies
 from compare.records.record import Record, Records, Run, records_of
-from compare.words import text
 from graphs.drawing import Diagram, beside
 from graphs.drawing.groups import fold
 from graphs.drawing.pictures import svg

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, inf
 from typing import TYPE_CHECKING
 
+from compare import text
 from compare.claims import regimes
 from compare.claims.base import agreement
 from compare.claims.crossover import BreakEven
@@ -13,7 +14,6 @@ from compare.claims.frameworks import ModelCosts
 from compare.page import verdicts
 from compare.page.blocks import Section, Table, section
 from compare.stats import geometric_mean
-from compare.words import text
 
 if TYPE_CHECKING:
     from compare.claims.base import Regime, Verdict

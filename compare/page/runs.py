@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
+from compare import text
 from compare.claims import CLAIMS, changes, conditions
 from compare.claims.base import SMALLEST_EFFECT, Regime, Verdict, agreement
 from compare.claims.changes import MEASURES, CellChange, Comparison, JudgedRun, Measure, Series
@@ -12,7 +13,6 @@ from compare.page import blocks, verdicts
 from compare.page.blocks import Block, Inline, Page, PicturedTable, Section, Table, Terms, section
 from compare.records.record import Cell
 from compare.stats import Interval
-from compare.words import text
 
 CHANGED = ("step", "mode", "what", "before", "after", "after ÷ before", "change")
 OVER_TIME = ("cell", "mode", "first", "last", "last ÷ the run before", "change", "over the runs, first = 1×")

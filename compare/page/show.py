@@ -11,7 +11,7 @@ from importlib import resources
 from math import exp, inf
 from typing import Any
 
-from compare import engines
+from compare import engines, text
 from compare.claims import base, verdict
 from compare.claims.crossover import course
 from compare.claims.evidence import cells, join_evidence
@@ -23,7 +23,6 @@ from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesRow, T
 from compare.records.own import RewriteHints
 from compare.records.record import DYNAMIC, Failure, Records, Run, group_by, records_of
 from compare.stats import Interval, geometric_mean
-from compare.words import text
 from graphs.drawing.drawing import fill_template
 from graphs.plain import escape_html
 

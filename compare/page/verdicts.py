@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from compare import text
 from compare.claims import regimes
 from compare.claims.base import SMALLEST_EFFECT, Finding, Label, Regime, Verdict, strongest
 from compare.claims.changes import JudgedRun
@@ -32,9 +33,8 @@ from compare.page.blocks import (
     section,
 )
 from compare.page.summary import Ratio, Summary
-from compare.records.record import Cell, group_by
+from compare.records.record import Cell, Records, group_by
 from compare.stats import Interval, geometric_mean
-from compare.words import text
 from graphs.plain import escape_html
 
 # For each verdict an icon, so that colour is never the only cue, its tone, and its words in a count of verdicts.
@@ -310,6 +310,32 @@ def _coefficients(models: Sequence[model.CostModel]) -> Table:
         for engine, line, build in (("dynamic", fit.dynamic, ()), ("static", fit.static, fit.build))
     )
     return Table(("ops", "engine", "a", "b", "c", "d", "e"), rows, "llrrrrr", "The coefficients of this run")
+
+
+# Verdicts on a terminal ----------------------------------------------------------------------------------------------
+
+
+WIDE = 120
+"""A terminal narrower than this gets tables with fewer columns."""
+
+
+def verdict_table(verdicts: Iterable[Verdict]) -> None:
+    """Print the verdict on each claim with effect and 95% interval; the name of the effect only if there is room."""
+    columns = ["", "claim", "verdict", "effect, 95% interval", "of what"]
+    marks = [(verdict.claim, mark(verdict)) for verdict in verdicts]
+    rows = [[claim.id, claim.title, mark.word, mark.effect, mark.of] for claim, mark in marks]
+    if text.console().width < WIDE:
+        columns, rows = columns[:4], [row[:4] for row in rows]
+    text.show_table(columns, rows, whole=columns[2:4])
+
+
+def narrow_table(records: Records) -> None:
+    """Print static ÷ dynamic in steady state for each cell, for a run with too few cells to judge claims."""
+    columns = ("cell", "mode", "steady state, static ÷ dynamic", "")
+    ratios = model.summarise(records).ratios
+    rows = [(ratio.cell.title, ratio.mode, text.estimate(ratio.interval), ratio.words) for ratio in ratios]
+    if rows:
+        text.show_table(columns, rows, whole=columns)
 
 
 # Pictures in rows of a table ------------------------------------------------------------------------------------------

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from compare.errors import CompareError, ResultsError
-from compare.records import machines, results
+from compare.records import results
 from compare.records.job import Job
-from compare.records.record import Failure, Record, Run, Setting, records_of
+from compare.records.record import Failure, Record, Run, Setting, host_label, records_of
 from compare.records.results import unfold
 
 FREE = ("at_once",)
@@ -138,7 +138,7 @@ def hold_lock(folder: Path, notice: Callable[[str], None]) -> Iterator[None]:
     try:
         holder = {
             "pid": os.getpid(),
-            "host": machines.label(),
+            "host": host_label(),
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         with suppress(OSError):  # a full disk cannot store the name, but the lock is held all the same
@@ -192,5 +192,5 @@ def _holder(path: Path) -> str:
         isinstance(holder.get(name), (int, str)) for name in ("pid", "host", "since")
     ):
         return "another process"
-    where = "this host" if holder["host"] == machines.label() else f"another host ({holder['host']})"
+    where = "this host" if holder["host"] == host_label() else f"another host ({holder['host']})"
     return f"process {holder['pid']} on {where} since {holder['since']}"

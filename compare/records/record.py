@@ -1,16 +1,19 @@
 """The base classes of records: a record is the result of a job, one line of a results file, in seconds and bytes.
 
-The types of the kinds are in the other modules here, and `compare.records.kinds` lists them. A field at its default is
+The types of the kinds are in the other modules here, and `compare.records.job` lists them. A field at its default is
 not written, and a field with a default may be added without a new version of the file.
 
-This module also has the start of a run (`Run`), a job without a result (`Failure`), and records as HTML for notebooks.
+This module also has the start of a run (`Run`), a job without a result (`Failure`), records as HTML for notebooks, and
+machines: the fingerprint that must be equal for numbers to be pooled, and a label that tells hosts apart.
 """
 
 from __future__ import annotations
 
+import hashlib
+import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -112,7 +115,7 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind", rename=
     """The base of all records: the fields that every line may have beside the fields of its kind.
 
     A measurement has the `seed` of its random orders, the `environment` of the worker, and `startup`, the seconds until
-    the worker and both engines were loaded. `host` is a label of the host (`compare.records.machines.label`). `mode` is
+    the worker and both engines were loaded. `host` is a label of the host (`host_label`). `mode` is
     the measured mode of a framework, null for our engines. `ended` says what a worker was doing when it had answered
     but did not exit and was stopped. `label` is the name of the job for people, if `job` does not tell it from others.
     `beside` holds further records of the same worker.
@@ -332,3 +335,57 @@ def _value_text(value: Any) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+LENGTH_MODELS = ("rnn_text", "encoder_text")
+LENGTH_DISTRIBUTIONS = ("lines", "sentences", "trees", "uniform")
+"""The models that are timed on inputs of varying length, and the distributions of lengths, by name.
+
+`compare.workloads.lengths` defines them; reading the names here loads neither models nor data.
+"""
+
+
+# Machines -------------------------------------------------------------------------------------------------------------
+
+
+Fingerprint = dict[str, Any]
+
+
+def fingerprint(environment: Environment) -> Fingerprint:
+    """Return the fields of an environment that decide the speed of a job; a missing field is None."""
+    blas = environment.blas or Blas()
+    cores = sorted({str(pool["architecture"]) for pool in blas.loaded if pool.get("architecture")})
+    return {
+        **{
+            name: getattr(environment, name)
+            for name in ("cpu", "machine", "python", "numpy", "commit", "malloc", "tape", "gpu")
+        },
+        "blas": [blas.name, blas.version, *cores],
+    }
+
+
+def machine_differences(left: Mapping[str, Any], right: Mapping[str, Any]) -> list[str]:
+    """Return each field in which two fingerprints differ, as `numpy 2.0.1 and 2.4.6`."""
+    names = dict.fromkeys([*left, *right])
+    return [f"{name} {left.get(name)} and {right.get(name)}" for name in names if left.get(name) != right.get(name)]
+
+
+def host_label(host: str | None = None) -> str:
+    """Return a label that hides a host's name, the same for the same host; by default of this host."""
+    return "host-" + hashlib.sha256((host or platform.node()).encode()).hexdigest()[:8]
+
+
+Device = Literal["cpu", "cuda"]
+DEVICES: tuple[Device, ...] = get_args(Device)
+
+_gpus: list[str] = []
+
+
+def note_gpu(gpu: str) -> None:
+    """Remember the name of the GPU on which this process computes."""
+    _gpus[:] = [gpu]
+
+
+def gpu_in_use() -> str | None:
+    """Return the name of the GPU on which this process computes; None for the CPU."""
+    return _gpus[-1] if _gpus else None

@@ -1,7 +1,7 @@
 """The results file, version 1: append-only JSON lines, one line per finished job, parsed here and nowhere else.
 
 A line is one JSON object with `schema` (the version), `kind`, and the fields of the type of that kind
-(`compare.records.kinds`). A field may be added without a new version. A line of an unknown kind is kept and not read.
+(`compare.records.job`). A field may be added without a new version. A line of an unknown kind is kept and not read.
 
 A line counts once its newline is written. A rest after the last newline, left by a killed run, is ignored when the
 file is read, and cut away when the run is resumed, so that the next line starts clean.
@@ -26,7 +26,7 @@ from typing import Any
 import msgspec
 
 from compare.errors import CompareError, ResultsError
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS
 from compare.records.record import Failure, JobName, Record, Run
 from graphs import files as zips
 from graphs.files import write_file

@@ -28,8 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.records.job import Job, seeded_random
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS, Job, seeded_random
 from compare.records.record import Bare, Blas, Environment
 from compare.run import start
 from compare.run.start import LAYOUT

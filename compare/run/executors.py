@@ -4,7 +4,7 @@ Any `concurrent.futures.Executor` will do, as each job starts a fresh worker pro
 job are measured on one host, even if each has a process of its own.
 
 On a cluster (`Cluster`) a host has one job at a time, whatever its cores. The job of a worker that is lost is run again
-elsewhere. Ratios are only pooled over machines that are alike (`compare.records.machines.fingerprint`): a run refuses
+elsewhere. Ratios are only pooled over machines that are alike (`compare.records.record.fingerprint`): a run refuses
 hosts that differ when it starts, and does not use one that joins later.
 """
 
@@ -26,10 +26,16 @@ from urllib.parse import urlsplit
 
 from compare.engines import of_mode
 from compare.errors import CompareError
-from compare.records import machines
-from compare.records.job import Job
-from compare.records.kinds import KINDS
-from compare.records.record import Environment, OfModes, Record
+from compare.records.job import KINDS, Job
+from compare.records.record import (
+    Environment,
+    Fingerprint,
+    OfModes,
+    Record,
+    fingerprint,
+    host_label,
+    machine_differences,
+)
 
 Execute = Callable[[Job, float], Record]
 Kind = Literal["local", "thread", "process", "dask"]
@@ -64,7 +70,7 @@ def measure_job(execute: Execute, job: Job, timeout: float) -> Record:
     """Return the record of a job with its host; it runs on that host."""
     by_mode = KINDS[job.kind].by_mode and not job.thin
     record = _of_groups(execute, job, timeout) if by_mode else execute(job, timeout)
-    record.host = record.host or machines.label()
+    record.host = record.host or host_label()
     return record
 
 
@@ -170,7 +176,7 @@ class Cluster(Executor):
         self._changed = threading.Condition()
         self._busy: set[str] = set()
         self._known: dict[str, bool] = {}  # whether the worker at this address may be used
-        self._reference: machines.Fingerprint | None = None
+        self._reference: Fingerprint | None = None
         self._closed = False
         try:
             self._admit_first()
@@ -196,7 +202,7 @@ class Cluster(Executor):
             try:
                 return self._on(address, call)
             except _LostError:
-                self.notice(f"a worker on {machines.label(_host(address))} was lost; its job is run again elsewhere")
+                self.notice(f"a worker on {host_label(_host(address))} was lost; its job is run again elsewhere")
             finally:
                 self._give(address)
         raise CompareError(f"{LOSSES} workers were lost while they ran it; it may take more memory than they have")
@@ -220,7 +226,7 @@ class Cluster(Executor):
             raise _LostError
         result = future.result()
         if isinstance(result, Record):
-            result.host = machines.label(_host(address))
+            result.host = host_label(_host(address))
         return result
 
     def _take(self) -> str:
@@ -275,15 +281,15 @@ class Cluster(Executor):
                 return False
             self._known[address] = not unlike
             if unlike:
-                host, differences = machines.label(_host(address)), ", ".join(unlike)
+                host, differences = host_label(_host(address)), ", ".join(unlike)
                 self.notice(f"{host} has joined and is not used, as it is not alike: {differences}")
         return self._known[address]
 
     def _unlike(self, address: str) -> list[str]:
         """Return the differences of a worker's graphduel from this one, and of its machine. Raises _LostError."""
         code, there = self._on(address, _environment, PATIENCE)
-        self._reference = self._reference or machines.fingerprint(there)
-        return [*_of_another(code, there), *machines.differences(self._reference, machines.fingerprint(there))]
+        self._reference = self._reference or fingerprint(there)
+        return [*_of_another(code, there), *machine_differences(self._reference, fingerprint(there))]
 
 
 class _LostError(Exception):

@@ -10,8 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING, Self
 
-from compare.records.job import Job
-from compare.records.kinds import ELSEWHERE, FIRST, KINDS
+from compare.records.job import ELSEWHERE, FIRST, KINDS, Job
 from compare.records.record import Record
 from compare.steps import Told
 from graphs.plain import plain

@@ -24,10 +24,8 @@ from typing import Any
 
 from compare import steps
 from compare.errors import describe_error
-from compare.records import machines
-from compare.records.job import Job
-from compare.records.kinds import KINDS
-from compare.records.record import Failure, Record
+from compare.records.job import KINDS, Job
+from compare.records.record import Failure, Record, gpu_in_use
 from compare.records.results import encode, valid
 from compare.run import environment, product
 
@@ -79,7 +77,7 @@ def perform(job: Job, spawned: float | None = None) -> Record:
         record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {describe_error(error)}")
     except BaseException as error:  # noqa: BLE001  (whatever a cell raises is its result, also a SystemExit)
         record = failure(job, describe_error(error))
-    there.gpu = machines.gpu_in_use()
+    there.gpu = gpu_in_use()
     record.mode, record.seed, record.environment, record.startup = job.mode, job.seed, there, started
     return record
 

@@ -21,7 +21,7 @@ from compare.records.checks import Coverage, LeakRate, Outcome, Rate, Selftest, 
 from compare.records.record import Cell, Environment, Records, kind_of, records_of
 from compare.selftest.trials import NAME, SIZES, size_of
 from compare.stats import LEAST, Interval, proportion_interval
-from compare.words.text import count_noun
+from compare.text import count_noun
 
 TIME, MEMORY = kind_of(TrialTime), kind_of(TrialMemory)
 """The kinds of records of a selftest."""

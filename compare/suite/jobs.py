@@ -9,15 +9,13 @@ from fnmatch import fnmatchcase
 from itertools import product, starmap
 from math import inf
 
-from compare import engines, workloads
+from compare import engines, text, workloads
 from compare.claims import CLAIMS
 from compare.errors import UnknownNameError
 from compare.records.cells import Ladder, Ledger, Memory, Parity, Parts, Threads, Time
-from compare.records.job import LENGTH_DISTRIBUTIONS, LENGTH_MODELS, Budget, Job
-from compare.records.kinds import KINDS
-from compare.records.record import Cell, Record
+from compare.records.job import KINDS, Budget, Job
+from compare.records.record import LENGTH_DISTRIBUTIONS, LENGTH_MODELS, Cell, Record
 from compare.suite.settings import Beyond, Settings
-from compare.words import text
 from compare.workloads import models
 
 INSTALL = "pip install 'graphduel[models]'"

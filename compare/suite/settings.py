@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from compare.records.job import Budget, Job
-from compare.records.machines import Device
-from compare.records.record import MODELS, Cell
+from compare.records.record import MODELS, Cell, Device
 from compare.workloads import models
 
 GIB = 2**30

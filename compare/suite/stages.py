@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 from compare.errors import NothingMeasuredError
 from compare.records import journal, results
 from compare.records.cells import Parity, admit_modes
-from compare.records.job import Job
+from compare.records.job import KINDS, Job
 from compare.records.journal import Journal
-from compare.records.kinds import KINDS
 from compare.records.record import DYNAMIC, Cell, Failure, ModeRow, Record, Run, kind_of, records_of
 from compare.run.executors import Execute, Pool, Serial
 from compare.run.processes import run_job

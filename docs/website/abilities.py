@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from compare import engines
-from compare.cli.own import compare
+from compare.cli.functions import compare
 from compare.engines import Engine
-from compare.words.text import echo
+from compare.text import echo
 
 Able = Callable[[Engine], bool]
 

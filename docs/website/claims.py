@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from compare import text
 from compare.claims import CLAIMS, Claim
-from compare.words import text
 
 FIGURES = {
     "C4": {

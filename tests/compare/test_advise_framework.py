@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from compare.advice import counting, evaluation, prediction, prices, probes
+from compare.advice import counting, evaluation, prediction, prices, programs
 from compare.cli.command import graphduel
 from compare.engines import find_engine
 from compare.errors import InputsError, WorkerError
@@ -88,7 +88,7 @@ def test_what_is_wrong_with_a_file_is_an_answer():
 
 @pytest.mark.slow
 def test_probes_differ_in_what_they_do():
-    counts = [program(name).counts[0] for name in probes.FEW if "branches" not in name]  # the toy counts by tracing
+    counts = [program(name).counts[0] for name in programs.FEW if "branches" not in name]  # the toy counts by tracing
     table = np.array([list(each.eager.values()) for each in counts], float)
     assert np.linalg.matrix_rank(table / table.max(axis=0)) == len(counts[0].eager)
 
@@ -153,7 +153,7 @@ def machine() -> prices.Prices:
 @pytest.mark.slow
 def test_a_calibration_then_a_prediction_by_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(counting, "run_job", answered)
-    monkeypatch.setattr(probes, "FEW", {name: probes.FEW[name] for name in list(probes.FEW)[:8]})
+    monkeypatch.setattr(programs, "FEW", {name: programs.FEW[name] for name in list(programs.FEW)[:8]})
     path, kept = tmp_path / "out.json", tmp_path / "costs.json"
     words = ["advise", f"{TOY}:loss", "--inputs", f"{TOY}:calls", "--framework", "toy", "--calibration", str(kept)]
     first = CliRunner().invoke(graphduel, [*words, "--json", str(path)])
@@ -162,7 +162,7 @@ def test_a_calibration_then_a_prediction_by_the_command(tmp_path, monkeypatch):
     advice = json.loads(path.read_text())
     assert advice["arms"] == list(MODES)
     assert advice["ratio"] == pytest.approx(advice["compiled"] / advice["eager"])
-    monkeypatch.setattr(probes, "FEW", {})  # it is read now
+    monkeypatch.setattr(programs, "FEW", {})  # it is read now
     assert CliRunner().invoke(graphduel, words).exit_code == 0
 
 

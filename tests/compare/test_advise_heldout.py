@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from compare import engines
-from compare.advice import evaluation, holdout, probes
+from compare.advice import evaluation, programs
 from compare.cli.command import graphduel
 from compare.instruments.rounding import tree_error
 
@@ -21,20 +21,20 @@ def row(name, predicted, ratio, confidence=0.9, ops=10):
 
 
 def test_there_are_forty_and_more_in_every_regime_and_none_is_a_program_of_the_calibration():
-    made = holdout.cases()
+    made = programs.held_out_cases()
     regimes = [name.partition("/")[2] for name in made]
     assert len(made) >= 40
     assert {regimes.count(regime) for regime in set(regimes)} == {8}
-    assert len(set(regimes)) == len(holdout.SIZES) * len(holdout.DEPTHS)
-    assert not {block for block in holdout.BLOCKS if vars(probes).get(block.__name__) is block}
-    assert not set(made) & set(probes.ALL)
+    assert len(set(regimes)) == len(programs.SIZES) * len(programs.DEPTHS)
+    assert not {block for block in programs.BLOCKS if vars(programs).get(block.__name__) is block}
+    assert not set(made) & set(programs.ALL)
 
 
 @pytest.mark.diagonal("depth", "seed")
-@pytest.mark.parametrize("depth", holdout.DEPTHS)
+@pytest.mark.parametrize("depth", programs.DEPTHS)
 @pytest.mark.parametrize("seed", ["0/0", "0/7", "5/3"])
 def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, seed):
-    case, again = (holdout.make_program("rows of 4 KiB", depth, seed) for _ in range(2))
+    case, again = (programs.make_program("rows of 4 KiB", depth, seed) for _ in range(2))
     (one,), (other,) = case.examples[0], again.examples[0]
     np.testing.assert_array_equal(one, other)
     results = [
@@ -44,9 +44,9 @@ def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, se
 
 
 def test_other_seeds_give_other_programs():
-    shapes = {holdout.make_program("rows of 256 KiB", "2 to 4 blocks", str(n)).examples[0][0].shape for n in range(12)}
-    counts = {len(holdout.make_program("rows of 4 KiB", "8 to 14 blocks", str(n)).params) for n in range(12)}
-    assert shapes == set(holdout.SIZES["rows of 256 KiB"])
+    shapes = {programs.make_program("rows of 256 KiB", "2 to 4 blocks", str(n)).examples[0][0].shape for n in range(12)}
+    counts = {len(programs.make_program("rows of 4 KiB", "8 to 14 blocks", str(n)).params) for n in range(12)}
+    assert shapes == set(programs.SIZES["rows of 256 KiB"])
     assert len(counts) > 2
 
 
@@ -97,7 +97,7 @@ def test_the_command_says_scores_and_takes_the_programs(monkeypatch, saved):
     monkeypatch.setattr(evaluation, "evaluate", evaluate)
     done = CliRunner().invoke(graphduel, ["advise", "--evaluate", "--held-out", "--calibration", str(saved)])
     assert done.exit_code == 0, done.output
-    assert asked == holdout.names() == list(holdout.cases())
+    assert asked == programs.held_out_names() == list(programs.held_out_cases())
     words = " ".join(done.stdout.split())
     assert "3 have times that differ by more than 1.15. Right: 2." in words
     assert "Trivial predictors: always static-exact 1, always dynamic 2" in words

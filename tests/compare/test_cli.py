@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from compare import claims, workloads
 from compare import page as report
+from compare import text as terminal
 from compare.cli.command import SHOWN, graphduel
 from compare.records import results
 from compare.suite import stages as runs
-from compare.words import text as terminal
 from dynamic import tapes
 from graphs.plain import plain
 from tests.helpers.fake_run import Machine, parity_with, raw
@@ -128,10 +128,10 @@ def test_doctor_finds_everything_here(call):
 
 
 def test_doctor_names_a_broken_part(call, monkeypatch):
-    from compare.cli import doctor
+    from compare.cli import checks
 
-    monkeypatch.setattr(doctor, "PARTS", ("graphs", "no_such_part"))
-    monkeypatch.setattr(doctor, "_worker", lambda: (doctor.FINE, {"governor": None}))
+    monkeypatch.setattr(checks, "PARTS", ("graphs", "no_such_part"))
+    monkeypatch.setattr(checks, "_worker", lambda: (checks.FINE, {"governor": None}))
     done = call("doctor")
     assert done.exit_code == 1
     assert "ModuleNotFoundError" in done.stdout

@@ -20,10 +20,10 @@ from compare import page as report
 from compare import workloads
 from compare.cli.command import graphduel
 from compare.errors import CompareError
-from compare.records import machines, results
+from compare.records import results
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
-from compare.records.record import Environment
+from compare.records.record import Environment, fingerprint, host_label, machine_differences
 from compare.run import executors, runner
 from compare.run.executors import Cluster, Pool, Serial
 from compare.run.progress import Reporter
@@ -107,7 +107,7 @@ def test_all_modes_of_a_memory_job_are_measured_where_it_is_submitted():
 
 def test_every_record_names_its_host_but_not_by_its_name(tmp_path):
     _, records = go(tmp_path)
-    assert {r["host"] for r in records} == {machines.label()}
+    assert {r["host"] for r in records} == {host_label()}
     assert os.uname().nodename not in str(records)
     assert typed(records)
 
@@ -193,14 +193,14 @@ ENVIRONMENT = {
     ],
 )
 def test_machines_are_alike_by_what_decides_how_fast_a_job_is(change, told):
-    one, other = (machines.fingerprint(convert(told, Environment)) for told in (ENVIRONMENT, {**ENVIRONMENT, **change}))
-    assert machines.differences(one, other) == told
+    one, other = (fingerprint(convert(told, Environment)) for told in (ENVIRONMENT, {**ENVIRONMENT, **change}))
+    assert machine_differences(one, other) == told
 
 
 def test_a_label_is_the_same_for_one_host_and_hides_its_name():
-    assert machines.label("node7") == machines.label("node7") != machines.label("node8")
-    assert "node7" not in machines.label("node7")
-    assert machines.label() == machines.label()
+    assert host_label("node7") == host_label("node7") != host_label("node8")
+    assert "node7" not in host_label("node7")
+    assert host_label() == host_label()
 
 
 class Client:
@@ -333,7 +333,7 @@ def test_a_worker_killed_in_the_middle_of_a_run_loses_nothing(tmp_path, monkeypa
     records = lines(out / results.RESULTS)
     keys = [typed(r).job for r in records if r["kind"] != "run"]
     assert len(keys) == len(set(keys)) == 1 + 2 + 1
-    assert {r["host"] for r in records} == {machines.label("127.0.0.1"), machines.label("127.0.0.2")}
+    assert {r["host"] for r in records} == {host_label("127.0.0.1"), host_label("127.0.0.2")}
     assert [text for text in heard if "was lost; its job is run again elsewhere" in text]
 
 

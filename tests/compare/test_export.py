@@ -14,7 +14,7 @@ from compare.cli.command import graphduel
 from compare.errors import NothingMeasuredError, ResultsError
 from compare.page import formats as export
 from compare.records import results
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS
 from graphs.files import write_file
 from tests.helpers.records import typed
 

@@ -18,9 +18,9 @@ from compare.own import run, workers
 from compare.own.plan import ComparisonPlan
 from compare.own.question import question_for
 from compare.page.show import HERE
-from compare.records import machines
+from compare.records import record
 from compare.records.cells import Memory, Time
-from compare.records.record import Environment, records_of
+from compare.records.record import DEVICES, Environment, fingerprint, gpu_in_use, machine_differences, records_of
 from compare.records.results import unfold
 from compare.run.worker import perform
 from tests.helpers import toy_framework
@@ -79,7 +79,7 @@ COMMAND = ["compare", FUNCTION, "--inputs", CALLS, "--framework", "toy", "--proc
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     monkeypatch.setattr(frameworks, "_FRAMEWORKS", {"toy": "tests.helpers.toy_framework:Toy"})
-    monkeypatch.setattr(machines, "_gpus", [])
+    monkeypatch.setattr(record, "_gpus", [])
     frameworks.find_engine.cache_clear()
     yield frameworks.find_engine("toy")
     frameworks.find_engine.cache_clear()
@@ -95,9 +95,9 @@ def answered(asked, process=0):
 def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
     with pytest.raises(InputsError, match=r"--device cuda: Toy sees no GPU here; .* or leave --device out"):
         toy.start(0, device="cuda")
-    assert (toy.device, machines.gpu_in_use()) == ("cpu", None)
+    assert (toy.device, gpu_in_use()) == ("cpu", None)
     toy.start(0)
-    assert (toy.device, machines.gpu_in_use()) == ("cpu", None)
+    assert (toy.device, gpu_in_use()) == ("cpu", None)
 
 
 def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeypatch):
@@ -112,7 +112,7 @@ def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeyp
 
 def test_the_clock_of_a_gpu_is_its_events_or_on_the_wall(toy, monkeypatch):
     def clocks():
-        return {name: question_for("toy", FUNCTION, CALLS, None, device=name).clock_name for name in machines.DEVICES}
+        return {name: question_for("toy", FUNCTION, CALLS, None, device=name).clock_name for name in DEVICES}
 
     assert clocks() == {"cpu": NAME, "cuda": "wall"}
     monkeypatch.setattr(toy, "has_events", True)
@@ -198,10 +198,9 @@ def test_the_engines_of_ours_have_no_device():
 
 
 def test_machines_with_different_gpus_are_not_pooled():
-    from compare.records import machines
 
-    one, other = (machines.fingerprint(Environment(gpu=gpu)) for gpu in (None, "A GPU"))
-    assert machines.differences(one, other) == ["gpu None and A GPU"]
+    one, other = (fingerprint(Environment(gpu=gpu)) for gpu in (None, "A GPU"))
+    assert machine_differences(one, other) == ["gpu None and A GPU"]
 
 
 def test_variables_for_the_cpu_hide_every_gpu_and_those_for_a_gpu_do_not(monkeypatch, tmp_path):

@@ -19,7 +19,7 @@ from compare.claims.evidence import of_framework
 from compare.cli.command import graphduel
 from compare.errors import InputsError, UnknownNameError
 from compare.page import models as shown
-from compare.records import machines, results
+from compare.records import record, results
 from compare.records.cells import Call, Memory, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Budget
 from compare.records.record import Cell, Run, records_of
@@ -212,7 +212,7 @@ def gpu(toys, monkeypatch):
     monkeypatch.setattr(
         type(toy.devices), "waits", property(lambda self: lambda result: waited.append(self.engine.device))
     )
-    monkeypatch.setattr(machines, "_gpus", [])
+    monkeypatch.setattr(record, "_gpus", [])
     yield waited
     toy.start(0)
 

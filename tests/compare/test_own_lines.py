@@ -12,7 +12,7 @@ import pytest
 
 import graphs as g
 import static
-from compare import own
+from compare import own, text
 from compare.engines.step import LineOp
 from compare.instruments import watched_graph as ledger
 from compare.instruments import watched_tape as ticks
@@ -28,7 +28,6 @@ from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import records_of
-from compare.words import text
 
 MODES = ("dynamic", "static-exact")
 FIRST, SECOND, LOSS = 1, 2, 3  # lines of `mlp` after its first

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.records.job import Job
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS, Job
 from compare.run.progress import Pace
 
 PROGRAM, PARITY = (KINDS[kind].typical[""] for kind in ("program", "parity"))

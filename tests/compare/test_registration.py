@@ -12,7 +12,7 @@ import pytest
 from compare.claims import CLAIMS
 from compare.page import figures
 from compare.page.figures import FIGURES
-from compare.records.kinds import KINDS, register
+from compare.records.job import KINDS, register
 from compare.records.record import Kind, Record
 from tests.helpers.records import typed
 

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from compare import text
 from compare.claims.base import Effect, Finding, Regime
 from compare.claims.crossover import Course, break_even
 from compare.page import verdicts
@@ -16,7 +17,6 @@ from compare.page.printers import to_markdown
 from compare.page.summary import largest
 from compare.records.record import Cell
 from compare.stats import Interval
-from compare.words import text
 
 
 def ratio_of(low, estimate, high):

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from compare.claims import CLAIMS, judge
 from compare.cli.command import graphduel
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS
 from compare.records.record import Cell, kind_of
 from compare.suite import frameworks, jobs
 from compare.suite.settings import Settings

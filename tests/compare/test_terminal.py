@@ -5,12 +5,13 @@ import io
 import pytest
 from rich.console import Console
 
-from compare import claims
+from compare import claims, text
 from compare.claims import Effect, Finding, Verdict
-from compare.page import tables, verdicts
+from compare.page import verdicts
 from compare.run import progress
 from compare.run.progress import Bar
 from compare.stats import Interval
+from compare.text import show_table
 
 ESCAPE = "\x1b"
 
@@ -43,7 +44,7 @@ def test_no_color_takes_the_colors_off_the_bar(monkeypatch):
 
 
 def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
-    tables.show(("name", "value"), [("a", "[bold]1"), ("longer", "2")])
+    show_table(("name", "value"), [("a", "[bold]1"), ("longer", "2")])
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines == ["name    value", "a       [bold]1", "longer  2"]
 
@@ -51,8 +52,8 @@ def test_a_plain_table_is_aligned_and_keeps_brackets(capsys):
 def test_no_path_is_cut_on_a_narrow_terminal(capsys, monkeypatch):
     path = "/a/long/path/of/folders/" + "x" * 70 + ".cpython-311-x86_64-linux-gnu.so"
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(tables, "_console", lambda: Console(force_terminal=True, width=80, color_system=None))
-    tables.show(("package", "comes from"), [("dynamic._native", path)])
+    monkeypatch.setattr(text, "console", lambda: Console(force_terminal=True, width=80, color_system=None))
+    show_table(("package", "comes from"), [("dynamic._native", path)])
     shown = capsys.readouterr().out
     assert path in "".join(line[17:].strip() for line in shown.splitlines()[2:])
     assert max(map(len, shown.splitlines())) <= 80
@@ -76,7 +77,7 @@ def test_an_effect_in_words(unit, interval, verdict, text):
 
 def test_the_table_says_which_ratio_it_shows(capsys):
     effect = Effect("seconds, static ÷ dynamic", 0.5, "ratio")
-    tables.verdict_table([Verdict(claims.get("C6"), Finding("depends", (), effect, Interval(0.5, 0.25, 1.0)))])
+    verdicts.verdict_table([Verdict(claims.get("C6"), Finding("depends", (), effect, Interval(0.5, 0.25, 1.0)))])
     said = capsys.readouterr().out
     assert "0.5× [0.25, 1]" in said
     assert "seconds, static ÷ dynamic" in said

@@ -11,8 +11,7 @@ import pytest
 
 import graphs as g
 import static
-from compare.records.job import Job, seeded_random
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS, Job, seeded_random
 from compare.records.record import Failure
 from compare.records.results import to_json
 from compare.run import environment, processes, worker

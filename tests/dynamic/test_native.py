@@ -57,14 +57,14 @@ def test_a_worker_has_the_tape_that_was_asked_for(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_doctor_tells_of_the_tape_and_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from compare.cli import doctor
+    from compare.cli import checks
 
     told = {}
     for tape, variable in (("compiled", ""), ("python", ""), ("python", "python")):
-        monkeypatch.setattr(doctor, "_worker", lambda tape=tape: (doctor.FINE, {"tape": tape}))
+        monkeypatch.setattr(checks, "_worker", lambda tape=tape: (checks.FINE, {"tape": tape}))
         monkeypatch.setattr(tapes, "is_compiled", lambda tape=tape: tape == "compiled")
         monkeypatch.setenv("GRAPHDUEL_TAPE", variable)
-        told[tape, variable] = doctor.examine()[1][0]
+        told[tape, variable] = checks.examine()[1][0]
     assert told["compiled", ""] == ("tape", "its loops are compiled")
     assert "in Python: the compiled tape is missing: install " in told["python", ""][1]
     assert "in Python: GRAPHDUEL_TAPE says so; unset it" in told["python", "python"][1]

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
+from compare import text
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
 from compare.records.checks import ProgramRow, Programs
-from compare.records.kinds import KINDS
+from compare.records.job import KINDS
 from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, geometric_mean, proportion_interval
-from compare.words import text
 
 MIN_PROGRAMS = 40
 """The fewest programs for a verdict: a smaller corpus is a choice of favourites."""

@@ -30,8 +30,8 @@ from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observations
 from compare.engines.switches import Switch
 from compare.errors import UnsupportedError
-from compare.records.machines import Device
 from compare.records.own import CallCounts
+from compare.records.record import Device
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ResultError, ShapeError, ShapeLimitError
 from graphs.op import registered_ops

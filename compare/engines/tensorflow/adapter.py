@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from compare import text
 from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Mode, Numbers, Process
 from compare.engines.composites import compose
 from compare.engines.containers import to_containers
@@ -44,9 +45,7 @@ from compare.engines.uncompiled import (
     watch_makers,
 )
 from compare.errors import NoGradientsError, without_folders
-from compare.records.machines import Device
-from compare.records.record import WRITTEN
-from compare.words import text
+from compare.records.record import WRITTEN, Device
 
 EAGER = Mode("eager")
 FUNCTION = Mode("function", traces=True)

@@ -24,7 +24,7 @@ from compare.engines.torch.dynamo import MANY
 from compare.engines.torch.functions import IDIOMS, control, functions
 from compare.engines.torch.state import state_reader
 from compare.engines.torch.step import TorchOutput, TorchStep, holders_in, is_whole, map_leaves, trains
-from compare.records.machines import Device
+from compare.records.record import Device
 
 EAGER = Mode("eager")
 

@@ -11,7 +11,7 @@ import optree
 
 from compare.engines.composites import loop_scan
 from compare.engines.step import Function
-from compare.records.machines import Device
+from compare.records.record import Device
 
 
 def functions(device: Device) -> dict[str, Function]:

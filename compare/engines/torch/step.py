@@ -13,11 +13,11 @@ from typing import Any
 
 import optree
 
+from compare import text
 from compare.engines.kinds import names_in
 from compare.engines.reach import ReachedCode, outermost
 from compare.engines.step import LOSS, Bindable, BoundCall, Context, Function, inside, loss_in
 from compare.errors import InputsError, NoGradientsError
-from compare.words import text
 from graphs.tree import argument_names
 
 INSTEAD = "or take no gradients: --no-gradient (gradient=False)"

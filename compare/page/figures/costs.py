@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.crossover import BreakEven, Course, break_even
 from compare.claims.evidence import Evidence, cells, steady
@@ -28,7 +29,6 @@ from compare.page.summary import Ratio, Summary, largest, size_order
 from compare.records.cells import Call, Time
 from compare.records.record import Cell, Run, records_of
 from compare.stats import geometric_mean
-from compare.words import text
 
 _TITLE = "Steady-state time, relative to dynamic"
 _CAPTION = (

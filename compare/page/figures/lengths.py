@@ -13,6 +13,7 @@ from statistics import geometric_mean, mean, median
 import numpy as np
 from matplotlib.axes import Axes
 
+from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c4_shapes import CONTESTS, PHASES, best
 from compare.claims.evidence import Evidence, first_run, steady
@@ -23,7 +24,6 @@ from compare.page.figures import Drawing, alt_text, style
 from compare.page.summary import Summary
 from compare.records.cells import StrategyRow
 from compare.records.record import DYNAMIC
-from compare.words import text
 
 _SHARES = (0.5, 0.95, 0.99)
 

@@ -10,13 +10,13 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from compare import text
 from compare.instruments.ledger import MODES, attribute_causes
 from compare.page.blocks import Table
 from compare.page.figures import Drawing, alt_text, style
 from compare.page.summary import Summary, largest
 from compare.records.cells import Ledger, LedgerRow, Memory, MemoryRow
 from compare.records.record import Cell, records_of
-from compare.words import text
 
 _TITLE = "Memory of one step, by class"
 _CAPTION = (

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
+from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
 from compare.instruments.ladder import LADDER, NATIVE, RUNGS, TAPE, THREADS
@@ -27,7 +28,6 @@ from compare.page.summary import Summary
 from compare.records.cells import Ladder, LineCost, Parts, SourceLines, SourceLinesRow, Threads, rank_lines
 from compare.records.record import Cell, Records, group_by, records_of
 from compare.stats import Interval, geometric_mean, sum_interval
-from compare.words import text
 
 LARGEST_UNEXPLAINED = 0.05
 """The largest unexplained share of a step with which its parts still count as adding up."""

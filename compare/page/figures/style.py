@@ -26,10 +26,9 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 from PIL import Image
 
-from compare import engines
+from compare import engines, text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.stats import Interval
-from compare.words import text
 
 WIDTH, NARROW = 10.0, 4.4  # inches: on a screen or a sheet of paper, and on a phone
 DPI = 150

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from compare.cli import own as own_command
+from compare.cli import functions as own_command
 from compare.cli.command import graphduel
 from compare.errors import CompareError, OverrunError, WorkerError
 from compare.instruments.timing import FirstEpoch

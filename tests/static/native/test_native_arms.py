@@ -10,7 +10,7 @@ import graphs as g
 from benchmarks import modes as table
 from benchmarks.programs import ROWS
 from compare import engines
-from compare.cli import doctor
+from compare.cli import checks
 from compare.errors import UnsupportedError
 from compare.instruments.ladder import NATIVE, RUNGS
 from static.call import backend
@@ -69,9 +69,9 @@ def test_a_function_of_ones_own():
 
 
 def test_the_doctor_says_for_which_processor_or_why_not(monkeypatch):
-    monkeypatch.setattr(doctor, "_worker", lambda: (doctor.FINE, {}))
-    assert dict(doctor.examine()[1])["native code"].startswith("for ")
+    monkeypatch.setattr(checks, "_worker", lambda: (checks.FINE, {}))
+    assert dict(checks.examine()[1])["native code"].startswith("for ")
     monkeypatch.setattr(backend, "choose_backend", refused)
-    parts, environment = doctor.examine()
+    parts, environment = checks.examine()
     assert dict(environment)["native code"] == "none here: there is no native code here; use backend='numpy'"
-    assert all(state == doctor.FINE for name, state in parts if name != "worker process")
+    assert all(state == checks.FINE for name, state in parts if name != "worker process")

@@ -1,6 +1,7 @@
-"""Numbers as text: three significant digits, a unit with a prefix, and an exponent only for tiny numbers.
+"""Numbers, lists, lines and tables as text, the same on every page, terminal and message.
 
-`echo` prints plain text on a terminal, without control characters that a results file or a user's names may have.
+A number has three significant digits, a unit with a prefix, and an exponent only if it is tiny. `echo` prints plain
+text on a terminal, and `show_table` a table, without control characters that a results file or a user's names may have.
 """
 
 from __future__ import annotations
@@ -9,19 +10,25 @@ import math
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from compare.stats import Interval
+
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SIZES = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 RATIO_UNITS = frozenset({"x", "×", "ratio", "fold"})
 _SECOND_UNITS = frozenset({"s", "second", "seconds"})
 _BYTE_UNITS = frozenset({"B", "byte", "bytes"})
+
+PLAIN_WIDTH = 200
+"""The width of a table in a file or a pipe, in columns."""
 
 
 def number(value: float) -> str:
@@ -122,3 +129,40 @@ def echo(text: str = "", *, err: bool = False) -> None:
     from graphs.plain import plain  # imported here, since it loads NumPy, which help does not need
 
     click.echo(plain(text), err=err)
+
+
+# Tables ---------------------------------------------------------------------------------------------------------------
+
+
+def show_table(
+    columns: Sequence[str], rows: Iterable[Sequence[str]], whole: Iterable[str] = (), width: int = PLAIN_WIDTH
+) -> None:
+    """Print a table on stdout, at most `width` wide; columns in `whole` are never wrapped. NO_COLOR is respected."""
+    from rich import box
+    from rich.table import Table
+
+    terminal = console()
+    frame = box.SIMPLE_HEAD if terminal.is_terminal else None
+    table = Table(box=frame, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, no_wrap=column in whole, overflow="ellipsis" if column in whole else "fold")
+    for row in rows:
+        table.add_row(*map(_literal, row))
+    terminal.print(table, width=min(width, terminal.width))
+
+
+def console() -> Console:
+    """Return the terminal of stdout; where stdout is a file or a pipe, it is as wide as a plain table."""
+    from rich.console import Console
+
+    terminal = Console(file=sys.stdout, highlight=False)
+    return terminal if terminal.is_terminal else Console(file=sys.stdout, highlight=False, width=PLAIN_WIDTH)
+
+
+def _literal(words: str) -> Any:
+    """Return rich text without markup: square brackets stay, and control characters are removed."""
+    from rich.text import Text
+
+    from graphs.plain import plain
+
+    return Text(plain(words))
