@@ -374,6 +374,10 @@ class CallState(Role):
 class Numbers(Role):
     """The floats and the random numbers of a call, and the means to change them."""
 
+    def generator(self) -> bytes:
+        """Return the state of the generator from which eager code draws; empty where a call cannot seed it."""
+        return b""
+
     def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
         """Return the random numbers that an eager step's call draws, in order, before a scale or other option."""
         return []

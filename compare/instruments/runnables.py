@@ -448,8 +448,14 @@ class FunctionRunnable(Runnable):
 
     @cached_property
     def random(self) -> bool:
-        """Return whether another seed gives another result."""
-        return any(_differs(self._result(call, SEEDS[1]), ours) for call, ours in enumerate(self._eager))
+        """Return whether another seed gives another result, or a call draws by a seed of its own."""
+        return any(self._is_random(index) for index in range(len(self.calls)))
+
+    def _is_random(self, index: int) -> bool:
+        generator, ours = self.engine.numbers.generator, self._eager[index]
+        with self.called(index, SEEDS[1]):
+            before, result = generator(), self.taken(self._run(*self.calls[index]))
+            return generator() != before or _differs(result, ours)
 
     @property
     def draws(self) -> list[list[np.ndarray]]:

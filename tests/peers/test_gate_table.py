@@ -82,6 +82,29 @@ def test_one_percent_of_any_array_of_a_random_step_is_found_and_what_is_right_pa
     check_each([None, *range(0, gradients, 1 + gradients // 8)], check)
 
 
+def test_a_step_that_seeds_itself_is_compared_with_the_same_random_numbers():
+    """Compiled code draws other numbers for one seed, and another seed before the step changes nothing."""
+    torch = pytest.importorskip("torch")
+
+    def noisy(x):
+        torch.manual_seed(0)
+        return ((x + torch.randn_like(x)) ** 2).mean()
+
+    engine = engines.find_engine("torch")
+    engine.start(0)
+    calls = [(torch.ones(4, 8),), (torch.ones(2, 8),)]
+    runnable = gates.Mutated(engine, engine.mode_names[0], "noisy", noisy, calls, None, checks=True)
+    assert first_epoch(runnable, engine.mode_names[0], no_limit).status == "ok"
+    epoch = first_epoch(runnable, "torch-compile", no_limit)
+    assert epoch.status == "ok", epoch.reason
+    runnable.change = partial(one_percent, None)
+    assert first_epoch(runnable, gates.MUTANT, no_limit).status == "disagree"
+    (first, _) = runnable.expected.values()
+    assert first.exact is not None
+    plain = gates.FunctionRunnable(engine, engine.mode_names[0], "mean", torch.mean, calls, None, checks=True)
+    assert (runnable.random, plain.random) == (True, False)
+
+
 @pytest.mark.parametrize("name", random_steps.DRAWS)
 def test_what_a_step_draws_is_drawn_again_in_float64_or_refused(name):
     torch = pytest.importorskip("torch")

@@ -256,6 +256,12 @@ class TorchNumbers(Numbers):
 
     dtypes = staticmethod(counting.dtypes)
 
+    def generator(self) -> bytes:
+        """Return the state of the CPU's generator."""
+        import torch
+
+        return bytes(torch.get_rng_state().numpy())
+
     def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
         """Return the random numbers that the dispatcher sees in a call."""
         from compare.engines.torch import drawing
