@@ -28,6 +28,7 @@ from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import records_of
+from graphs.errors import count_as_ours
 
 MODES = ("dynamic", "static-exact")
 FIRST, SECOND, LOSS = 1, 2, 3  # lines of `mlp` after its first
@@ -96,6 +97,18 @@ def test_the_times_of_lines_and_elsewhere_come_to_the_step(record, mode):
     row = record.modes[mode]
     assert sum(one.seconds for one in row.lines.values()) + row.elsewhere == pytest.approx(row.step)
     assert all(one.seconds > 0 for one in row.lines.values())
+
+
+def test_what_the_harness_copies_before_a_function_is_of_no_line():
+    def squares(x):
+        return g.sum(x * x)
+
+    count_as_ours("copying.py")  # as the adapter of a training step, which gives each call arguments of its own
+    space = {"g": g, "squares": squares}
+    exec(compile("def copying(x): return squares(g.negative(x))", "copying.py", "exec"), space)
+    row = read(space["copying"], [tuple(arrays((256,)))], ("dynamic",)).modes["dynamic"]
+    assert set(row.lines) == {line(squares, 1)}
+    assert row.lines[line(squares, 1)].kernels == 6  # a product, a sum; back a view, two products, their sum
 
 
 def test_the_text_of_each_line_is_recorded(record):
