@@ -21,7 +21,7 @@ from compare.records.checks import EngineName, FaultRow, Faults, Phase
 from compare.records.job import KINDS, Job
 from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, proportion_interval
-from compare.workloads.faults.fault import Fault, SeededFault, SourceLine, Training, corpus
+from compare.workloads.faults import Fault, SeededFault, SourceLine, Training, corpus
 
 IMMUNE: Phase = "cannot happen"
 """The phase of a fault that does no harm in an engine: the faulty training gives the results of the healthy one."""

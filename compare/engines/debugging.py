@@ -12,7 +12,7 @@ import numpy as np
 import optree
 
 from compare.records.checks import Phase
-from compare.workloads.faults.fault import SourceLine, Training
+from compare.workloads.faults import SourceLine, Training
 
 TRAINING = 25
 """The number of training steps after which the loss should have fallen."""

@@ -20,7 +20,7 @@ from compare.engines.step import Function, Step
 from compare.errors import UnsupportedError, describe_error, without_folders
 from compare.records.checks import Phase
 from compare.workloads.base import Case
-from compare.workloads.faults.fault import SourceLine, Training
+from compare.workloads.faults import SourceLine, Training
 
 PADDED = "-padded"
 """The suffix of a mode that gets every example padded to the longest."""

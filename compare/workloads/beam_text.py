@@ -12,7 +12,7 @@ import numpy as np
 
 import graphs
 from compare.workloads.base import Array, Case, Params, Workload
-from compare.workloads.data.sources import VOCABULARY_SIZE
+from compare.workloads.data import VOCABULARY_SIZE
 from compare.workloads.decode_text import ENDS, case_of, log_likelihoods, read
 
 BEAMS = 4

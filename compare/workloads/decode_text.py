@@ -14,8 +14,7 @@ import numpy as np
 
 import graphs
 from compare.workloads.base import Array, Case, Params, Workload
-from compare.workloads.data import source_lines
-from compare.workloads.data.sources import VOCABULARY_SIZE, encode
+from compare.workloads.data import VOCABULARY_SIZE, encode, source_lines
 from compare.workloads.layers import glorot
 
 Loss = Callable[[Params, Array], Array]

@@ -10,8 +10,7 @@ import numpy as np
 
 import graphs
 from compare.workloads.base import Array, Case, Example, Params, Workload
-from compare.workloads.data import source_lines
-from compare.workloads.data.sources import UNKNOWN, VOCABULARY_SIZE, Ids
+from compare.workloads.data import UNKNOWN, VOCABULARY_SIZE, Ids, source_lines
 from compare.workloads.layers import averaged_where, dense, dense_layers, glorot, surprise
 
 HEADS = 4

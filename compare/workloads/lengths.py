@@ -14,8 +14,7 @@ import numpy as np
 
 from compare.workloads import encoder_text, rnn_text
 from compare.workloads.base import Example
-from compare.workloads.data import source_lines, syntax_trees
-from compare.workloads.data.sources import VOCABULARY_SIZE, sample
+from compare.workloads.data import VOCABULARY_SIZE, sample, source_lines, syntax_trees
 
 Draw = Callable[[int, int, int], tuple[int, ...]]
 """`draw(count, seed, longest)` gives that many lengths from 2 to `longest`."""

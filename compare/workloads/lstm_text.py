@@ -9,7 +9,7 @@ import numpy as np
 
 import graphs
 from compare.workloads.base import Array, Case, Params, Workload
-from compare.workloads.data.sources import VOCABULARY_SIZE
+from compare.workloads.data import VOCABULARY_SIZE
 from compare.workloads.layers import averaged_where, dense_layers, glorot
 from compare.workloads.rnn_text import case_of, surprises, unroll
 

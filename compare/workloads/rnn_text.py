@@ -12,8 +12,7 @@ import numpy as np
 
 import graphs
 from compare.workloads.base import Array, Case, Example, Params, Workload
-from compare.workloads.data import source_lines
-from compare.workloads.data.sources import VOCABULARY_SIZE, Ids
+from compare.workloads.data import VOCABULARY_SIZE, Ids, source_lines
 from compare.workloads.layers import Layer, averaged_where, dense, dense_layers, glorot, surprise
 
 Update = Callable[[Params, Any, Array], Any]

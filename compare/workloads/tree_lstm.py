@@ -11,8 +11,7 @@ import numpy as np
 
 import graphs
 from compare.workloads.base import Array, Case, Example, Params, Workload
-from compare.workloads.data import Tree, syntax_trees
-from compare.workloads.data.trees import NODE_TYPES
+from compare.workloads.data import NODE_TYPES, Tree, syntax_trees
 from compare.workloads.layers import dense, dense_layers, glorot
 
 State = tuple[Array, Array]

@@ -15,8 +15,7 @@ from compare.claims.c1_control_flow import ALONE, EASY_EDIT, MIN_PROGRAMS, measu
 from compare.claims.c1_control_flow.measure import ProgramTrial, calls
 from compare.records.job import Budget
 from compare.workloads import programs as corpus
-from compare.workloads.programs import FAMILIES, programs
-from compare.workloads.programs.program import Program, floats
+from compare.workloads.programs import FAMILIES, Program, floats, programs
 from tests.helpers.claim_records import program as row
 from tests.helpers.claim_records import regime, said, verdict
 from tests.helpers.corpus_values import VALUES as CORPUS_VALUES
@@ -291,7 +290,7 @@ def test_a_program_needs_three_inputs_and_a_graph_or_a_reason():
 
 
 def test_a_family_is_measured_traced_converted_and_by_hand(monkeypatch):
-    monkeypatch.setattr(corpus, "FAMILIES", ("branches",))
+    monkeypatch.setattr(corpus, "FAMILIES", {"branches": "branches"})
     rows = {found.program: found for found in measure.measure(check_of()).programs}
     assert {found.convert for found in rows.values()} == {"right"}
     assert [name for name, found in rows.items() if found.trace == "right"] == ["by_rank"]

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compare.workloads.edits import distance, share, tokens
 from compare.workloads.programs import programs
-from compare.workloads.programs.tokens import distance, share, tokens
 from tests.helpers.together import together
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=8)

@@ -8,10 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.workloads.data import fingerprint, load_digits, source_lines, syntax_trees
-from compare.workloads.data.sources import UNKNOWN, VOCABULARY_SIZE, decode, encode, source_files
-from compare.workloads.data.trees import NODE_TYPES, Tree, fitting_statements
-from compare.workloads.data.trees import encode as encode_tree
+from compare.workloads.data import (
+    NODE_TYPES,
+    UNKNOWN,
+    VOCABULARY_SIZE,
+    Tree,
+    decode,
+    encode,
+    encode_tree,
+    fingerprint,
+    fitting_statements,
+    load_digits,
+    source_files,
+    source_lines,
+    syntax_trees,
+)
 
 # As published with the set: the images of each digit among the 13 writers kept for testing.
 PUBLISHED_COUNTS = [178, 182, 177, 183, 181, 182, 181, 179, 174, 180]

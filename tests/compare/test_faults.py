@@ -9,7 +9,7 @@ from compare import engines
 from compare.claims import c3_debugging
 from compare.engines.debugging import Attempt, Event, ToolReport, same, same_results
 from compare.engines.graphduel.debugging import named_line
-from compare.workloads.faults.fault import Fault, SourceLine, corpus, draw, healthy, mean_square
+from compare.workloads.faults import Fault, SourceLine, corpus, draw, healthy, mean_square
 from graphs.spec import TensorSpec
 from tests.helpers.claim_records import LABELS, regime, said, verdict
 from tests.helpers.jobs import check_of
@@ -135,7 +135,7 @@ def test_the_engines_need_as_many_steps_for_a_wrong_value(record):
 
 
 def test_messages_say_what_is_wrong(record):
-    assert "it stops at greater (gradients.py:" in row(record, "step function", "static")["message"]
+    assert "it stops at greater (numerics.py:" in row(record, "step function", "static")["message"]
     assert "nothing of it reaches the loss" in row(record, "bias never used", "dynamic")["message"]
     assert "arg1: compiled for f32[6,3], got float64" in row(record, "doubles", "static")["message"]
 

@@ -30,8 +30,7 @@ from compare.workloads import (
     rnn_text,
     tree_lstm,
 )
-from compare.workloads.data import Tree
-from compare.workloads.data.sources import VOCABULARY_SIZE
+from compare.workloads.data import VOCABULARY_SIZE, Tree
 from graphs.errors import ControlFlowError
 from tests.helpers.slow import mostly_slow
 

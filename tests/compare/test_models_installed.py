@@ -10,7 +10,7 @@ from compare.errors import UnknownNameError
 from compare.suite import jobs
 from compare.suite.settings import Settings
 from compare.workloads import models
-from compare.workloads.models import MODELS, installed
+from compare.workloads.models import MODELS
 
 OF_PACKAGES = [name for name, model in MODELS.items() if model.package]
 
@@ -21,11 +21,11 @@ def none_installed(monkeypatch):
 
 
 def test_a_row_of_the_table_is_a_model_of_the_suite():
-    assert list(vars(installed.TABLE)) == OF_PACKAGES
+    assert list(vars(models.TABLE)) == OF_PACKAGES
     assert {MODELS[name].package for name in OF_PACKAGES} == {"torchvision", "timm", "transformers"}
     for name in OF_PACKAGES:
         holder, function = models.holder_of(models.source(name))
-        assert holder is getattr(installed.TABLE, name)
+        assert holder is getattr(models.TABLE, name)
         assert function is holder.loss
         assert MODELS[name].varies == holder.varies
 
@@ -65,7 +65,7 @@ def test_what_is_installed_is_measured_after_the_files(monkeypatch):
 @pytest.fixture
 def made_up(monkeypatch):
     torch = pytest.importorskip("torch")
-    model, asked = torch.nn.Linear(3 * 64 * 64, installed.CLASSES), []
+    model, asked = torch.nn.Linear(3 * 64 * 64, models.CLASSES), []
 
     class Images(torch.nn.Module):
         def __init__(self):
@@ -97,7 +97,7 @@ def test_a_model_of_images_is_made_without_weights(made_up, name):
     assert np.isfinite(float(loss(*call).detach()))
     ((asked, options),) = made_up
     assert asked in repr(holder.made)
-    assert options["num_classes"] == installed.CLASSES
+    assert options["num_classes"] == models.CLASSES
     assert {"weights": None}.items() <= options.items() or {"pretrained": False}.items() <= options.items()
 
 
@@ -115,7 +115,7 @@ def test_a_model_of_transformers_is_made_of_its_configuration(monkeypatch, name)
             return SimpleNamespace(logits=logits, loss=self.weight * 2)
 
     package = ModuleType("transformers")
-    row = getattr(installed.TABLE, name)
+    row = getattr(models.TABLE, name)
     setattr(package, row.made.config, lambda **sizes: sizes)
     setattr(package, row.made.model, Made)
     monkeypatch.setitem(sys.modules, "transformers", package)

@@ -12,7 +12,7 @@ from compare.claims import c3_debugging as debugging
 from compare.claims.c1_control_flow import measure as control_flow
 from compare.errors import without_folders
 from compare.workloads import programs as corpus
-from compare.workloads.faults.fault import SourceLine
+from compare.workloads.faults import SourceLine
 from tests.helpers.jobs import check_of
 from tests.helpers.records import plain, typed
 from tests.helpers.toy_framework import Toy
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("toy")
 
 @pytest.fixture
 def two_families(monkeypatch):
-    monkeypatch.setattr(corpus, "FAMILIES", ("branches", "state"))
+    monkeypatch.setattr(corpus, "FAMILIES", {"branches": "branches", "state": "states"})
 
 
 def programs(mode):
@@ -51,7 +51,7 @@ def test_programs_run_eagerly_and_compiled_unchanged_rewritten_or_not_at_all():
     assert (found["by_rank"].static, found["by_rank"].trace, found["by_rank"].edit) == ("unchanged", "right", 0)
     lost = found["trajectory"]
     assert (lost.static, lost.edit) == ("refused", None)
-    assert lost.reason == corpus.state.VALUE_SHAPED
+    assert lost.reason == corpus.states.VALUE_SHAPED
     assert textbook.breaks is textbook.pieces is textbook.kernels is None
 
 
@@ -75,7 +75,7 @@ def test_a_wrong_result_and_a_refusal_are_told_apart_and_are_data_for_the_rule()
 
 
 def test_a_compiler_that_does_not_come_back_is_stopped(monkeypatch):
-    monkeypatch.setattr(corpus, "FAMILIES", ("exceptions",))
+    monkeypatch.setattr(corpus, "FAMILIES", {"exceptions": "branches"})
     monkeypatch.setattr(control_flow, "LIMIT", 0.02)
     monkeypatch.setattr(control_flow.ProgramVersion, "fares", in_time(control_flow.ProgramVersion.fares))
     found = programs("toy-slow")

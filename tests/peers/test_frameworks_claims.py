@@ -9,8 +9,8 @@ from compare import engines as frameworks
 from compare.claims import c2_gradients as gradients
 from compare.claims import c3_debugging as debugging
 from compare.claims.c1_control_flow import measure as control_flow
+from compare.workloads import faults
 from compare.workloads import programs as corpus
-from compare.workloads.faults import fault
 from tests.helpers.jobs import check_of
 
 pytestmark = pytest.mark.peers
@@ -25,16 +25,16 @@ def installed(request):
 
 
 def programs(mode, monkeypatch, *families):
-    monkeypatch.setattr(corpus, "FAMILIES", families)
+    monkeypatch.setattr(corpus, "FAMILIES", {family: corpus.FAMILIES[family] for family in families})
     monkeypatch.setattr(control_flow, "sample_mask", lambda: [False] * len(corpus.programs()))
     return {row.program: row for row in control_flow.measure(check_of(mode)).programs}
 
 
-def faults(mode, monkeypatch, *families):
-    monkeypatch.setattr(fault, "FAMILIES", {file: fault.FAMILIES[file] for file in families})
-    fault.corpus.cache_clear()
+def faults_found(mode, monkeypatch, *families):
+    monkeypatch.setattr(faults, "FAMILIES", {family: faults.FAMILIES[family] for family in families})
+    faults.corpus.cache_clear()
     record = debugging.measure(check_of(mode))
-    fault.corpus.cache_clear()
+    faults.corpus.cache_clear()
     return record, {(row.fault, row.engine): row for row in record.faults}
 
 
@@ -83,7 +83,7 @@ def test_gradients_agree_with_the_tape_and_with_differences(mode, monkeypatch):
 
 @each_mode
 def test_shapes_that_do_not_fit_are_named_by_both_and_before_data_when_compiled(mode, monkeypatch):
-    record, found = faults(mode, monkeypatch, "shapes")
+    record, found = faults_found(mode, monkeypatch, "shape")
     assert record.left_out == {}
     for engine, when in (("dynamic", "forward"), ("static", "trace")):
         row = found["missing transpose", engine]
@@ -95,7 +95,7 @@ def test_shapes_that_do_not_fit_are_named_by_both_and_before_data_when_compiled(
 
 @each_mode
 def test_cut_gradients_and_wrong_updates_are_found_by_the_same_tools(mode, monkeypatch):
-    _, found = faults(mode, monkeypatch, "gradients", "training")
+    _, found = faults_found(mode, monkeypatch, "gradient", "training")
     for engine in ("dynamic", "static"):
         assert found["stopped", engine].tool == "reach"
         assert found["uphill", engine].tool == "train"
@@ -104,7 +104,7 @@ def test_cut_gradients_and_wrong_updates_are_found_by_the_same_tools(mode, monke
 
 @each_mode
 def test_checks_for_nan_are_the_frameworks_own(mode, monkeypatch):
-    _, found = faults(mode, monkeypatch, "numerics")
+    _, found = faults_found(mode, monkeypatch, "numeric")
     row = found["gradient of a length at zero", "dynamic"]
     assert row.tool == "check"
     assert row.names_line == (mode != "tf-function")  # whose check names no line of a gradient

@@ -37,8 +37,8 @@ from compare.instruments.rounding import tree_error
 from compare.instruments.rounds import paired_rounds
 from compare.records.checks import ProgramRow, Programs
 from compare.records.job import Budget, Job
-from compare.workloads.programs import programs, tokens
-from compare.workloads.programs.program import Arguments, Function, Program
+from compare.workloads import edits
+from compare.workloads.programs import Arguments, Function, Program, programs
 from graphs import tree
 from graphs.testing import check_grads
 
@@ -288,9 +288,9 @@ def entry(
         reason=in_eager.reason or program.cannot or rewritten.reason,
         trace=as_it_is.status,
         trace_reason=as_it_is.reason,
-        tokens=len(tokens.tokens(program.plain)),
-        graph_tokens=len(tokens.tokens(function)) if function else None,
-        edit=tokens.share(program.plain, function) if function else None,
+        tokens=len(edits.tokens(program.plain)),
+        graph_tokens=len(edits.tokens(function)) if function else None,
+        edit=edits.share(program.plain, function) if function else None,
         compiles=None,
         compile_seconds=None,
         dynamic_seconds=None,

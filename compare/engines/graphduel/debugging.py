@@ -23,7 +23,7 @@ from compare.engines.debugging import (
     zero_gradient,
 )
 from compare.records.checks import Phase
-from compare.workloads.faults.fault import SourceLine, Training
+from compare.workloads.faults import SourceLine, Training
 from dynamic.anomaly import Lines, forward_lines
 from graphs import dispatch, tree
 from graphs.analysis import nodes_without_gradient

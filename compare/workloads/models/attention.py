@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from compare.workloads.data import source_lines
-from compare.workloads.data.sources import VOCABULARY_SIZE
+from compare.workloads.data import VOCABULARY_SIZE, source_lines
 
 
 class Attention(nn.Module):

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_sequence
 
-from compare.workloads.data.sources import VOCABULARY_SIZE, source_lines
+from compare.workloads.data import VOCABULARY_SIZE, source_lines
 
 WIDTH, CLASSES, LINES, BATCHES = 64, 4, 8, 6
 
