@@ -131,7 +131,9 @@ def verdict(records: Records) -> OwnVerdict:
     seen = glimpse_modes(records, [*rows])
     early = glimpse_sentence(seen, _base(records))
     if warm.leaders:
-        alone = f"of the times, that of {warm.leaders[0]} counts" if wrong else f"only {warm.leaders[0]} was measured"
+        alone = (
+            f"of the times, only that of {warm.leaders[0]} counts" if wrong else f"only {warm.leaders[0]} was measured"
+        )
     else:
         alone = early or ("no mode was measured that agrees" if wrong else "nothing was measured")
     sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, alone, stream=stream)

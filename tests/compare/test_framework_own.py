@@ -199,7 +199,7 @@ def test_a_mode_that_is_wrong_is_timed_after_a_warning_and_one_that_refuses_is_n
     assert set(found.verdict.wrong) == {"wrong"}
     assert here("wrong").exit_code == 4
     assert flat(found).startswith("Wrong disagrees: the output in call 1 is off by")
-    assert "Only eager was measured. Not timed: refusing (unsupported)." in flat(found)
+    assert "Of the times, only that of eager counts. Not timed: refusing (unsupported)." in flat(found)
     assert " agree " not in flat(found)
 
 
