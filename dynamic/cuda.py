@@ -7,14 +7,8 @@ from typing import Any
 from dynamic.random import manual_seed
 
 __all__ = [
-    "current_device",
-    "device_count",
-    "empty_cache",
-    "is_available",
-    "manual_seed",
-    "manual_seed_all",
-    "synchronize",
-]
+    "current_device", "device_count", "empty_cache", "is_available", "manual_seed", "manual_seed_all", "synchronize",
+]  # fmt: skip
 
 manual_seed_all = manual_seed
 

@@ -43,19 +43,9 @@ from graphs.ops.shapes import Axis, as_operand, dtype_of, is_half, positive_axes
 from graphs.ops.slicing import cut
 
 __all__ = [
-    "embedding",
-    "flatten",
-    "gradient",
-    "layer_norm",
-    "logsumexp",
-    "nan_to_num",
-    "one_hot",
-    "silu",
-    "sinc",
-    "softplus",
-    "std",
-    "var",
-]
+    "embedding", "flatten", "gradient", "layer_norm", "logsumexp", "nan_to_num", "one_hot", "silu", "sinc", "softplus",
+    "std", "var",
+]  # fmt: skip
 
 
 @composite

@@ -37,19 +37,8 @@ from graphs.ops.elementwise import (
 from graphs.ops.families import elementwise
 
 __all__ = [
-    "betainc",
-    "digamma",
-    "gammainc",
-    "gammaincc",
-    "gammaln",
-    "i0",
-    "i0e",
-    "i1",
-    "i1e",
-    "polygamma",
-    "stdtr",
-    "zeta",
-]
+    "betainc", "digamma", "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "polygamma", "stdtr", "zeta",
+]  # fmt: skip
 
 
 Values = Callable[..., Array]

@@ -49,18 +49,8 @@ from graphs.ops.sums import in_shape
 from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = [
-    "cross",
-    "diagonal",
-    "dot",
-    "inner",
-    "kron",
-    "matmul",
-    "outer",
-    "tensordot",
-    "trace",
-    "vecdot",
-    "vector_norm",
-]
+    "cross", "diagonal", "dot", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
 
 
 def _infer(x: TensorSpec, y: TensorSpec) -> TensorSpec:

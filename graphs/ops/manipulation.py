@@ -41,27 +41,9 @@ from graphs.ops.slicing import cut
 from graphs.spec import broadcast_shapes
 
 __all__ = [
-    "append",
-    "astype",
-    "atleast_1d",
-    "atleast_2d",
-    "atleast_3d",
-    "broadcast_arrays",
-    "diag",
-    "diff",
-    "fliplr",
-    "flipud",
-    "hstack",
-    "meshgrid",
-    "pad",
-    "ravel",
-    "repeat",
-    "rot90",
-    "tile",
-    "tril",
-    "triu",
-    "vstack",
-]
+    "append", "astype", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_arrays", "diag", "diff", "fliplr",
+    "flipud", "hstack", "meshgrid", "pad", "ravel", "repeat", "rot90", "tile", "tril", "triu", "vstack",
+]  # fmt: skip
 
 
 def astype(x: Array, dtype: npt.DTypeLike, /, *, copy: bool = True, device: Any = None) -> Array:

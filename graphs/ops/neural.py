@@ -41,18 +41,9 @@ from graphs.ops.special import erf
 from graphs.spec import TensorSpec
 
 __all__ = [
-    "attention",
-    "batch_norm",
-    "batch_statistics",
-    "dropout",
-    "elu",
-    "gelu",
-    "group_norm",
-    "instance_norm",
-    "leaky_relu",
-    "linear",
-    "rms_norm",
-]
+    "attention", "batch_norm", "batch_statistics", "dropout", "elu", "gelu", "group_norm", "instance_norm",
+    "leaky_relu", "linear", "rms_norm",
+]  # fmt: skip
 
 
 # Activations ------------------------------------------------------------------------------------------------------

@@ -24,15 +24,9 @@ from graphs.ops.sums import round_to_dtype
 from graphs.spec import TensorSpec
 
 __all__ = [
-    "cummax",
-    "cummin",
-    "cumulative_argmax",
-    "cumulative_argmin",
-    "cumulative_prod",
-    "cumulative_sum",
-    "linear_recurrence",
-    "logcumsumexp",
-]
+    "cummax", "cummin", "cumulative_argmax", "cumulative_argmin", "cumulative_prod", "cumulative_sum",
+    "linear_recurrence", "logcumsumexp",
+]  # fmt: skip
 
 
 def _running(name: str, ufunc: np.ufunc, initial: int, rule: Any, doc: str) -> Op:

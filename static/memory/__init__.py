@@ -12,14 +12,5 @@ from static.memory.heuristics import MANY, Buffer, Plan, best_fit, greedy_by_siz
 from static.memory.planner import ALIGNMENT, allocate, begin_at, plan
 
 __all__ = [
-    "ALIGNMENT",
-    "MANY",
-    "Buffer",
-    "Plan",
-    "allocate",
-    "begin_at",
-    "best_fit",
-    "greedy_by_size",
-    "max_live",
-    "plan",
-]
+    "ALIGNMENT", "MANY", "Buffer", "Plan", "allocate", "begin_at", "best_fit", "greedy_by_size", "max_live", "plan",
+]  # fmt: skip

@@ -7,22 +7,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "bool",
-    "double",
-    "dtype",
-    "float",
-    "float16",
-    "float32",
-    "float64",
-    "half",
-    "int",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "long",
-    "short",
-    "uint8",
+    "bool", "double", "dtype", "float", "float16", "float32", "float64", "half", "int", "int8", "int16", "int32",
+    "int64", "long", "short", "uint8",
 ]  # fmt: skip
 
 
