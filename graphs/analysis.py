@@ -36,7 +36,10 @@ def _hash_graph(graph: Graph) -> nx.DiGraph[int]:
     classes = 0
     while classes < len(set(hashes.values())):
         classes = len(set(hashes.values()))
-        hashes = _with_users(graph, _with_inputs(graph, hashes))
+        hashed: dict[Node, str] = {}
+        for node in graph.nodes:
+            hashed[node] = _hash(hashes[node], *(hashed[source] for source in node.inputs))
+        hashes = _with_users(graph, hashed)
     result = graph.to_networkx()
     nx.set_node_attributes(result, {i: hashes[node] for i, node in enumerate(graph.nodes)}, "hash")
     return result
@@ -46,13 +49,6 @@ def _place(graph: Graph, node: Node) -> str:
     """Text that says which input and which outputs of the graph a node is; empty for an inner node."""
     inputs = [f"<{i}" for i, end in enumerate(graph.inputs) if end is node]
     return "".join(inputs + [f">{i}" for i, end in enumerate(graph.outputs) if end is node])
-
-
-def _with_inputs(graph: Graph, hashes: Mapping[Node, str]) -> dict[Node, str]:
-    hashed: dict[Node, str] = {}
-    for node in graph.nodes:
-        hashed[node] = _hash(hashes[node], *(hashed[source] for source in node.inputs))
-    return hashed
 
 
 def _with_users(graph: Graph, hashes: Mapping[Node, str]) -> dict[Node, str]:

@@ -163,10 +163,6 @@ def _is_same(value: Any, other: Any) -> bool:
     return same(value, other) if isinstance(value, Dim) else bool(value == other)
 
 
-def _for_each_element(flops: int) -> Cost:
-    return lambda *_, out, **__: out.size * flops
-
-
 class TorchName(NamedTuple):
     """The PyTorch function that is the same as an op of one or two operands; it becomes a method of tensors as well.
 
@@ -276,7 +272,7 @@ class Op:
         self.rules = tuple(_rule(name, rule, infer) for rule in rules)
         self.common = _rule(name, common, infer)
         self.prepare = prepare
-        self.cost = cost if callable(cost) else _for_each_element(cost)
+        self.cost = cost if callable(cost) else (lambda *_, out, **__: out.size * cost)
         self.family = family
         self.arity = _arity(infer) if arity == OF_INFER else arity
         self.broadcasts = broadcasts

@@ -38,7 +38,11 @@ def raise_named(error: Exception, name: str, operands: str, function: Callable[.
     """
     if isinstance(error, GraphError):
         raise add_context(error, name, operands) from None
-    if _is_of_the_user(error):
+    # Whether an error was raised by user code, or by the Python library as called from user code.
+    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
+    rest = [file for file in files if not file.startswith(("<frozen", _LIBRARY)) or "site-packages" in file]
+    rest = [file for file in rest if not file.endswith(".pyx")]  # compiled parts of NumPy
+    if bool(rest) and not is_internal(rest[-1]):
         raise error
     raise add_context(explain_wrong_call(error, name, function), name, operands) from error
 
@@ -69,14 +73,6 @@ def parameters(function: Callable[..., Any]) -> str:
     signature = inspect.signature(function)
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return str(signature.replace(parameters=bare, return_annotation=signature.empty))
-
-
-def _is_of_the_user(error: Exception) -> bool:
-    """Whether an error was raised by user code, or by the Python library as called from user code."""
-    files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    rest = [file for file in files if not file.startswith(("<frozen", _LIBRARY)) or "site-packages" in file]
-    rest = [file for file in rest if not file.endswith(".pyx")]  # compiled parts of NumPy
-    return bool(rest) and not is_internal(rest[-1])
 
 
 _LIBRARY = str(Path(inspect.__file__).parent)

@@ -74,7 +74,18 @@ def cell(f: Function) -> Function:
         batch = grad_mode.now().batch
         if batch is None or isinstance(batch, RecordingBatch):
             return f(*args, **options)
-        return _defer(batch, f, args, options)
+        key: list[Any] = [f, grad_mode.now().recording]
+        inputs: list[Elements] = []
+        _look_at((args, options), batch, key, inputs)
+        cell_key = tuple(key)
+        signature = batch.cells.get(cell_key) or batch.cells.setdefault(cell_key, _sign(batch, f, args, options))
+        depth = max([run.level.depth for run in inputs], default=0)
+        level = signature.bundle.levels.get(depth) or batch.level(signature.bundle, depth)
+        node = Several(level, signature, [inputs[i] for i in signature.order])
+        level.nodes.append(node)
+        return signature.build(
+            [_value(batch, node, inputs, r) if type(r) is CellResult else r for r in signature.results]
+        )
 
     return call
 
@@ -112,19 +123,6 @@ class _JoinSource:
 
 
 # Deferring ----------------------------------------------------------------------------------------------------------
-
-
-def _defer(batch: Batch, f: Function, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    key: list[Any] = [f, grad_mode.now().recording]
-    inputs: list[Elements] = []
-    _look_at((args, options), batch, key, inputs)
-    cell_key = tuple(key)
-    signature = batch.cells.get(cell_key) or batch.cells.setdefault(cell_key, _sign(batch, f, args, options))
-    depth = max([run.level.depth for run in inputs], default=0)
-    level = signature.bundle.levels.get(depth) or batch.level(signature.bundle, depth)
-    node = Several(level, signature, [inputs[i] for i in signature.order])
-    level.nodes.append(node)
-    return signature.build([_value(batch, node, inputs, r) if type(r) is CellResult else r for r in signature.results])
 
 
 def _look_at(values: Iterable[Any], batch: Batch, key: list[Any], inputs: list[Elements]) -> None:

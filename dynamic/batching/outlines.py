@@ -187,7 +187,8 @@ def _way(call: OpSignature, reads: Sequence[StepRead], ragged: Sequence[bool]) -
     ndim = len(call.out.shape)
     if any(rows and read.offset is not None for read, rows in zip(reads, ragged, strict=True)):
         raise _FixedError
-    if _is_sum_of_rows(call):
+    attrs = call.attrs
+    if call.op is sum_ and attrs["axis"] in (0, (0,)) and not attrs["keepdims"] and call.out.dtype.kind == "f":
         return StepKind.SUM
     if call.op.family == "elementwise":
         right = [(len(read.shape) == ndim) == rows for read, rows in zip(reads, ragged, strict=True)]
@@ -199,11 +200,6 @@ def _way(call: OpSignature, reads: Sequence[StepRead], ragged: Sequence[bool]) -
     if not all(right):
         raise _FixedError
     return StepKind.ROWS
-
-
-def _is_sum_of_rows(call: OpSignature) -> bool:
-    attrs = call.attrs
-    return call.op is sum_ and attrs["axis"] in (0, (0,)) and not attrs["keepdims"] and call.out.dtype.kind == "f"
 
 
 def outline(recording: Recording) -> Outline:

@@ -179,19 +179,15 @@ def code_of(lines: Iterable[str]) -> dict[str, CodeLine]:
             numbers.setdefault(name, set()).add(int(digits))
     code = dict[str, CodeLine]()
     for name, wanted in numbers.items():
-        texts = _texts(name)
+        # The lines of the only loaded file of this name.
+        modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+        files = {file for file in (*modules, *linecache.cache) if isinstance(file, str) and Path(file).name == name}
+        texts = linecache.getlines(files.pop()) if len(files) == 1 else []
         functions = _functions(texts)
         for number in sorted(wanted):
             if number <= len(texts):
                 code[f"{name}:{number}"] = CodeLine(functions.get(number, ""), texts[number - 1].strip())
     return code
-
-
-def _texts(name: str) -> list[str]:
-    """The lines of the only loaded file of this name."""
-    modules = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    files = {file for file in (*modules, *linecache.cache) if isinstance(file, str) and Path(file).name == name}
-    return linecache.getlines(files.pop()) if len(files) == 1 else []
 
 
 def _functions(texts: list[str]) -> dict[int, str]:

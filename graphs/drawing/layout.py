@@ -92,13 +92,7 @@ def _level(diagram: Diagram, box: str) -> Layout:
         x, y = tops[key].x + PADDING, tops[key].y + TITLE + PADDING
         places |= {name: place.moved(x, y) for name, place in layout.places.items()}
         routes |= {ends: [(a + x, b + y) for a, b in points] for ends, points in layout.routes.items()}
-    return _fit_to_page(tops, places, routes)
-
-
-def _fit_to_page(
-    tops: dict[str, Rectangle], places: dict[str, Rectangle], routes: dict[tuple[str, str], list[Point]]
-) -> Layout:
-    """The picture moved so that nothing, links included, is left of its edge."""
+    # The picture moved so that nothing, links included, is left of its edge.
     bends = [x for points in routes.values() for x, _ in points]
     left = min([0.0, *(x - PADDING for x in bends)])
     places = {key: place.moved(-left, 0) for key, place in places.items()}

@@ -48,7 +48,7 @@ def svg(diagram: Diagram) -> str:
     """The picture as text. Hovering over an item shows its spec, options and lines of source."""
     layout = lay_out(diagram)
     looks = list(dict.fromkeys(item.look for item in diagram.items))
-    width = max(layout.width, _legend_width(looks, diagram)) + 2 * MARGIN
+    width = max(layout.width, sum(_entry_width(word) for word, _ in _entries(looks, diagram))) + 2 * MARGIN
     height = layout.height + 2 * MARGIN + LEGEND
     body = "".join(
         [
@@ -74,10 +74,6 @@ def _entries(looks: list[Look], diagram: Diagram) -> list[tuple[str, Look | None
     if any(item.is_result for item in diagram.items):
         entries.append(("result", None))
     return entries
-
-
-def _legend_width(looks: list[Look], diagram: Diagram) -> float:
-    return sum(_entry_width(word) for word, _ in _entries(looks, diagram))
 
 
 def _entry_width(word: str) -> float:

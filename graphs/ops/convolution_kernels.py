@@ -110,7 +110,17 @@ def convolution_input(
     if out is None:
         out = np.empty((g.shape[0], weight.shape[1] * groups, *sizes), np.result_type(g, weight))
     if _is_convolution(g, weight, window, groups):
-        return _as_convolutions(g, weight, sizes, window, groups, out)
+        # The adjoint in x: a convolution of g with the weight turned round, for each residue of the strides.
+        turned = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:]).swapaxes(1, 2)
+        turned = turned.reshape(groups * weight.shape[1], weight.shape[0] // groups, *weight.shape[2:])
+        axes = [list(_residues(*sizes_and_part)) for sizes_and_part in zip(sizes, g.shape[2:], window, strict=True)]
+        if any(part[1] > 1 for part in window):
+            out[...] = 0  # elements that no tap meets
+        for residues in itertools.product(*axes):
+            elements, met, parts = zip(*residues, strict=True)
+            flipped = np.flip(turned[(..., *met)], tuple(range(2, turned.ndim)))
+            convolution(g, flipped, window=parts, groups=groups, out=out[(..., *elements)])
+        return out
     out[...] = 0
     channels, taps_of = out.shape[1], math.prod(part[0] for part in window)
     matrix = _matrix(weight, groups).swapaxes(1, 2)
@@ -234,20 +244,6 @@ class _Residue(NamedTuple):
     elements: slice
     taps: slice
     part: Part
-
-
-def _as_convolutions(g: Array, weight: Array, sizes: tuple[int, ...], window: Window, groups: int, out: Array) -> Array:
-    """The adjoint in x: a convolution of g with the weight turned round, for each residue of the strides."""
-    turned = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:]).swapaxes(1, 2)
-    turned = turned.reshape(groups * weight.shape[1], weight.shape[0] // groups, *weight.shape[2:])
-    axes = [list(_residues(*sizes_and_part)) for sizes_and_part in zip(sizes, g.shape[2:], window, strict=True)]
-    if any(part[1] > 1 for part in window):
-        out[...] = 0  # elements that no tap meets
-    for residues in itertools.product(*axes):
-        elements, met, parts = zip(*residues, strict=True)
-        flipped = np.flip(turned[(..., *met)], tuple(range(2, turned.ndim)))
-        convolution(g, flipped, window=parts, groups=groups, out=out[(..., *elements)])
-    return out
 
 
 def _residues(size: int, count: int, part: Part) -> Iterator[_Residue]:

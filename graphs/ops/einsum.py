@@ -51,7 +51,14 @@ def einsum(subscripts: str, /, *operands: Array) -> Array:
         dtype = result_type(*values)
         terms = [_without_repeats(Term(cast(v, dtype), labels)) for v, labels in zip(values, inputs, strict=True)]
         _check_sizes(terms)
-        return _contract(terms, output)
+        while len(terms) > 1:
+            i, j = _cheapest_pair(terms, output)
+            first, second, rest = terms[i], terms[j], [t for n, t in enumerate(terms) if n not in (i, j)]
+            wanted = set(output).union(*(term.labels for term in rest))
+            first, second = _sum_out(first, wanted | set(second.labels)), _sum_out(second, wanted | set(first.labels))
+            terms = [*rest, _product(first, second, wanted)]
+        last = _sum_out(terms[0], set(output))
+        return _order_axes(last.array, [last.labels.index(label) for label in output])
     except GraphError as error:
         raise add_context(error, "einsum", ", ".join([repr(subscripts), *(repr(spec_of(v)) for v in values)])) from None
 
@@ -115,17 +122,6 @@ def _check_sizes(terms: Sequence[Term]) -> None:
 # Contracting ----------------------------------------------------------------------------------------------------
 
 
-def _contract(terms: list[Term], output: tuple[Label, ...]) -> Array:
-    while len(terms) > 1:
-        i, j = _cheapest_pair(terms, output)
-        first, second, rest = terms[i], terms[j], [t for n, t in enumerate(terms) if n not in (i, j)]
-        wanted = set(output).union(*(term.labels for term in rest))
-        first, second = _sum_out(first, wanted | set(second.labels)), _sum_out(second, wanted | set(first.labels))
-        terms = [*rest, _product(first, second, wanted)]
-    last = _sum_out(terms[0], set(output))
-    return _order_axes(last.array, [last.labels.index(label) for label in output])
-
-
 def _cheapest_pair(terms: Sequence[Term], output: tuple[Label, ...]) -> tuple[int, int]:
     """The pair whose product is smallest compared with its operands; the first pair when a size is symbolic."""
     pairs = list(itertools.combinations(range(len(terms)), 2))
@@ -162,22 +158,16 @@ def _product(first: Term, second: Term, wanted: set[Label]) -> Term:
     rows = [label for label in first.labels if label not in shared]
     columns = [label for label in second.labels if label not in shared]
     if summed and (rows or columns):
-        return _matrix_product(first, second, batch, rows, columns, summed)
+        # [batch, rows, summed] @ [batch, summed, columns]: each group of labels is one axis, each batch label its own.
+        inner = [_joint_size(label, first, second) for label in summed]
+        left = _group_axes(_stretch(first, summed, inner), batch, rows, summed)
+        right = _group_axes(_stretch(second, summed, inner), batch, summed, columns)
+        sizes = [_joint_size(label, first, second) for label in (*batch, *rows, *columns)]
+        return Term(_reshape_if_needed(matmul(left, right), sizes), (*batch, *rows, *columns))
     labels = (*batch, *rows, *columns, *summed)
     product = multiply(_align_axes(first, labels), _align_axes(second, labels))
     kept = len(labels) - len(summed)
     return Term(_sum(product, tuple(range(kept, len(labels)))) if summed else product, labels[:kept])
-
-
-def _matrix_product(
-    first: Term, second: Term, batch: list[Label], rows: list[Label], columns: list[Label], summed: list[Label]
-) -> Term:
-    """[batch, rows, summed] @ [batch, summed, columns]: each group of labels is one axis, each batch label its own."""
-    inner = [_joint_size(label, first, second) for label in summed]
-    left = _group_axes(_stretch(first, summed, inner), batch, rows, summed)
-    right = _group_axes(_stretch(second, summed, inner), batch, summed, columns)
-    sizes = [_joint_size(label, first, second) for label in (*batch, *rows, *columns)]
-    return Term(_reshape_if_needed(matmul(left, right), sizes), (*batch, *rows, *columns))
 
 
 def _joint_size(label: Label, first: Term, second: Term) -> Size:

@@ -268,15 +268,11 @@ def _logaddexp(x: Array, y: Array, out: Array = None) -> Array:
     if (same := np.isnan(share)).any():  # equal infinities, or a NaN, which is the larger of the two
         share[same] = 1
     larger = x.clip(y, math.inf) if y.ndim == 0 else np.maximum(x, y)
-    return np.add(larger, _log1p_of_share(share), out=out)
-
-
-def _log1p_of_share(x: Array) -> Array:
-    """log(1 + x) for x from 0 to 1, with the rounding of 1 + x corrected; overwrites x. `np.log1p` takes longer."""
-    total = np.add(x, 1)
+    # log(1 + x) for x from 0 to 1, with the rounding of 1 + x corrected; overwrites x. `np.log1p` takes longer.
+    total = np.add(share, 1)
     logarithm = np.log(total)
-    lost = np.subtract(x, np.subtract(total, 1), out=x)
-    return np.add(logarithm, np.divide(lost, total, out=lost), out=logarithm)
+    lost = np.subtract(share, np.subtract(total, 1), out=share)
+    return np.add(larger, np.add(logarithm, np.divide(lost, total, out=lost), out=logarithm), out=out)
 
 
 logaddexp: Op = elementwise(

@@ -41,7 +41,9 @@ def index(x: Array, key: Any) -> Array:
     entries = complete_key(entries_given, len(shape_of(x)))
     if all(map(is_basic, entries)):
         return getitem(x, tuple(entries))
-    _check_masks(entries, lengths, shape_of(x))
+    shape = shape_of(x)
+    for entry, size in zip((e for e in entries if e is not None), shape, strict=True):
+        _check_mask(lengths.get(id(entry), size), size)
     view = getitem(x, tuple(e if is_basic(e) else slice(None) for e in entries))
     kept = [e for e in entries if e is None or isinstance(e, slice) or not is_basic(e)]  # an int drops its axis
     axes = [i for i, e in enumerate(kept) if not is_basic(e)]
@@ -88,11 +90,6 @@ def _flags_as_axes(x: Array, entries: tuple[Any, ...]) -> tuple[Array, tuple[Any
         return x, entries
     axes = [None if isinstance(e, bool) else e if e is Ellipsis else slice(None) for e in entries if e is not None]
     return getitem(x, tuple(axes)), tuple(np.zeros(int(e), np.intp) if isinstance(e, bool) else e for e in entries)
-
-
-def _check_masks(entries: Sequence[Any], lengths: dict[int, int], shape: Shape) -> None:
-    for entry, size in zip((e for e in entries if e is not None), shape, strict=True):
-        _check_mask(lengths.get(id(entry), size), size)
 
 
 def _check_mask(length: Size, size: Size) -> None:
@@ -171,7 +168,10 @@ def setitem(x: Array, value: Array, key: Any) -> Array:
     if hasattr(key, "dtype") and key.dtype.kind == "b":
         fitted = _uniform_value(value, shape_of(x)[len(shape_of(key)) :])
         if fitted is not None:
-            return where(_expand_mask(key, x), fitted, x)
+            shape, picked = shape_of(x), shape_of(key)
+            for length, size in zip(picked, shape, strict=False):
+                _check_mask(length, size)
+            return where(reshape(key, (*picked, *(1,) * (len(shape) - len(picked)))), fitted, x)
     unmasked = _expanded_masks(key)[0]
     if all(map(is_basic, unmasked)):
         entries = complete_key(unmasked, len(shape_of(x)))
@@ -195,13 +195,6 @@ def _uniform_value(value: Array, shape: Shape) -> Array | None:
         return None
     check_fits(shape_of(value), shape)
     return value
-
-
-def _expand_mask(mask: Array, x: Array) -> Array:
-    shape, picked = shape_of(x), shape_of(mask)
-    for length, size in zip(picked, shape, strict=False):
-        _check_mask(length, size)
-    return reshape(mask, (*picked, *(1,) * (len(shape) - len(picked))))
 
 
 def _prepare_take(x: Array, indices: Array, /, axis: int = 0) -> Prepared:

@@ -63,19 +63,16 @@ def repeat(x: Array, repeats: int | Array, /, axis: int | None = None) -> Array:
         x, axis = reshape(x, (-1,)), 0
     at = positive_axis(axis, len(shape_of(x)))
     if isinstance(repeats, (int, np.integer, Dim)):
-        return _repeat_all(x, repeats if isinstance(repeats, Dim) else int(repeats), at)
+        times = repeats if isinstance(repeats, Dim) else int(repeats)
+        shape = shape_of(x)
+        before, size, after = shape[:at], shape[at], shape[at + 1 :]
+        wide = broadcast_to(expand_dims(x, at + 1), (*before, size, times, *after))
+        return reshape(wide, (*before, size * times, *after))
     counts = _known_counts(repeats)
     size = operator.index(shape_of(x)[at])  # a symbolic size cannot be matched with counts
     if counts.ndim > 1 or counts.size not in (1, size):
         raise ShapeError(f"{counts.shape} counts for an axis of size {size}; give one, or one for each element")
     return take(x, np.repeat(np.arange(size), counts), axis=at)
-
-
-def _repeat_all(x: Array, times: Size, axis: int) -> Array:
-    shape = shape_of(x)
-    before, size, after = shape[:axis], shape[axis], shape[axis + 1 :]
-    wide = broadcast_to(expand_dims(x, axis + 1), (*before, size, times, *after))
-    return reshape(wide, (*before, size * times, *after))
 
 
 def _known_counts(repeats: Array) -> np.ndarray[Any, Any]:
@@ -151,7 +148,8 @@ def diff(x: Array, /, axis: int = -1, n: int = 1, prepend: Array | None = None, 
     parts = [_row(p, x, at) for p in (prepend, x, append) if p is not None]
     x = concat(parts, axis=at) if len(parts) > 1 else x
     for _ in range(n):
-        x = _neighbours(x, at)
+        compare = not_equal if dtype_of(x).kind == "b" else subtract
+        x = compare(cut(x, at, 1, None), cut(x, at, None, -1))
     return x
 
 
@@ -163,11 +161,6 @@ def _row(part: Array, x: Array, axis: int) -> Array:
     if dispatch.interpreter_of(part) is None:
         part = np.asarray(part, dtype_of(x)) if isinstance(part, (int, float)) else np.asarray(part)
     return broadcast_to(part, shape)
-
-
-def _neighbours(x: Array, axis: int) -> Array:
-    compare = not_equal if dtype_of(x).kind == "b" else subtract
-    return compare(cut(x, axis, 1, None), cut(x, axis, None, -1))
 
 
 def ravel(x: Array, /) -> Array:

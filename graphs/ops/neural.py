@@ -124,7 +124,9 @@ def group_norm(x: Array, groups: Size, scale: Array = None, shift: Array = None,
     check_groups(shape[1], groups)
     grouped = reshape(x, (shape[0], groups, dims.product(shape[1:]) // groups))
     centred = less(grouped, mean(grouped, axis=-1, keepdims=True))
-    return _affine(reshape(multiply(centred, inverse_root_mean_square(centred, -1, eps)), shape), scale, shift)
+    x = reshape(multiply(centred, inverse_root_mean_square(centred, -1, eps)), shape)
+    scaled = x if scale is None else multiply(x, _per_channel(scale, x))
+    return scaled if shift is None else add(scaled, _per_channel(shift, x))
 
 
 def instance_norm(x: Array, scale: Array = None, shift: Array = None, /, eps: float = 1e-5) -> Array:
@@ -159,11 +161,6 @@ def _channel_count(shape: Shape) -> int:
 def _per_channel(values: Array, x: Array) -> Array:
     """f[C] with axes of size 1 after it, so that it broadcasts along the channels of f[N, C, ...]."""
     return reshape(values, (-1, *(1,) * (len(shape_of(x)) - 2)))
-
-
-def _affine(x: Array, scale: Array, shift: Array) -> Array:
-    scaled = x if scale is None else multiply(x, _per_channel(scale, x))
-    return scaled if shift is None else add(scaled, _per_channel(shift, x))
 
 
 # Dropout and attention --------------------------------------------------------------------------------------------

@@ -43,7 +43,13 @@ def interpolate(
     """
     x = as_operand(x)
     sizes = _concrete_sizes(shape_of(x)[2:])
-    _check_mode(mode, len(sizes), align_corners)
+    rank = len(sizes)
+    if mode not in _MODES:
+        raise ShapeError(f"mode is one of {', '.join(map(repr, _MODES))}, not {mode!r}; choose one")
+    if _LINEAR.get(mode, rank) != rank:
+        raise ShapeError(f"mode {mode!r} is for {_LINEAR[mode]} axes after batch and channels, not {rank}")
+    if mode not in _LINEAR and align_corners is not None:
+        raise ShapeError("align_corners is for linear modes; leave it out")
     if mode in _LINEAR and dtype_of(x).kind != "f":
         raise DTypeError(f"{mode!r} takes floating point values; convert with astype(x, 'float32')")
     wanted, scales = _output_sizes(sizes, size, scale_factor)
@@ -77,15 +83,6 @@ def _concrete_sizes(sizes: Shape) -> list[int]:
     if min(numbers) < 1:
         raise ShapeError("there is nothing between no elements; check the size first")
     return numbers
-
-
-def _check_mode(mode: str, rank: int, align_corners: bool | None) -> None:
-    if mode not in _MODES:
-        raise ShapeError(f"mode is one of {', '.join(map(repr, _MODES))}, not {mode!r}; choose one")
-    if _LINEAR.get(mode, rank) != rank:
-        raise ShapeError(f"mode {mode!r} is for {_LINEAR[mode]} axes after batch and channels, not {rank}")
-    if mode not in _LINEAR and align_corners is not None:
-        raise ShapeError("align_corners is for linear modes; leave it out")
 
 
 def _output_sizes(sizes: list[int], size: PerAxis, scale: PerAxis) -> tuple[list[int], list[float | None]]:

@@ -76,15 +76,12 @@ def _result_sizes(shape: Shape, key: Key) -> Iterator[Size]:
         if isinstance(entry, slice):
             yield sliced_size(entry, shape[axis])
         else:
-            _check_index(entry, shape[axis], axis)
+            size = shape[axis]
+            if isinstance(entry, int) and isinstance(size, int) and not -size <= entry < size:
+                raise OutOfRangeError(
+                    f"index {entry} is out of range for axis {axis} of size {size}; use {-size} to {size - 1}"
+                )
         axis += 1
-
-
-def _check_index(index: Size, size: Size, axis: int) -> None:
-    if isinstance(index, int) and isinstance(size, int) and not -size <= index < size:
-        raise OutOfRangeError(
-            f"index {index} is out of range for axis {axis} of size {size}; use {-size} to {size - 1}"
-        )
 
 
 def sliced_size(part: slice, size: Size) -> Size:

@@ -32,19 +32,7 @@ def sum_sorted_axes(x: Array, axis: Any, dtype: Any = None, out: Array = None, k
         return in_shape(_over_rows(x, count), (1,) * count * keepdims + x.shape[count:], out)
     if count == 1 and axis[0] == x.ndim - 1 and _SHORTEST <= length <= _LONGEST:
         return np.vecdot(x, _ONES[x.dtype.num][:length], out, keepdims=keepdims)  # type: ignore[call-overload]
-    return _sum_both_ends(x, axis, dtype, out, keepdims)
-
-
-def round_to_dtype(x: Array, dtype: np.dtype[Any], out: Array = None) -> Array:
-    """Round a result of a wider dtype to `dtype`, into `out` where there is one."""
-    if out is None:
-        return x.astype(dtype)
-    np.copyto(out, x, casting="same_kind")
-    return out
-
-
-def _sum_both_ends(x: Array, axis: tuple[int, ...], dtype: Any, out: Array, keepdims: bool) -> Array:
-    """The sum over some (or none) of the first axes and some of the last axes."""
+    # The sum over some (or none) of the first axes and some of the last axes.
     before = next((i for i, place in enumerate(axis) if place != i), len(axis))
     after = len(axis) - before
     length = math.prod(x.shape[x.ndim - after :])
@@ -54,6 +42,14 @@ def _sum_both_ends(x: Array, axis: tuple[int, ...], dtype: Any, out: Array, keep
     shape = (1,) * before * keepdims + x.shape[before : x.ndim - after] + (1,) * after * keepdims
     rows = _along_rows(x, after, length)
     return in_shape(_over_rows(rows, before) if before else rows, shape, out)
+
+
+def round_to_dtype(x: Array, dtype: np.dtype[Any], out: Array = None) -> Array:
+    """Round a result of a wider dtype to `dtype`, into `out` where there is one."""
+    if out is None:
+        return x.astype(dtype)
+    np.copyto(out, x, casting="same_kind")
+    return out
 
 
 def _along_rows(x: Array, count: int, length: int) -> Array:

@@ -70,21 +70,18 @@ def _flat_problem(
         filled = list(leaves)
         for i, value in zip(active, values, strict=True):
             filled[i] = value
-        return _weighted_sum(f(*tree.unflatten(structure, filled)), seed)
+        # A scalar in which every floating point output takes part, each element with a weight of its own.
+        outputs = f(*tree.unflatten(structure, filled))
+        floats = [leaf for leaf in tree.leaves(outputs) if dtype_of(leaf).kind == "f"]
+        if not floats:
+            raise GraphError("check_grads: the function returns nothing that has a gradient; return a floating value")
+        total: Any = 0.0
+        for i, leaf in enumerate(floats):
+            total = ops.add(total, ops.sum(ops.multiply(leaf, _normal(shape_of(leaf), seed, i))))
+        return total
 
     names = tree.paths(f, args)
     return loss, [np.asarray(leaves[i], np.float64) for i in active], [names[i] for i in active]
-
-
-def _weighted_sum(outputs: Any, seed: int) -> Any:
-    """A scalar in which every floating point output takes part, each element with a weight of its own."""
-    floats = [leaf for leaf in tree.leaves(outputs) if dtype_of(leaf).kind == "f"]
-    if not floats:
-        raise GraphError("check_grads: the function returns nothing that has a gradient; return a floating value")
-    total: Any = 0.0
-    for i, leaf in enumerate(floats):
-        total = ops.add(total, ops.sum(ops.multiply(leaf, _normal(shape_of(leaf), seed, i))))
-    return total
 
 
 def _normal(shape: Sequence[Any], *seed: int) -> npt.NDArray[np.float64]:

@@ -39,7 +39,14 @@ def write(traced: TracedFunction, path: Path) -> None:
     """Write a graph and its layout to a file. Raises ArtifactError for values that the format has no place for."""
     with clock.phase("save"):
         arrays: list[np.ndarray[Any, Any]] = []
-        document = _encode_traced(traced, arrays)
+        document = {
+            "format": _FORMAT,
+            "version": VERSION,
+            **_encode_graph(traced.graph, arrays),
+            "arguments": _encode(_number_leaves(traced.inputs), arrays),
+            "static": [_encode(value, arrays) for value in traced.static],
+            "results": _encode(_number_leaves(traced.outputs), arrays),
+        }
         zips.write(path, json.dumps(document, indent=1).encode(), arrays)
 
 
@@ -51,7 +58,12 @@ def read(path: Path, make: Callable[[TracedFunction], Made]) -> Made:
     """
     members = zips.read(path)
     try:
-        return make(_decode_traced(_document(members["graph.json"]), members))
+        document = _document(members["graph.json"])
+        graph = _decode_graph(document, members)
+        arguments, results = (_structure(_decode(document[key], members)) for key in ("arguments", "results"))
+        static = tuple([_decode(value, members) for value in document["static"]])
+        _check_layout(graph, arguments, static, results)
+        return make(TracedFunction(graph, arguments, static, results))
     except ArtifactError as error:
         raise ArtifactError(f"{path.name}: {error}") from None
     except zips.DAMAGE as error:
@@ -65,17 +77,6 @@ def _document(data: bytes) -> dict[str, Any]:
     if document["version"] != VERSION:
         raise ArtifactError(f"version {document['version']}, this release reads {VERSION}; save it again")
     return document
-
-
-def _encode_traced(traced: TracedFunction, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
-    return {
-        "format": _FORMAT,
-        "version": VERSION,
-        **_encode_graph(traced.graph, arrays),
-        "arguments": _encode(_number_leaves(traced.inputs), arrays),
-        "static": [_encode(value, arrays) for value in traced.static],
-        "results": _encode(_number_leaves(traced.outputs), arrays),
-    }
 
 
 def _encode_graph(graph: Graph, arrays: list[np.ndarray[Any, Any]]) -> dict[str, Any]:
@@ -110,14 +111,6 @@ def _number_leaves(structure: tree.Structure) -> Any:
     return tree.unflatten(structure, list(range(structure.num_leaves)))
 
 
-def _decode_traced(document: dict[str, Any], members: dict[str, bytes]) -> TracedFunction:
-    graph = _decode_graph(document, members)
-    arguments, results = (_structure(_decode(document[key], members)) for key in ("arguments", "results"))
-    static = tuple([_decode(value, members) for value in document["static"]])
-    _check_layout(graph, arguments, static, results)
-    return TracedFunction(graph, arguments, static, results)
-
-
 def _structure(numbered: Any) -> tree.Structure:
     """Return the structure of a container whose leaves are numbered in order. Raises ArtifactError for other leaves."""
     leaves, structure = tree.flatten(numbered)
@@ -147,14 +140,9 @@ def _decode_graph(document: dict[str, Any], members: dict[str, bytes]) -> Graph:
         nodes.append(_check_node(Node.of(registry.get(entry["op"]), sources, attrs, one_line(str(entry["source"])))))
     chosen = [[nodes[_index(i, len(nodes))] for i in document[key]] for key in ("inputs", "outputs")]
     graph = remove_dead_code(Graph(str(document["name"]), chosen[0], nodes, chosen[1]))
-    _check_groups(graph.nodes)
-    return graph
-
-
-def _check_groups(nodes: Sequence[Node]) -> None:
-    """Raise ArtifactError for groups that no pass makes, and for two parts of a node with one number."""
-    picked: dict[Node, list[int]] = {node: [] for node in nodes}
-    for node in nodes:
+    # Raise ArtifactError for groups that no pass makes, and for two parts of a node with one number.
+    picked: dict[Node, list[int]] = {node: [] for node in graph.nodes}
+    for node in graph.nodes:
         if node.op in (part, result):
             picked[node.inputs[0]].append(node.attrs["number"])
     for node, numbers in picked.items():
@@ -164,6 +152,7 @@ def _check_groups(nodes: Sequence[Node]) -> None:
             check_group(node)
             if sorted(numbers) != [*range(len(node.attrs["body"].outputs))]:
                 raise ArtifactError("damaged, nobody reads a result of a group; save it again")
+    return graph
 
 
 def _check_node(node: Node) -> Node:

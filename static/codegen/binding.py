@@ -81,24 +81,20 @@ def bind(
 def lay_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
     """Plan the memory of a program, including its subgraphs and groups."""
     with clock.phase("plan"):
-        return _arena_layout(program, sizes)
-
-
-def _arena_layout(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
-    inner = {
-        graph: groups.cut(lowered, sizes) if isinstance(lowered, Blocks) else lay_out(lowered, sizes)
-        for graph, lowered in program.inner.items()
-    }
-    buffers = program.schedule.lives if program.planned else {}
-    spaces = program.schedule.workspaces
-    lives = [(*steps, dims.evaluate(node.spec.nbytes, sizes)) for node, steps in buffers.items()]
-    for nodes, lower, upper in spaces:
-        lives.append((lower, upper, max(inner[graph].plan.peak for node in nodes for graph in node.subgraphs)))
-    plan = memory.plan(lives, memory.ALIGNMENT)
-    start = dict(zip(buffers, plan.offsets, strict=False))
-    for space, offset in zip(spaces, plan.offsets[len(buffers) :], strict=True):
-        start |= dict.fromkeys(space.nodes, offset)
-    return ArenaLayout(plan, lives, start, inner)
+        inner = {
+            graph: groups.cut(lowered, sizes) if isinstance(lowered, Blocks) else lay_out(lowered, sizes)
+            for graph, lowered in program.inner.items()
+        }
+        buffers = program.schedule.lives if program.planned else {}
+        spaces = program.schedule.workspaces
+        lives = [(*steps, dims.evaluate(node.spec.nbytes, sizes)) for node, steps in buffers.items()]
+        for nodes, lower, upper in spaces:
+            lives.append((lower, upper, max(inner[graph].plan.peak for node in nodes for graph in node.subgraphs)))
+        plan = memory.plan(lives, memory.ALIGNMENT)
+        start = dict(zip(buffers, plan.offsets, strict=False))
+        for space, offset in zip(spaces, plan.offsets[len(buffers) :], strict=True):
+            start |= dict.fromkeys(space.nodes, offset)
+        return ArenaLayout(plan, lives, start, inner)
 
 
 _NO_ROOM = np.empty(0, np.uint8)

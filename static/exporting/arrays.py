@@ -118,24 +118,23 @@ def place(w: OnnxWriter, node: Node, g: str) -> str:
     gone = [axis for axis, entry in enumerate(along) if not isinstance(entry, slice)]
     if gone:
         g = w("Unsqueeze", g, w.ints(gone))
-    sizes = _sizes_along(node, along, new)
+    # The number of elements of g along each axis of the result.
+    have = iter(size for place, size in enumerate(node.inputs[0].shape) if place not in new)
+    sizes = [next(have) if isinstance(entry, slice) else 1 for entry in along]
     for axis, (entry, size, length) in enumerate(zip(along, shape, sizes, strict=False)):
         if entry != slice(None):
             g = _place_entry(w, g, axis, entry, size, length, node)
     return g
 
 
-def _sizes_along(node: Node, along: Sequence[Any], new: Sequence[int]) -> list[Size]:
-    """Return the number of elements of g along each axis of the result."""
-    have = iter(size for place, size in enumerate(node.inputs[0].shape) if place not in new)
-    return [next(have) if isinstance(entry, slice) else 1 for entry in along]
-
-
 def _place_entry(w: OnnxWriter, g: str, axis: int, entry: Any, size: Size, length: Size, node: Node) -> str:
     if not isinstance(entry, slice):
         before = entry + size if isinstance(entry, int) and entry < 0 else entry
         if dims.is_symbolic((before, size)):  # how much is around it may be negative, for all that a reader knows
-            return _place_index(w, g, axis, before, size, node)
+            # Zeros along an axis of this size, with g at one position.
+            along = w("Range", *map(w.number, (0, size, 1)))
+            there = w("Equal", w.write_reshape(along, [size, *[1] * (len(node.shape) - 1 - axis)]), w.number(before))
+            return w("Where", there, g, w.scalar(0, node))
         return _pad_axis(w, g, len(node.shape), axis, before, size - 1 - before, node)
     start, _, step = _bounds(entry, size)
     if step == 1:
@@ -146,13 +145,6 @@ def _place_entry(w: OnnxWriter, g: str, axis: int, entry: Any, size: Size, lengt
     rows = np.full(size, length)  # the index of a row of zeros behind those of g
     rows[entry] = np.arange(length)
     return w("Gather", _pad_axis(w, g, len(node.shape), axis, 0, 1, node), w.ints(rows), axis=axis)
-
-
-def _place_index(w: OnnxWriter, g: str, axis: int, place: Size, size: Size, node: Node) -> str:
-    """Write zeros along an axis of this size, with g at one position."""
-    along = w("Range", *map(w.number, (0, size, 1)))
-    there = w("Equal", w.write_reshape(along, [size, *[1] * (len(node.shape) - 1 - axis)]), w.number(place))
-    return w("Where", there, g, w.scalar(0, node))
 
 
 def _pad_axis(w: OnnxWriter, x: str, ndim: int, axis: int, before: Size, after: Size, node: Node) -> str:

@@ -55,17 +55,13 @@ def _orders(buffers: Sequence[Buffer]) -> Iterator[list[int]]:
     index = range(len(buffers))
     yield sorted(index, key=lambda i: -(buffers[i][1] - buffers[i][0]) * buffers[i][2])
     yield sorted(index, key=lambda i: (buffers[i][0] - buffers[i][1], -buffers[i][2]))
-    breadth = _breadths(buffers)
-    yield sorted(index, key=lambda i: (-breadth[i], -buffers[i][2]))
-
-
-def _breadths(buffers: Sequence[Buffer]) -> list[int]:
-    """Return for each buffer the most bytes that are alive at a step of its life."""
+    # For each buffer the most bytes that are alive at a step of its life.
     lower, upper, size = np.array(buffers, np.int64).T
     # Bytes alive rise only where a buffer starts, so the starts are all the steps that count.
     live = ((lower <= lower[:, None]) & (lower[:, None] < upper)) @ size
     inside = (lower[:, None] <= lower) & (lower < upper[:, None])
-    return [int(b) for b in np.where(inside, live, 0).max(axis=1)]
+    breadth = [int(b) for b in np.where(inside, live, 0).max(axis=1)]
+    yield sorted(index, key=lambda i: (-breadth[i], -buffers[i][2]))
 
 
 def best_fit(buffers: Sequence[Buffer]) -> list[int]:
@@ -299,7 +295,15 @@ def search(
     while (states.rest < PLACED).any():
         if time.perf_counter() >= deadline:
             return None
-        states = _with_refusals(instance, states, goal)
+        # The states, and after them for each the state whose niche stays empty until a buffer lies across it.
+        section, fits = _niches(instance, states)
+        across = instance.covers.T[section] & ~fits & (states.rest < PLACED)
+        above = np.where(across, states.rest + instance.size, PLACED).min(axis=1)
+        raised = np.where(fits, np.maximum(states.rest, above[:, None]), states.rest)
+        refused = states._replace(rest=raised).take(np.flatnonzero(above < PLACED))
+        refused = refused._replace(skyline=instance.skyline(refused.rest))
+        refused = refused.take(np.flatnonzero(_bounds(refused).max(axis=1) <= goal))
+        states = States(*(np.concatenate(parts) for parts in zip(states, refused, strict=True)))
         rows, chosen = _choices(instance, states, style, 3 * width, rng)
         states = _fittest(instance, _drop_buffers(instance, states, rows, chosen), goal, width, style, rng)
         if not len(states.rest):
@@ -312,18 +316,6 @@ def _niches(instance: Instance, states: States) -> tuple[Array, Array]:
     section = states.skyline.argmin(axis=1)
     floor = states.skyline[np.arange(len(section)), section]
     return section, (states.rest == floor[:, None]) & (instance.lower == section[:, None])
-
-
-def _with_refusals(instance: Instance, states: States, goal: int) -> States:
-    """Return the states, and after them for each the state whose niche stays empty until a buffer lies across it."""
-    section, fits = _niches(instance, states)
-    across = instance.covers.T[section] & ~fits & (states.rest < PLACED)
-    above = np.where(across, states.rest + instance.size, PLACED).min(axis=1)
-    raised = np.where(fits, np.maximum(states.rest, above[:, None]), states.rest)
-    refused = states._replace(rest=raised).take(np.flatnonzero(above < PLACED))
-    refused = refused._replace(skyline=instance.skyline(refused.rest))
-    refused = refused.take(np.flatnonzero(_bounds(refused).max(axis=1) <= goal))
-    return States(*(np.concatenate(parts) for parts in zip(states, refused, strict=True)))
 
 
 def _bounds(states: States) -> Array:

@@ -47,7 +47,9 @@ def views(nodes: Sequence[Node]) -> Views:
     contiguous: dict[Node, bool] = {}
     stacks: dict[tuple[Node, int], Node] = {}
     for node in nodes:
-        if _is_stack(node):
+        # Whether a node is an output that a scan has stacked, in memory of its own that the scan writes into.
+        loop = node.inputs[0] if node.is_part else node
+        if is_scan(loop) and node is not loop and node.attrs["number"] >= loop.attrs["carry"]:
             owner[node] = stacks.setdefault((node.inputs[0], node.attrs["number"]), node)
             contiguous[node] = True
             continue
@@ -55,12 +57,6 @@ def views(nodes: Sequence[Node]) -> Views:
         owner[node] = owner[node.inputs[0]] if shares else node
         contiguous[node] = not shares or (contiguous[node.inputs[0]] and _keeps_order(node))
     return Views(owner, {node for node in nodes if contiguous[node]})
-
-
-def _is_stack(node: Node) -> bool:
-    """Whether a node is an output that a scan has stacked, in memory of its own that the scan writes into."""
-    loop = node.inputs[0] if node.is_part else node
-    return is_scan(loop) and node is not loop and node.attrs["number"] >= loop.attrs["carry"]
 
 
 def _keeps_order(node: Node) -> bool:
@@ -244,21 +240,17 @@ class Schedule(NamedTuple):
 def schedule(graph: Graph) -> Schedule:
     """Return the schedule of the user's own order, or of one made for little memory where that pays."""
     with clock.phase("schedule"):
-        return _search_schedule(graph)
-
-
-def _search_schedule(graph: Graph) -> Schedule:
-    seen = views(graph.nodes)
-    planned = in_arena(graph.nodes, graph.outputs, seen.owner)
-    sizes = {node: nbytes(node) for node in planned}
-    best = _place(graph.nodes, seen, sizes)
-    order = leanest(graph, *_writer_view(seen.owner, sizes))
-    if not all(map(operator.is_, order, graph.nodes)):
-        other = _place(order, seen, sizes)
-        best = other if other.live < PAYS * best.live else best
-    if any(not dims.same(place.offset, 0) for place in best.place.values()):
-        best = min(best, _place(best.order, seen, sizes, join=False), key=lambda candidate: candidate.live)
-    return Schedule.of(best.order, seen, best.place, best.lives)
+        seen = views(graph.nodes)
+        planned = in_arena(graph.nodes, graph.outputs, seen.owner)
+        sizes = {node: nbytes(node) for node in planned}
+        best = _place(graph.nodes, seen, sizes)
+        order = leanest(graph, *_writer_view(seen.owner, sizes))
+        if not all(map(operator.is_, order, graph.nodes)):
+            other = _place(order, seen, sizes)
+            best = other if other.live < PAYS * best.live else best
+        if any(not dims.same(place.offset, 0) for place in best.place.values()):
+            best = min(best, _place(best.order, seen, sizes, join=False), key=lambda candidate: candidate.live)
+        return Schedule.of(best.order, seen, best.place, best.lives)
 
 
 def _writer_view(owner: Mapping[Node, Node], sizes: Mapping[Node, int]) -> tuple[dict[Node, Node], dict[Node, int]]:

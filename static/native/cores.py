@@ -234,7 +234,18 @@ def _axis(recipe: Divisible, most: int, target: Target) -> Axis:
         arrays = (*recipe.operands, recipe.out)
         return Axis("outer", recipe.outer[0], 1, tuple(array.strides[0] * _width(array) for array in arrays))
     if isinstance(recipe, (Picking, Flattening)):
-        return _axis_of_picking(recipe)
+        # The first axis along which parts write to different places; one that is not cut where there is none.
+        apart = list(range(len(recipe.sizes)))
+        arrays: tuple[ArrayLayout, ...]
+        if isinstance(recipe, Flattening):
+            arrays = *recipe.positions, recipe.out
+        else:
+            arrays = recipe.picked, recipe.positions, recipe.values
+            apart = [axis for axis in apart if recipe.way == "take" or recipe.picked.strides[axis]]
+        at, is_last = (apart[0], apart[0] == len(recipe.sizes) - 1) if apart else (0, False)
+        step = LANES if is_last else 1 if apart else recipe.sizes[0]
+        strides = [array.strides[at] * _width(array) for array in arrays]
+        return Axis("sizes", recipe.sizes[at], step, (*strides, 0, *[0] * len(recipe.refused)), at)
     axis = _axis_of_product(recipe, most, target)
     return axis._replace(strides=tuple(stride * int(recipe.dtype[1:]) for stride in axis.strides))
 
@@ -257,21 +268,6 @@ def _axis_of_product(recipe: Product | Turn | Convolution | WeightGradient, most
     if recipe.columns >= most * columns.step:
         return columns
     return min(rows, columns, key=lambda axis: axis.waiting(most))
-
-
-def _axis_of_picking(recipe: Picking | Flattening) -> Axis:
-    """Return the first axis along which parts write to different places; one that is not cut where there is none."""
-    apart = list(range(len(recipe.sizes)))
-    arrays: tuple[ArrayLayout, ...]
-    if isinstance(recipe, Flattening):
-        arrays = *recipe.positions, recipe.out
-    else:
-        arrays = recipe.picked, recipe.positions, recipe.values
-        apart = [axis for axis in apart if recipe.way == "take" or recipe.picked.strides[axis]]
-    at, is_last = (apart[0], apart[0] == len(recipe.sizes) - 1) if apart else (0, False)
-    step = LANES if is_last else 1 if apart else recipe.sizes[0]
-    strides = [array.strides[at] * _width(array) for array in arrays]
-    return Axis("sizes", recipe.sizes[at], step, (*strides, 0, *[0] * len(recipe.refused)), at)
 
 
 def _even(size: int, most: int, step: int) -> int:

@@ -169,17 +169,13 @@ def _part_of_concat(concat: Node, key: Sequence[object], concats: dict[Node, Par
     if not others or not isinstance(cut, slice) or cut.step not in (None, 1) or cut.start is None or cut.stop is None:
         return None
     if concat not in concats:
-        concats[concat] = _parts_of(concat)
+        # The inputs of a concat that have its dtype, by start and stop; the first of several at one place.
+        parts: Parts = {}
+        for part, (start, stop) in zip(concat.inputs, bounds(concat.inputs, concat.attrs["axis"]), strict=True):
+            if part.spec.dtype == concat.spec.dtype:
+                parts.setdefault((str(start), str(stop)), part)
+        concats[concat] = parts
     return concats[concat].get((str(cut.start), str(cut.stop)))
-
-
-def _parts_of(concat: Node) -> Parts:
-    """Return the inputs of a concat that have its dtype, by start and stop; the first of several at one place."""
-    parts: Parts = {}
-    for part, (start, stop) in zip(concat.inputs, bounds(concat.inputs, concat.attrs["axis"]), strict=True):
-        if part.spec.dtype == concat.spec.dtype:
-            parts.setdefault((str(start), str(stop)), part)
-    return parts
 
 
 def bounds(nodes: Sequence[Node], axis: int) -> Iterator[tuple[Size, Size]]:

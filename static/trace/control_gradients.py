@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphs.builder import Builder
 from graphs.errors import NotDifferentiableError, locate
 from graphs.ir import Graph, Node, ancestors
 from graphs.ops.control import ruled_op, scan_op, switch_op, while_gradient_op, while_op
@@ -90,7 +89,7 @@ def pull_graph(
     known.
     """
     builder = building()
-    marked = [_mark_value(builder, value) for value in values]
+    marked = [Symbol(builder, builder.append(identity, nodes_of([value]), {})) for value in values]
     variables = [value for value, want in zip(marked, wanted, strict=True) if want]
     with recording(builder, variables) as pullback:
         outputs = inline(graph, marked)
@@ -112,10 +111,6 @@ def fill_cotangents(cotangents: Sequence[Cotangent], values: Sequence[Any], want
 def _is_partial(cotangent: Cotangent) -> bool:
     """Whether some path through the graph has no cotangent here."""
     return cotangent.value is None or cotangent.reach is not None
-
-
-def _mark_value(builder: Builder, value: Any) -> Symbol:
-    return Symbol(builder, builder.append(identity, nodes_of([value]), {}))
 
 
 def _given_cotangents(call: OpCall, first: int, count: int) -> list[Any]:

@@ -168,36 +168,25 @@ def pull_back(
     Gradient rules read the value of a node in `computed` from the node that it maps to.
     """
     with clock.phase("differentiate"):
-        return _pull_variables(builder, start, variables, outputs, seeds, computed)
-
-
-def _pull_variables(
-    builder: Builder,
-    start: int,
-    variables: Sequence[Symbol],
-    outputs: Sequence[Any],
-    seeds: Sequence[Any],
-    computed: Known,
-) -> list[Cotangent]:
-    sources = {v.node for v in variables}
-    active = _active(builder.nodes[start:], sources)
-    cotangents: dict[Node, Any] = {}
-    reached = CotangentReach()
-    for output, seed in zip(outputs, seeds, strict=True):
-        cotangent, reach = seed if isinstance(seed, Cotangent) else (seed, None)
-        if isinstance(output, Symbol) and output.node in active and cotangent is not None:
-            held = cotangents.get(output.node)
-            cotangents[output.node] = cotangent if held is None else reverse.total(held, cotangent)
-            reached.add(output.node, reach)
-    recorded = [node for node in builder.nodes[start:] if node in active and node not in sources]
-    here = _builder()  # the graph itself, or the body of a loop in it
-    line = here.line
-    pull = _Pull(builder, active, computed, reached)
-    try:
-        reverse.accumulate(reversed(recorded), cotangents, pull.back)
-    finally:
-        here.line = line
-    return [Cotangent(cotangents.get(v.node), reached.of(v.node)) for v in variables]
+        sources = {v.node for v in variables}
+        active = _active(builder.nodes[start:], sources)
+        cotangents: dict[Node, Any] = {}
+        reached = CotangentReach()
+        for output, seed in zip(outputs, seeds, strict=True):
+            cotangent, reach = seed if isinstance(seed, Cotangent) else (seed, None)
+            if isinstance(output, Symbol) and output.node in active and cotangent is not None:
+                held = cotangents.get(output.node)
+                cotangents[output.node] = cotangent if held is None else reverse.total(held, cotangent)
+                reached.add(output.node, reach)
+        recorded = [node for node in builder.nodes[start:] if node in active and node not in sources]
+        here = _builder()  # the graph itself, or the body of a loop in it
+        line = here.line
+        pull = _Pull(builder, active, computed, reached)
+        try:
+            reverse.accumulate(reversed(recorded), cotangents, pull.back)
+        finally:
+            here.line = line
+        return [Cotangent(cotangents.get(v.node), reached.of(v.node)) for v in variables]
 
 
 def _active(nodes: Sequence[Node], sources: set[Node]) -> set[Node]:

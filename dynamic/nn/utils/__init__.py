@@ -60,22 +60,18 @@ def clip_grad_norm_(
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     with_gradient = [param for param in listed if param.grad is not None]
     if any(not issubclass(type(param), Tensor) for param in with_gradient):  # symbols of a trace, which nothing changes
-        return _clip_gradients(with_gradient, max_norm, norm_type)
+        if norm_type != 2:
+            raise GraphError(locate(f"clip_grad_norm_: in a trace the norm is of order 2, not {norm_type}"))
+        gradients = [param.grad for param in with_gradient]
+        for param, gradient in zip(with_gradient, optim.clip_by_global_norm(gradients, float(max_norm)), strict=True):
+            param.grad = gradient
+        return optim.global_norm(gradients)
     grads = _grads(listed)
     norm = get_total_norm([Tensor(grad) for grad in grads], norm_type, error_if_nonfinite)
     factor = np.minimum(float(max_norm) / (norm._data + 1e-6), 1.0)
     for grad in grads:
         np.multiply(grad, factor.astype(grad.dtype), out=grad)
     return norm
-
-
-def _clip_gradients(params: list[Any], max_norm: float, norm_type: float) -> Any:
-    if norm_type != 2:
-        raise GraphError(locate(f"clip_grad_norm_: in a trace the norm is of order 2, not {norm_type}"))
-    gradients = [param.grad for param in params]
-    for param, gradient in zip(params, optim.clip_by_global_norm(gradients, float(max_norm)), strict=True):
-        param.grad = gradient
-    return optim.global_norm(gradients)
 
 
 clip_grad_norm = clip_grad_norm_

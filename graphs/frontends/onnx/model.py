@@ -6,7 +6,7 @@ import inspect
 import keyword
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -192,7 +192,14 @@ def convert_model(proto: ModelProto, opset: int, error: OlderOpError) -> ModelPr
     why = "; ".join(_FORGOTTEN[op][1] for op in sorted(wrong))
     if not wrong:
         try:
-            return _mend(version_converter.convert_version(proto, error.needed), opset)
+            # Fix the result of a conversion from `opset` where the converter ignores a change.
+            proto = version_converter.convert_version(proto, error.needed)
+            for body in bodies_of(proto):
+                arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in getattr(body, "initializer", ())}
+                nodes = [part for node in body.node for part in _parts(node, opset, arrays)]
+                del body.node[:]
+                body.node.extend(nodes)
+            return proto
         except Exception as failure:  # noqa: BLE001  (ConvertError, RuntimeError and others, by the version of onnx)
             why = str(failure).strip()
     error.add_note(f"onnx does not convert the model from opset {opset} to {error.needed}: {why}")
@@ -206,20 +213,17 @@ _FORGOTTEN = {
 }
 
 
-def _mend(proto: ModelProto, opset: int) -> ModelProto:
-    """Fix the result of a conversion from `opset` where the converter ignores a change."""
-    for body in bodies_of(proto):
-        arrays = {tensor.name: numpy_helper.to_array(tensor) for tensor in getattr(body, "initializer", ())}
-        nodes = [part for node in body.node for part in _parts(node, opset, arrays)]
-        del body.node[:]
-        body.node.extend(nodes)
-    return proto
-
-
 def _parts(node: NodeProto, opset: int, arrays: Mapping[str, Constant]) -> list[NodeProto]:
     """The nodes for a node of an older opset: PRelu had a slope per channel before 7, Resize began at 0 before 11."""
     if node.op_type == "PRelu" and opset < 7:
-        return _expand_slope(node)
+        # PRelu with its slope reshaped to [C, 1, ...], to broadcast along the channels of x.
+        (x, slope), (y,) = node.input, node.output
+        names = {"x": x, "slope": slope, "y": y}
+        graph: GraphProto = parser.parse_graph(_SLOPED)
+        for part in graph.node:
+            for side in (part.input, part.output):
+                side[:] = [names.get(name, f"{y}/{name}") for name in side]
+        return [*graph.node]
     if node.op_type == "Resize" and opset < 11:
         modes = {
             "coordinate_transformation_mode": "asymmetric",
@@ -238,17 +242,6 @@ def _rounding(scales: Constant | None, opset: int) -> str:
     if scales is not None and bool((scales <= 1).all()):
         return "ceil"
     raise ValueError("Resize rounded up where an image shrinks before opset 11, and its scales are not known")
-
-
-def _expand_slope(node: NodeProto) -> list[NodeProto]:
-    """PRelu with its slope reshaped to [C, 1, ...], to broadcast along the channels of x."""
-    (x, slope), (y,) = node.input, node.output
-    names = {"x": x, "slope": slope, "y": y}
-    graph: GraphProto = parser.parse_graph(_SLOPED)
-    for part in graph.node:
-        for side in (part.input, part.output):
-            side[:] = [names.get(name, f"{y}/{name}") for name in side]
-    return [*graph.node]
 
 
 _SLOPED = """sloped (float[] x, float[] slope) => (float[] y) {
@@ -300,7 +293,11 @@ class OnnxModel:
         self._graph = OnnxGraph(graph, opsets)
         self.weights: dict[str, Constant] = self._graph.weights
         taken = [value for value in graph.input if value.name not in self.weights]
-        sizes = _size_names(taken)
+        # The name of each symbolic size: the model's own, or one made of input and axis.
+        axes = [(v.name, axis, dim) for v in taken for axis, dim in enumerate(v.type.tensor_type.shape.dim)]
+        own = {dim.dim_param: dim.dim_param for _, _, dim in axes if dim.dim_param}
+        others = {(name, axis): f"{name}_{axis}" for name, axis, dim in axes if not dim.dim_param}
+        sizes = identifiers({**own, **others})
         self.inputs = {value.name: _spec(value, sizes) for value in taken}
         self.outputs = self._graph.outputs
         self.converted_from = converted_from
@@ -347,14 +344,6 @@ def _are_numbers(value: Any) -> bool:
 
 
 Sizes = Mapping[Any, str]
-
-
-def _size_names(values: Sequence[onnx.ValueInfoProto]) -> Sizes:
-    """The name of each symbolic size: the model's own, or one made of input and axis."""
-    axes = [(v.name, axis, dim) for v in values for axis, dim in enumerate(v.type.tensor_type.shape.dim)]
-    own = {dim.dim_param: dim.dim_param for _, _, dim in axes if dim.dim_param}
-    others = {(name, axis): f"{name}_{axis}" for name, axis, dim in axes if not dim.dim_param}
-    return identifiers({**own, **others})
 
 
 def _spec(value: onnx.ValueInfoProto, sizes: Sizes) -> TensorSpec | None:

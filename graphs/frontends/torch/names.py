@@ -139,18 +139,17 @@ def guard_construction(cls: type) -> None:
     """Let every error of `__init__` be a GraphError that names the class; a user's class is left alone."""
     init = vars(cls).get("__init__")
     if init is not None and is_ours(cls):
-        cls.__init__ = _guard_init(init)  # type: ignore[misc]
 
+        @functools.wraps(init)
+        def wrapper(self: Any, *args: Any, **options: Any) -> None:
+            try:
+                init(
+                    self, *map(python_numbers, args), **{word: python_numbers(value) for word, value in options.items()}
+                )
+            except WRONG as error:
+                raise_named(error, type(self).__name__, "", type(self))
 
-def _guard_init(init: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(init)
-    def wrapper(self: Any, *args: Any, **options: Any) -> None:
-        try:
-            init(self, *map(python_numbers, args), **{word: python_numbers(value) for word, value in options.items()})
-        except WRONG as error:
-            raise_named(error, type(self).__name__, "", type(self))
-
-    return wrapper
+        cls.__init__ = wrapper  # type: ignore[misc]
 
 
 F = TypeVar("F", bound=Callable[..., Any])

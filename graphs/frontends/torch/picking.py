@@ -276,7 +276,11 @@ def searchsorted(
     if side not in (None, "left", "right") or (side == "left" and right):
         raise OptionError(f"side is 'left' or 'right', and agrees with right={right}, not {side!r}; leave one out")
     values = ops.asarray(input) if is_scalar(input) else input
-    _check_places(sorter, shape_of(sorted_sequence)[-1:])
+    # Raise OutOfRangeError for a tensor of indices with one out of range; a symbol is not checked.
+    size = shape_of(sorted_sequence)[-1:]
+    places = memory_of(sorter)
+    if places is not None and places.size and not (places.min() >= 0 and places.max() < size[0]):
+        raise OutOfRangeError(f"sorter has indices from {places.min()} to {places.max()}; use 0 to {size[0] - 1}")
     sequence = sorted_sequence if sorter is None else ops.take_along_axis(sorted_sequence, sorter, axis=-1)
     behind = right or side == "right"
     if ndim_of(sequence) == 1:
@@ -288,13 +292,6 @@ def searchsorted(
             f"rows of shape {shape_of(sequence)} and values of shape {shape_of(values)}; give a row of values for each"
         )
     return cast(positions, np.int32 if out_int32 else np.int64)
-
-
-def _check_places(sorter: Any, size: Sequence[Any]) -> None:
-    """Raise OutOfRangeError for a tensor of indices with one out of range; a symbol is not checked."""
-    places = memory_of(sorter)
-    if places is not None and places.size and not (places.min() >= 0 and places.max() < size[0]):
-        raise OutOfRangeError(f"sorter has indices from {places.min()} to {places.max()}; use 0 to {size[0] - 1}")
 
 
 def _bisect_rows(rows: Any, values: Any, reaches: Any) -> Any:

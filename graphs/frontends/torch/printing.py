@@ -191,11 +191,7 @@ def grad_fn_name(op_name: str, attrs: Attrs) -> str:
     """
     if op_name in _BY_ATTRS:
         return _BY_ATTRS[op_name](attrs)
-    return _NAMES.get(op_name) or _camel_case(op_name) + "Backward0"
-
-
-def _camel_case(name: str) -> str:
-    return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+    return _NAMES.get(op_name) or "".join(word[:1].upper() + word[1:] for word in op_name.split("_")) + "Backward0"
 
 
 def _by_axis(whole: str, along: str) -> Callable[[Attrs], str]:

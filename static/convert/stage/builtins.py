@@ -307,7 +307,7 @@ def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Ca
         check_takes(items)
         pairs = [(item, item if key is None else key(item)) for item in items]
         if not holds_symbols([key for _, key in pairs]):
-            return plain(pairs, key=lambda pair: pair[1], **_in_pair(options))[0]
+            return plain(pairs, key=lambda pair: pair[1], **{name: (value,) for name, value in options.items()})[0]
         if not all(is_symbol(key) or is_number(key) for _, key in pairs):  # tuples: part by part
             return sort_items(pairs, key=operator.itemgetter(1), reverse=plain is max)[0][0]
         best = pairs[0]
@@ -316,10 +316,6 @@ def _extreme(plain: Callable[..., Any], better: Callable[[Any, Any], Any]) -> Ca
         return best[0]
 
     return extreme
-
-
-def _in_pair(options: dict[str, Any]) -> dict[str, Any]:
-    return {name: (value,) for name, value in options.items()}
 
 
 def _any(items: Iterable[Any]) -> Any:

@@ -166,7 +166,11 @@ def _construct(kind: type, /, *args: Any, **options: Any) -> Any:
 
 def _make_by_type(kind: type, /, *args: Any, **options: Any) -> Any:
     """Make an object as `type` does when a class is called: __new__, then __init__."""
-    _check_end(kind)
+    # Raise ControlFlowError for a class with a __del__, since the journal keeps its objects alive.
+    if users(class_attribute(kind, "__del__")) is not None:
+        refuse(
+            f"{kind.__name__} has a __del__, which runs when nobody holds an object; make the object before the call"
+        )
     maker, init = users(class_attribute(kind, "__new__")), class_attribute(kind, "__init__")
     is_plain, by_class = is_made_by_object(kind), class_attribute(type(kind), "__call__")
     is_ordinary = by_class is vars(type)["__call__"] or users(by_class) is not None
@@ -181,14 +185,6 @@ def _make_by_type(kind: type, /, *args: Any, **options: Any) -> Any:
     return new
 
 
-def _check_end(kind: type) -> None:
-    """Raise ControlFlowError for a class with a __del__, since the journal keeps its objects alive."""
-    if users(class_attribute(kind, "__del__")) is not None:
-        refuse(
-            f"{kind.__name__} has a __del__, which runs when nobody holds an object; make the object before the call"
-        )
-
-
 def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
     """Call a function that is not converted: note what it may change, and convert functions that it is given."""
     check_call(f, args, options)
@@ -201,7 +197,14 @@ def _outside(f: Any, /, *args: Any, **options: Any) -> Any:
     named = {name: _convert_argument(value) for name, value in options.items()}
     with _forwards(f):
         result = _of_a_library(f, positional, named)
-    return _note_result(f, args, result)
+    # The result of a call, noted as new where it is.
+    if isinstance(f, type) and type(result) is f and (f in _MADE or _makes_new_ones(f)):
+        return note_object(result)
+    name = getattr(f, "__name__", "")
+    if isinstance(result, Iterator):
+        is_made = isinstance(f, (type, FunctionType)) or f is iter or isinstance(result, GeneratorType)
+        return note_object(result) if is_made and not any(result is value for value in args) else result
+    return note_object(result) if name == "__new__" else note_new(result) if name in _MAKERS else result
 
 
 def _convert_argument(argument: Any) -> Any:
@@ -225,17 +228,6 @@ def _of_a_library(f: Any, args: Sequence[Any], options: Mapping[str, Any]) -> An
             raise
         name = getattr(f, "__name__", f)
         refuse(f"{name}() takes no value that only the run knows ({error}); compute it with functions of graphs")
-
-
-def _note_result(f: Any, args: tuple[Any, ...], result: Any) -> Any:
-    """Return the result of a call, noted as new where it is."""
-    if isinstance(f, type) and type(result) is f and (f in _MADE or _makes_new_ones(f)):
-        return note_object(result)
-    name = getattr(f, "__name__", "")
-    if isinstance(result, Iterator):
-        is_made = isinstance(f, (type, FunctionType)) or f is iter or isinstance(result, GeneratorType)
-        return note_object(result) if is_made and not any(result is value for value in args) else result
-    return note_object(result) if name == "__new__" else note_new(result) if name in _MAKERS else result
 
 
 def _makes_new_ones(kind: type) -> bool:

@@ -391,7 +391,14 @@ def check_takes(items: Any) -> None:
 def item(container: Any, key: Any) -> Any:
     """Return `container[key]`; for a list, also at an index that only the run knows, if its items are alike."""
     if is_symbol(key) and isinstance(container, (list, tuple)):
-        return _pick_item(container, key)
+        if not container or not all(map(is_leaf, container)):
+            refuse("only the run knows which item of a list is read; make the list an array, by graphs.stack")
+        spec, at = MergedValue("an item of the list", container).spec, _from_front(key, len(container))
+        values = [cast_leaf(value, spec) for value in container]
+        if building().saving:  # the gradient reaches none of the others
+            values = [choice(at == i, value, cast_leaf(Unset(""), spec)) for i, value in enumerate(values)]
+        picked = stack(values)[at]
+        return weak(picked) if all(map(is_number, container)) else mark_chosen(picked)
     value = container[key]
     return note_new(value) if isinstance(key, slice) and isinstance(container, list) else value
 
@@ -401,17 +408,6 @@ def tried_item(container: Any, key: Any) -> Any:
     if is_symbol(key):
         refuse("only the run knows whether this index is there, and a graph catches no error; ask for it by an if")
     return item(container, key)
-
-
-def _pick_item(items: Any, key: Symbol) -> Any:
-    if not items or not all(map(is_leaf, items)):
-        refuse("only the run knows which item of a list is read; make the list an array, by graphs.stack")
-    spec, at = MergedValue("an item of the list", items).spec, _from_front(key, len(items))
-    values = [cast_leaf(value, spec) for value in items]
-    if building().saving:  # the gradient reaches none of the others
-        values = [choice(at == i, value, cast_leaf(Unset(""), spec)) for i, value in enumerate(values)]
-    picked = stack(values)[at]
-    return weak(picked) if all(map(is_number, items)) else mark_chosen(picked)
 
 
 def _from_front(key: Symbol, length: int) -> Any:

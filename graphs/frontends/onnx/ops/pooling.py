@@ -62,19 +62,15 @@ def max_pool(
     sizes = shape_of(x)[2:]
     places = places_of(x, peak, whole)
     if storage_order:
-        places = _by_columns(places, sizes)
+        # Convert row-major places to places with the first axis fastest.
+        result: Any = np.zeros((), np.int64)
+        for axis in reversed(range(len(sizes))):
+            along = ops.remainder(ops.floor_divide(places, dims.product(sizes[axis + 1 :])), sizes[axis])
+            result = ops.add(result, ops.multiply(along, dims.product(sizes[:axis])))
+        places = result
     batch = dims.product(shape_of(x)[:2])
     first = ops.reshape(ops.multiply(ops.arange(batch), dims.product(sizes)), (*shape_of(x)[:2], *(1,) * len(sizes)))
     return peak, ops.add(places, first)
-
-
-def _by_columns(places: Any, sizes: Any) -> Any:
-    """Convert row-major places to places with the first axis fastest."""
-    result: Any = np.zeros((), np.int64)
-    for axis in reversed(range(len(sizes))):
-        along = ops.remainder(ops.floor_divide(places, dims.product(sizes[axis + 1 :])), sizes[axis])
-        result = ops.add(result, ops.multiply(along, dims.product(sizes[:axis])))
-    return result
 
 
 @translates("AveragePool")
@@ -189,7 +185,7 @@ def resize(
         else:
             width = min(factors[number], 1) if antialias else 1.0
             matrix = _weights(places, have[number], _kernel(mode, cubic_coeff_a), width, exclude_outside)
-            x = _along(matrix.astype(dtype_of(x)), x, axis)
+            x = ops.moveaxis(ops.matmul(ops.moveaxis(x, axis, -1), matrix.astype(dtype_of(x)).T), -1, axis)
         if coordinate_transformation_mode == "tf_crop_and_resize":
             outside = (places < 0) | (places > have[number] - 1)
             shape = [-1 if i == axis else 1 for i in range(len(shape_of(x)))]
@@ -270,10 +266,6 @@ def _weights(
             shares = shares / shares.sum()
         np.add.at(row, np.clip(taps, 0, have - 1), shares)
     return matrix
-
-
-def _along(matrix: Array, x: Any, axis: int) -> Any:
-    return ops.moveaxis(ops.matmul(ops.moveaxis(x, axis, -1), matrix.T), -1, axis)
 
 
 _MODES = {"linear": "bilinear", "cubic": "bicubic"}  # as they are called from opset 20 on

@@ -272,17 +272,13 @@ def gather(x: Any, indices: Any, *, axis: int = 0) -> Any:
 
 @translates("GatherElements")
 def gather_elements(x: Any, indices: Any, *, axis: int = 0) -> Any:
-    return ops.take_along_axis(_crop_to_indices(x, indices, axis), indices, axis=axis)
-
-
-def _crop_to_indices(x: Any, indices: Any, axis: int) -> Any:
-    """Crop x to the sizes of the indices along all axes but one."""
+    # Crop x to the sizes of the indices along all axes but one.
     have, wanted = shape_of(x), shape_of(indices)
     at = positive_axis(axis, len(have))
     key = tuple(
         slice(None) if i == at or dims.same(have[i], wanted[i]) else slice(0, wanted[i]) for i in range(len(have))
     )
-    return x if key == (slice(None),) * len(have) else ops.getitem(x, key)
+    return ops.take_along_axis(x if key == (slice(None),) * len(have) else ops.getitem(x, key), indices, axis=axis)
 
 
 @translates("GatherND")
