@@ -38,17 +38,30 @@ class _Affine(Module):
 class _Tracking(_Affine):
     """Base of norms of each channel that may keep running statistics."""
 
-    def _track(
-        self, sizes: tuple[int, float, float | None], affine: bool, track: bool, bias: bool, made: tuple[Any, Any]
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        """Store the options and make the tensors; `sizes` are features, eps and momentum, `made` device, dtype."""
-        self.num_features, self.eps, self.momentum = sizes
-        self.affine, self.track_running_stats = affine, track
-        self._make_affine((self.num_features,), affine, bias, *made)
-        kind = np.float32 if made[1] is None else made[1]
-        for name, value in (("running_mean", 0), ("running_var", 1)):
-            self.register_buffer(name, Tensor(np.full(self.num_features, value, kind)) if track else None)
-        self.register_buffer("num_batches_tracked", Tensor(np.zeros((), np.int64)) if track else None)
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        self._make_affine((num_features,), affine, bias, device, dtype)
+        made: dict[str, Any] = dict.fromkeys(("running_mean", "running_var", "num_batches_tracked"))
+        if track_running_stats:
+            kind = np.float32 if dtype is None else dtype
+            made["running_mean"] = Tensor(np.zeros(num_features, kind))
+            made["running_var"] = Tensor(np.ones(num_features, kind))
+            made["num_batches_tracked"] = Tensor(np.zeros((), np.int64))
+        for name, buffer in made.items():
+            self.register_buffer(name, buffer)
 
     def reset_running_stats(self) -> None:
         """Reset the running mean to 0 and the running variance to 1."""
@@ -66,21 +79,6 @@ class _Tracking(_Affine):
 
 class _BatchNorm(_Tracking):
     axes: tuple[int, ...] = ()
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__()
-        self._track((num_features, eps, momentum), affine, track_running_stats, bias, (device, dtype))
 
     def forward(self, input: Any) -> Any:
         """Normalise by the statistics of the batch in training or without running ones, else by the running ones."""
@@ -260,8 +258,7 @@ class _InstanceNorm(_Tracking):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__()
-        self._track((num_features, eps, momentum), affine, track_running_stats, bias, (device, dtype))
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Any) -> Any:
         """Normalise f[N, C, ...]; the shape stays the same, and N may be missing."""

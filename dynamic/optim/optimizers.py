@@ -10,7 +10,7 @@ Steps over the sizes of earlier gradients: Adadelta, RMSprop, Adagrad and Adafac
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -89,11 +89,17 @@ class RuledOptimizer(Optimizer):
             param_state.update({name: Tensor(state[slot][i]) for slot, name in slots.items() if slot in state})
 
 
-def options(name: str, chosen: Mapping[str, Any], supported: Iterable[str] = ()) -> None:
-    """Raise GraphError for an option about how PyTorch runs that would change the numbers or the gradient."""
-    for option, value in chosen.items():
-        if value and option not in supported:
-            raise GraphError(locate(f"{name}: {option}={value!r} is not supported; leave it out"))
+def chosen(name: str, given: dict[str, Any]) -> Group:
+    """The options of a group: all that a constructor is given but what says how PyTorch runs.
+
+    Raises GraphError for `differentiable`, which would change the gradient.
+    """
+    if given.pop("differentiable", False):
+        raise GraphError(locate(f"{name}: differentiable=True is not supported; leave it out"))
+    return {option: value for option, value in given.items() if option not in _NO_OPTIONS}
+
+
+_NO_OPTIONS = {"self", "params", "foreach", "fused", "capturable", "__class__"}
 
 
 class Adam(RuledOptimizer):
@@ -118,10 +124,8 @@ class Adam(RuledOptimizer):
         fused: Unused = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        options(type(self).__name__, {"differentiable": differentiable})
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad}
-        decoupled = self.decoupled or decoupled_weight_decay
-        super().__init__(params, {**defaults, "maximize": maximize, "decoupled_weight_decay": decoupled})
+        decoupled_weight_decay = self.decoupled or decoupled_weight_decay
+        super().__init__(params, chosen(type(self).__name__, locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -166,15 +170,9 @@ class Adamax(RuledOptimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        options("Adamax", {"differentiable": differentiable})
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**defaults, "maximize": maximize})
+        super().__init__(params, chosen("Adamax", locals()))
 
-    @staticmethod
-    def rule(group: Group) -> optim.Optimizer:
-        """The update for a group with these options."""
-        numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
-        return optim.adamax(*numbers)
+    rule = staticmethod(lambda group: optim.adamax(group["lr"], *group["betas"], group["eps"], group["weight_decay"]))
 
 
 class RAdam(RuledOptimizer):
@@ -196,9 +194,7 @@ class RAdam(RuledOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options("RAdam", {"differentiable": differentiable})
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        super().__init__(params, {**defaults, "decoupled_weight_decay": decoupled_weight_decay})
+        super().__init__(params, chosen("RAdam", locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -227,10 +223,7 @@ class NAdam(RuledOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options("NAdam", {"differentiable": differentiable})
-        defaults = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize}
-        defaults["momentum_decay"] = momentum_decay
-        super().__init__(params, {**defaults, "decoupled_weight_decay": decoupled_weight_decay})
+        super().__init__(params, chosen("NAdam", locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -259,14 +252,13 @@ class SGD(RuledOptimizer):
         differentiable: bool = False,
         fused: Unused = None,
     ) -> None:
-        options("SGD", {"differentiable": differentiable})
-        defaults = {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay}
-        super().__init__(params, {**defaults, "nesterov": nesterov, "maximize": maximize})
+        super().__init__(params, chosen("SGD", locals()))
 
-    @staticmethod
-    def rule(group: Group) -> optim.Optimizer:
-        """The update for a group with these options."""
-        return optim.sgd(group["lr"], group["momentum"], group["nesterov"], group["weight_decay"], group["dampening"])
+    rule = staticmethod(
+        lambda group: optim.sgd(
+            group["lr"], group["momentum"], group["nesterov"], group["weight_decay"], group["dampening"]
+        )
+    )
 
 
 class ASGD(RuledOptimizer):
@@ -287,14 +279,11 @@ class ASGD(RuledOptimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        options("ASGD", {"differentiable": differentiable})
-        defaults = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
-        super().__init__(params, {**defaults, "maximize": maximize})
+        super().__init__(params, chosen("ASGD", locals()))
 
-    @staticmethod
-    def rule(group: Group) -> optim.Optimizer:
-        """The update for a group with these options."""
-        return optim.asgd(group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"])
+    rule = staticmethod(
+        lambda group: optim.asgd(group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"])
+    )
 
 
 class Rprop(RuledOptimizer):
@@ -314,13 +303,9 @@ class Rprop(RuledOptimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options("Rprop", {"differentiable": differentiable})
-        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "maximize": maximize})
+        super().__init__(params, chosen("Rprop", locals()))
 
-    @staticmethod
-    def rule(group: Group) -> optim.Optimizer:
-        """The update for a group with these options."""
-        return optim.rprop(group["lr"], group["etas"], group["step_sizes"])
+    rule = staticmethod(lambda group: optim.rprop(group["lr"], group["etas"], group["step_sizes"]))
 
 
 class Adadelta(RuledOptimizer):
@@ -341,14 +326,9 @@ class Adadelta(RuledOptimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options("Adadelta", {"differentiable": differentiable})
-        defaults = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
-        super().__init__(params, {**defaults, "maximize": maximize})
+        super().__init__(params, chosen("Adadelta", locals()))
 
-    @staticmethod
-    def rule(group: Group) -> optim.Optimizer:
-        """The update for a group with these options."""
-        return optim.adadelta(group["lr"], group["rho"], group["eps"], group["weight_decay"])
+    rule = staticmethod(lambda group: optim.adadelta(group["lr"], group["rho"], group["eps"], group["weight_decay"]))
 
 
 class RMSprop(RuledOptimizer):
@@ -370,9 +350,7 @@ class RMSprop(RuledOptimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        options("RMSprop", {"differentiable": differentiable})
-        defaults = {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered}
-        super().__init__(params, {**defaults, "weight_decay": weight_decay, "maximize": maximize})
+        super().__init__(params, chosen("RMSprop", locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -400,10 +378,7 @@ class Adagrad(RuledOptimizer):
         differentiable: bool = False,
         fused: Unused = None,
     ) -> None:
-        options("Adagrad", {"differentiable": differentiable})
-        defaults = {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay}
-        defaults["initial_accumulator_value"] = initial_accumulator_value
-        super().__init__(params, {**defaults, "maximize": maximize})
+        super().__init__(params, chosen("Adagrad", locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -427,13 +402,13 @@ class Adafactor(RuledOptimizer):
         foreach: Unused = None,
         maximize: bool = False,
     ) -> None:
-        defaults = {"lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay}
-        super().__init__(params, {**defaults, "maximize": maximize})
+        super().__init__(params, chosen("Adafactor", locals()))
 
-    @staticmethod
-    def rule(group: Group) -> optim.Optimizer:
-        """The update for a group with these options."""
-        return optim.adafactor(group["lr"], group["beta2_decay"], group["eps"], group["d"], group["weight_decay"])
+    rule = staticmethod(
+        lambda group: optim.adafactor(
+            group["lr"], group["beta2_decay"], group["eps"], group["d"], group["weight_decay"]
+        )
+    )
 
     def slots_of(self, param: Any) -> Mapping[str, str]:
         """The slots of a parameter: one variance for fewer than two axes, else rows and columns."""
