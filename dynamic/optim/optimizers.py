@@ -89,14 +89,14 @@ class RuledOptimizer(Optimizer):
             param_state.update({name: Tensor(state[slot][i]) for slot, name in slots.items() if slot in state})
 
 
-def chosen(name: str, given: dict[str, Any]) -> Group:
+def group_options(name: str, arguments: dict[str, Any]) -> Group:
     """The options of a group: all that a constructor is given but what says how PyTorch runs.
 
     Raises GraphError for `differentiable`, which would change the gradient.
     """
-    if given.pop("differentiable", False):
+    if arguments.pop("differentiable", False):
         raise GraphError(locate(f"{name}: differentiable=True is not supported; leave it out"))
-    return {option: value for option, value in given.items() if option not in _NO_OPTIONS}
+    return {option: value for option, value in arguments.items() if option not in _NO_OPTIONS}
 
 
 _NO_OPTIONS = {"self", "params", "foreach", "fused", "capturable", "__class__"}
@@ -125,7 +125,7 @@ class Adam(RuledOptimizer):
         decoupled_weight_decay: bool = False,
     ) -> None:
         decoupled_weight_decay = self.decoupled or decoupled_weight_decay
-        super().__init__(params, chosen(type(self).__name__, locals()))
+        super().__init__(params, group_options(type(self).__name__, locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -170,9 +170,13 @@ class Adamax(RuledOptimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        super().__init__(params, chosen("Adamax", locals()))
+        super().__init__(params, group_options("Adamax", locals()))
 
-    rule = staticmethod(lambda group: optim.adamax(group["lr"], *group["betas"], group["eps"], group["weight_decay"]))
+    @staticmethod
+    def rule(group: Group) -> optim.Optimizer:
+        """The update for a group with these options."""
+        numbers = (group["lr"], *group["betas"], group["eps"], group["weight_decay"])
+        return optim.adamax(*numbers)
 
 
 class RAdam(RuledOptimizer):
@@ -194,7 +198,7 @@ class RAdam(RuledOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, chosen("RAdam", locals()))
+        super().__init__(params, group_options("RAdam", locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -223,7 +227,7 @@ class NAdam(RuledOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, chosen("NAdam", locals()))
+        super().__init__(params, group_options("NAdam", locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -252,7 +256,7 @@ class SGD(RuledOptimizer):
         differentiable: bool = False,
         fused: Unused = None,
     ) -> None:
-        super().__init__(params, chosen("SGD", locals()))
+        super().__init__(params, group_options("SGD", locals()))
 
     rule = staticmethod(
         lambda group: optim.sgd(
@@ -279,7 +283,7 @@ class ASGD(RuledOptimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        super().__init__(params, chosen("ASGD", locals()))
+        super().__init__(params, group_options("ASGD", locals()))
 
     rule = staticmethod(
         lambda group: optim.asgd(group["lr"], group["lambd"], group["alpha"], group["t0"], group["weight_decay"])
@@ -303,7 +307,7 @@ class Rprop(RuledOptimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, chosen("Rprop", locals()))
+        super().__init__(params, group_options("Rprop", locals()))
 
     rule = staticmethod(lambda group: optim.rprop(group["lr"], group["etas"], group["step_sizes"]))
 
@@ -326,7 +330,7 @@ class Adadelta(RuledOptimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, chosen("Adadelta", locals()))
+        super().__init__(params, group_options("Adadelta", locals()))
 
     rule = staticmethod(lambda group: optim.adadelta(group["lr"], group["rho"], group["eps"], group["weight_decay"]))
 
@@ -350,7 +354,7 @@ class RMSprop(RuledOptimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, chosen("RMSprop", locals()))
+        super().__init__(params, group_options("RMSprop", locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -378,7 +382,7 @@ class Adagrad(RuledOptimizer):
         differentiable: bool = False,
         fused: Unused = None,
     ) -> None:
-        super().__init__(params, chosen("Adagrad", locals()))
+        super().__init__(params, group_options("Adagrad", locals()))
 
     @staticmethod
     def rule(group: Group) -> optim.Optimizer:
@@ -402,7 +406,7 @@ class Adafactor(RuledOptimizer):
         foreach: Unused = None,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, chosen("Adafactor", locals()))
+        super().__init__(params, group_options("Adafactor", locals()))
 
     rule = staticmethod(
         lambda group: optim.adafactor(

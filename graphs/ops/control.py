@@ -130,9 +130,7 @@ def fori_loop(lower: Size | Array, upper: Size | Array, body: Body, state: Tree)
 def scan_length(xs: Tree, length: Size | None) -> Size:
     """The number of steps, the same for every leaf of `xs`. Raises ShapeError when sizes differ or none is known."""
     leaves = tree.leaves(xs)
-    if length is not None and not isinstance(length, (Dim, int, np.integer)):
-        kind = type(length).__name__
-        raise ShapeError(locate(f"scan: the length is a size, not a {kind}; with a computed number use while_loop"))
+    _check_length(length)
     if not all(shape_of(leaf) for leaf in leaves):
         raise ShapeError(locate("scan: a 0-d x has no first axis to go along; expand_dims it, or close over it"))
     sizes = [shape_of(leaf)[0] for leaf in leaves] + ([] if length is None else [length])
@@ -141,6 +139,12 @@ def scan_length(xs: Tree, length: Size | None) -> Size:
     if not all(dims.same(size, sizes[0]) for size in sizes):
         raise ShapeError(locate(f"scan: the first axes of xs, and length, differ: {', '.join(map(str, sizes))}"))
     return sizes[0]
+
+
+def _check_length(length: Any) -> None:
+    if length is not None and not isinstance(length, (Dim, int, np.integer)):
+        kind = type(length).__name__
+        raise ShapeError(locate(f"scan: the length is a size, not a {kind}; with a computed number use while_loop"))
 
 
 # The ops. Each computes several tensors, and `part` picks one; `static/trace/control.py` makes nodes of them. -------

@@ -231,8 +231,8 @@ def cut_product(recipe: Divisible, places: Sequence[Location], most: int, target
 def _axis(recipe: Divisible, most: int, target: Target) -> Axis:
     """Return the axis to cut a kernel along: examples, matrices of a stack, panels of columns, or tiles of rows."""
     if isinstance(recipe, Pooling):
-        arrays = (*recipe.operands, recipe.out)
-        return Axis("outer", recipe.outer[0], 1, tuple(array.strides[0] * _width(array) for array in arrays))
+        pooled = (*recipe.operands, recipe.out)
+        return Axis("outer", recipe.outer[0], 1, tuple(array.strides[0] * _width(array) for array in pooled))
     if isinstance(recipe, (Picking, Flattening)):
         # The first axis along which parts write to different places; one that is not cut where there is none.
         apart = list(range(len(recipe.sizes)))
