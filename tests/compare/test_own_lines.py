@@ -13,6 +13,7 @@ import pytest
 import graphs as g
 import static
 from compare import own, text
+from compare.engines.graphduel import losses, programs, training
 from compare.engines.step import LineOp
 from compare.instruments import watched_graph as ledger
 from compare.instruments import watched_tape as ticks
@@ -28,7 +29,7 @@ from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import records_of
-from graphs.errors import count_as_ours
+from graphs.errors import count_as_ours, is_internal
 
 MODES = ("dynamic", "static-exact")
 FIRST, SECOND, LOSS = 1, 2, 3  # lines of `mlp` after its first
@@ -109,6 +110,11 @@ def test_what_the_harness_copies_before_a_function_is_of_no_line():
     row = read(space["copying"], [tuple(arrays((256,)))], ("dynamic",)).modes["dynamic"]
     assert set(row.lines) == {line(squares, 1)}
     assert row.lines[line(squares, 1)].kernels == 6  # a product, a sum; back a view, two products, their sum
+
+
+@pytest.mark.parametrize("module", [losses, programs, training])
+def test_what_runs_a_file_of_pytorchs_in_our_engine_is_no_line_of_the_users(module):
+    assert is_internal(module.__file__)
 
 
 def test_the_text_of_each_line_is_recorded(record):

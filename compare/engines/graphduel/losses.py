@@ -15,11 +15,14 @@ from compare.engines.reach import ReachedCode, names_of
 from compare.engines.step import loss_in
 from compare.engines.torch.step import differentiate_step
 from graphs import tree
+from graphs.errors import count_as_ours
 from static.call.step import traced_tensors
 from static.convert.stage.places import putting_back
 from static.trace.step import StepTrace, place_values
 from static.trace.symbol import callee
 from static.trace.tracing import current
+
+count_as_ours(__file__)
 
 
 class LossProgram(StandingProgram):
