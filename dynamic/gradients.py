@@ -55,11 +55,11 @@ def _deposit_all(reached: dict[Any, Any], others: Sequence[Tensor]) -> None:
         leaf = edge.tensor() if type(edge) is Leaf else None
         if leaf is None:
             continue
-        if leaf.grad is None and type(cotangent) is np.ndarray:  # what most are, in a training step
+        if leaf._grad is None and type(cotangent) is np.ndarray:  # what most are, in a training step
             if cotangent.base is not None or id(cotangent) in handed_out or not cotangent.flags.writeable:
                 cotangent = inplace.own_array(cotangent, handed_out)
             handed_out.add(id(cotangent))
-            leaf.grad = wrap(cotangent)
+            leaf._grad = wrap(cotangent)
         else:
             _deposit(leaf, cotangent, handed_out)
     for tensor in others:
@@ -136,13 +136,13 @@ def _seeds(outputs: Sequence[Tensor], gradients: Any) -> Sequence[Any]:
 
 def _deposit(leaf: Tensor, cotangent: Any, handed_out: set[int]) -> None:
     """Add a cotangent to `grad`, which owns its memory: two leaves never share one array."""
-    held = leaf.grad
+    held = leaf._grad
     if issubclass(type(cotangent), Tensor):
-        leaf.grad = identity(cotangent) if held is None else add(held, cotangent)
+        leaf._grad = identity(cotangent) if held is None else add(held, cotangent)
     elif held is None:
-        leaf.grad = wrap(inplace.own_array(cotangent, handed_out))
+        leaf._grad = wrap(inplace.own_array(cotangent, handed_out))
     elif held.requires_grad:
-        leaf.grad = add(held, wrap(cotangent))
+        leaf._grad = add(held, wrap(cotangent))
     else:
         inplace.assign(held, wrap(add(held._data, cotangent)))  # whoever holds the gradient sees the sum
 

@@ -101,7 +101,7 @@ def wrap(data: np.ndarray[Any, Any], edge: Edge = None) -> Tensor:
     tensor: Tensor = _new(Tensor)
     tensor._data = data
     tensor._edge = edge
-    tensor.grad = None
+    tensor._grad = None
     return tensor
 
 

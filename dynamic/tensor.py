@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from dynamic import grad_mode, inplace
 from dynamic.node import Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
-from graphs import ops, promotion, surface
-from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, locate
+from graphs import promotion, surface
+from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, ShapeError, locate
 from graphs.frontends.torch import functions, printing, words
 from graphs.frontends.torch.dtypes import by_number
 from graphs.frontends.torch.methods import Count, TorchMethods
-from graphs.frontends.torch.picking import mask_of
+from graphs.frontends.torch.picking import part, with_part
 from graphs.ops.slicing import getitem
 from graphs.surface import Surface
 
@@ -32,11 +32,11 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     accumulated, for leaves that require one.
     """
 
-    __slots__ = ("__weakref__", "_data", "_edge", "grad")
+    __slots__ = ("__weakref__", "_data", "_edge", "_grad")
 
     _data: Array
     _edge: Edge  # where its gradient goes: the node that made it, or the leaf that it is, or nowhere
-    grad: Tensor | None
+    _grad: Tensor | None
 
     def __init__(self, data: Any = (), *sizes_or_options: Any, dtype: Any = None, requires_grad: bool = False) -> None:
         """A tensor of data, where Python numbers become float32, or of zeros for int sizes. `tensor` keeps ints."""
@@ -48,7 +48,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             )
         self._data = as_array(data, np.float32 if dtype is None and not hasattr(data, "dtype") else dtype)
         self._edge = None
-        self.grad = None
+        self._grad = None
         if requires_grad:
             self.requires_grad_()
 
@@ -111,6 +111,36 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         self.requires_grad_(value)
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that `backward` accumulated; None before, and once it is deleted.
+
+        Setting it raises DTypeError for what is no tensor or of another dtype, and ShapeError for another shape.
+        """
+        return self._grad
+
+    @grad.setter
+    def grad(self, gradient: Tensor | None) -> None:
+        if gradient is not None:
+            self._check_gradient(gradient)
+        self._grad = gradient
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._grad = None
+
+    def _check_gradient(self, gradient: Any) -> None:
+        """Raise the error of a gradient that is no tensor like this one."""
+        if not issubclass(type(gradient), Tensor):
+            kind = type(gradient).__name__
+            raise DTypeError(locate(f"a gradient is a tensor or None, not {kind}; make one with dynamic.tensor"))
+        if gradient is self:
+            raise GraphError(locate("a tensor cannot be its own gradient; give a copy, by detach().clone()"))
+        if gradient.shape != self.shape:
+            raise ShapeError(locate(f"a gradient of shape {gradient.shape} for a tensor of shape {self.shape}"))
+        if gradient.dtype != self.dtype:
+            raise DTypeError(locate(f"a gradient of {gradient.dtype} for a tensor of {self.dtype}; use gradient.to"))
 
     @property
     def is_leaf(self) -> bool:
@@ -250,7 +280,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         # over a first axis use it; one slice is the next.
         if type(key) is int or (type(key) is slice and self.ndim):
             return getitem(self, key)
-        return super().__getitem__(_as_pytorch_reads(key))
+        return part(self, _with_known_ints(key))
 
     def __reversed__(self) -> Any:
         return functions.flip(self, 0) if self.ndim else self
@@ -291,7 +321,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     _before = inplace.as_it_was
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._assign(ops.setitem(self, value, _as_pytorch_reads(key)))
+        self._assign(with_part(self, value, _with_known_ints(key)))
 
 
 for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
@@ -332,14 +362,12 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
     return array
 
 
-def _as_pytorch_reads(key: Any) -> Any:
-    """Convert a key to NumPy's meaning: PyTorch reads a list of lists as a tuple, and a tensor of bytes as a mask."""
-    if isinstance(key, list) and any(part is None or part is ... or isinstance(part, _PARTS) for part in key):
-        key = tuple(key)
-    return tuple(map(mask_of, key)) if isinstance(key, tuple) else mask_of(key)
-
-
-_PARTS = (list, tuple, slice, Tensor)
+def _with_known_ints(key: Any) -> Any:
+    """The key with an int for each tensor that holds one: what it selects is a view, as in PyTorch."""
+    if type(key) is Tensor:
+        holds_int = not key._data.ndim and key._data.dtype.kind in "iu" and key._data.dtype != np.uint8
+        return int(key._data) if holds_int and grad_mode.now().batch is None else key
+    return tuple(map(_with_known_ints, key)) if type(key) is tuple else key
 
 
 def _plain(data: Any) -> Any:

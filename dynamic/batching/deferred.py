@@ -121,7 +121,7 @@ class DeferredTensor(Tensor):  # type: ignore[misc]  # final for everybody else:
 
     _data = _settling("_data")
     _edge = _settling("_edge")
-    grad = _settling("grad")
+    _grad = _settling("_grad")
 
     # A model calls these four ops more often than all others together.
     __add__, __sub__, __mul__, __matmul__ = map(of_two, (add, subtract, multiply, matmul))

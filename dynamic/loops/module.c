@@ -91,7 +91,7 @@ static const struct {
     Py_ssize_t *offset;
 } slots[] = {
     {"tensor", "_data", &at.data},           {"tensor", "_edge", &at.edge},
-    {"tensor", "grad", &at.grad},            {"entry", "pullback", &at.pullback},
+    {"tensor", "_grad", &at.grad},           {"entry", "pullback", &at.pullback},
     {"entry", "attrs", &at.attrs},           {"entry", "edges", &at.edges},
     {"entry", "saved", &at.saved},           {"entry", "shape", &at.shape},
     {"entry", "dtype", &at.dtype},           {"entry", "sequence", &at.sequence},

@@ -29,12 +29,15 @@ __all__ = ["add_along_axis", "flat_index", "index", "scatter", "scatter_add", "s
 
 
 @composite
-def index(x: Array, key: Any) -> Array:
+def index(x: Array, key: Any, *, ints_first: bool = False) -> Array:
     """x[key] with NumPy's meaning: basic indices, integer arrays, or a boolean mask.
 
-    Axes of index arrays that a slice, None or Ellipsis separates come first, as in NumPy. Raises OutOfRangeError for a
-    position that an axis does not have, and ControlFlowError for a symbolic mask: the result's shape would depend on
-    its values.
+    Axes of index arrays that a slice, None or Ellipsis separates come first, and an int is such an array, as in NumPy:
+    x[0, :, array] has the axes of the array first. With `ints_first` an int drops its axis before the arrays are looked
+    at, as in PyTorch, and an Ellipsis that stands for no axis separates nothing.
+
+    Raises OutOfRangeError for a position that an axis does not have, and ControlFlowError for a symbolic mask: the
+    result's shape would depend on its values.
     """
     entries_given, lengths = _expanded_masks(key)
     x, entries_given = _flags_as_axes(x, entries_given)
@@ -47,8 +50,14 @@ def index(x: Array, key: Any) -> Array:
     view = getitem(x, tuple(e if is_basic(e) else slice(None) for e in entries))
     kept = [e for e in entries if e is None or isinstance(e, slice) or not is_basic(e)]  # an int drops its axis
     axes = [i for i, e in enumerate(kept) if not is_basic(e)]
+    if ints_first and any(shape_of(kept[i]) for i in axes):
+        for i in reversed(axes):
+            if not shape_of(kept[i]):
+                view = take(view, kept.pop(i), axis=i)
+        axes = [i for i, e in enumerate(kept) if not is_basic(e)]
     arrays = [kept[i] for i in axes]
-    if not _side_by_side(entries_given):
+    are_neighbours = axes[-1] - axes[0] < len(axes) if ints_first else _side_by_side(entries_given)
+    if not are_neighbours:
         return _take_many(moveaxis(view, axes, range(len(axes))), arrays, 0)
     return _take_many(view, arrays, axes[0])
 
@@ -158,10 +167,11 @@ flat_index: Op = Op(
 
 
 @composite
-def setitem(x: Array, value: Array, key: Any) -> Array:
+def setitem(x: Array, value: Array, key: Any, *, ints_first: bool = False) -> Array:
     """A copy of x with `value` written at x[key]: basic indices, integer arrays, or a boolean mask.
 
-    With a symbolic mask, `value` must fit every element that the mask selects, as a number does.
+    `ints_first` is that of `index`. With a symbolic mask, `value` must fit every element that the mask selects, as a
+    number does.
     """
     x, key = as_operand(x), _as_index(key)
     value = cast(as_operand(value), dtype_of(x))
@@ -176,7 +186,7 @@ def setitem(x: Array, value: Array, key: Any) -> Array:
     if all(map(is_basic, unmasked)):
         entries = complete_key(unmasked, len(shape_of(x)))
         return set_basic(x, _without_ones(value, len(result_shape(shape_of(x), entries))), entries)
-    places = index(reshape(arange(dims.product(shape_of(x))), shape_of(x)), key)
+    places = index(reshape(arange(dims.product(shape_of(x))), shape_of(x)), key, ints_first=ints_first)
     values = reshape(broadcast_to(_without_ones(value, len(shape_of(places))), shape_of(places)), (-1,))
     return reshape(scatter(reshape(x, (-1,)), reshape(places, (-1,)), values), shape_of(x))
 

@@ -14,6 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from graphs import tree
 from graphs.errors import ControlFlowError
 from static.convert.stage import (
     conversion,
@@ -24,6 +25,7 @@ from static.convert.stage.conversion import Conversion, MetFunction
 from static.convert.stage.overwriting import Overwriting
 from static.convert.stage.places import Region, is_conditional
 from static.trace.symbol import converts
+from static.trace.tracing import check_readable
 
 __all__ = ["ConversionReport", "converted", "plain", "why"]
 
@@ -69,9 +71,13 @@ def converted(f: Callable[..., Any], max_rounds: int | None = None) -> Callable[
 
 
 def _finish_trace(region: Region, run: Callable[[], Any]) -> Any:
-    """Return the result of a trace, and undo its writes. Raises ControlFlowError where it changed a lasting object."""
+    """Return the result of a trace, and undo its writes. Raises ControlFlowError where it changed a lasting object.
+
+    Raises it too where the result is a tensor that was changed in place under another name.
+    """
     try:
         result = run()
+        check_readable(tree.leaves(result))
         changed = [write.place.label for write in region.changed() if not isinstance(write.place, Overwriting)]
     finally:
         region.undo()

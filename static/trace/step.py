@@ -21,7 +21,7 @@ from graphs.dispatch import execute
 from graphs.errors import ControlFlowError, locate
 from graphs.ir import Node
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, of_kind
+from static.trace.tracing import current, of_kind, picks_one
 
 Array = np.ndarray[Any, Any]
 Place = tuple[Any, Any, str]
@@ -88,20 +88,20 @@ class StepTrace:
     def part(self, symbol: Symbol, key: Any) -> Any:
         """Return `symbol[key]`; where that is a view, a change of it changes the symbol."""
         key = self._plain(key)
-        part = ops.index(symbol, key)
-        if isinstance(part, Symbol) and part.node.op.view:
+        part = symbol._part(key)
+        if isinstance(part, Symbol) and (part.node.op.view or picks_one(part.node)):
             self._parts[id(part)] = part, symbol, key
         return part
 
     def set_part(self, symbol: Symbol, key: Any, value: Any) -> None:
         """Do `symbol[key] = value`."""
-        self.assign(symbol, ops.setitem(symbol, value, self._plain(key)))
+        self.assign(symbol, symbol._with_part(value, self._plain(key)))
 
     def assign(self, symbol: Symbol, result: Any) -> Any:
         """Let a symbol stand for another value; where it is a part of another symbol, change that symbol too."""
         if id(symbol) in self._parts:
             _, whole, key = self._parts[id(symbol)]
-            self.assign(whole, result if key is _WHOLE else ops.setitem(whole, result, key))
+            self.assign(whole, result if key is _WHOLE else whole._with_part(result, key))
             symbol.node = _part_of(whole, key).node
         elif self.holds(symbol):
             self._change(symbol, _new_value(symbol, result).node)
@@ -229,7 +229,7 @@ _WHOLE = object()
 
 
 def _part_of(whole: Symbol, key: Any) -> Symbol:
-    part: Symbol = whole.detach() if key is _WHOLE else ops.index(whole, key)
+    part: Symbol = whole.detach() if key is _WHOLE else whole._part(key)
     return part
 
 

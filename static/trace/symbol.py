@@ -23,6 +23,7 @@ from graphs.blocks import Block, Table, enter, innermost
 from graphs.builder import Builder
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, locate
+from graphs.frontends.torch import picking
 from graphs.frontends.torch.methods import Count, TorchMethods
 from graphs.ir import Node
 from graphs.op import Op
@@ -245,14 +246,22 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     def __getitem__(self, key: Any) -> Any:
         step = capture.step_trace()
-        return super().__getitem__(key) if step is None else step.part(self, key)
+        return self._part(key) if step is None else step.part(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         step = capture.step_trace()
         if step is None:
-            self._assign(ops.setitem(self, value, key))
+            self._assign(self._with_part(value, key))
         else:
             step.set_part(self, key, value)
+
+    def _part(self, key: Any) -> Any:
+        """Return `self[key]` as PyTorch reads it."""
+        return picking.part(self, key)
+
+    def _with_part(self, value: Any, key: Any) -> Any:
+        """Return a copy with `value` at `self[key]`, as PyTorch reads it."""
+        return picking.with_part(self, value, key)
 
     def _assign(self, result: Any) -> Any:
         """Let the symbol stand for another value of the same spec from now on, like a tensor changed in place."""
@@ -324,6 +333,14 @@ class ArraySymbol(Symbol):
 
     __slots__ = ()
     __class__ = property(type)
+
+    def _part(self, key: Any) -> Any:
+        """Return `self[key]` as NumPy reads it."""
+        return ops.index(self, key)
+
+    def _with_part(self, value: Any, key: Any) -> Any:
+        """Return a copy with `value` at `self[key]`, as NumPy reads it."""
+        return ops.setitem(self, value, key)
 
 
 def _augmented_operator(name: str) -> Callable[..., Any]:

@@ -41,6 +41,7 @@ from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op, is_ours
 from graphs.ops.control import ruled_op, switch_op
 from graphs.ops.elementwise import where
+from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, stop_gradient
 from graphs.spec import OfTensor, TensorSpec, spec_of
 from static import clock
@@ -260,9 +261,17 @@ def memory(node: Node) -> Node:
     """Return the node in whose memory a value lies: the node that it is a view of, or the node itself."""
     builder = current()
     copies = builder.copies if builder else ()
-    while node.inputs and (node.op.view or _passes_on(node)) and not node.is_part and node not in copies:
+    tensors = builder.tensors if builder else ()
+    while node.inputs and not node.is_part and node not in copies:
+        if not (node.op.view or _passes_on(node) or (node in tensors and picks_one(node))):
+            break
         node = node.inputs[0]
     return node
+
+
+def picks_one(node: Node) -> bool:
+    """Whether a node picks by one position that only a run knows: of a tensor that is a view in PyTorch."""
+    return node.op is take and not node.inputs[1].spec.shape
 
 
 def _passes_on(node: Node) -> bool:

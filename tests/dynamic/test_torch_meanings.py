@@ -287,6 +287,39 @@ def test_a_key_means_what_it_does_in_pytorch(key: Any, wanted: Any) -> None:
     assert (x == -1).sum().item() == len({*np.ravel(wanted).tolist()})
 
 
+@together("key", [lambda t: t.tensor(1), lambda t: (t.tensor(1),), lambda t: np.array(1), lambda t: np.int64(1)])
+def test_an_int_of_a_tensor_selects_a_view(key: Any) -> None:
+    x = torch.zeros(3, 2)
+    row = x[key(torch)]
+    row += 1
+    assert x.tolist() == [[0, 0], [1, 1], [0, 0]]
+
+
+def test_a_deleted_gradient_is_none() -> None:
+    x = torch.ones(2, requires_grad=True)
+    (x * 3).sum().backward()
+    del x.grad
+    assert x.grad is None
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+@together(
+    "gradient,error",
+    [
+        (lambda x: np.ones(2, np.float32), "a tensor or None, not ndarray"),
+        (lambda x: torch.ones(3), r"shape \(3,\)"),
+        (lambda x: torch.ones(2, dtype=torch.float64), "float64"),
+        (lambda x: x, "its own gradient"),
+    ],
+)
+def test_a_gradient_is_like_its_tensor(gradient: Any, error: str) -> None:
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(GraphError, match=error):
+        x.grad = gradient(x)
+    assert x.grad is None
+
+
 def test_index_put_takes_a_mask_of_bytes() -> None:
     x = torch.zeros(3)
     x.index_put_((torch.tensor([1, 0, 1], dtype=torch.uint8),), torch.tensor(7.0))

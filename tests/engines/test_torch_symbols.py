@@ -334,3 +334,45 @@ def test_what_each_call_would_repeat_is_refused(name: str) -> None:
     with pytest.raises(GraphError, match=words) as told:
         static.jit(f)(torch.ones(3))
     assert "; " in str(told.value)
+
+
+# Keys -----------------------------------------------------------------------------------------------------------------
+
+INTS_BESIDE_ARRAYS: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], Any]]] = {
+    "an int and a slice": (lambda i: (0, slice(None), i), lambda x, i: x[0][:, i]),
+    "an int at the end": (lambda i: (i, slice(None), 0), lambda x, i: x[:, :, 0][i]),
+    "an int of a tensor": (lambda i: (torch.tensor(0), slice(None), i), lambda x, i: x[0][:, i]),
+    "an int of an array": (lambda i: (np.array(0), slice(None), i), lambda x, i: x[0][:, i]),
+    "an int of NumPy's": (lambda i: (np.int64(0), slice(None), i), lambda x, i: x[0][:, i]),
+    "an int and an ellipsis": (lambda i: (0, ..., i), lambda x, i: x[0][:, i]),
+    "an int and None": (lambda i: (0, None, i), lambda x, i: x[0][i][None]),
+    "an ellipsis of no axis": (lambda i: (i, i, ..., i), lambda x, i: x[i, i, i]),
+    "an ellipsis of no axis beside a slice": (lambda i: (slice(None), i, ..., i), lambda x, i: x[:, i, i]),
+    "neighbours after an int": (lambda i: (0, i, i), lambda x, i: x[0][i, i]),
+    "arrays apart": (lambda i: (i, slice(None), i), lambda x, i: np.stack([x[k, :, k] for k in i])),
+    "arrays apart by None": (lambda i: (i, None, i), lambda x, i: x[i, i][:, None]),
+}
+
+
+@pytest.mark.parametrize(
+    ("run", "grad"), [(lambda f: f, torch.grad), (static.jit, static.grad)], ids=["dynamic", "static"]
+)
+@together("key,wanted", INTS_BESIDE_ARRAYS.values(), INTS_BESIDE_ARRAYS)
+def test_an_int_drops_its_axis_before_arrays_are_looked_at(key: Any, wanted: Any, run: Any, grad: Any) -> None:
+    numbers, picks = np.arange(24.0).reshape(2, 3, 4), np.array([1, 0])
+    x, at = torch.tensor(numbers), key(torch.tensor(picks))
+    picked = wanted(numbers, picks)
+    assert run(lambda x: x[at])(x).tolist() == picked.tolist()
+
+    def changed(x: Any) -> Any:
+        y = x * 1
+        y[at] = torch.arange(100.0, 100 + picked.size, dtype=torch.float64).reshape(picked.shape)
+        return y[at]
+
+    assert run(changed)(x).ravel().tolist() == [*range(100, 100 + picked.size)]
+    assert grad(lambda x: (x[at] ** 2).sum())(x).sum().item() == 2 * picked.sum()
+
+
+def test_arrays_of_a_graph_are_indexed_as_numpy_does() -> None:
+    x, i = np.arange(24.0).reshape(2, 3, 4), np.array([1, 0])
+    np.testing.assert_array_equal(static.jit(lambda x: x[0, :, i])(x), x[0, :, i])

@@ -113,6 +113,36 @@ def test_a_part_is_refused_after_the_whole_has_changed():
         traced(stale)
 
 
+def test_a_row_at_a_place_that_only_the_run_knows_is_a_view():
+    def f(x):
+        place = x[0].argmax()  # 2
+        out = torch.zeros(3, 2)
+        row = out[place]
+        row += x[1, :2]
+        row.mul_(2)
+        return out * 1
+
+    with torch.no_grad():
+        expected = f(torch.tensor(X))
+    assert expected.tolist() == [[0, 0], [0, 0], [6, 8]]
+    np.testing.assert_array_equal(traced(f), expected.numpy())
+
+
+@pytest.mark.parametrize("convert", [False, True])
+@pytest.mark.parametrize("pick", [lambda x, i: x[1], lambda x, i: x[i]], ids=["known", "of the run"])
+def test_a_result_that_was_changed_by_a_view_is_refused(pick, convert):
+    def stale(x, i):
+        y = x * 1
+        row = pick(y, i)
+        row += 1
+        return y
+
+    x, i = torch.zeros(3, 2), torch.tensor(1)
+    assert stale(x, i).tolist() == [[0, 0], [1, 1], [0, 0]]
+    with pytest.raises(GraphError, match="under another name"):
+        static.jit(stale, convert=convert)(x, i)
+
+
 def test_an_argument_is_not_changed():
     def change(x):
         x[0] = 1.0

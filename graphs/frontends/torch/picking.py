@@ -508,10 +508,35 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
     return ops.reshape(result, shape_of(input))
 
 
+def part(x: Any, key: Any) -> Any:
+    """x[key] as PyTorch reads it: an int drops its axis first, a list of lists is a tuple, and bytes are a mask."""
+    return ops.index(x, key_of(key), ints_first=True)
+
+
+def with_part(x: Any, value: Any, key: Any) -> Any:
+    """A copy of x with `value` at x[key], as PyTorch reads it."""
+    return ops.setitem(x, value, key_of(key), ints_first=True)
+
+
+def key_of(key: Any) -> Any:
+    """The key in NumPy's words: PyTorch reads a list as a tuple where it holds more than numbers."""
+    if isinstance(key, list) and any(map(_is_more_than_a_number, key)):
+        key = tuple(key)
+    return tuple(map(mask_of, key)) if isinstance(key, tuple) else mask_of(key)
+
+
+def _is_more_than_a_number(entry: Any) -> bool:
+    is_array = hasattr(entry, "dtype") and not isinstance(entry, np.generic)
+    return entry is None or entry is ... or is_array or isinstance(entry, (list, tuple, slice))
+
+
 def mask_of(index: Any) -> Any:
-    """An index; one of bytes as bools, since PyTorch takes it for a mask."""
-    is_mask = hasattr(index, "dtype") and index.dtype == np.uint8
-    return ops.astype(index, np.bool_) if is_mask else index
+    """An index; one of bytes as bools, since PyTorch takes it for a mask, and an int of an array as that int."""
+    if not hasattr(index, "dtype"):
+        return index
+    if type(index) is np.ndarray and not index.ndim and index.dtype.kind in "iu" and index.dtype != np.uint8:
+        return int(index)
+    return ops.astype(index, np.bool_) if index.dtype == np.uint8 else index
 
 
 @name(in_place=True)

@@ -68,9 +68,9 @@ KINDS = (
         r"turned\).*PyTorch: RuntimeError: view size is not compatible",
     ),
     Kind(
-        "the running mean and variance are one tensor, which each of them writes to",
+        "the running mean and variance are one tensor, at times the weight too, which is written to while it is read",
         r"nn\.functional\.(instance|batch)_norm",
-        (EFFECT,),
+        (EFFECT, VALUE),
         r"shared\)",
     ),
     Kind(
@@ -85,6 +85,12 @@ KINDS = (
         (GRADIENT,),
         r"shared\).*'am(ax|in)', include_self=False",
     ),
+    Kind(
+        "a row is at distance 0 from itself; PyTorch's way by a product of matrices leaves rounding there",
+        "cdist",
+        (VALUE,),
+        r"shared\).*'use_mm_for_euclid_dist' -> \[\[ 0\.",
+    ),
     Kind("the boundaries are what is looked for, and in no order", "bucketize", (VALUE,), r"shared\)"),
     Kind(
         "a gradient of any layout is taken; PyTorch asks for one that lies in a row",
@@ -93,7 +99,11 @@ KINDS = (
         r"turned\).*grad_input must be contiguous",
     ),
     Kind("it is computed in float64, and rounded; PyTorch loses digits of float32", "matrix_exp", (VALUE,), "float32"),
-    Kind("there is a gradient where PyTorch has none", "linalg.lstsq", (HISTORY,)),
+    Kind(
+        "there is a gradient where PyTorch has none",
+        r"linalg\.lstsq|special\.(modified|scaled_modified)_bessel_\w+",
+        (HISTORY,),
+    ),
     Kind(
         "a comparison has no slope, and gives a tensor no history; PyTorch's, in place, is zeros for the other operand",
         "eq|ne|lt|le|gt|ge",
@@ -133,7 +143,6 @@ KINDS = (
         (GRADIENT,),
         r"float64\[9\], float64\[9\] -> leaf 0: .* for \[nan,",
     ),
-    Kind("there is a gradient where PyTorch has none", r"special\.(modified|scaled_modified)_bessel_\w+", (HISTORY,)),
     Kind(
         "the gradient is that among all matrices, as without hermitian; PyTorch's goes through eigh",
         r"linalg\.pinv",
