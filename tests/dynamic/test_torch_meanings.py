@@ -29,6 +29,37 @@ def test_the_spread_divides_by_one_less_than_the_count() -> None:
     assert g.std(x).item() == pytest.approx(math.sqrt(35 / 12))  # the array API's
 
 
+@together("correction", [2, 3])
+def test_a_spread_without_a_degree_of_freedom_is_infinite_or_nan(correction: int) -> None:
+    x = torch.tensor([[1.0, 2.0], [1.0, 1.0]])
+    for spread in (torch.var, torch.std):
+        np.testing.assert_array_equal(spread(x, 1, correction=correction).numpy(), [np.inf, np.nan])
+
+
+def test_a_mean_without_nan_is_in_the_dtype_that_is_named() -> None:
+    x = torch.tensor([1.0, math.nan, 2.0], dtype=torch.float64)
+    found = x.nanmean(dtype=torch.float32)
+    assert (found.dtype, found.item()) == (torch.float32, 1.5)
+
+
+@together("norm", [torch.linalg.norm, torch.linalg.vector_norm, torch.linalg.matrix_norm])
+def test_a_norm_is_computed_in_the_dtype_that_is_named(norm: Any) -> None:
+    x = torch.tensor([[3.0, 4.0]], dtype=torch.float16) * 256  # the sum of squares is more than float16 has
+    found = norm(x, dtype=torch.float64)
+    assert (found.dtype, found.item()) == (torch.float64, 1280)
+    with pytest.raises(DTypeError, match="as wide"):
+        norm(found.reshape(1, 1), dtype=torch.float32)
+
+
+def test_a_roll_along_no_axis_goes_through_all_elements() -> None:
+    x = torch.tensor([[1, 2], [3, 4]])
+    assert x.roll(1, ()).tolist() == x.roll((1,)).tolist() == [[4, 1], [2, 3]]
+    assert torch.tensor(5).roll(2, ()).item() == 5
+    for shifts, dims in ((1, (0, 1)), ((1, 2), 0), ((1, 2), None)):
+        with pytest.raises(ShapeError, match="give one for each"):
+            x.roll(shifts, dims)
+
+
 def test_extremes_along_an_axis_come_with_their_places() -> None:
     values, indices = torch.tensor(X).max(dim=1)
     assert (values.tolist(), indices.tolist()) == ([4, 5], [1, 2])

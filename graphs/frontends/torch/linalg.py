@@ -25,7 +25,7 @@ from graphs.frontends.torch.systems import (
     solve_ex,
     solve_triangular,
 )
-from graphs.frontends.torch.words import as_row, axes_of, axis_words, cast
+from graphs.frontends.torch.words import as_dtype, as_row, axes_of, axis_words, cast, refuse
 from graphs.linalg import cholesky, det, inv, matmul, matrix_power, qr, slogdet, svd, svdvals
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.solving import matrix_exp, mirror_lower
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"linalg has no {name!r}: {_REMEDIES.get(name, 'docs/torch.md says what is there')}")
 
 
-norm = axis_words(numpy_linalg.norm)
+_norm = axis_words(numpy_linalg.norm)
 vecdot = axis_words(linalg.vecdot)
 
 
@@ -68,14 +68,36 @@ def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
     return joining.diagonal(A, offset, dim1, dim2)
 
 
-def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False) -> Any:
-    """The norm of vectors along axes, or of all elements by default."""
-    return linalg.vector_norm(x, axis=axes_of(x, dim), keepdims=keepdim, ord=ord)
+def norm(A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:  # noqa: N803
+    """The norm of vectors or of matrices, or of all elements by default, computed in `dtype` where that is given."""
+    return _norm(_in_dtype(A, dtype), ord, dim=dim, keepdim=keepdim)
 
 
-def matrix_norm(A: Any, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Any:  # noqa: N803
+def vector_norm(x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    """The norm of vectors along axes, or of all elements by default, computed in `dtype` where that is given."""
+    return linalg.vector_norm(_in_dtype(x, dtype), axis=axes_of(x, dim), keepdims=keepdim, ord=ord)
+
+
+def matrix_norm(
+    A: Any,  # noqa: N803
+    ord: Any = "fro",
+    dim: Sequence[int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+) -> Any:
     """The norm of the matrices along two axes: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
-    return numpy_linalg.norm(A, ord, axis=dim, keepdims=keepdim)
+    return numpy_linalg.norm(_in_dtype(A, dtype), ord, axis=dim, keepdims=keepdim)
+
+
+def _in_dtype(x: Any, dtype: Any) -> Any:
+    """The operand in a dtype of floats that has its digits, or itself. Raises DTypeError for another."""
+    if dtype is None:
+        return x
+    wanted = as_dtype(dtype)
+    if wanted.kind != "f" or np.promote_types(wanted, dtype_of(x)) != wanted:
+        raise refuse(f"a norm of {dtype_of(x)} in {wanted}", "name a dtype of floats that is as wide")
+    return cast(x, wanted)
 
 
 # ---- symmetric matrices, and ranks ---------------------------------------------------------------

@@ -81,9 +81,10 @@ def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = Non
 
 @name()
 def nanmean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    """The mean of the elements that are not NaN."""
+    """The mean of the elements that are not NaN, in `dtype` where that is given."""
     count = sum(ops.logical_not(ops.isnan(input)), dim, keepdim)
-    return ops.divide(nansum(input, dim, keepdim, dtype=dtype), cast(count, dtype_of(input)))
+    total = nansum(input, dim, keepdim, dtype=dtype)
+    return ops.divide(total, cast(count, dtype_of(total)))
 
 
 @name()
@@ -328,12 +329,11 @@ def _spread(op: Callable[..., Any], x: Any, dim: Any, unbiased: Any, keepdim: bo
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     less = correction if correction is not None else float(unbiased is None or unbiased)
-    axes = axes_of(x, dim)
-    shape = shape_of(x)
-    if (
-        math.prod(shape if axes is None else [shape[a] for a in ((axes,) if isinstance(axes, int) else axes)]) <= less
-    ):  # nothing is left to divide by
-        return ops.multiply(sum(x, dim, keepdim), np.nan)
+    axes, shape = axes_of(x, dim), shape_of(x)
+    count = math.prod(shape if axes is None else [shape[a] for a in ((axes,) if isinstance(axes, int) else axes)])
+    if count <= less:  # nothing is left to divide by: infinite or NaN, without NumPy's warnings
+        nowhere = ops.multiply(sum(x, dim, keepdim), np.nan)
+        return ops.where(ops.greater(op(x, axis=axes, keepdims=keepdim), 0), np.inf, nowhere) if count else nowhere
     return op(x, axis=axes, correction=less, keepdims=keepdim)
 
 

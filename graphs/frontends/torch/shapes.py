@@ -442,9 +442,13 @@ def flipud(input: Any) -> Any:
 def roll(input: Any, shifts: Any, dims: Any = None, *, dim: Any = None) -> Any:
     """Roll along axes, or through all elements in row-major order."""
     dims = dims if dim is None else dim
-    if dims is not None and not ndim_of(input) and dims != ():
-        raise OutOfRangeError(f"a tensor without axes has no axis {dims}; leave dims out")
-    return ops.roll(input, shifts, axis=dims)
+    along = None if dims is None or (isinstance(dims, Sequence) and not len(dims)) else dims
+    if along is not None and not ndim_of(input):
+        raise OutOfRangeError(f"a tensor without axes has no axis {along}; leave dims out")
+    counts = [len(part) if isinstance(part, Sequence) else 1 for part in (shifts, 0 if along is None else along)]
+    if counts[0] != counts[1]:
+        raise ShapeError(f"{counts[0]} shifts for {counts[1]} axes; give one for each")
+    return ops.roll(input, shifts[0] if along is None and isinstance(shifts, Sequence) else shifts, axis=along)
 
 
 @name()
