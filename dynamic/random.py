@@ -35,7 +35,10 @@ _FIRST_SEED = 67280421310721  # as in PyTorch: a program that names no seed draw
 
 
 class Generator:
-    """A stream of random numbers, which a seed restarts."""
+    """A stream of random numbers, which a seed restarts.
+
+    A restart in a trace is one of every call: the first draw after it restarts the stream before it draws.
+    """
 
     def __init__(self, device: Any = None) -> None:
         from graphs.frontends.torch import words as devices
@@ -43,6 +46,8 @@ class Generator:
         devices.check(device)
         self.device = devices.CPU
         self._seed = _FIRST_SEED
+        self._restart: tuple[Any, Callable[[], object]] | None = None  # of a trace, where no draw has followed
+        self._in_each_call(lambda: self._start(_FIRST_SEED))
 
     @functools.cached_property
     def numpy(self) -> np.random.Generator:
@@ -51,14 +56,32 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Restart from a seed, and return the generator."""
-        self._seed = int(seed)
-        self.numpy.bit_generator.state = np.random.default_rng(self._seed % 2**64).bit_generator.state
+        self._in_each_call(lambda: self._start(seed))
+        self._start(seed)
         return self
 
     def seed(self) -> int:
         """Restart from a random seed, and return the seed."""
-        self.manual_seed(int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) >> 1)
+        self._in_each_call(lambda: self._start(_random_seed()))
+        self._start(_random_seed())
         return self._seed
+
+    def _start(self, seed: int) -> None:
+        self._seed = int(seed)
+        self.numpy.bit_generator.state = np.random.default_rng(self._seed % 2**64).bit_generator.state
+
+    def _in_each_call(self, restart: Callable[[], object]) -> None:
+        """Note a restart of a function that is traced."""
+        trace = capture.trace_now()
+        if trace is not None:
+            self._restart = trace, restart
+
+    def drawing(self, draw: Callable[[], Any]) -> Callable[[], Any]:
+        """What each call of a graph does for `draw`: it restarts the stream first where the traced function does."""
+        noted, self._restart = self._restart, None
+        if noted is None or noted[0] is not capture.trace_now():
+            return draw
+        return lambda: (noted[1](), draw())[1]
 
     def initial_seed(self) -> int:
         """The seed that the stream was last started from."""
@@ -70,7 +93,15 @@ class Generator:
 
     def set_state(self, new_state: dict[str, Any]) -> None:
         """Continue the stream from a state of `get_state`."""
-        self._seed, self.numpy.bit_generator.state = new_state["seed"], new_state["stream"]
+        self._in_each_call(lambda: self._continue(new_state))
+        self._continue(new_state)
+
+    def _continue(self, state: dict[str, Any]) -> None:
+        self._seed, self.numpy.bit_generator.state = state["seed"], state["stream"]
+
+
+def _random_seed() -> int:
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0]) >> 1
 
 
 class DrawnNumbers:
@@ -179,7 +210,8 @@ def _numbers(draw: Draw, generator: Generator | None) -> Any:
     chance: Any = _numpy(generator)
     if not isinstance(chance, np.random.Generator) or not capture.is_traced():
         return draw(chance)
-    return ops.identity(capture.Fresh(lambda: draw(_numpy(generator)), draw(np.random.default_rng(0)), drawn=True))
+    drawn = (generator or default_generator).drawing(lambda: draw(_numpy(generator)))
+    return ops.identity(capture.Fresh(drawn, draw(np.random.default_rng(0)), drawn=True))
 
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:

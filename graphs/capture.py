@@ -73,7 +73,12 @@ def watch(watcher: Watcher) -> None:
 
 def is_traced() -> bool:
     """Whether the running code is being traced into a graph."""
-    return any(watcher() is not None for watcher in _watchers)
+    return trace_now() is not None
+
+
+def trace_now() -> Any:
+    """An object that stands for the trace that runs now, None outside a trace."""
+    return next((guards for watcher in _watchers if (guards := watcher()) is not None), None)
 
 
 step_traces: Table[tuple[int, Any]] = {}

@@ -50,4 +50,4 @@ def key_for(x: Any) -> Any:
     """A key for one op on x: an array, or in a trace an input that is a new key in each call and loop iteration."""
     if issubclass(type(x), (Tensor, np.ndarray)):
         return new_key()
-    return capture.Fresh(new_key, np.zeros(2, np.uint64), by_turn=ops.fold_in)
+    return capture.Fresh(default_generator.drawing(new_key), np.zeros(2, np.uint64), by_turn=ops.fold_in)

@@ -229,6 +229,48 @@ def test_each_call_draws_what_the_dynamic_engine_draws(name: str) -> None:
     assert len({str(values) for values in drawn[1]}) == 4
 
 
+def _restarted() -> Any:
+    CHANCE.manual_seed(3)
+    return CHANCE
+
+
+STATE = torch.Generator().manual_seed(9).get_state()
+RESTARTS: dict[str, Callable[[], Any]] = {
+    "a new one": torch.Generator,
+    "a new one with a seed": lambda: torch.Generator().manual_seed(3),
+    "one from outside": _restarted,
+    "one with a state": lambda: (chance := torch.Generator(), chance.set_state(STATE))[0],
+}
+
+
+@together("name", RESTARTS)
+def test_a_generator_that_is_restarted_in_a_trace_restarts_in_each_call(name: str) -> None:
+    def f(x: Any) -> Any:
+        chance = RESTARTS[name]()
+        first = torch.rand(3, generator=chance)
+        return x + first + 10 * torch.rand(3, generator=chance)
+
+    run = static.jit(f)
+    assert [np.asarray(run(WEIGHTS)).tolist() for _ in range(3)] == [np.asarray(f(WEIGHTS)).tolist()] * 3
+
+
+def test_a_generator_with_a_random_seed_draws_anew_in_each_call() -> None:
+    def f(x: Any) -> Any:
+        chance = torch.Generator()
+        chance.seed()
+        return x + torch.rand(3, generator=chance)
+
+    run = static.jit(f)
+    assert len({str(np.asarray(run(WEIGHTS)).tolist()) for _ in range(3)}) == 3
+
+
+def test_a_restart_of_another_trace_is_not_taken_over() -> None:
+    chance = torch.Generator()
+    static.jit(lambda x: (chance.manual_seed(1), x)[1])(WEIGHTS)
+    run = static.jit(lambda x: torch.rand(3, generator=chance))
+    assert run(WEIGHTS).tolist() != run(WEIGHTS).tolist()
+
+
 GENERATOR = np.random.default_rng(0)
 
 
