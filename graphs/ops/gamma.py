@@ -148,7 +148,31 @@ def _few_gammas(a: Array, x: Array) -> tuple[Array, Array]:
     near = x < a + 1
     lower = scale * _series(a, np.where(near, x, 0))
     upper = scale * _fraction(a, np.where(near, a + 1, x))
-    return np.where(near, lower, 1 - upper), np.where(near, 1 - lower, upper)
+    # Where the lower share is nearly 1, nothing of the upper one is left in 1 - lower.
+    tiny = near & (x <= 1.1) & (a <= np.where(x <= 0.5, -0.4 / np.log(np.minimum(x, 0.5)), 1.1 * x))
+    rest = np.where(near, 1 - lower, upper)
+    rest[tiny] = _small_upper(a[tiny], x[tiny])
+    return np.where(near, lower, 1 - upper), rest
+
+
+def _small_upper(a: Array, x: Array) -> Array:
+    """The regularised upper incomplete gamma function of small `a` and x, both at most about 1 (as in Cephes)."""
+    total, term = np.zeros_like(x), np.ones_like(x)
+    for n in range(1, 30):
+        term = -term * x / n
+        total += term / (a + n)
+    power = a * np.log(x)
+    return -np.expm1(power - _gammaln_of_next(a)) - np.exp(power - _gammaln(a)) * total
+
+
+def _gammaln_of_next(a: Array) -> Array:
+    """log(gamma(1 + a)) from 0 to 1.5, with all digits where it is near 0: Taylor's series at 0, and shifted at 1."""
+    past = a > 0.5
+    t = np.where(past, a - 1, a)
+    orders = np.arange(2.0, 60.0)
+    factors = _zeta(orders, np.ones_like(orders)) / orders * (-1) ** orders
+    series = t * (-np.euler_gamma + t * np.polyval(factors[::-1], t))
+    return series + np.where(past, np.log(np.where(past, a, 1)), 0)
 
 
 _LARGE = 200_000.0  # from here on the density is so narrow that few terms of Temme's expansion are enough

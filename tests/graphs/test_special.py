@@ -198,6 +198,13 @@ def test_poles_and_ends():
         (1e20, 1e20): (0.500000000013298, 0.499999999986702),
         (np.inf, 3.0): (0, 1), (1e6, 0.0): (0, 1), (1e6, np.inf): (1, 0), (np.inf, np.inf): (np.nan, np.nan),
     }  # fmt: skip
+    small = {  # where all but nothing lies below x, by mpmath
+        (1e-30, 0.9): 2.6018393932599963e-31, (1e-16, 1e-300): 6.901983122332884e-14,
+        (1e-12, 0.5): 5.597735947764542e-13, (1e-12, 1.0): 2.1938393439574474e-13,
+        (0.3, 0.9): 0.097747351970330455, (1.0, 1.05): 0.3499377491111553,
+    }  # fmt: skip
+    for (a, x), share in small.items():
+        np.testing.assert_allclose(special.gammaincc(a, x), share, rtol=1e-13)
     for (a, x), shares in large.items():
         np.testing.assert_allclose((special.gammainc(a, x), special.gammaincc(a, x)), shares, rtol=1e-12)
     np.testing.assert_array_equal(stats.poisson.pmf(np.array([-1, 1.5]), 2.0), [0, 0])
