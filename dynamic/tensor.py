@@ -280,7 +280,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         # over a first axis use it; one slice is the next.
         if type(key) is int or (type(key) is slice and self.ndim):
             return getitem(self, key)
-        return part(self, _with_known_ints(key))
+        return part(self, with_known_ints(key))
 
     def __reversed__(self) -> Any:
         return functions.flip(self, 0) if self.ndim else self
@@ -321,7 +321,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     _before = inplace.as_it_was
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._assign(with_part(self, value, _with_known_ints(key)))
+        self._assign(with_part(self, value, with_known_ints(key)))
 
 
 for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
@@ -362,12 +362,12 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
     return array
 
 
-def _with_known_ints(key: Any) -> Any:
+def with_known_ints(key: Any) -> Any:
     """The key with an int for each tensor that holds one: what it selects is a view, as in PyTorch."""
     if type(key) is Tensor:
         holds_int = not key._data.ndim and key._data.dtype.kind in "iu" and key._data.dtype != np.uint8
         return int(key._data) if holds_int and grad_mode.now().batch is None else key
-    return tuple(map(_with_known_ints, key)) if type(key) is tuple else key
+    return tuple(map(with_known_ints, key)) if type(key) is tuple else key
 
 
 def _plain(data: Any) -> Any:

@@ -13,9 +13,10 @@ import pytest
 import dynamic
 import graphs as g
 from dynamic.options import has_options
+from dynamic.tensor import with_known_ints
 from graphs import dispatch, op
+from graphs.frontends.torch.picking import part
 from graphs.ops.slicing import getitem
-from graphs.surface import Surface
 from graphs.testing.samples import samples
 from tests.helpers.both_tapes import both, compiled_only, fast, interpreted, is_recorded, loops, outcome, twice
 from tests.helpers.growth import failing
@@ -191,10 +192,10 @@ PARTS += [
 @compiled_only
 @pytest.mark.parametrize("shape", mostly_slow([(2, 3), (), (2,), (2, 3, 2)], 1), ids=str)
 def test_a_tensor_is_indexed_as_in_python(shape: tuple[int, ...]) -> None:
-    def by_surface(x: Any, key: Any) -> Any:
-        return getitem(x, key) if type(key) is int else Surface.__getitem__(x, key)
+    def in_python(x: Any, key: Any) -> Any:
+        return getitem(x, key) if type(key) is int else part(x, with_known_ints(key))
 
-    index = fast.record(getitem, general=by_surface)
+    index = fast.record(getitem, general=in_python)
     keys = [*PARTS, *[(p,) for p in PARTS], *itertools.product(PARTS, repeat=2)]
     keys += [(p, *parts) for p in PARTS[:9] for parts in itertools.product(PARTS[:8], repeat=2)]
     for wanted in (False, True):
@@ -202,7 +203,7 @@ def test_a_tensor_is_indexed_as_in_python(shape: tuple[int, ...]) -> None:
         for key in keys:
             with interpreted(), pytest.MonkeyPatch.context() as patch:
                 patch.setattr(getitem, "shortcuts", {})
-                expected = outcome(by_surface, x, key)
+                expected = outcome(in_python, x, key)
             assert outcome(index, x, key) == expected, key
             assert outcome(operator.getitem, x, key) == expected, key
 
