@@ -97,7 +97,9 @@ def assign(tensor: TensorData, result: TensorData) -> None:
     if grad_mode.is_grad_enabled():
         _refuse(tensor, result)
     if not data.flags.writeable:
-        raise InplaceError(locate("in-place change of a read-only tensor; clone() it first"))
+        is_expanded = any(size > 1 and not step for size, step in zip(data.shape, data.strides, strict=True))
+        kind = "an expanded tensor, whose elements share memory" if is_expanded else "a read-only tensor"
+        raise InplaceError(locate(f"in-place change of {kind}; clone() it first"))
     result = _cast_result(data, result)
     if result._edge is None and type(tensor._edge) is Node and grad_mode.is_grad_enabled():
         result = setitem(tensor, result, ...)  # a constant ends the history that the tensor had: gradient 0, not 1

@@ -63,7 +63,7 @@ KINDS = (
     ),
     Kind(
         "indices of any layout are taken; PyTorch asks for those that lie in a row",
-        r"nn\.functional\.max_unpool\dd",
+        r"nn\.functional\.max_unpool\dd|take_along_dim",
         (ANSWERED,),
         r"turned\).*PyTorch: RuntimeError: view size is not compatible",
     ),
