@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,6 @@ from compare.advice import prices
 from compare.advice import programs as corpus
 from compare.advice.prices import Prices, Row, Say, fit_prices
 from compare.engines import OWN, Engine, cases, find_engine
-from compare.engines.step import Step
 from compare.errors import CompareError, InputsError, WorkerError, describe_error
 from compare.instruments.rounds import time_block, without_collection
 from compare.instruments.timing import steady_call
@@ -153,22 +152,19 @@ def time_case(engine: Engine, modes: Sequence[str], case: Case, budget: Budget) 
         compiled.epoch()
         first = clock() - start - built
         compiled.epoch()
-        taken = _least({"eager": eager, "compiled": compiled}, budget)
+        # The seconds of an epoch of each mode are the smallest of blocks that take turns.
+        made = {"eager": eager, "compiled": compiled}
+        epochs = {mode: steady_call(step) for mode, step in made.items()}
+
+        def block(mode: str, count: int) -> float:
+            with made[mode].within():
+                return time_block(epochs[mode], count, time.process_time_ns)
+
+        counts = {mode: max(1, int(budget.block_seconds / max(block(mode, 1), 1e-8))) for mode in made}
+        rounds = [{mode: block(mode, counts[mode]) for mode in made} for _ in range(budget.rounds)]
+        taken = {mode: min(seconds[mode] for seconds in rounds) for mode in made}
     each = {mode: seconds / len(case.examples) for mode, seconds in taken.items()}
     return TimedCall(each["eager"], each["compiled"], max(0.0, first - taken["compiled"]))
-
-
-def _least(made: Mapping[str, Step], budget: Budget) -> dict[str, float]:
-    """Return the seconds of an epoch of each mode: the smallest of blocks that take turns."""
-    epochs = {mode: steady_call(step) for mode, step in made.items()}
-
-    def block(mode: str, count: int) -> float:
-        with made[mode].within():
-            return time_block(epochs[mode], count, time.process_time_ns)
-
-    counts = {mode: max(1, int(budget.block_seconds / max(block(mode, 1), 1e-8))) for mode in made}
-    rounds = [{mode: block(mode, counts[mode]) for mode in made} for _ in range(budget.rounds)]
-    return {mode: min(seconds[mode] for seconds in rounds) for mode in made}
 
 
 TIMEOUT = 180.0

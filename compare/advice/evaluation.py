@@ -195,10 +195,21 @@ def scores(rows: Sequence[Forecast], modes: tuple[str, str]) -> dict[str, Any]:
     """Count hits among rows with a winner, in all, by regime and for trivial predictors, and add the Brier score."""
     decided = [row for row in rows if max(row.ratio, 1 / row.ratio) > DECIDED]
     groups = group_by(decided, regime)
+    # Trivial predictors: always one mode, or a bound on the number of ops, the best in hindsight.
+    eager, compiled = modes
+    wins = sum(row.ratio < 1 for row in decided)
+    bounds = {row.ops for row in decided}
+    above = {n: sum((row.ops > n) == (row.ratio < 1) for row in decided) for n in bounds}
+    best = max(sorted(above), key=above.__getitem__, default=0)
+    trivial = {
+        f"always {compiled}": wins,
+        f"always {eager}": len(decided) - wins,
+        f"{compiled} above {best} ops": above.get(best, 0),
+    }
     return {
         "beyond": DECIDED,
         **_hits(decided, _is_right_side),
-        "predictors": _trivial(decided, modes),
+        "predictors": trivial,
         "regimes": {name: _hits(group, _is_right_side) for name, group in groups.items()},
         "brier": fmean((probability(row) - (row.ratio < 1)) ** 2 for row in rows) if rows else None,
         "brier_of_one_half": 0.25,
@@ -224,20 +235,6 @@ def _hits(rows: Sequence[Forecast], right: Callable[[Forecast], bool]) -> dict[s
     hits = sum(map(right, rows))
     rate = proportion_interval(hits, len(rows)) if rows else None
     return {"of": len(rows), "hits": hits, "rate": rate and rate.estimate, "interval": rate and rate.bounds()}
-
-
-def _trivial(rows: Sequence[Forecast], modes: tuple[str, str]) -> dict[str, int]:
-    """Count the hits of trivial predictors: always one mode, or a bound on the number of ops, the best in hindsight."""
-    eager, compiled = modes
-    wins = sum(row.ratio < 1 for row in rows)
-    bounds = {row.ops for row in rows}
-    above = {n: sum((row.ops > n) == (row.ratio < 1) for row in rows) for n in bounds}
-    best = max(sorted(above), key=above.__getitem__, default=0)
-    return {
-        f"always {compiled}": wins,
-        f"always {eager}": len(rows) - wins,
-        f"{compiled} above {best} ops": above.get(best, 0),
-    }
 
 
 def _calibration_rows(rows: Sequence[Forecast]) -> list[dict[str, float]]:

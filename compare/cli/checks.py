@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from compare import text
 from compare.cli import options
 from compare.text import echo
-
-if TYPE_CHECKING:
-    from compare.records.checks import Selftest
-
 
 QUICK = 20
 CHOSEN = {"comparisons": ["comparisons", "quick"], "own": [], "leaks": [], "seed": ["seed"]}
@@ -50,6 +46,8 @@ def selftest(
     from compare.records import results
     from compare.run import executors, progress
     from compare.selftest import Trials, run
+    from compare.selftest.rates import coverage_table, rates_table
+    from compare.text import show_table
 
     directory = options.folder(out, resume, "selftest", "selftest")
     wanted = comparisons or (QUICK if quick else Trials.comparisons)
@@ -61,16 +59,6 @@ def selftest(
     with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, _):
         rates = run(directory, trials, reporter, resume=resume, executor=executor)
     options.write_json(path, results.to_json(rates))
-    _show(rates)
-    echo(f"\nRecords and rates: {directory}")
-    ctx.exit(EXIT[rates.outcome])
-
-
-def _show(rates: Selftest) -> None:
-    from compare.selftest import Trials
-    from compare.selftest.rates import coverage_table, rates_table
-    from compare.text import show_table
-
     for table in (rates_table(rates), coverage_table(rates)):
         if table:
             show_table(table.headers, table.rows, whole=WHOLE)
@@ -80,6 +68,8 @@ def _show(rates: Selftest) -> None:
     if not rates.whole:
         echo(f"Few comparisons: these rates have wide intervals. --comparisons {Trials.comparisons} gives narrow ones.")
     echo(f"Targets: {rates.outcome}, in {rates.seconds:.0f} s.")
+    echo(f"\nRecords and rates: {directory}")
+    ctx.exit(EXIT[rates.outcome])
 
 
 # The doctor ----------------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ disagree, 5 nothing was measured, 6 a rule of --fail-if holds, 130 stopped by Ct
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from errno import ENOENT, EPIPE
 from pathlib import Path
@@ -28,7 +27,6 @@ from compare.text import echo, wrap
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
     from compare.records.record import Record
-    from compare.suite.settings import Settings
 
 CHOSEN = {
     name: [name]
@@ -152,7 +150,14 @@ def run(
             "--resume goes on with the run in --out and --overwrite begins it anew; give one of them"
         )
     if suite == MODELS:
-        asked["frameworks"] = _of_models(asked["frameworks"])
+        from compare.workloads.models import FRAMEWORK
+
+        if others := [name for name in asked["frameworks"] if name != FRAMEWORK]:
+            raise click.UsageError(
+                f"--suite models has models of {FRAMEWORK} alone, and none of {', '.join(others)}; "
+                "leave --frameworks out"
+            )
+        asked["frameworks"] = [FRAMEWORK]
     elif asked["modes"] or asked["against"]:
         raise click.UsageError("--modes and --against are about real models; add --suite models")
     if asked["device"] != "cpu" and not asked["frameworks"]:
@@ -168,7 +173,10 @@ def run(
         reporter.notice(base.notice_before_run(python_tape=settings.python_tape))
     opened = executors.open_executor(where.executor, where.at_once, where.scheduler, reporter.notice)
     kept_jobs = f"every finished job is in {directory}"
-    with earlier, options.stoppable(ctx, kept_jobs, [*_again(settings, directory), *where.words()]), opened as pool:
+    words = ["graphduel", "run", *options_of(settings.to_dict()), "--out", str(directory), "--resume"]
+    tape = ["--python-tape"] if settings.python_tape else []
+    again = [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape]
+    with earlier, options.stoppable(ctx, kept_jobs, [*again, *where.words()]), opened as pool:
         executor, at_once = pool
         outcome = measure(
             directory, settings, reporter, resume=resume, overwrite=overwrite, executor=executor, at_once=at_once
@@ -181,23 +189,6 @@ def run(
         echo("Nothing was measured.", err=True)
     changed_since(outcome.records, *kept)
     ctx.exit(outcome.exit_code)
-
-
-def _of_models(frameworks: Sequence[str]) -> list[str]:
-    """Return the framework of the real models. Raises UsageError if another one is asked for."""
-    from compare.workloads.models import FRAMEWORK
-
-    if others := [name for name in frameworks if name != FRAMEWORK]:
-        raise click.UsageError(
-            f"--suite models has models of {FRAMEWORK} alone, and none of {', '.join(others)}; leave --frameworks out"
-        )
-    return [FRAMEWORK]
-
-
-def _again(settings: Settings, directory: Path) -> list[str]:
-    words = ["graphduel", "run", *options_of(settings.to_dict()), "--out", str(directory), "--resume"]
-    tape = ["--python-tape"] if settings.python_tape else []
-    return [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape]
 
 
 @graphduel.command()

@@ -283,6 +283,7 @@ def advise(
     """
     from compare import engines
     from compare.advice import counting
+    from compare.advice.prediction import predict
     from compare.run import progress
 
     if (function is None) != evaluate:
@@ -303,58 +304,35 @@ def advise(
     if function is None:
         chosen = _evaluate(asked, prices, rows, only, held_out=held_out)
     else:
-        chosen = _advise(asked, prices)
+        if asked.engine == engines.OWN:
+            warn(asked.function)
+        with counting.workers(asked, 1, progress.reporter()) as workers:
+            (program,) = workers.look([asked.function], timed=False)
+        advice = predict(prices, program)
+        echo(str(advice))
+        chosen = advice.to_dict()
     options.write_json(path, chosen)
-
-
-def _advise(asked: Question, prices: Prices) -> dict[str, Any]:
-    from compare import engines
-    from compare.advice import counting
-    from compare.advice.prediction import predict
-    from compare.run import progress
-
-    if asked.engine == engines.OWN:
-        warn(asked.function)
-    with counting.workers(asked, 1, progress.reporter()) as workers:
-        (program,) = workers.look([asked.function], timed=False)
-    advice = predict(prices, program)
-    echo(str(advice))
-    return advice.to_dict()
 
 
 def _evaluate(asked: Question, prices: Prices, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
     from compare.advice import evaluation, programs
     from compare.own import origin
     from compare.run import progress
+    from compare.text import count_noun, show_table
 
     chosen = programs.held_out_names() if held_out else evaluation.names(asked.adapter, only)
     more = list(origin.load_object(rows)) if rows else []
     judged = evaluation.evaluate(asked, prices, [*chosen, *more], progress.reporter(), rows or "")
-    return _show_evaluation(judged, prices.modes)
-
-
-def _show_evaluation(evaluation: dict[str, Any], modes: tuple[str, str]) -> dict[str, Any]:
-    """Print predictions beside measurements, and how often the predictions were right; returns the evaluation."""
-    from compare.text import count_noun, show_table
-
-    eager, compiled = modes
+    eager, compiled = prices.modes
     columns = ("row", "said", "predicted", "measured", "right")
     echo(f"Ratios are {compiled} ÷ {eager}.")
-    show_table(columns, [_row(row) for row in evaluation["rows"]], whole=columns)
-    for name, why in evaluation["left_out"].items():
+    show_table(columns, [_row(row) for row in judged["rows"]], whole=columns)
+    for name, why in judged["left_out"].items():
         options.say(f"left out: {name}: {why}", err=True)
-    _say_rate("once warm", evaluation, modes)
-    for calls, rate in evaluation["over_calls"].items():
-        _say_rate(f"over {count_noun(int(calls), 'call')} with the compilation", rate, modes)
-    _say_scores(evaluation["scores"])
-    options.say(
-        f"Measured ratios in the predicted interval of 95%: {evaluation['covered']} of {len(evaluation['rows'])}."
-    )
-    return evaluation
-
-
-def _say_scores(scores: dict[str, Any]) -> None:
-    """Print hits among rows with a winner, beside trivial predictors and by regime, and whether odds came true."""
+    _say_rate("once warm", judged, prices.modes)
+    for calls, rate in judged["over_calls"].items():
+        _say_rate(f"over {count_noun(int(calls), 'call')} with the compilation", rate, prices.modes)
+    scores = judged["scores"]
     if scores["of"]:
         trivial = ", ".join(f"{name} {hits}" for name, hits in scores["predictors"].items())
         said = f"{scores['of']} have times that differ by more than {scores['beyond']:.2f}. Right: {scores['hits']}"
@@ -369,6 +347,8 @@ def _say_scores(scores: dict[str, Any]) -> None:
         options.say(
             f"Brier score: {scores['brier']:.3f}; a constant prediction of one half has 0.25. Stated odds: {stated}."
         )
+    options.say(f"Measured ratios in the predicted interval of 95%: {judged['covered']} of {len(judged['rows'])}.")
+    return judged
 
 
 def _say_rate(when: str, rate: dict[str, Any], modes: tuple[str, str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -63,7 +63,15 @@ def graph(ctx: click.Context, /, *, function: str, out: Path | None, view: bool,
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     if view:
-        _open_viewer(drawing)
+        import tempfile
+
+        try:
+            import model_explorer
+        except ImportError:
+            raise click.UsageError("--view needs Model Explorer; pip install 'graphduel[viewer]'") from None
+        with tempfile.TemporaryDirectory() as folder:
+            path = drawing.save(Path(folder) / "graph.model-explorer.json")
+            model_explorer.visualize(str(path))
     if out is None and not view:
         echo(text)
 
@@ -84,19 +92,6 @@ def _drawing_summary(drawing: GraphDrawing, out: Path) -> str:
     nodes, items = len(drawing.whole.items), len(drawing.shown.items)
     folded = f" in {items:,} items" if items < nodes and out.suffix != ".html" else ""
     return f"{drawing.whole.title}, {nodes:,} nodes{folded}"
-
-
-def _open_viewer(drawing: GraphDrawing) -> None:
-    """Show a drawing in Model Explorer; returns when that is closed. Raises UsageError if it is not installed."""
-    import tempfile
-
-    try:
-        import model_explorer
-    except ImportError:
-        raise click.UsageError("--view needs Model Explorer; pip install 'graphduel[viewer]'") from None
-    with tempfile.TemporaryDirectory() as folder:
-        path = drawing.save(Path(folder) / "graph.model-explorer.json")
-        model_explorer.visualize(str(path))
 
 
 MOST_BUFFERS = 30
@@ -123,18 +118,14 @@ def plan(
     if file.partition(":")[0].endswith(".py"):
         _function_plan(file, out, inputs=inputs, gradient=gradient)
     else:
-        _plan_of_rows(file, out, alignment, time_limit)
+        from static import memory
 
-
-def _plan_of_rows(file: str, out: Path | None, alignment: int, time_limit: float) -> None:
-    from static import memory
-
-    readable = click.Path(exists=True, dir_okay=False, allow_dash=True)
-    with click.open_file(str(readable.convert(file, None, None)), encoding="utf-8-sig", errors="replace") as stream:
-        rows = read_buffers(stream, "stdin" if file == "-" else file)
-    placed = memory.plan([row[1:] for row in rows], alignment, time_limit)
-    write_offsets(rows, placed.offsets, out)
-    echo(f"peak {placed.peak}, lower bound {placed.lower_bound}, gap {placed.gap:.2%}", err=out is None)
+        readable = click.Path(exists=True, dir_okay=False, allow_dash=True)
+        with click.open_file(str(readable.convert(file, None, None)), encoding="utf-8-sig", errors="replace") as stream:
+            rows = read_buffers(stream, "stdin" if file == "-" else file)
+        placed = memory.plan([row[1:] for row in rows], alignment, time_limit)
+        write_offsets(rows, placed.offsets, out)
+        echo(f"peak {placed.peak}, lower bound {placed.lower_bound}, gap {placed.gap:.2%}", err=out is None)
 
 
 def _function_plan(function: str, out: Path | None, **asked: Any) -> None:
@@ -209,7 +200,12 @@ def _check_rows(reader: csv.DictReader[str], name: str) -> Iterator[BufferRow]:
     total, seen = 0, dict[str, int]()
     for fields in reader:
         place = f"{name}:{reader.line_num}"
-        row = _buffer_row(fields, place)
+        lower, upper, size = (_integer(fields[column], column, place) for column in COLUMNS[1:])
+        if size < 0:
+            raise InputsError(f"{place}: size is {size}; a size is 0 or more")
+        if lower > upper:
+            raise InputsError(f"{place}: lower is {lower} and upper is {upper}; a buffer lives in [lower, upper)")
+        row = BufferRow(str(fields["id"]), lower, upper, size)
         if row.id in seen:
             raise InputsError(f"{place}: id {row.id!r} is that of line {seen[row.id]} too")
         seen[row.id] = reader.line_num
@@ -217,15 +213,6 @@ def _check_rows(reader: csv.DictReader[str], name: str) -> Iterator[BufferRow]:
         if total >= LARGEST:
             raise InputsError(f"{place}: the sizes add up to {total}, more than 64-bit offsets can hold")
         yield row
-
-
-def _buffer_row(fields: Mapping[str, str | None], place: str) -> BufferRow:
-    lower, upper, size = (_integer(fields[column], column, place) for column in COLUMNS[1:])
-    if size < 0:
-        raise InputsError(f"{place}: size is {size}; a size is 0 or more")
-    if lower > upper:
-        raise InputsError(f"{place}: lower is {lower} and upper is {upper}; a buffer lives in [lower, upper)")
-    return BufferRow(str(fields["id"]), lower, upper, size)
 
 
 def _integer(text: str | None, column: str, place: str) -> int:

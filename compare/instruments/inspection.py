@@ -195,22 +195,18 @@ def branch_hint(refusal: ControlFlowError, converted: Graph | None, still: Excep
 
 def static_values(case: Case) -> Iterator[RewriteHint]:
     """Yield a hint for each argument with a value that is no array and changes from call to call."""
-    for place, name in enumerate(_arguments(case)):
-        values = {_values(example[place]) for example in case.examples}
-        if len(values) > 1:
-            what = f"{name} is not an array and takes {text.count_noun(len(values), 'value')}, and each compiles again"
-            remedy = f"pass {name} as an array, or take a size from the shape of one"
-            yield RewriteHint(what, dict.fromkeys(_definition(case), len(values)), remedy)
-
-
-def _arguments(case: Case) -> Sequence[str]:
-    """Return the names of the arguments that change from call to call."""
     count = len(case.examples[0])
     try:
         names = list(inspect.signature(case.loss).parameters)[1 : count + 1]
     except (TypeError, ValueError):
         names = []
-    return names if len(names) == count else [f"argument {place}" for place in range(count)]
+    arguments = names if len(names) == count else [f"argument {place}" for place in range(count)]
+    for place, name in enumerate(arguments):
+        values = {_values(example[place]) for example in case.examples}
+        if len(values) > 1:
+            what = f"{name} is not an array and takes {text.count_noun(len(values), 'value')}, and each compiles again"
+            remedy = f"pass {name} as an array, or take a size from the shape of one"
+            yield RewriteHint(what, dict.fromkeys(_definition(case), len(values)), remedy)
 
 
 def _values(argument: Any) -> tuple[Any, ...]:

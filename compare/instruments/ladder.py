@@ -191,25 +191,17 @@ def _climb(rung: RungDefinition, case: Case) -> tuple[schema.Rung, GraphStep | N
             step = rung.build(case)
             result, peak = warm_peak(step)
         with rung.within():
-            kernels = _kernels(step, case)
+            # How often each kernel is called in a step, by its graph or by a recorded run.
+            graphs = [executable.graph for executable in step.executables()]
+            graph = graphs[0] if graphs else dynamic.record(step.function, case.params, *case.examples[0])
+            kernels = dict(sorted(graph.op_counts().items()))
     except Exception as error:  # noqa: BLE001  (whatever a rung raises is what its row says)
         refused = engines.find_engine(engines.OWN).errors.refuses(error)
         return schema.Rung("unsupported" if refused else "failed", describe_error(error), rung.base), None, None
-    row = schema.Rung("ok", None, rung.base, step.compile_seconds, peak, kernels, *_arena_bytes(step))
-    return row, step, result
-
-
-def _kernels(step: GraphStep, case: Case) -> dict[str, int]:
-    """Return how often each kernel is called in a step, by its graph or by a recorded run."""
-    graphs = [executable.graph for executable in step.executables()]
-    graph = graphs[0] if graphs else dynamic.record(step.function, case.params, *case.examples[0])
-    return dict(sorted(graph.op_counts().items()))
-
-
-def _arena_bytes(step: GraphStep) -> tuple[int, int]:
-    """Return the bytes of the arena, and the most bytes that are live in it at once; zeros without an arena."""
     plans = [executable.plan for executable in step.executables()]
-    return (plans[0].peak, plans[0].lower_bound) if plans and plans[0].peak else (0, 0)
+    arena = (plans[0].peak, plans[0].lower_bound) if plans and plans[0].peak else (0, 0)
+    row = schema.Rung("ok", None, rung.base, step.compile_seconds, peak, kernels, *arena)
+    return row, step, result
 
 
 def difference(result: Any, expected: Any, example: ExpectedResult | None = None) -> str | None:

@@ -236,7 +236,10 @@ def numpy_memory() -> Iterator[None]:
     if tracemalloc.is_tracing():
         raise RuntimeError("tracemalloc is in use already; stop it first")
     gc.collect()
-    plain = _allocators()
+    allocators = [_Allocator() for _ in _DOMAINS]
+    for domain, allocator in zip(_DOMAINS, allocators, strict=True):
+        ctypes.pythonapi.PyMem_GetAllocator(ctypes.c_int(domain), ctypes.byref(allocator))
+    plain = allocators
     tracemalloc.start()
     try:
         _install(plain)
@@ -244,13 +247,6 @@ def numpy_memory() -> Iterator[None]:
         yield
     finally:
         tracemalloc.stop()
-
-
-def _allocators() -> list[_Allocator]:
-    allocators = [_Allocator() for _ in _DOMAINS]
-    for domain, allocator in zip(_DOMAINS, allocators, strict=True):
-        ctypes.pythonapi.PyMem_GetAllocator(ctypes.c_int(domain), ctypes.byref(allocator))
-    return allocators
 
 
 def _install(allocators: list[_Allocator]) -> None:

@@ -110,7 +110,18 @@ def dynamic_programs(case: Case) -> dict[str, TimedCall]:
     trivial = partial(_sum_of_one, _gradient_argument(case))
     wrapped = dynamic.value_and_grad(trivial, _gradient_argument(case))
     whole = dynamic.record(step, *arguments)
-    kept = _up_to(whole, sum(dynamic.record(case.loss, *arguments).op_counts().values()))
+    # The first kernel calls of the run as a graph; its outputs are those that are read later, and the last result.
+    numbers = itertools.accumulate(not node.is_source for node in whole.nodes)
+    early = [
+        node
+        for node, number in zip(whole.nodes, numbers, strict=True)
+        if number <= sum(dynamic.record(case.loss, *arguments).op_counts().values())
+    ]
+    owner = views(whole.nodes).owner
+    inside = {node for node in early if not node.is_source}
+    read = dict.fromkeys(owner[source] for node in whole.nodes[len(early) :] for source in node.inputs)
+    last = next(node for node in reversed(early) if node in inside)
+    kept = Graph("kept", whole.inputs, early, [*(node for node in read if node in inside and node is not last), last])
     arrays = [leaf for leaf in tree.leaves(arguments) if isinstance(leaf, np.ndarray)]
     return {
         "step": lambda: step(*arguments),
@@ -145,17 +156,6 @@ def _sum_of_one(wanted: int, *arguments: Any) -> Any:
     return graphs.sum(min(tree.leaves(arguments[wanted]), key=lambda leaf: leaf.size))
 
 
-def _up_to(graph: Graph, calls: int) -> Graph:
-    """Return the first `calls` kernel calls of a run as a graph; its outputs are read later, and the last result."""
-    numbers = itertools.accumulate(not node.is_source for node in graph.nodes)
-    early = [node for node, number in zip(graph.nodes, numbers, strict=True) if number <= calls]
-    owner = views(graph.nodes).owner
-    inside = {node for node in early if not node.is_source}
-    read = dict.fromkeys(owner[source] for node in graph.nodes[len(early) :] for source in node.inputs)
-    last = next(node for node in reversed(early) if node in inside)
-    return Graph("kept", graph.inputs, early, [*(node for node in read if node in inside and node is not last), last])
-
-
 def straight(graph: Graph, arrays: Sequence[Any], *, arena: bool) -> TimedCall:
     """Return the kernels of a recorded run on the same arrays, in the same order, as straight generated code."""
     seen = views(graph.nodes)
@@ -173,7 +173,11 @@ def static_programs(case: Case) -> dict[str, TimedCall]:
     run, arrays = executable.binding.run, executable.inputs(arguments)
     nothing, outputs = _without_kernels(run), run(*arrays)
     guard = executable.with_run(lambda *_: outputs)  # checks its arguments, finds its binding, and has nothing to run
-    specs = _allocated_arrays(executable)
+    # A call allocates its results, and arrays outside the arena.
+    order = executable.program.schedule
+    nodes = [node for node in order.order if order.owner[node] is node and node not in order.place]
+    computed = [node for node in nodes if not node.is_source and not isinstance(node.spec, TupleSpec)]
+    specs = [(node.spec.shape, node.spec.dtype) for node in computed]
     there = [np.empty(shape, dtype) for shape, dtype in specs]
     return {
         "step": lambda: jitted(*arguments),
@@ -197,14 +201,6 @@ def _without_kernels(run: Any) -> FunctionType:
 def _fill(arrays: Iterable[np.ndarray[Any, Any]]) -> None:
     for array in arrays:
         array.fill(0)
-
-
-def _allocated_arrays(executable: Executable) -> list[tuple[Any, Any]]:
-    """Return shape and dtype of each array that a call allocates: results, and arrays outside the arena."""
-    order = executable.program.schedule
-    nodes = [node for node in order.order if order.owner[node] is node and node not in order.place]
-    computed = [node for node in nodes if not node.is_source and not isinstance(node.spec, TupleSpec)]
-    return [(node.spec.shape, node.spec.dtype) for node in computed]
 
 
 def _gradient_argument(case: Case) -> int:

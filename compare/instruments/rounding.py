@@ -86,12 +86,8 @@ def distance(actual: Any, expected: Any) -> Distance:
 def is_exact(array: Any) -> bool:
     """Return whether an array holds values without rounding: integers, bools, or no numbers."""
     dtype = np.asarray(array).dtype
-    return dtype.kind not in "fc" and not _is_narrow(dtype)
-
-
-def _is_narrow(dtype: np.dtype[Any]) -> bool:
-    """Return whether a dtype is a float that NumPy does not know as one: bfloat16, or an eight-bit float."""
-    return "float" in dtype.name and dtype.kind == "V"
+    # NumPy does not know bfloat16 and eight-bit floats as floats.
+    return dtype.kind not in "fc" and not ("float" in dtype.name and dtype.kind == "V")
 
 
 def wide(array: Any) -> np.ndarray:

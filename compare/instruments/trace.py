@@ -225,16 +225,13 @@ def measure(job: Job) -> LengthsProbe:
         spent = time.perf_counter() - started
         if points and spent + sum(points[-1][1:]) * (length / points[-1][0]) ** 2 > job.budget.seconds:
             break
-        points.append((length, *_paces(str(job.workload), length, size.width, job.seed)))
+        inputs = stream(str(job.workload), (length, length), size.width, 1, job.seed)
+        modes = [STRATEGIES[name].build(inputs) for name in ("dynamic", "static, exact")]
+        first = [time_call(partial(mode, 0))[0] for mode in modes]
+        steps = [min(time_call(partial(mode, 1))[0] for _ in range(STEPS)) for mode in modes]
+        pace = max(0.0, first[1] - steps[1]), max(steps)
+        points.append((length, *pace))
     return LengthsProbe(points)
-
-
-def _paces(model: str, length: int, width: int, seed: int) -> tuple[float, float]:
-    inputs = stream(model, (length, length), width, 1, seed)
-    modes = [STRATEGIES[name].build(inputs) for name in ("dynamic", "static, exact")]
-    first = [time_call(partial(mode, 0))[0] for mode in modes]
-    steps = [min(time_call(partial(mode, 1))[0] for _ in range(STEPS)) for mode in modes]
-    return max(0.0, first[1] - steps[1]), max(steps)
 
 
 def paces(record: Record) -> Paces:

@@ -47,7 +47,10 @@ def timeline(case: Case) -> Timeline:
         lines, readings = _memory_by_line(executable, arguments)
     moments += _moments(executable, case, lines, readings, moments[-1].classes)
     report = executable.report()
-    objects = {"structure": report.structure_bytes, "plan": _plan_bytes(executable)}
+    binding = executable.binding
+    parts: list[Any] = [binding.plan.offsets, *binding.plan.offsets, binding.lives, *binding.lives]
+    plan = sum(map(sys.getsizeof, parts))
+    objects = {"structure": report.structure_bytes, "plan": plan}
     return Timeline(moments, objects, report.nodes)
 
 
@@ -186,13 +189,6 @@ def line_of(node: Node) -> str:
     if not node.source and node.subgraphs:
         return line_of(node.subgraphs[-1].outputs[-1])
     return node.source
-
-
-def _plan_bytes(executable: Executable) -> int:
-    """Return the bytes of a plan's Python objects: offsets and lifetimes."""
-    binding = executable.binding
-    parts: list[Any] = [binding.plan.offsets, *binding.plan.offsets, binding.lives, *binding.lives]
-    return sum(map(sys.getsizeof, parts))
 
 
 def lines(executable: Executable, case: Case) -> SourceLinesRow:

@@ -55,6 +55,16 @@ def page(
     bare = [picture for name, picture in rest.items() if name not in shown_beside]
     rows = tuple((_name_failure(failure), failure.error) for failure in lost_jobs(records))
     failures = Table(("job", "error"), rows, "ll", "Jobs that ended in an error") if rows else None
+    parity, checks = records_of(records, Parity), records_of(records, Gradients)
+    bad = sum(row.status in {"disagree", "failed"} for record in parity for row in record.modes.values())
+    gate = (
+        f"Before anything was timed, the modes of {text.count_noun(len({r.cell for r in parity}), 'cell')} were "
+        "compared "
+        f"with a float64 reference: {bad or 'none'} disagreed or failed."
+    )
+    none = "No parity record: nothing in this run was shown to agree, so no time of it is shown."
+    passed = (f"Gradients of single ops: {g.passed:,} of {g.checks:,} checks passed." for g in checks)
+    failed = (f"Failed gradient check: {failure}." for g in checks for failure in g.failures[:10])
     parts = (
         answer or verdicts.answer(summary, judged, drawn.pictures.get(verdicts.NAME, ())),
         *sections,
@@ -64,7 +74,7 @@ def page(
         verdicts.calculator(summary),
         section(
             "Parity gate",
-            *_parity_notes(records),
+            *(gate if parity else none, *passed, *failed),
             *drawn.pictures.get(_PARITY, ()),
             parity_table(records_of(records, Parity)),
         ),
@@ -92,20 +102,6 @@ def _subtitle(name: str, run: Run | None) -> str:
         return f"Run {name}, {run.at}."
     preset, seed = run.settings.get("preset", "unknown"), run.settings.get("seed", "unknown")
     return f"Run {name}, {run.at}: preset {preset}, seed {seed}."
-
-
-def _parity_notes(records: Records) -> tuple[str, ...]:
-    parity, checks = records_of(records, Parity), records_of(records, Gradients)
-    bad = sum(row.status in {"disagree", "failed"} for record in parity for row in record.modes.values())
-    gate = (
-        f"Before anything was timed, the modes of {text.count_noun(len({r.cell for r in parity}), 'cell')} were "
-        "compared "
-        f"with a float64 reference: {bad or 'none'} disagreed or failed."
-    )
-    none = "No parity record: nothing in this run was shown to agree, so no time of it is shown."
-    passed = (f"Gradients of single ops: {g.passed:,} of {g.checks:,} checks passed." for g in checks)
-    failed = (f"Failed gradient check: {failure}." for g in checks for failure in g.failures[:10])
-    return (gate if parity else none, *passed, *failed)
 
 
 def parity_table(parity: Sequence[Parity]) -> Table | None:

@@ -298,18 +298,13 @@ def calculator(summary: Summary) -> Section | None:
         f"the median cell and {fit.worst:.3g} in the worst."
         for fit in models
     )
-    return section(
-        "Calculator", _CALCULATOR, f"{model.FORMULA}.", *errors, Calculator(tuple(models)), _coefficients(models)
-    )
-
-
-def _coefficients(models: Sequence[model.CostModel]) -> Table:
     rows = tuple(
         (fit.ops, engine, *(text.seconds(value) for value in (*line, *build)), *[""] * (2 - len(build)))
         for fit in models
         for engine, line, build in (("dynamic", fit.dynamic, ()), ("static", fit.static, fit.build))
     )
-    return Table(("ops", "engine", "a", "b", "c", "d", "e"), rows, "llrrrrr", "The coefficients of this run")
+    coefficients = Table(("ops", "engine", "a", "b", "c", "d", "e"), rows, "llrrrrr", "The coefficients of this run")
+    return section("Calculator", _CALCULATOR, f"{model.FORMULA}.", *errors, Calculator(tuple(models)), coefficients)
 
 
 # Verdicts on a terminal ----------------------------------------------------------------------------------------------

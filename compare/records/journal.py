@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -82,7 +82,13 @@ def open_journal(
             journal = _read(directory, resume, notice)
         except OSError as error:
             raise CompareError(f"cannot write to {directory}: {error.strerror}; choose another --out") from error
-        _check_same(journal.path, journal.headers, settings)
+        for earlier in (header.settings for header in journal.headers):
+            for name in (name for name in settings if name in earlier and name not in FREE):
+                if earlier[name] != settings[name]:
+                    raise ResultsError(
+                        f"{journal.path} is a run with {name} {earlier[name]}, not {settings[name]}; "
+                        f"resume it with that {name}, or choose another --out"
+                    )
         yield journal
 
 
@@ -106,16 +112,6 @@ def _read(directory: Path, resume: bool, notice: Callable[[str], None]) -> Journ
     journal = Journal(path, results.read(path, notice))
     results.repair(path)
     return journal
-
-
-def _check_same(path: Path, headers: Iterable[Run], settings: Mapping[str, Setting]) -> None:
-    for earlier in (header.settings for header in headers):
-        for name in (name for name in settings if name in earlier and name not in FREE):
-            if earlier[name] != settings[name]:
-                raise ResultsError(
-                    f"{path} is a run with {name} {earlier[name]}, not {settings[name]}; "
-                    f"resume it with that {name}, or choose another --out"
-                )
 
 
 LOCK = ".lock"

@@ -137,7 +137,14 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind", rename=
         return JobName(kind_of(type(self)), **named)
 
     def _repr_html_(self) -> str:
-        return _html(self, str(self.job))
+        from graphs.plain import escape_html  # imported here, since it loads NumPy, which help does not need
+
+        rows = "".join(
+            f"<tr><th>{escape_html(name)}</th><td>{escape_html(value)}</td></tr>"
+            for name, value in _rows("", _plain_fields(self))
+            if name.partition(" ")[0] != "environment"
+        )
+        return f"<table><caption>{escape_html(str(self.job))}</caption>{rows}</table>"
 
 
 class ModeRow(Struct, omit_defaults=True):
@@ -292,18 +299,6 @@ class Kind(NamedTuple):
 
 _FEW = 4
 """A list of more numbers than this is shown by its length and median."""
-
-
-def _html(record: Struct, head: str) -> str:
-    """Return the fields of a record as an HTML table under a caption, without the environment."""
-    from graphs.plain import escape_html  # imported here, since it loads NumPy, which help does not need
-
-    rows = "".join(
-        f"<tr><th>{escape_html(name)}</th><td>{escape_html(value)}</td></tr>"
-        for name, value in _rows("", _plain_fields(record))
-        if name.partition(" ")[0] != "environment"
-    )
-    return f"<table><caption>{escape_html(head)}</caption>{rows}</table>"
 
 
 def _plain_fields(record: Struct) -> dict[str, Any]:

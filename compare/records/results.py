@@ -19,7 +19,6 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +131,9 @@ def append(path: Path, record: Record) -> None:
     with path.open("ab", buffering=0) as file:
         before = file.tell()
         try:
-            _write_all(file, line)
+            data = line
+            while data:  # a nearly full disk accepts only a part at first, and raises OSError at the next write
+                data = data[file.write(data) :]
             os.fsync(file.fileno())
         except OSError as error:
             with suppress(OSError):  # if this fails too, the rest is cut away when the run is resumed
@@ -217,12 +218,6 @@ def lost_jobs(records: Iterable[Record]) -> list[Failure]:
 def write_json(path: Path, value: Any) -> None:
     """Write a value as a JSON file, whole or not at all."""
     write_file(path, (json.dumps(value, allow_nan=False, indent=1) + "\n").encode())
-
-
-def _write_all(file: FileIO, data: bytes) -> None:
-    """Write all data: a nearly full disk accepts only a part at first, and raises OSError at the next write."""
-    while data:
-        data = data[file.write(data) :]
 
 
 def _split(path: Path) -> tuple[bytes, bytes]:

@@ -66,7 +66,21 @@ def draw_steady(summary: Summary) -> Drawing:
     low, high = min(0.9, *ends) / 1.15, max(1.1, *ends) * 1.15
     style.ratio_axis(axes, low, high)
     style.tie_zone(axes)
-    _labels(axes, rows)
+    sizes = {ratio.cell.size for ratio in rows}
+    style.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.mode}" for ratio in rows])
+    axes.set_xlabel(
+        "seconds a call ÷ dynamic's seconds a call (ratio, log scale; 95% interval)"
+        if style.columns(2) > 1
+        else "static ÷ dynamic (log scale)"
+    )
+    above: dict[str, Any] = {
+        "xycoords": axes.get_xaxis_transform(),
+        "textcoords": "offset points",
+        "va": "bottom",
+        "color": style.INK,
+    }
+    axes.annotate("◀ faster than dynamic", (1, 1), (-8, 4), ha="right", **above)
+    axes.annotate("slower ▶", (1, 1), (8, 4), ha="left", **above)
     table = Table.of("lllrrrrl", [_row(summary, ratio) for ratio in rows])
     parts = (f"{r.cell.workload} {r.cell.size} {r.mode} {text.ratio(r.interval.estimate)} ({r.words})" for r in rows)
     alt = alt_text("Steady-state time relative to dynamic, the workload that static speeds up most first:", parts)
@@ -88,24 +102,6 @@ def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
     words = (*style.ratio_cells(interval), ratio.words)[: style.columns(3)]
     for offset, word in zip(_COLUMNS, words, strict=False):
         style.beside(axes, row, word, offset, 8.5)
-
-
-def _labels(axes: Axes, rows: Sequence[Ratio]) -> None:
-    sizes = {ratio.cell.size for ratio in rows}
-    style.rows(axes, [f"{_name(ratio.cell, sizes)}  {ratio.mode}" for ratio in rows])
-    axes.set_xlabel(
-        "seconds a call ÷ dynamic's seconds a call (ratio, log scale; 95% interval)"
-        if style.columns(2) > 1
-        else "static ÷ dynamic (log scale)"
-    )
-    above: dict[str, Any] = {
-        "xycoords": axes.get_xaxis_transform(),
-        "textcoords": "offset points",
-        "va": "bottom",
-        "color": style.INK,
-    }
-    axes.annotate("◀ faster than dynamic", (1, 1), (-8, 4), ha="right", **above)
-    axes.annotate("slower ▶", (1, 1), (8, 4), ha="left", **above)
 
 
 def _name(cell: Cell, sizes: set[str]) -> str:
@@ -247,7 +243,9 @@ def _pays_words(point: BreakEven) -> str:
 
 
 def _spent_panel(axes: Axes, cell: Cell, summary: Summary, points: dict[str, BreakEven]) -> None:
-    runs = np.unique(np.round(np.geomspace(1, _span(points), 160)))
+    # The x axis spans ten times the last break-even, and at least 1,000 runs.
+    crossings = [point.runs for point in points.values() if point.runs is not None]
+    runs = np.unique(np.round(np.geomspace(1, min(_LONGEST, max([1e3, *(10 * runs for runs in crossings)])), 160)))
     for mode in style.ordered_modes({mode for of, mode in summary.courses if of == cell}):
         course = summary.courses[cell, mode]
         axes.plot(runs, course.total(runs), color=style.colour(mode), linewidth=1.8, label=mode)
@@ -265,12 +263,6 @@ def _spent_panel(axes: Axes, cell: Cell, summary: Summary, points: dict[str, Bre
     axes.set_title(style.clean(f"{cell.workload}, {cell.size}"), pad=6 + 11.5 * len(lines))
     above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "linespacing": 1.3}
     axes.annotate("\n".join(lines), (0, 1), (0, 4), va="bottom", fontsize=8, **above)
-
-
-def _span(points: dict[str, BreakEven]) -> float:
-    """Return the runs that the x axis spans: ten times the last break-even, and at least 1,000."""
-    crossings = [point.runs for point in points.values() if point.runs is not None]
-    return min(_LONGEST, max([1e3, *(10 * runs for runs in crossings)]))
 
 
 def _ring(axes: Axes, course: Course, point: BreakEven, last: float) -> None:

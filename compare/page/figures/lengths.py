@@ -11,7 +11,6 @@ from itertools import product
 from statistics import geometric_mean, mean, median
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
@@ -243,7 +242,23 @@ def draw_lengths(summary: Summary) -> Drawing:
     grid = style.grid([cell.name for cell in tables], 2, 2.9, head=0.7, least=6.5)
     names = order_strategies(tables)
     for cell in tables:
-        _panel(grid.axes[cell.name], cell, names)
+        axes = grid.axes[cell.name]
+        axes.set_title(style.clean(cell.name, 60))
+        ratios = {name: cell.ratio(name, DYNAMIC, steady) for name in names}
+        compared = {name: interval for name, interval in ratios.items() if interval is not None}
+        for name, interval in compared.items():
+            row = names.index(name)
+            measured = cell.of(name)
+            colour = _COLOURS.get(name.partition(",")[0], style.FAINT)
+            marker = "o" if measured[0].batching == "one by one" else "s"
+            axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
+            (dot,) = axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
+            style.add_tooltip(dot, f"{name}: {' '.join(style.ratio_cells(interval))}")
+            style.beside(axes, row, f"{measured[0].compiles} · {computed_per_element(measured):.2f}", 4, 7.5)
+        style.rows(axes, names, fontsize=8)
+        shown = [interval.estimate for interval in compared.values()]  # whiskers may reach beyond the panel
+        style.ratio_axis(axes, min(0.5, *shown) / 1.6, max(2.0, *shown) * 1.6, label=0.13)
+        style.tie_zone(axes)
     words = (
         "time an example ÷ dynamic, one example at a time (log scale; 95% interval)"
         if style.columns(2) > 1
@@ -256,22 +271,3 @@ def draw_lengths(summary: Summary) -> Drawing:
         parts.append(f"{each.name}: fastest is {fastest}, {text.seconds(seconds)} an example")
     alt = alt_text("Time of a training step under each strategy.", parts)
     return Drawing("strategies", _TITLE, _CAPTION, alt, grid.figure, table(tables))
-
-
-def _panel(axes: Axes, cell: Evidence, names: Sequence[str]) -> None:
-    axes.set_title(style.clean(cell.name, 60))
-    ratios = {name: cell.ratio(name, DYNAMIC, steady) for name in names}
-    compared = {name: interval for name, interval in ratios.items() if interval is not None}
-    for name, interval in compared.items():
-        row = names.index(name)
-        measured = cell.of(name)
-        colour = _COLOURS.get(name.partition(",")[0], style.FAINT)
-        marker = "o" if measured[0].batching == "one by one" else "s"
-        axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
-        (dot,) = axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
-        style.add_tooltip(dot, f"{name}: {' '.join(style.ratio_cells(interval))}")
-        style.beside(axes, row, f"{measured[0].compiles} · {computed_per_element(measured):.2f}", 4, 7.5)
-    style.rows(axes, names, fontsize=8)
-    shown = [interval.estimate for interval in compared.values()]  # whiskers may reach beyond the panel
-    style.ratio_axis(axes, min(0.5, *shown) / 1.6, max(2.0, *shown) * 1.6, label=0.13)
-    style.tie_zone(axes)

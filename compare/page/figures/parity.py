@@ -40,20 +40,15 @@ class LayeredLayout:
 
 def layer_graph(graph: Any) -> LayeredLayout:
     """Return the layout of `graph`, a networkx DiGraph without cycles."""
-    layer = _layers(graph)
+    layer = {node: depth for depth, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
+    for node in graph:
+        if graph.in_degree(node) == 0 and graph.out_degree(node) > 0:
+            layer[node] = min(layer[reader] for reader in graph.successors(node)) - 1
     routed, paths = _with_waypoints(graph, layer)
     rows = _order_layers(routed, layer)
     place = {node: (at - (len(row) - 1) / 2, float(y)) for y, row in enumerate(rows) for at, node in enumerate(row)}
     edges = {edge: [place[node] for node in path] for edge, path in paths.items()}
     return LayeredLayout({node: place[node] for node in graph}, edges, max(map(len, rows), default=0), len(rows))
-
-
-def _layers(graph: Any) -> dict[Hashable, int]:
-    layer = {node: depth for depth, nodes in enumerate(nx.topological_generations(graph)) for node in nodes}
-    for node in graph:
-        if graph.in_degree(node) == 0 and graph.out_degree(node) > 0:
-            layer[node] = min(layer[reader] for reader in graph.successors(node)) - 1
-    return layer
 
 
 def _with_waypoints(graph: Any, layer: dict[Hashable, int]) -> tuple[Any, dict[tuple[Hashable, Hashable], list[Any]]]:

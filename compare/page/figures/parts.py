@@ -127,7 +127,13 @@ def draw_parts(summary: Summary) -> Drawing:
     figure = style.figure(1.1 + 0.34 * len(steps))
     axes = figure.subplots()
     for row, step in enumerate(steps):
-        _bar(axes, row, step)
+        right = 0.0
+        for each, share in positive_shares(step).items():
+            fill, hatch = _LOOKS[each]
+            (bar,) = axes.barh(row, share, left=right, height=0.7, color=fill, hatch=hatch, edgecolor="white")
+            style.add_tooltip(bar, f"{step.engine}, {each}: {share:.1%} of {text.seconds(step.seconds)}")
+            right += share
+        axes.text(right + 0.01, row, text.seconds(step.seconds), va="center", fontsize=8)
     style.rows(axes, [f"{step.cell.workload}, {step.cell.size}: {step.engine}" for step in steps])
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.axvline(1, color=style.FAINT, linewidth=0.8)
@@ -143,16 +149,6 @@ def draw_parts(summary: Summary) -> Drawing:
     )
     alt = alt_text("Shares of a step by part.", parts)
     return Drawing("parts", _TITLE, f"{_CAPTION} {notes}".strip(), alt, figure, _table(steps, summary.records))
-
-
-def _bar(axes: Axes, row: int, step: StepParts) -> None:
-    right = 0.0
-    for part, share in positive_shares(step).items():
-        fill, hatch = _LOOKS[part]
-        (bar,) = axes.barh(row, share, left=right, height=0.7, color=fill, hatch=hatch, edgecolor="white")
-        style.add_tooltip(bar, f"{step.engine}, {part}: {share:.1%} of {text.seconds(step.seconds)}")
-        right += share
-    axes.text(right + 0.01, row, text.seconds(step.seconds), va="center", fontsize=8)
 
 
 def positive_shares(step: StepParts) -> dict[str, float]:
