@@ -205,8 +205,8 @@ from graphs.ops.movement import (
     permute_dims as permute_dims, stop_gradient as stop_gradient, unstack as unstack,
 )
 from graphs.ops.neural import (
-    attention as attention, batch_statistics as batch_statistics, elu as elu, gelu as gelu, leaky_relu as leaky_relu,
-    linear as linear,
+    attention as attention, batch_statistics as batch_statistics, elu as elu, gelu as gelu, interpolate as interpolate,
+    leaky_relu as leaky_relu, linear as linear,
 )
 from graphs.ops.pooling import (
     avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, window_argmax as window_argmax, window_max as window_max,
@@ -215,15 +215,9 @@ from graphs.ops.pooling import (
 from graphs.ops.random import (
     fold_in as fold_in, random_key as random_key, split_key as split_key, uniform as uniform,
 )
-from graphs.ops.resizing import (
-    interpolate as interpolate,
-)
 from graphs.ops.scans import (
     cumulative_argmax as cumulative_argmax, cumulative_argmin as cumulative_argmin, cumulative_prod as cumulative_prod,
     cumulative_sum as cumulative_sum, linear_recurrence as linear_recurrence,
-)
-from graphs.ops.scattering import (
-    extreme_along_axis as extreme_along_axis,
 )
 from graphs.ops.slicing import (
     getitem as getitem, place as place,
@@ -232,8 +226,8 @@ from graphs.ops.softmax import (
     log_softmax_gradient as log_softmax_gradient, softmax_gradient as softmax_gradient,
 )
 from graphs.ops.sorting import (
-    unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
-    unique_values as unique_values,
+    extreme_along_axis as extreme_along_axis, unique_all as unique_all, unique_counts as unique_counts,
+    unique_inverse as unique_inverse, unique_values as unique_values,
 )
 from graphs.ops.special import (
     entr as entr, erfcinv as erfcinv, erfcx as erfcx,

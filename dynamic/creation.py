@@ -20,8 +20,7 @@ from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, lo
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch import words as devices
 from graphs.frontends.torch.names import guard, method
-from graphs.frontends.torch.promotion import number
-from graphs.frontends.torch.words import as_dtype, sizes
+from graphs.frontends.torch.words import as_dtype, number, sizes
 from graphs.ops.shapes import as_count, dtype_of, new_shape
 from graphs.promotion import check_dtype
 
@@ -331,14 +330,14 @@ def set_default_dtype(d: Any) -> None:
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
     """The dtype of the result of an op on two tensors or numbers."""
-    from graphs.frontends.torch.promotion import result_dtype
+    from graphs.frontends.torch.words import result_dtype
 
     return dtypes.dtype(result_dtype((tensor1, tensor2)))
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
     """The dtype that two dtypes promote to."""
-    from graphs.frontends.torch.promotion import widest
+    from graphs.frontends.torch.words import widest
 
     return dtypes.dtype(widest(as_dtype(type1), as_dtype(type2)))
 

@@ -104,8 +104,8 @@ from graphs.ops.movement import (
 )
 from graphs.ops.neural import (
     attention as attention, batch_norm as batch_norm, batch_statistics as batch_statistics, dropout as dropout,
-    elu as elu, gelu as gelu, group_norm as group_norm, instance_norm as instance_norm, leaky_relu as leaky_relu,
-    linear as linear, rms_norm as rms_norm,
+    elu as elu, gelu as gelu, group_norm as group_norm, instance_norm as instance_norm, interpolate as interpolate,
+    leaky_relu as leaky_relu, linear as linear, rms_norm as rms_norm,
 )
 from graphs.ops.pooling import (
     avg_pool1d as avg_pool1d, avg_pool2d as avg_pool2d, avg_pool3d as avg_pool3d, max_pool1d as max_pool1d,
@@ -120,16 +120,10 @@ from graphs.ops.reductions import (
     all as all, any as any, argmax as argmax, argmin as argmin, max as max, mean as mean, min as min, prod as prod,
     sum as sum,
 )
-from graphs.ops.resizing import (
-    interpolate as interpolate,
-)
 from graphs.ops.scans import (
     cummax as cummax, cummin as cummin, cumulative_argmax as cumulative_argmax, cumulative_argmin as cumulative_argmin,
     cumulative_prod as cumulative_prod, cumulative_sum as cumulative_sum, linear_recurrence as linear_recurrence,
     logcumsumexp as logcumsumexp,
-)
-from graphs.ops.scattering import (
-    extreme_along_axis as extreme_along_axis, scatter_reduce as scatter_reduce,
 )
 from graphs.ops.slicing import (
     getitem as getitem, place as place,
@@ -139,9 +133,10 @@ from graphs.ops.softmax import (
     softmax_gradient as softmax_gradient,
 )
 from graphs.ops.sorting import (
-    argsort as argsort, argwhere as argwhere, count_nonzero as count_nonzero, nonzero as nonzero,
-    searchsorted as searchsorted, sort as sort, unique_all as unique_all, unique_counts as unique_counts,
-    unique_inverse as unique_inverse, unique_values as unique_values,
+    argsort as argsort, argwhere as argwhere, count_nonzero as count_nonzero, extreme_along_axis as extreme_along_axis,
+    nonzero as nonzero, scatter_reduce as scatter_reduce, searchsorted as searchsorted, sort as sort,
+    unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
+    unique_values as unique_values,
 )
 from graphs.ops.special import (
     entr as entr, erf as erf, erfc as erfc, erfcinv as erfcinv, erfcx as erfcx, erfinv as erfinv,

@@ -31,8 +31,8 @@ from graphs.op import SHAPES, Attrs, Op
 from graphs.ops import elementwise
 from graphs.ops.linalg import SMALL, TURNED_RATIO, TURNED_WORK, matmul
 from graphs.ops.movement import cast
+from graphs.ops.scans import MANY, sum_sorted_axes
 from graphs.ops.slicing import getitem, place
-from graphs.ops.sums import MANY, sum_sorted_axes
 
 watchers: list[Callable[[Any], None]] = []
 """Called with every array that the compiled tape makes."""

@@ -57,7 +57,7 @@
 
 extern PyTypeObject *Tensor, *Entry, *Leaf, *Pullback;
 extern PyObject *add, *reduce;              /* numpy.add, numpy.add.reduce */
-extern PyObject *summed;                    /* the same of so many numbers: graphs/ops/sums.py */
+extern PyObject *summed;                    /* the same of so many numbers: graphs/ops/scans.py */
 extern Py_ssize_t many;
 extern PyObject *out_only;                  /* ("out",) */
 extern PyObject *cast, *unbroadcast;        /* of a cotangent, to the dtype and the shape of an input */

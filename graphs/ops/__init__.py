@@ -26,9 +26,7 @@ from graphs.ops.neural import *
 from graphs.ops.pooling import *
 from graphs.ops.random import *
 from graphs.ops.reductions import *
-from graphs.ops.resizing import *
 from graphs.ops.scans import *
-from graphs.ops.scattering import *
 from graphs.ops.slicing import *
 from graphs.ops.softmax import *
 from graphs.ops.sorting import *

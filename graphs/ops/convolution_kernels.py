@@ -24,8 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.op import Array, Kernel
+from graphs.ops.scans import round_to_dtype
 from graphs.ops.shapes import SINGLE, is_half
-from graphs.ops.sums import round_to_dtype
 from graphs.ops.windows import Window, counts, taps
 
 UNFOLDED = 1 << 20

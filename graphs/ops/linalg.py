@@ -32,6 +32,7 @@ from graphs.ops.movement import (
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import min as _min
 from graphs.ops.reductions import sum
+from graphs.ops.scans import in_shape
 from graphs.ops.shapes import (
     Axis,
     as_operand,
@@ -45,7 +46,6 @@ from graphs.ops.shapes import (
     two_operands,
 )
 from graphs.ops.slicing import getitem
-from graphs.ops.sums import in_shape
 from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = [

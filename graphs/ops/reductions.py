@@ -17,7 +17,7 @@ from graphs.ops.elementwise import divide, equal, greater, isnan, logical_and, m
 from graphs.ops.elementwise import where as _where
 from graphs.ops.families import over_axes, reduction, refuse_empty
 from graphs.ops.movement import astype, broadcast_to, cast, flip, moveaxis, reshape
-from graphs.ops.scans import but_last, cumulative_prod
+from graphs.ops.scans import MANY, but_last, cumulative_prod, in_shape, sum_sorted_axes
 from graphs.ops.shapes import (
     SINGLE,
     Axis,
@@ -29,7 +29,6 @@ from graphs.ops.shapes import (
     reduced_shape,
     shape_of,
 )
-from graphs.ops.sums import MANY, in_shape, sum_sorted_axes
 from graphs.spec import TensorSpec
 
 __all__ = ["all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "sum"]

@@ -22,6 +22,7 @@ from graphs.ops.movement import astype, broadcast_to, expand_dims, stop_gradient
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean, reducer, share_cotangent
 from graphs.ops.reductions import sum as _sum
+from graphs.ops.scans import round_to_dtype, sum_sorted_axes
 from graphs.ops.shapes import (
     HALF,
     SINGLE,
@@ -34,7 +35,6 @@ from graphs.ops.shapes import (
     positive_axes,
     shape_of,
 )
-from graphs.ops.sums import round_to_dtype, sum_sorted_axes
 from graphs.spec import TensorSpec
 
 __all__ = ["log_softmax", "log_softmax_gradient", "softmax", "softmax_gradient"]

@@ -24,7 +24,7 @@ from graphs.op import Array, Kernel, Op, TorchName
 from graphs.ops.elementwise import add, exp, log, multiply, negative, square, subtract
 from graphs.ops.families import elementwise
 from graphs.ops.gamma import in_doubles
-from graphs.ops.sums import round_to_dtype
+from graphs.ops.scans import round_to_dtype
 
 __all__ = ["entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv"]
 

@@ -27,7 +27,7 @@ from graphs.frontends.numpy import functions as numpy_functions
 from graphs.ir import graph_cost
 from graphs.op import Op, registered_ops
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.testing.gradients import check_grads
+from graphs.testing import check_grads
 from graphs.testing.sample import Values
 from graphs.testing.samples import CALLS, samples
 

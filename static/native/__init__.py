@@ -7,7 +7,7 @@ A graph goes through these files in this order:
     work         which kernels (`recipes`) run on which places (`placement`), and which errors they raise
     groups       a recipe becomes loop IR (`ir`): groups row by row, with `functions` for each op; `products` in tiles,
                  `convolutions` with their `weight_gradients` over windows, `pooling`, `picking` by positions
-    emit         loop IR as LLVM IR; `target` and `link` make it machine code, which `cache` keeps on disk
+    emit         loop IR as LLVM IR; `link` makes it machine code, which `target` keeps on disk
     cores        a long kernel as several calls, which the threads of a `pool` share; `flow` has loops and branches
     binding      the segment as one function that Python calls: a table of addresses and a list of kernels. Its code is
                  in `entry` and `drivers`; `layouts` says where they find the fields that they read

@@ -13,7 +13,8 @@ import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from static.native import cache, emit, flow
+from static.native import emit, flow
+from static.native import target as machines
 from static.native.target import Target, lock
 
 SHARED = 64  # libraries of one just-in-time compiler, which keeps some KiB of each as long as it is there
@@ -74,7 +75,7 @@ def kernels(recipes: Iterable[Any], target: Target) -> Mapping[Any, MachineCode]
         new = [recipe for recipe in wanted if recipe not in linked]
         if new:
             names = {recipe: f"k{number}" for number, recipe in enumerate(new)}
-            made = _link(target, cache.key(new, target), lambda: module(names, target), list(names.values()))
+            made = _link(target, machines.kernel_key(new, target), lambda: module(names, target), list(names.values()))
             linked |= {recipe: made[name] for recipe, name in names.items()}
             _in_use.update({(recipe, target): linked[recipe] for recipe in new})
         return linked
@@ -107,14 +108,14 @@ def _fixed_functions(name: str, target: Target, functions: list[str]) -> dict[st
         return text
 
     with lock:
-        return _link(target, cache.key([name], target), write, functions)
+        return _link(target, machines.kernel_key([name], target), write, functions)
 
 
 def _link(target: Target, key: str, write: Any, names: Iterable[str]) -> dict[str, MachineCode]:
-    code = cache.load(key)
+    code = machines.load_code(key)
     if code is None:
         code = compile_module(target, write())
-        cache.save(key, code)
+        machines.save_code(key, code)
     return _load_code(target, code, names)
 
 

@@ -18,7 +18,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-from static.native import cache, layouts, link
+from static.native import layouts, link
+from static.native import target as machines
 from static.native.layouts import KERNEL, PoolState
 from static.native.target import Target
 
@@ -98,16 +99,16 @@ def _nanoseconds(pool: Pool) -> int:
 
     Other processes may run meanwhile. Where the machine was too busy to tell, it is `SLOWEST`, and nothing is kept.
     """
-    name = cache.key(["sharing at least", pool.threads, platform.platform(), platform.node()], pool.target)
+    name = machines.kernel_key(["sharing at least", pool.threads, platform.platform(), platform.node()], pool.target)
     measured = _sharing_cost(pool)
     is_measured = measured > 0
     measured = min(SLOWEST, measured) if is_measured else SLOWEST
     with contextlib.suppress(TypeError, ValueError):
-        kept = int(cache.load(name) or b"")
+        kept = int(machines.load_code(name) or b"")
         if 0 < kept <= measured:
             return kept
     if is_measured:
-        cache.save(name, str(measured).encode())
+        machines.save_code(name, str(measured).encode())
     return measured
 
 

@@ -4,20 +4,103 @@
 code that compiles. On a virtual machine the processor may name features that the system has not switched on, and code
 that uses them is an illegal instruction. So a child process first compiles and runs a kernel with all features; if it
 dies, AVX2 and FMA alone are tried.
+
+Kernels are kept on disk: object code, named by a hash of its source, in a folder that nobody else can write to. A
+cached kernel is code that will run. So it is read only from a folder and a file that belong to this user and that no
+other user may write. `GRAPHDUEL_NATIVE_CACHE` names the folder, or says `off`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
 import os
 import platform
+import stat
 import subprocess
 import sys
 import threading
-from typing import NamedTuple
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from graphs.errors import GraphError
-from static.native import cache
+from graphs.files import write_file
+
+CACHE_SWITCH = "GRAPHDUEL_NATIVE_CACHE"
+MAGIC = b"graphduel native 1\n"
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of cached kernels, None where nothing is cached."""
+    said = os.environ.get(CACHE_SWITCH, "")
+    if said == "off" or os.name != "posix":
+        return None
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    try:
+        return Path(said or Path(base, "graphduel", "native")).expanduser()
+    except RuntimeError:  # neither HOME nor an entry in passwd says where a user is at home: as in a container
+        return None
+
+
+def kernel_key(recipes: Iterable[Any], target: tuple[str, ...]) -> str:
+    """Return the key of these kernels on this machine, made by this emitter and this LLVM."""
+    parts = [_maker(), *target, *map(repr, recipes)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+@functools.cache
+def _maker() -> str:
+    import llvmlite
+
+    digest = hashlib.sha256(llvmlite.__version__.encode())
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def load_code(name: str) -> bytes | None:
+    """Return the object code stored under this key, None where there is none that can be trusted."""
+    place = cache_folder()
+    if place is None or not _is_private(place):
+        return None
+    try:
+        with (place / name).open("rb") as file:
+            if not _is_ours(os.fstat(file.fileno())):
+                return None
+            kept = file.read()
+    except OSError:
+        return None
+    digest, code = kept[len(MAGIC) : len(MAGIC) + 32], kept[len(MAGIC) + 32 :]
+    is_whole = kept.startswith(MAGIC) and hashlib.sha256(code).digest() == digest
+    return code if is_whole else None
+
+
+def save_code(name: str, code: bytes) -> None:
+    """Store object code under a key, whole or not at all; an error of the file system is ignored."""
+    place = cache_folder()
+    if place is None:
+        return
+    with contextlib.suppress(OSError):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_private(place):
+            return
+        write_file(place / name, MAGIC + hashlib.sha256(code).digest() + code, mode=0o600)
+
+
+def _is_private(place: Path) -> bool:
+    """Whether a path is a folder that belongs to this user and that nobody else may write to."""
+    try:
+        status = place.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and _is_ours(status)
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    return status.st_uid == os.getuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
 
 lock = threading.RLock()
 """LLVM is used by one thread at a time, and by none while the process forks: a child would wait for ever for a lock."""
@@ -126,8 +209,8 @@ def _try_target(target: Target) -> str:
 
     A success is recorded in the kernel cache, for this version of the system.
     """
-    name = cache.key(["probe", platform.platform()], target)
-    if cache.load(name) is not None:
+    name = kernel_key(["probe", platform.platform()], target)
+    if load_code(name) is not None:
         return ""
     try:
         done = subprocess.run(
@@ -136,7 +219,7 @@ def _try_target(target: Target) -> str:
     except (OSError, subprocess.SubprocessError) as error:
         return f"code for {target.cpu} cannot be tried ({error})"
     if done.returncode == 0:
-        cache.save(name, b"runs")
+        save_code(name, b"runs")
         return ""
     last = done.stderr.strip().splitlines()[-1:] or [f"it ended with {done.returncode}"]
     return f"code for {target.cpu} fails ({last[0]})"

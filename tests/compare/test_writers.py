@@ -15,7 +15,7 @@ import pytest
 import dynamic
 from graphs.errors import ArtifactError
 from graphs.files import replacement, write_file
-from static.native import cache
+from static.native import target as machines
 from tests.helpers.together import together
 from tests.helpers.writers import WRITERS, attempts, full_after
 
@@ -67,7 +67,7 @@ def test_what_writes_a_file_uses_the_one_writer_or_says_why_not():
 
 @together("writer", WRITERS, ids=lambda writer: writer.file)
 def test_a_full_disk_leaves_the_earlier_file_and_nothing_beside_it(tmp_path, monkeypatch, writer):
-    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     said = []
 
     def attempt(path, size):

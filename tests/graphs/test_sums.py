@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import graphs
-from graphs.ops.sums import sum_sorted_axes
+from graphs.ops.scans import sum_sorted_axes
 from tests.helpers.engines import ENGINES, gradients, run
 
 SHAPES = [

@@ -25,7 +25,7 @@ from compare.gate.rules import Gate
 from compare.records import results
 from graphs.drawing.drawing import MappedBuffer, MemoryMap
 from graphs.files import write_file
-from static.native import cache
+from static.native import target as machines
 from tests.helpers.fake_run import environment
 from tests.helpers.prices import costs
 
@@ -44,9 +44,9 @@ def _graph(version: int) -> Any:
 
 
 def _cached(path: Path, version: int) -> None:
-    os.environ[cache.SWITCH] = str(path.parent)
+    os.environ[machines.CACHE_SWITCH] = str(path.parent)
     path.parent.chmod(0o700)
-    cache.save(path.name, b"code" * 100 * version)
+    machines.save_code(path.name, b"code" * 100 * version)
 
 
 def _baseline(path: Path, version: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import graphs as g
 import static
 from graphs import ir
-from static.convert.rewrite.functions import RewriteCache
+from static.convert.rewrite import RewriteCache
 from static.convert.stage import calls
 
 X = np.ones(4, np.float32)

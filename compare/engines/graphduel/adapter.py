@@ -35,7 +35,7 @@ from compare.records.record import Device
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ResultError, ShapeError, ShapeLimitError
 from graphs.op import registered_ops
-from static.native.cache import SWITCH
+from static.native.target import CACHE_SWITCH as SWITCH
 
 DYNAMIC = Mode("dynamic", derivatives=dynamic, readable=True)
 SYMBOLIC = Mode("static-symbolic", derivatives=static, traces=True, relaxes=True)

@@ -9,8 +9,7 @@ from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, write_result
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
-from graphs.frontends.torch.promotion import of_floats
-from graphs.frontends.torch.words import axis_and_size, unless_empty, with_axis
+from graphs.frontends.torch.words import axis_and_size, of_floats, unless_empty, with_axis
 from graphs.ops.shapes import dtype_of, shape_of
 
 __all__ = [

@@ -21,8 +21,7 @@ from dynamic.random import DrawnNumbers, default_generator
 from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
-from graphs.frontends.torch.promotion import of_floats
-from graphs.frontends.torch.words import floats
+from graphs.frontends.torch.words import floats, of_floats
 from graphs.ops import neural
 from graphs.ops.neural import by_rows, inverse_root_mean_square, less, normalized_batch
 from graphs.ops.shapes import dtype_of, shape_of

@@ -24,7 +24,7 @@ from graphs import ops
 from graphs.errors import GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch import functions as torch
 from graphs.frontends.torch.products import cosine_similarity
-from graphs.frontends.torch.promotion import of_floats
+from graphs.frontends.torch.words import of_floats
 from graphs.ops.losses import reduce_losses
 from graphs.ops.shapes import dtype_of, shape_of
 

@@ -1,7 +1,7 @@
 """PyTorch's words for the op library: its functions, a file for each topic, its `linalg`, and how it prints tensors.
 
-    names.py         how a definition becomes names;    promotion.py   which dtype a result has
-                     what a wrong call says             words.py       how functions are called; the CPU
+    names.py         how a definition becomes names;    words.py       how functions are called, which dtype a
+                     what a wrong call says                            result has; the CPU
     functions.py     all of them, by name               dtypes.py      NumPy's, with PyTorch's names
     methods.py       what a tensor has beside them
 

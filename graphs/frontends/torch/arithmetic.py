@@ -17,20 +17,23 @@ import numpy as np
 from graphs import ops
 from graphs.errors import OptionError, locate
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import (
+from graphs.frontends.torch.words import (
     bits,
+    cast,
     check_tensor,
+    floats,
     is_weak,
     number,
     promote,
     promote_for_comparison,
     promote_to_float,
+    refuse,
     result_dtype,
     truth,
     truths,
+    values_of,
     whole,
 )
-from graphs.frontends.torch.words import cast, floats, refuse, values_of
 from graphs.op import Op, TorchName, registered_ops
 from graphs.ops.elementwise import fmod as exact
 from graphs.ops.elementwise import sgn

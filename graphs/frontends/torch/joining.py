@@ -12,9 +12,8 @@ from graphs import linalg, ops
 from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, ShapeError
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import result_dtype
 from graphs.frontends.torch.shapes import apart, flatten, memory_of, reshape
-from graphs.frontends.torch.words import cast, ndim_of, shape_of, sizes
+from graphs.frontends.torch.words import cast, ndim_of, result_dtype, shape_of, sizes
 from graphs.op import Op
 from graphs.ops.shapes import dtype_of, store
 from graphs.spec import spec_of

@@ -11,8 +11,7 @@ from graphs import ops
 from graphs.errors import OptionError
 from graphs.frontends.torch import arithmetic, reductions
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import check_tensor
-from graphs.frontends.torch.words import cast, floats, refuse, shape_of, sizes
+from graphs.frontends.torch.words import cast, check_tensor, floats, refuse, shape_of, sizes
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 

@@ -16,10 +16,21 @@ from graphs import ops
 from graphs.dims import same_shape
 from graphs.errors import DTypeError, OptionError, OutOfRangeError, ShapeError, locate
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import number, promote, result_dtype
 from graphs.frontends.torch.reductions import AxisExtremes, along, count_nonzero
 from graphs.frontends.torch.shapes import memory_of
-from graphs.frontends.torch.words import as_row, axis_and_size, cast, floats, ndim_of, place, refuse, shape_of
+from graphs.frontends.torch.words import (
+    as_row,
+    axis_and_size,
+    cast,
+    floats,
+    ndim_of,
+    number,
+    place,
+    promote,
+    refuse,
+    result_dtype,
+    shape_of,
+)
 from graphs.ops.shapes import dtype_of
 from graphs.ops.sorting import unique_rows
 from graphs.promotion import is_scalar

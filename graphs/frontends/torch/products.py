@@ -20,8 +20,7 @@ from graphs.errors import OptionError, ShapeError, locate, user_frame
 from graphs.frontends.torch import reductions, systems
 from graphs.frontends.torch.arithmetic import add, clamp, mul, sub, true_divide
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import of_floats, promote
-from graphs.frontends.torch.words import cast, floats, ndim_of, place, refuse, shape_of, values_of
+from graphs.frontends.torch.words import cast, floats, ndim_of, of_floats, place, promote, refuse, shape_of, values_of
 from graphs.ops.shapes import dtype_of, positive_axes
 from graphs.promotion import mixing
 

@@ -12,7 +12,6 @@ from graphs import ops
 from graphs.errors import OptionError, ShapeError, locate
 from graphs.frontends.torch import arithmetic
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import promote
 from graphs.frontends.torch.words import (
     as_dtype,
     as_row,
@@ -21,6 +20,7 @@ from graphs.frontends.torch.words import (
     floats,
     ndim_of,
     place,
+    promote,
     refuse,
     shape_of,
     unless_empty,

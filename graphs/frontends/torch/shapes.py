@@ -14,8 +14,7 @@ from graphs.dims import product, same
 from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, locate
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.promotion import result_dtype
-from graphs.frontends.torch.words import as_row, axis_and_size, cast, ndim_of, place, shape_of, sizes
+from graphs.frontends.torch.words import as_row, axis_and_size, cast, ndim_of, place, result_dtype, shape_of, sizes
 from graphs.op import Op
 from graphs.ops.shapes import as_shape, completed_shape, store
 from graphs.spec import broadcast_shapes as common_shape

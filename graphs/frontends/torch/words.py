@@ -1,21 +1,26 @@
 """Conventions of PyTorch's calls: NumPy's words beside PyTorch's, dtypes, and sizes given one by one.
 
-At the end, devices: the CPU, under PyTorch's name.
+Then the dtype of a result where the dtypes of tensors differ: PyTorch's rules, not NEP 50's. A kind (bool, int, float)
+counts more than a width, and a tensor with axes more than one without: an int tensor beside floats takes their dtype,
+and a number or a tensor without axes changes the kind alone. A NumPy scalar counts as a number. Source: PyTorch's
+"Tensor Attributes", and `aten/src/ATen/native/TypeProperties.cpp`. Devices: the CPU, by name.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any, Self
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from graphs import dims, ops
+from graphs import dims, dispatch, ops
+from graphs.dims import Dim
 from graphs.errors import ArgumentError, DTypeError, OptionError, OutOfRangeError, locate
 from graphs.ops.shapes import dtype_of
 from graphs.ops.shapes import shape_of as _shape_of
-from graphs.promotion import is_scalar
+from graphs.promotion import HELD, SCALARS, is_scalar
 
 NUMPY_WORDS = {"axis": "dim", "keepdims": "keepdim", "x1": "input", "x2": "other", "x": "input"}
 """PyTorch's words for options, by those of NumPy and the array API."""
@@ -164,3 +169,192 @@ def check(value: Any) -> None:
     """Raise OptionError for any device but the CPU."""
     if value is not None and value is not CPU:
         device(value)
+
+
+# The dtype of a result ------------------------------------------------------------------------------------------------
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+DEFAULT = np.dtype(np.float32)
+_INT = np.dtype(np.int64)
+_OF_NUMBERS: dict[Any, np.dtype[Any]] = {
+    bool: np.dtype(bool), int: _INT, Dim: _INT, float: DEFAULT, "b": np.dtype(bool), "i": _INT, "f": DEFAULT,
+}  # fmt: skip
+"""What PyTorch takes a number for, by its type; or by the kind of the symbol that stands for it."""
+
+
+def check_tensor(*operands: Any) -> None:
+    """Raise TypeError if all operands are Python numbers."""
+    if all(type(x) in SCALARS for x in operands):
+        raise TypeError(f"takes tensors, got {operands}; write one of them as torch.tensor(...)")
+
+
+def promote(*operands: Any) -> Sequence[Any]:
+    """Convert tensors and numbers to the dtype that PyTorch computes in; arrays keep NumPy's rules.
+
+    Numbers stay numbers, which take the dtype of the tensors beside them.
+    """
+    if _agree(operands):
+        return operands
+    tensors = [x for x in operands if not is_weak(x)]
+    if not all(hasattr(x, "dtype") for x in tensors):
+        return operands  # what is no operand at all is refused by the op
+    dtypes: set[Any] = {x.dtype if dispatch.interpreter_of(x) else None for x in tensors}
+    check_tensor(*operands)
+    if None in dtypes and len(dtypes) > 1 and any(map(is_number, tensors)):
+        return promote(*map(number, operands))
+    if None in dtypes or (len(dtypes) == 1 and _holds(next(iter(dtypes)), operands)):
+        return operands
+    wanted = result_dtype(operands)
+    if all(d.kind == "f" for d in dtypes) and np.result_type(*dtypes) == wanted:
+        return operands
+    leave = (
+        np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted
+    )  # beside floats a bool is as good as they
+    return [x if is_weak(x) or x.dtype in (wanted, leave) else ops.astype(x, wanted) for x in operands]
+
+
+def _agree(operands: Sequence[Any]) -> bool:
+    """Whether all tensors have one dtype and no number is of a later kind: the usual case, decided by types alone."""
+    dtype, latest = None, 0
+    for x in operands:
+        kind = type(x)
+        if kind in _KINDS:
+            latest = max(latest, _KINDS[kind])
+        elif kind not in dispatch.interpreters or getattr(x, "weak", True):
+            return False
+        elif dtype is None:
+            dtype = x.dtype
+        elif x.dtype is not dtype:
+            return False
+    return dtype is not None and _KINDS[dtype.kind] >= latest
+
+
+def _holds(dtype: np.dtype[Any], operands: Sequence[Any]) -> bool:
+    """Whether no number among the operands is of a later kind than `dtype`, the dtype of the tensors."""
+    kind = dtype.kind
+    return kind == "f" or all(_KINDS[_of_number(x).kind] <= _KINDS[kind] for x in operands if is_weak(x))
+
+
+def _of_number(x: Any) -> np.dtype[Any]:
+    return _OF_NUMBERS[x.dtype.kind if hasattr(x, "dtype") else type(x)]
+
+
+def is_weak(value: Any) -> bool:
+    """Whether a value has no dtype of its own: a Python number, a size, or a symbol that stands for one."""
+    return type(value) in SCALARS or isinstance(value, Dim) or getattr(value, "weak", False)
+
+
+def number(value: Any) -> Any:
+    """A NumPy scalar as the Python number that PyTorch takes it for, a bool as a float; other values unchanged."""
+    if not is_number(value):
+        return value
+    return float(value) if value.dtype.kind == "b" else value.item()
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a NumPy scalar of a dtype that tensors have."""
+    return isinstance(value, np.generic) and value.dtype.num in HELD
+
+
+def promote_for_comparison(*operands: Any) -> Sequence[Any]:
+    """Operands as comparisons take them: ints are unchanged, as NumPy compares them exactly; others are promoted."""
+    if _agree(operands):
+        return operands
+    is_exact = all(type(x) in (bool, int) or (hasattr(x, "dtype") and x.dtype.kind in "biu") for x in operands)
+    return operands if is_exact and not all(type(x) in SCALARS for x in operands) else promote(*operands)
+
+
+def promote_to_float(*operands: Any) -> Sequence[Any]:
+    """Operands as `promote` returns them, with bools and ints cast to the float dtype of the others, or the default."""
+    converted = promote(*operands)
+    kinds = [dtype_of(x) for x in converted if not is_weak(x)]
+    wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [DEFAULT]))
+    return [x if is_weak(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in converted]
+
+
+def bits(*operands: Any) -> Sequence[Any]:
+    """Operands as `promote` returns them; a NumPy bool counts as a Python bool, not as a float."""
+    return promote(*[bool(x) if type(x) is np.bool_ else x for x in operands])
+
+
+def truth(x: Any) -> Any:
+    """Whether each element is not 0; a Python number is unchanged."""
+    return x if type(x) in SCALARS or dtype_of(x).kind == "b" else ops.not_equal(x, 0)
+
+
+def truths(*operands: Any) -> Sequence[Any]:
+    """Operands as `promote` returns them, converted to bools by `truth`."""
+    return [truth(x) for x in promote(*operands)]
+
+
+def whole(*operands: Any) -> Sequence[Any]:
+    """Operands as `promote` returns them. Raises DTypeError for tensors that are not of ints."""
+    for x in operands:
+        if type(x) not in SCALARS and dtype_of(x).kind not in "iu":
+            raise refuse(f"divisors and multiples of {dtype_of(x)}", "convert with .long() first")
+    return promote(*operands)
+
+
+def of_floats(function: Function) -> Function:
+    """Wrap a function to cast its tensors to PyTorch's result dtype. Raises DTypeError unless that is a float."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        if not options and _have_one_dtype(args):  # what most steps call
+            return function(*args)
+        tensors = [x for x in (*args, *options.values()) if dispatch.interpreter_of(x)]
+        dtypes = {x.dtype for x in tensors}
+        if len(dtypes) == 1 and next(iter(dtypes)).kind == "f":
+            return function(*args, **options)
+        wanted = functools.reduce(widest, dtypes)
+        if len(dtypes) > 1 and not all(x.shape for x in tensors):
+            raise DTypeError(
+                locate(f"{function.__name__} of {' and '.join(map(str, dtypes))}; convert with .to(dtype) first")
+            )
+        if wanted.kind != "f":
+            raise DTypeError(locate(f"{function.__name__} of {wanted}; convert with .float() first"))
+        converted = [ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for x in args]
+        named = {word: ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for word, x in options.items()}
+        return function(*converted, **named)
+
+    return typing.cast(Function, wrapper)
+
+
+def _have_one_dtype(args: Sequence[Any]) -> bool:
+    """Whether there are tensors among the arguments, and all have one float dtype."""
+    dtype: Any = None
+    for x in args:
+        if type(x) in dispatch.interpreters:
+            if dtype is None:
+                dtype = x.dtype
+            elif x.dtype is not dtype:
+                return False
+    return dtype is not None and dtype.kind == "f"
+
+
+def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:
+    """The dtype of the result of an op on such operands."""
+    levels: list[np.dtype[Any] | None] = [None, None, None]  # of tensors with axes, of those without, of numbers
+    for x in map(number, operands):
+        level = 2 if is_weak(x) else 0 if x.shape else 1
+        dtype = x.dtype if level < 2 else _of_number(x)
+        before = levels[level]
+        levels[level] = dtype if before is None else widest(before, dtype)
+    return _combine_levels(levels[0], _combine_levels(levels[1], levels[2])) or DEFAULT
+
+
+def _combine_levels(first: np.dtype[Any] | None, second: np.dtype[Any] | None) -> np.dtype[Any] | None:
+    """The dtype of two levels: the first, unless the second is of a later kind."""
+    if first is None or second is None:
+        return first if second is None else second
+    return first if _KINDS[first.kind] >= _KINDS[second.kind] else widest(first, second)
+
+
+_KINDS: dict[Any, int] = {"b": 0, "i": 1, "u": 1, "f": 2, bool: 0, int: 1, float: 2}
+
+
+def widest(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of two tensors with axes: floats win over ints of any width."""
+    if first.kind != second.kind and "f" in (first.kind, second.kind):
+        return first if first.kind == "f" else second
+    return np.promote_types(first, second)

@@ -18,7 +18,7 @@ from typing import Any
 from weakref import WeakSet, WeakValueDictionary
 
 from graphs.errors import GraphError
-from static.convert.rewrite.functions import RewriteCache
+from static.convert.rewrite import RewriteCache
 from static.convert.rewrite.syntax import NotConvertedError
 from static.convert.stage import conversion
 from static.convert.stage.builtins import CALLING, REPLACED, item_of, sort, text_of

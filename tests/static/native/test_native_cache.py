@@ -14,7 +14,8 @@ import static
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.native import cache, link
+from static.native import link
+from static.native import target as machines
 from static.native.target import Target, host
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kernels are kept where owners of files are known")
@@ -35,7 +36,7 @@ print(len(made))
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     place = tmp_path / "kernels"
-    monkeypatch.setenv(cache.SWITCH, str(place))
+    monkeypatch.setenv(machines.CACHE_SWITCH, str(place))
     return place
 
 
@@ -65,66 +66,66 @@ def test_damaged_files_are_compiled_again(folder):
 
 @pytest.mark.slow
 def test_switched_off(folder, monkeypatch):
-    monkeypatch.setenv(cache.SWITCH, "off")
-    assert cache.folder() is None
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
+    assert machines.cache_folder() is None
     assert compiled_in_a_new_process() > 0
     assert not folder.exists()
 
 
 def test_what_is_kept_comes_back(folder):
-    assert cache.load("a" * 64) is None
-    cache.save("a" * 64, b"code")
-    assert cache.load("a" * 64) == b"code"
+    assert machines.load_code("a" * 64) is None
+    machines.save_code("a" * 64, b"code")
+    assert machines.load_code("a" * 64) == b"code"
     assert [file.name for file in folder.iterdir()] == ["a" * 64]
 
 
 def test_a_folder_that_others_may_write_to_is_neither_read_nor_written(folder):
-    cache.save("a" * 64, b"code")
+    machines.save_code("a" * 64, b"code")
     folder.chmod(0o777)
-    assert cache.load("a" * 64) is None
-    cache.save("b" * 64, b"code")
+    assert machines.load_code("a" * 64) is None
+    machines.save_code("b" * 64, b"code")
     assert len(list(folder.iterdir())) == 1
 
 
 def test_a_file_that_others_may_write_to_is_not_read(folder):
-    cache.save("a" * 64, b"code")
+    machines.save_code("a" * 64, b"code")
     (folder / ("a" * 64)).chmod(0o666)
-    assert cache.load("a" * 64) is None
+    assert machines.load_code("a" * 64) is None
 
 
 def test_a_link_to_a_folder_is_not_trusted(folder, tmp_path):
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     folder.symlink_to(tmp_path / "elsewhere")
-    cache.save("a" * 64, b"code")
+    machines.save_code("a" * 64, b"code")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_a_folder_of_somebody_else_is_not_trusted(folder, monkeypatch):
-    cache.save("a" * 64, b"code")
+    machines.save_code("a" * 64, b"code")
     monkeypatch.setattr(os, "getuid", lambda: 12345)
-    assert cache.load("a" * 64) is None
+    assert machines.load_code("a" * 64) is None
 
 
 def test_a_folder_that_cannot_be_made_is_no_error(monkeypatch, tmp_path):
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv(cache.SWITCH, str(tmp_path / "file" / "kernels"))
-    cache.save("a" * 64, b"code")
-    assert cache.load("a" * 64) is None
+    monkeypatch.setenv(machines.CACHE_SWITCH, str(tmp_path / "file" / "kernels"))
+    machines.save_code("a" * 64, b"code")
+    assert machines.load_code("a" * 64) is None
 
 
 def test_the_key_tells_machines_and_kernels_apart():
     keys = {
-        cache.key(["a"], HERE),
-        cache.key(["b"], HERE),
-        cache.key(["a", "b"], HERE),
-        cache.key(["a"], Target("there", "")),
+        machines.kernel_key(["a"], HERE),
+        machines.kernel_key(["b"], HERE),
+        machines.kernel_key(["a", "b"], HERE),
+        machines.kernel_key(["a"], Target("there", "")),
     }
     assert len(keys) == 4
-    assert cache.key(["a"], HERE) in keys
+    assert machines.kernel_key(["a"], HERE) in keys
 
 
 def test_a_kernel_in_use_is_compiled_once_a_process(monkeypatch):
-    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     link.entry(host())
     made = []
     compiled = link.compile_module
@@ -139,16 +140,16 @@ def test_a_kernel_in_use_is_compiled_once_a_process(monkeypatch):
 def test_a_folder_may_be_named_from_home_on(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     for said in ("~/kernels", str(tmp_path / "kernels")):
-        monkeypatch.setenv(cache.SWITCH, said)
-        assert cache.folder() == tmp_path / "kernels"
-    monkeypatch.setenv(cache.SWITCH, "~nobody_of_that_name/kernels")
-    assert cache.folder() is None
+        monkeypatch.setenv(machines.CACHE_SWITCH, said)
+        assert machines.cache_folder() == tmp_path / "kernels"
+    monkeypatch.setenv(machines.CACHE_SWITCH, "~nobody_of_that_name/kernels")
+    assert machines.cache_folder() is None
 
 
 def test_nothing_is_kept_for_a_user_who_is_at_home_nowhere(monkeypatch):
-    for name in (cache.SWITCH, "XDG_CACHE_HOME", "HOME"):
+    for name in (machines.CACHE_SWITCH, "XDG_CACHE_HOME", "HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("pwd.getpwuid", lambda _: {}["no entry"])
-    assert cache.folder() is None
-    assert cache.load("x") is None
-    cache.save("x", b"code")
+    assert machines.cache_folder() is None
+    assert machines.load_code("x") is None
+    machines.save_code("x", b"code")

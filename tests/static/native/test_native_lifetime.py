@@ -15,7 +15,8 @@ import static
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.native import cache, link, target
+from static.native import link, target
+from static.native import target as machines
 
 X = np.arange(37, dtype="f4")
 
@@ -25,7 +26,7 @@ def compiled(factor):
 
 
 def test_kernels_go_with_the_last_executable_that_runs_them(monkeypatch):
-    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     link.entry(target.host())  # has a library of its own, which stays
     libraries = weakref.WeakSet()
     loaded = link._Library
@@ -50,7 +51,7 @@ def test_kernels_go_with_the_last_executable_that_runs_them(monkeypatch):
 
 
 def test_compilers_go_with_their_libraries(monkeypatch):
-    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     monkeypatch.setattr(link, "SHARED", 2)
     kept = compiled(0.25)
     for number in range(5):
@@ -83,7 +84,7 @@ def test_a_child_is_not_left_with_a_lock_that_nobody_gives_back():
 
 
 def test_a_library_goes_later_where_another_thread_compiles(monkeypatch):
-    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     exe = compiled(3.5)
     held, ended = threading.Event(), threading.Event()
 

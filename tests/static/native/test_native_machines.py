@@ -11,7 +11,8 @@ from benchmarks.programs import ROWS
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.native import binding, cache, groups
+from static.native import binding, groups
+from static.native import target as machines
 from static.native.target import AVX2
 from tests.helpers.slow import mostly_slow
 
@@ -19,7 +20,7 @@ from tests.helpers.slow import mostly_slow
 @pytest.fixture
 def narrow(monkeypatch):
     """Code for AVX2 alone, and 16 registers."""
-    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     monkeypatch.setattr(binding, "host", lambda: AVX2)
 
 
@@ -67,7 +68,7 @@ def rows_that_reduce(x):
 @pytest.mark.parametrize("shape", [(2, 1, 5), (3, 7, 33), (2, 2, 64), (1, 9, 150), (5, 2, 1024)])
 def test_rows_side_by_side_give_the_bits_of_one_after_the_other(shape, monkeypatch):
     x = np.random.default_rng(0).normal(size=shape).astype("f4")
-    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     actual, exe = bits(rows_that_reduce, x)
     assert any(kernel.recipe.together > 1 for kernel in exe.kernels)
     del exe

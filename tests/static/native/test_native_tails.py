@@ -12,7 +12,8 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
-from static.native import cache, link
+from static.native import link
+from static.native import target as machines
 from static.native.ir import LANES, LoopBuilder, cast
 from static.native.target import AVX2, AVX512, TARGETS, _try_target, host
 from tests.helpers import native_reference
@@ -58,7 +59,7 @@ def called(code):
 @pytest.mark.parametrize("name", ["this machine", *TARGETS])
 @pytest.mark.parametrize("step", [1, 2])
 def test_a_vector_that_is_not_full_writes_its_elements_alone(name, step, monkeypatch):
-    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     target = TARGETS[name] if name in TARGETS else host()
     if reason := _try_target(target):
         pytest.skip(reason)

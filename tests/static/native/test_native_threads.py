@@ -23,7 +23,8 @@ from graphs.errors import GraphError
 pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 
 from graphs.testing import samples
-from static.native import binding, cache, cores, pool
+from static.native import binding, cores, pool
+from static.native import target as machines
 from static.native.target import host
 from tests.helpers.native_cut import everything_cut
 from tests.helpers.random_graphs import random_program
@@ -108,7 +109,7 @@ def test_long_sums_of_parts_are_near_the_truth():
 
 
 def test_what_is_too_short_is_not_cut(monkeypatch, tmp_path):
-    monkeypatch.setenv(cache.SWITCH, str(tmp_path))  # what sharing takes here was measured on some other day
+    monkeypatch.setenv(machines.CACHE_SWITCH, str(tmp_path))  # what sharing takes here was measured on some other day
     monkeypatch.setattr(pool, "_pools", weakref.WeakValueDictionary())
     monkeypatch.setattr(pool, "_sharing_cost", lambda _: 2000)
     exe = static.compile(g.tanh, X[:10], backend="native", threads=2)
@@ -122,13 +123,13 @@ def test_what_is_too_short_is_not_cut(monkeypatch, tmp_path):
 
 
 def test_sharing_takes_the_least_that_was_measured_on_a_machine(monkeypatch, tmp_path):
-    monkeypatch.setenv(cache.SWITCH, str(tmp_path))
+    monkeypatch.setenv(machines.CACHE_SWITCH, str(tmp_path))
     measured = pool.Pool(3, host()).nanoseconds
     assert 0 < measured <= pool.SLOWEST
     for later, expected in ((10**9, measured), (0, measured), (-50, measured), (1, 1), (5, 1)):  # busy, or not at all
         monkeypatch.setattr(pool, "_sharing_cost", lambda _, later=later: later)
         assert pool.Pool(3, host()).nanoseconds == expected
-    monkeypatch.setenv(cache.SWITCH, "off")
+    monkeypatch.setenv(machines.CACHE_SWITCH, "off")
     monkeypatch.setattr(pool, "_sharing_cost", lambda _: 10**9)
     assert pool.Pool(3, host()).nanoseconds == pool.SLOWEST
 

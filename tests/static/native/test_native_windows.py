@@ -18,7 +18,8 @@ pytest.importorskip("llvmlite", reason="native code needs llvmlite")
 from graphs.ops import pooling
 from graphs.ops.convolution import convolution, convolution_input, convolution_weight
 from graphs.ops.windows import counts
-from static.native import cache, link, products
+from static.native import link, products
+from static.native import target as machines
 from static.native.convolutions import Convolution
 from static.native.target import AVX2, AVX512, NEON
 from static.native.weight_gradients import WeightGradient
@@ -233,7 +234,7 @@ def test_many_taps_are_turns_of_a_loop_with_the_same_bits(length, stride, dilati
     monkeypatch.setattr(products, "MOST_TERMS", length**2)
     with monkeypatch.context() as patch:
         patch.setattr(link, "_in_use", {})
-        patch.setenv(cache.SWITCH, "off")
+        patch.setenv(machines.CACHE_SWITCH, "off")
         written_out, longer = made()
     assert 2 * text < longer or stride > 1  # taps of residues lie in no rows
     assert all(same(np.asarray(a), np.asarray(b)) for a, b in zip(rolled, written_out, strict=True))
