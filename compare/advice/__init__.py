@@ -1,7 +1,7 @@
 """Advice before any measurement: which mode should win for a function, by how much, and after how many calls.
 
 All engines share one model. An adapter counts the work of a call as amounts of terms such as ops, elements and bytes
-(`Ops.counts`). `prices` fits the price of each term on this machine to programs (`probes`), and `predict` adds up
+(`Ops.counts`). `prediction` fits the price of each term on this machine to programs (`probes`), and `predict` adds up
 amounts times prices. The function itself is not timed or compiled, and a function for our engines is only traced.
 """
 
@@ -12,8 +12,7 @@ from functools import cache
 from typing import Any
 
 from compare.advice import counting
-from compare.advice.prediction import TIE, Advice, predict
-from compare.advice.prices import Prices
+from compare.advice.prediction import TIE, Advice, Prices, predict
 from compare.engines import OWN, find_engine
 from compare.run.progress import Reporter
 

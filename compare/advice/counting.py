@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from compare import steps, workloads
-from compare.advice import prices
+from compare.advice import prediction
 from compare.advice import programs as corpus
-from compare.advice.prices import Prices, Row, Say, fit_prices
+from compare.advice.prediction import Prices, Row, Say, fit_prices
 from compare.engines import OWN, Engine, cases, find_engine
 from compare.errors import CompareError, InputsError, WorkerError, describe_error
 from compare.instruments.rounds import time_block, without_collection
@@ -43,7 +43,7 @@ EXAMPLES = 6
 def measure(job: Job) -> CountedPrograms | FunctionFault:
     """Count the work of the programs of a job, and time each if the job says `timed`.
 
-    A program is named as a probe, a workload with its size, a program of `holdout`, an entry of the table `rows`, or
+    A program is named as a probe, a workload with its size, a held-out program, an entry of the table `rows`, or
     the user's function. An error in the user's file is returned as FunctionFault.
     """
     asked = Question.from_dict(job.asked["question"])
@@ -227,7 +227,9 @@ def question(engine: str, function: str, inputs: str, mode: str | None, gradient
 
 def find_prices(asked: Question, path: Path | None, reporter: Reporter, say: Say, *, anew: bool = False) -> Prices:
     """Return the prices of the two modes, loaded or measured. Raises as `prices.load_prices` and `calibrate`."""
-    return prices.load_prices(asked.adapter, asked.modes[1], path, lambda: calibrate(asked, reporter), say, anew=anew)
+    return prediction.load_prices(
+        asked.adapter, asked.modes[1], path, lambda: calibrate(asked, reporter), say, anew=anew
+    )
 
 
 def calibrate(asked: Question, reporter: Reporter) -> Prices:
@@ -249,7 +251,7 @@ def calibrate(asked: Question, reporter: Reporter) -> Prices:
             f"{len(rows)} of {len(names)} programs gave a result, {LEAST} are needed; try graphduel doctor"
         )
     eager, compiled = asked.modes
-    return fit_prices((eager, compiled), prices.machine(engine), rows, time.perf_counter() - started)
+    return fit_prices((eager, compiled), prediction.machine(engine), rows, time.perf_counter() - started)
 
 
 def row_of(program: CountedProgram) -> Row | None:

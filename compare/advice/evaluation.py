@@ -9,18 +9,17 @@ square of the difference between probability and outcome (0 or 1), 0 at best, 0.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import pairwise, product
 from math import exp, inf, log
 from statistics import fmean, median
-from typing import Any, Protocol
+from typing import Any
 
 from compare import workloads
 from compare.advice import counting
-from compare.advice.prediction import TIE, predict, winner_of
-from compare.advice.prices import Modes, Prices
+from compare.advice.prediction import TIE, Modes, Prices, predict, winner_of
 from compare.engines import Engine
 from compare.own.question import Question
 from compare.records.own import CountedProgram
@@ -68,6 +67,16 @@ class PredictionRow:
     def hit(self) -> bool:
         """Whether the predicted winner was the faster mode."""
         return (self.predicted < 1) == (self.ratio < 1)
+
+    @property
+    def regime(self) -> str:
+        """The name after the slash: a workload's size, or a program's size and depth."""
+        return self.name.partition("/")[2]
+
+    @property
+    def probability(self) -> float:
+        """The stated probability that the compiled mode is faster."""
+        return self.confidence if self.predicted < 1 else 1 - self.confidence
 
     def to_dict(self, modes: Modes) -> dict[str, Any]:
         """Return plain JSON values, with the names of the modes; times are `[predicted, measured]`."""
@@ -176,25 +185,10 @@ STATED = (0.5, 0.75, 0.95, 1.0)
 """The ends of the groups in which stated probabilities are compared with outcomes."""
 
 
-class Forecast(Protocol):
-    """A prediction beside the measurement: ratios are compiled ÷ eager, `ops` counts ops on the tape of a step."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def predicted(self) -> float: ...  # noqa: D102
-    @property
-    def ratio(self) -> float: ...  # noqa: D102
-    @property
-    def confidence(self) -> float: ...  # noqa: D102
-    @property
-    def ops(self) -> int: ...  # noqa: D102
-
-
-def scores(rows: Sequence[Forecast], modes: tuple[str, str]) -> dict[str, Any]:
+def scores(rows: Sequence[PredictionRow], modes: tuple[str, str]) -> dict[str, Any]:
     """Count hits among rows with a winner, in all, by regime and for trivial predictors, and add the Brier score."""
     decided = [row for row in rows if max(row.ratio, 1 / row.ratio) > DECIDED]
-    groups = group_by(decided, regime)
+    groups = group_by(decided, lambda row: row.regime)
     # Trivial predictors: always one mode, or a bound on the number of ops, the best in hindsight.
     eager, compiled = modes
     wins = sum(row.ratio < 1 for row in decided)
@@ -208,41 +202,27 @@ def scores(rows: Sequence[Forecast], modes: tuple[str, str]) -> dict[str, Any]:
     }
     return {
         "beyond": DECIDED,
-        **_hits(decided, _is_right_side),
+        **_hits(decided),
         "predictors": trivial,
-        "regimes": {name: _hits(group, _is_right_side) for name, group in groups.items()},
-        "brier": fmean((probability(row) - (row.ratio < 1)) ** 2 for row in rows) if rows else None,
+        "regimes": {name: _hits(group) for name, group in groups.items()},
+        "brier": fmean((row.probability - (row.ratio < 1)) ** 2 for row in rows) if rows else None,
         "brier_of_one_half": 0.25,
         "stated": _calibration_rows(rows),
     }
 
 
-def regime(row: Forecast) -> str:
-    """Return the regime of a row, its name after the slash: a workload's size, or a program's size and depth."""
-    return row.name.partition("/")[2]
-
-
-def probability(row: Forecast) -> float:
-    """Return the stated probability that the compiled mode is faster."""
-    return row.confidence if row.predicted < 1 else 1 - row.confidence
-
-
-def _is_right_side(row: Forecast) -> bool:
-    return (row.predicted < 1) == (row.ratio < 1)
-
-
-def _hits(rows: Sequence[Forecast], right: Callable[[Forecast], bool]) -> dict[str, Any]:
-    hits = sum(map(right, rows))
+def _hits(rows: Sequence[PredictionRow]) -> dict[str, Any]:
+    hits = sum(row.hit for row in rows)
     rate = proportion_interval(hits, len(rows)) if rows else None
     return {"of": len(rows), "hits": hits, "rate": rate and rate.estimate, "interval": rate and rate.bounds()}
 
 
-def _calibration_rows(rows: Sequence[Forecast]) -> list[dict[str, float]]:
+def _calibration_rows(rows: Sequence[PredictionRow]) -> list[dict[str, float]]:
     """Return for each group of stated probabilities the number of rows, their mean, and the share that came true."""
     groups = []
     for low, high in pairwise(STATED):
         group = [row for row in rows if low <= row.confidence and (row.confidence < high or high == 1)]
         if group:
-            stated, happened = fmean(row.confidence for row in group), fmean(map(_is_right_side, group))
+            stated, happened = fmean(row.confidence for row in group), fmean(row.hit for row in group)
             groups.append({"rows": len(group), "stated": stated, "happened": happened})
     return groups

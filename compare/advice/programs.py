@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 import graphs
-import graphs as g
 from compare.workloads.base import Case
 
 Params = dict[str, Any]
@@ -286,14 +285,14 @@ def make_program(size: str, depth: str, seed: str) -> Case:
 
     def loss(params: list[Weights], x: Array) -> Array:
         h = reduce(lambda h, pair: pair[0](pair[1], h), zip(blocks, params, strict=True), x)
-        return g.mean(h * h)
+        return graphs.mean(h * h)
 
     return Case(loss, weights, ((x,),), (rows,))
 
 
 def layer(random: Random, rng: np.random.Generator, _: int, columns: int) -> tuple[Block, Weights]:
     """Make a block: a dense layer through fewer columns and back, added to its input."""
-    inner, act = max(2, columns // random.choice((2, 4, 8))), random.choice((g.relu, g.tanh, g.sigmoid))
+    inner, act = max(2, columns // random.choice((2, 4, 8))), random.choice((graphs.relu, graphs.tanh, graphs.sigmoid))
 
     def block(weights: Weights, h: Array) -> Array:
         return h + act(h @ weights[0] + weights[1]) @ weights[2]
@@ -305,8 +304,11 @@ def normalised_block(_: Random, rng: np.random.Generator, __: int, columns: int)
     """Make a block that centres each row, divides it by its deviation, then scales and shifts it."""
 
     def block(weights: Weights, h: Array) -> Array:
-        centred = h - g.mean(h, axis=1, keepdims=True)
-        return centred / g.sqrt(g.mean(centred * centred, axis=1, keepdims=True) + 1e-3) * weights[0] + weights[1]
+        centred = h - graphs.mean(h, axis=1, keepdims=True)
+        return (
+            centred / graphs.sqrt(graphs.mean(centred * centred, axis=1, keepdims=True) + 1e-3) * weights[0]
+            + weights[1]
+        )
 
     return block, [_normal(rng, columns), _normal(rng, columns)]
 
@@ -315,7 +317,7 @@ def attention_over_rows(_: Random, rng: np.random.Generator, __: int, columns: i
     """Make a block that mixes rows by the softmax of their products."""
 
     def block(weights: Weights, h: Array) -> Array:
-        return g.softmax((h * weights[0]) @ h.T / columns, axis=1) @ h
+        return graphs.softmax((h * weights[0]) @ h.T / columns, axis=1) @ h
 
     return block, [_normal(rng, columns)]
 
@@ -325,8 +327,8 @@ def gated_block(random: Random, rng: np.random.Generator, _: int, columns: int) 
     by = random.randrange(1, columns)
 
     def block(weights: Weights, h: Array) -> Array:
-        turned = g.concat([h[:, by:], h[:, :by]], axis=1)
-        gate = g.sigmoid(h * weights[0])
+        turned = graphs.concat([h[:, by:], h[:, :by]], axis=1)
+        gate = graphs.sigmoid(h * weights[0])
         return gate * h + (1 - gate) * turned
 
     return block, [_normal(rng, columns)]
@@ -346,18 +348,18 @@ def pooled_block(_: Random, rng: np.random.Generator, __: int, columns: int) -> 
     """Make a block that subtracts the weighted maximum of each column."""
 
     def block(weights: Weights, h: Array) -> Array:
-        return h - weights[0] * g.max(h, axis=0, keepdims=True)
+        return h - weights[0] * graphs.max(h, axis=0, keepdims=True)
 
     return block, [_normal(rng, columns)]
 
 
 STEPS: tuple[Callable[[Array, Array], Array], ...] = (
-    lambda h, w: g.cos(h) + w,
-    lambda h, w: g.exp(-h * h) * w,
-    lambda h, w: g.where(h > 0, h, h * w),
-    lambda h, w: g.log(1 + g.abs(h)) - w,
-    lambda h, w: g.maximum(h, w) / 2,
-    lambda h, w: h / (1 + g.square(w)),
+    lambda h, w: graphs.cos(h) + w,
+    lambda h, w: graphs.exp(-h * h) * w,
+    lambda h, w: graphs.where(h > 0, h, h * w),
+    lambda h, w: graphs.log(1 + graphs.abs(h)) - w,
+    lambda h, w: graphs.maximum(h, w) / 2,
+    lambda h, w: h / (1 + graphs.square(w)),
 )
 BLOCKS = (layer, normalised_block, attention_over_rows, gated_block, elementwise_block, pooled_block)
 

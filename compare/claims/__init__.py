@@ -32,12 +32,9 @@ MODULES = (
 """The modules beside this file that each have a `CLAIM`, in the order reports use."""
 
 
-def _in_module(name: str) -> Claim:
-    claim: Claim = import_module(f"{__name__}.{name}").CLAIM
-    return claim
-
-
-_OURS = {claim.id: claim for claim in map(_in_module, MODULES)}
+_OURS: Mapping[str, Claim] = {
+    claim.id: claim for claim in (import_module(f"{__name__}.{name}").CLAIM for name in MODULES)
+}
 CLAIMS: Mapping[str, Claim] = MappingProxyType(
     {**_OURS, **{id: extension.value for id, extension in load_extensions("claims", Claim, _OURS).items()}}
 )
@@ -50,19 +47,17 @@ def judge(records: Records, *, python_tape: bool = False, asked: str | None = No
     The order of the records makes no difference. Where the tape ran in Python, claims that rest on seconds and bytes
     of the dynamic engine alone become inconclusive, unless `python_tape` is true.
     """
-    where = base.in_python(records)
-    return [_judge_claim(claim, records, where, python_tape) for claim in CLAIMS.values() if asked in (None, claim.id)]
-
-
-def _judge_claim(claim: Claim, records: Records, where: str, python_tape: bool) -> Verdict:
-    """Judge one claim. `where` says in words that the tape ran in Python, and is empty if it did not."""
-    verdict = claim.judge(records)
-    if where and claim.tape == "alone" and not python_tape:
-        return Verdict(claim, base.unsettle(where, verdict.finding))
-    if where and claim.tape != "not":
-        reasons = (*verdict.finding.reasons, base.warning(where))
-        return Verdict(claim, replace(verdict.finding, reasons=reasons))
-    return verdict
+    where = base.in_python(records)  # says in words that the tape ran in Python, and is empty if it did not
+    verdicts = []
+    for claim in CLAIMS.values():
+        if asked in (None, claim.id):
+            finding = claim.judge(records).finding
+            if where and claim.tape == "alone" and not python_tape:
+                finding = base.unsettle(where, finding)
+            elif where and claim.tape != "not":
+                finding = replace(finding, reasons=(*finding.reasons, base.warning(where)))
+            verdicts.append(Verdict(claim, finding))
+    return verdicts
 
 
 def get(id: str) -> Claim:

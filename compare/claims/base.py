@@ -7,7 +7,7 @@ tape or the slower tape in Python, and what that does to a finding.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
@@ -126,7 +126,9 @@ class Verdict:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The reasons of the finding, and a sentence on how many regimes have no verdict for lack of an interval."""
-        return (*self.finding.reasons, *_without_interval(self.finding))
+        reasons, regimes = self.finding.reasons, self.finding.regimes
+        bare = sum(r.verdict == "inconclusive" and r.value is not None and r.interval is None for r in regimes)
+        return (*reasons, f"{bare} of {len(regimes)} regimes have no verdict: {NO_INTERVAL}") if bare else reasons
 
     @property
     def literature(self) -> tuple[str, ...]:
@@ -188,11 +190,12 @@ class Claim:
 
     def judge(self, records: Records) -> Verdict:
         """Return the verdict of the rule on the records of a results file, in any order."""
-        return Verdict(self, self.find([record for record in records if self._sees(record)]))
 
-    def _sees(self, record: Record) -> bool:
-        of_model = isinstance(record, self.reads_of_models) and is_model(record.job.workload)
-        return of_model or isinstance(record, self.reads)
+        def reads(record: Record) -> bool:
+            of_model = isinstance(record, self.reads_of_models) and is_model(record.job.workload)
+            return of_model or isinstance(record, self.reads)
+
+        return Verdict(self, self.find(list(filter(reads, records))))
 
 
 def strongest(finding: Finding) -> tuple[Regime | None, Regime | None]:
@@ -247,13 +250,6 @@ def agreement(labels: Sequence[str]) -> str:
     if len(settled) > 1:
         return "differ"
     return "open" if len(labels) < 2 or set(labels) & set(OPEN) else "the same"
-
-
-def _without_interval(finding: Finding) -> Iterator[str]:
-    """Yield a sentence that counts the regimes which have a value but no interval, and so no verdict, if any."""
-    bare = sum(r.verdict == "inconclusive" and r.value is not None and r.interval is None for r in finding.regimes)
-    if bare:
-        yield f"{bare} of {len(finding.regimes)} regimes have no verdict: {NO_INTERVAL}"
 
 
 def _regime(regime: Regime) -> dict[str, Any]:

@@ -9,19 +9,18 @@ to second order, in every choice of inputs. First the measurement (`measure`, `S
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr
 from functools import partial
 from io import StringIO
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from compare import engines, steps
 from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
 from compare.engines import Engine
-from compare.engines.limit import limit_seconds
+from compare.engines.process import limit_seconds
 from compare.engines.step import Function
 from compare.records.cells import Parity, ParityRow
 from compare.records.checks import Gradients
@@ -85,7 +84,11 @@ def measure(job: Job) -> Gradients:
     with redirect_stderr(StringIO()):  # compilers warn, and some ops print their arguments
         outcomes = {name: sweep.outcomes(name) for name in steps.each("checked", sweep.ops())}
     failures = [f"{name}: {result}" for of_op in outcomes.values() for name, result in of_op if result not in _FINE]
-    by_op = {name: count_outcomes(of_op) for name, of_op in outcomes.items()}
+    by_op = {}
+    for name, of_op in outcomes.items():
+        results = [result for _, result in of_op]
+        refused = results.count("refused")
+        by_op[name] = {"checks": len(results) - refused, "passed": results.count("passed"), "refused": refused}
     total = sum(counts["checks"] for counts in by_op.values())
     return Gradients("C2", total, total - len(failures), failures, by_op)
 
@@ -96,13 +99,6 @@ def differentiable() -> list[str]:
     from graphs.op import registered_ops
 
     return sorted(name for name, op in registered_ops().items() if op.differentiable and op.family != "control")
-
-
-def count_outcomes(outcomes: Sequence[GradientOutcome]) -> dict[str, int]:
-    """Count the outcomes of one op: the checks, the checks that passed, and the calls that the engine refused."""
-    results = [result for _, result in outcomes]
-    refused = results.count("refused")
-    return {"checks": len(results) - refused, "passed": results.count("passed"), "refused": refused}
 
 
 class Sweep:
@@ -183,7 +179,9 @@ class SampledCall:
         leaves, structure = tree.flatten(self.sample.args)
         at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
         fixed = self.engine.arrays([np.array(leaf) if i in at else leaf for i, leaf in enumerate(leaves)])
-        weights = self.engine.arrays([weights_of(self.sample(*self.sample.arrays).shape)])[0]
+        shape = self.sample(*self.sample.arrays).shape
+        each = np.cos(np.arange(np.prod(shape))).reshape(shape)  # a different weight for each element
+        weights = self.engine.arrays([np.asarray(each, np.float64)])[0]
 
         def loss(values: list[Any]) -> Any:
             filled = list(fixed)
@@ -239,11 +237,6 @@ class SampledCall:
         return [x + by if j == i else x for j, x in enumerate(self.point)]
 
 
-def weights_of(shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
-    """Return float64 weights of a shape, a different one for each element."""
-    return np.asarray(np.cos(np.arange(np.prod(shape))).reshape(shape), np.float64)
-
-
 # The rule -----------------------------------------------------------------------------------------------------------
 
 
@@ -259,7 +252,10 @@ NAMED = 10
 
 def find(records: Records) -> Finding:
     """Judge C2: supported if every check passes and there are enough of them, refuted if one fails."""
-    sweep, models = _sweep(records), _models(records)
+    none = Gradients("C2", 0, 0, [], {})
+    # of several records the worst, as a repetition is no new evidence
+    sweep = min(records_of(records, Gradients), key=lambda r: (r.passed - r.checks, r.checks, repr(r)), default=none)
+    models = _models(records)
     checks, passed = sweep.checks, sweep.passed
     total, good = checks + len(models), passed + sum(models.values())
     if total == 0:
@@ -267,29 +263,22 @@ def find(records: Records) -> Finding:
     rate = proportion_interval(good, total)
     lacking = _lacking(len(sweep.by_op), models, rate)
     failures = [*sweep.failures, *sorted(name for name, agrees in models.items() if not agrees)]
-    parts = ("single ops", passed, checks), ("whole workloads", sum(models.values()), len(models))
+    named = [f"fails: {failure}" for failure in failures[:NAMED]]
+    if len(failures) > NAMED:
+        named.append(f"and {len(failures) - NAMED} more failures")
+    both = ("single ops", passed, checks), ("whole workloads", sum(models.values()), len(models))
+    parts = [part for part in both if part[-1]]
+    counts = f"{good:,} of {total:,} checks pass"
+    if len(parts) > 1:
+        counts += ": " + ", ".join(f"{right:,} of {made:,} of {name}" for name, right, made in parts)
+    verdict: Label = "inconclusive" if lacking else "supported"
     return Finding(
-        _verdict(good == total, not lacking),
-        (
-            _counts(good, total, [part for part in parts if part[-1]]),
-            *(lacking if good == total else _name_failures(failures)),
-        ),
+        verdict if good == total else "refuted",
+        (counts, *(lacking if good == total else named)),
         Effect("gradient checks that pass", rate.estimate, "share"),
         rate,
-        tuple(_regime(*part) for part in parts if part[-1]),
+        tuple(_regime(*part) for part in parts),
     )
-
-
-def _counts(good: int, total: int, parts: Sequence[tuple[str, int, int]]) -> str:
-    """Return the counts as `4,331 of 4,331 checks pass: 4,317 of 4,317 of single ops, 14 of 14 of whole workloads`."""
-    of_parts = ", ".join(f"{passed:,} of {checks:,} of {name}" for name, passed, checks in parts)
-    return f"{good:,} of {total:,} checks pass" + (f": {of_parts}" if len(parts) > 1 else "")
-
-
-def _sweep(records: Records) -> Gradients:
-    """Return the record of checks of single ops; of several records the worst, as a repetition is no new evidence."""
-    none = Gradients("C2", 0, 0, [], {})
-    return min(records_of(records, Gradients), key=lambda r: (r.passed - r.checks, r.checks, repr(r)), default=none)
 
 
 def _models(records: Records) -> dict[str, bool]:
@@ -316,18 +305,6 @@ def _lacking(ops: int, models: dict[str, bool], rate: Interval) -> tuple[str, ..
         (rate.low > MIN_PASS_RATE, f"the pass rate may be {rate.low:.3f}; above {MIN_PASS_RATE} is needed"),
     )
     return tuple(reason for met, reason in tests if not met)
-
-
-def _verdict(all_pass: bool, enough: bool) -> Label:
-    if not all_pass:
-        return "refuted"
-    return "supported" if enough else "inconclusive"
-
-
-def _name_failures(failures: list[str]) -> tuple[str, ...]:
-    hidden = len(failures) - NAMED
-    more = (f"and {hidden} more failures",) if hidden > 0 else ()
-    return (*(f"fails: {failure}" for failure in failures[:NAMED]), *more)
 
 
 def _regime(name: str, passed: int, checks: int) -> Regime:

@@ -180,23 +180,28 @@ def find(records: Records) -> Finding:
     if not duels:
         return not_measured("seeded faults in both engines")
     share = _share(list(duels.values()))
-    families = tuple(_family(f, duels) for f in sorted({family for family, _ in duels}))
+    shares = {
+        family: _share([duel for (kind, _), duel in duels.items() if kind == family])
+        for family in sorted({family for family, _ in duels})
+    }
+    families = tuple(Regime(f, _label(each), each.estimate if each else None, each) for f, each in shares.items())
+    verdict = _label(share)
+    if len(duels) < MIN_FAULTS:
+        verdict = "inconclusive"
+    elif {"supported", "refuted"} <= {family.verdict for family in families}:
+        verdict = "depends"
+    dynamic, static, even = ([*duels.values()].count(side) for side in (1, -1, 0))
+    of = text.count_noun(len(duels), "fault")
     return Finding(
-        "inconclusive" if len(duels) < MIN_FAULTS else _verdict(share, families),
+        verdict,
         (
-            _summary(duels),
+            f"of {of}, dynamic finds {dynamic} better, static finds {static} better, and {even} are equal",
             *_details(faults),
         ),
         None if share is None else Effect("decided faults that dynamic finds better", share.estimate, "share"),
         share,
         families,
     )
-
-
-def _summary(duels: dict[tuple[str, str], int]) -> str:
-    dynamic, static, even = ([*duels.values()].count(side) for side in (1, -1, 0))
-    of = text.count_noun(len(duels), "fault")
-    return f"of {of}, dynamic finds {dynamic} better, static finds {static} better, and {even} are equal"
 
 
 def _faults(records: Records) -> list[FaultRow]:
@@ -206,28 +211,21 @@ def _faults(records: Records) -> list[FaultRow]:
 
 
 def _duels(faults: list[FaultRow]) -> dict[tuple[str, str], int]:
-    """Return for each fault measured in both engines: 1 if dynamic is better, -1 if static is better, 0 if even."""
+    """Return for each fault measured in both engines: 1 if dynamic is better, -1 if static is better, 0 if even.
+
+    A better score is larger: found at all, line named, fewer steps, fewer ops run before.
+    """
     scores: dict[tuple[str, str], dict[str, Score]] = {}
     for fault in faults:
-        scores.setdefault((fault.family, fault.fault), {})[fault.engine] = _score(fault)
+        score = fault.detected, fault.names_line, -fault.steps, -fault.ops_before
+        scores.setdefault((fault.family, fault.fault), {})[fault.engine] = score
     both = {place: s for place, s in scores.items() if {"dynamic", "static"} <= set(s)}
     return {p: (s["dynamic"] > s["static"]) - (s["dynamic"] < s["static"]) for p, s in both.items()}
-
-
-def _score(fault: FaultRow) -> Score:
-    """Return the score of a fault, larger is better: found at all, line named, fewer steps, fewer ops run before."""
-    return fault.detected, fault.names_line, -fault.steps, -fault.ops_before
 
 
 def _share(duels: list[int]) -> Interval | None:
     decided = [duel for duel in duels if duel]
     return proportion_interval(decided.count(1), len(decided)) if decided else None
-
-
-def _verdict(share: Interval | None, families: tuple[Regime, ...]) -> Label:
-    if {"supported", "refuted"} <= {family.verdict for family in families}:
-        return "depends"
-    return _label(share)
 
 
 def _label(share: Interval | None) -> Label:
@@ -248,11 +246,6 @@ def _details(faults: list[FaultRow]) -> Iterator[str]:
             f"{engine}: of {text.count_noun(len(rows), 'fault')}, no tool finds {silent}, a tool names the line of "
             f"{named}, {before} end before any op runs or cannot happen; the median search takes {steps:g} steps"
         )
-
-
-def _family(family: str, duels: dict[tuple[str, str], int]) -> Regime:
-    share = _share([duel for (kind, _), duel in duels.items() if kind == family])
-    return Regime(family, _label(share), share.estimate if share else None, share)
 
 
 CLAIM = Claim(

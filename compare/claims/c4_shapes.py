@@ -21,7 +21,6 @@ from compare.claims.base import (
     Claim,
     Effect,
     Finding,
-    Label,
     Regime,
     beyond,
     combine,
@@ -45,7 +44,12 @@ def tables(records: Records) -> list[Evidence]:
     """Return the evidence of each model, distribution of lengths and size, with strategies right in every process."""
     ordered = sorted(records_of(records, Lengths), key=canonical)
     groups = group_by(ordered, lambda record: (f"{record.workload} on {record.lengths}", record.size))
-    return [Evidence(*place, tuple(_right(group))) for place, group in sorted(groups.items())]
+    evidence = []
+    for place, group in sorted(groups.items()):
+        right = admit_modes(group).modes
+        rows = ({name: row for name, row in process.modes.items() if name in right} for process in group)
+        evidence.append(Evidence(*place, tuple(rows)))
+    return evidence
 
 
 def costs(cell: Evidence, comparisons: int = 1) -> list[Regime]:
@@ -142,17 +146,22 @@ def find(records: Records) -> Finding:
     by_lengths = tables(records)
     if not varying and not by_lengths:
         return not_measured("time on a workload of varying length")
-    left = tuple(_exclusions(records, varying, by_lengths))
+    of_kind = [record for record in records if regimes.kind_of(record.job.workload or "") == KIND]
+    left = (*unsteady([*varying, *by_lengths]), *exclusion_sentences(of_kind, Time), *refusal_sentences(records))
     if too_few := [cell.name for cell in varying if _lengths(cell) < MIN_LENGTHS]:
         few = f"{', '.join(too_few)}: the stream has fewer than {MIN_LENGTHS} lengths"
         return Finding("inconclusive", (few, *left))
     takes, fixed = [_takes_any(cell) for cell in varying], [_dims_fixed(cell) for cell in varying]
     best, strategies, each, shown = _costs(varying, by_lengths, regimes.places(records))
     counts = (*map(_counts, varying), *chain.from_iterable(map(_latency, varying)))
+    fails = any(regime.verdict == "refuted" for regime in takes)
+    effect = None
+    if shown and shown.value is not None:
+        effect = Effect(shown.name if " ÷ " in shown.name else f"{shown.name} ÷ dynamic", shown.value, "ratio")
     return Finding(
-        _verdict(takes, [*fixed, *best, *strategies]),
+        "refuted" if fails else combine(regime.verdict for regime in (*takes, *fixed, *best, *strategies)),
         (*_best_costs(best), *map(reason, by_lengths), *counts, *left),
-        Effect(_name_cost(shown), shown.value, "ratio") if shown and shown.value is not None else None,
+        effect,
         shown.interval if shown else None,
         (*takes, *fixed, *best, *strategies, *_real(varying), *(regime for regime in each if regime not in best)),
     )
@@ -173,12 +182,6 @@ def _real(varying: list[Evidence]) -> Iterator[Regime]:
         yield regimes.overall_regime(f"{phase}, {regimes.REAL}", contests, lambda _, mean: beyond(mean))
 
 
-def _exclusions(records: Records, varying: list[Evidence], tables: list[Evidence]) -> Iterator[str]:
-    yield from unsteady([*varying, *tables])
-    yield from exclusion_sentences([r for r in records if regimes.kind_of(r.job.workload or "") == KIND], Time)
-    yield from refusal_sentences(records)
-
-
 def _costs(varying: list[Evidence], tables: list[Evidence], where: Mapping[Cell, regimes.StepCounts]) -> LengthCosts:
     """Compute all costs; their intervals are widened for the number of costs on which the verdict rests."""
     count = len(PHASES) * (len(varying) + len(CONTESTS) * len(tables))
@@ -197,16 +200,6 @@ def _largest_step_cost(best: Mapping[Cell, list[Regime]], where: Mapping[Cell, r
     largest = max(reversed([*best]), key=lambda cell: where[cell].bytes if cell in where else 0)  # the last, if unknown
     tiny = largest in where and where[largest].bytes < regimes.TINY
     return None if tiny else best[largest][0]
-
-
-def _name_cost(cost: Regime) -> str:
-    return cost.name if " ÷ " in cost.name else f"{cost.name} ÷ dynamic"
-
-
-def _verdict(takes: list[Regime], others: list[Regime]) -> Label:
-    if any(regime.verdict == "refuted" for regime in takes):
-        return "refuted"
-    return combine(regime.verdict for regime in (*takes, *others))
 
 
 def _takes_any(cell: Evidence) -> Regime:

@@ -10,7 +10,7 @@ from itertools import starmap
 from statistics import median
 
 from compare import text
-from compare.claims import crossover, regimes
+from compare.claims import regimes
 from compare.claims.base import (
     SMALLEST_EFFECT,
     Citation,
@@ -57,7 +57,7 @@ def find(records: Records) -> Finding:
             *(f"{name}: {_counts(group)}" for name, group in sizes.items()),
             *(regime.name for regime in because),
             *_caches(contests),
-            *crossover.size_reasons(crossover.sizes(records, bytes_held)),
+            *regimes.size_reasons(regimes.map_sizes(records, bytes_held)),
             *left,
         ),
         effect,

@@ -10,7 +10,7 @@ from itertools import chain
 from math import ceil
 
 from compare import text
-from compare.claims import crossover, regimes
+from compare.claims import regimes
 from compare.claims.base import (
     NO_INTERVAL,
     SMALLEST_EFFECT,
@@ -22,9 +22,8 @@ from compare.claims.base import (
     Side,
     not_measured,
 )
-from compare.claims.crossover import break_even, course
 from compare.claims.evidence import Evidence, Read, cells, exclusion_sentences, first_run, steady, unsteady
-from compare.claims.regimes import CellContest
+from compare.claims.regimes import CellContest, break_even, course
 from compare.records.cells import Crossover, Memory, Parity, Time
 from compare.records.record import Cell, Records
 from compare.stats import Interval
@@ -52,7 +51,10 @@ def find(records: Records) -> Finding:
         return Finding("inconclusive", (few, tie, *left))
     where = regimes.places(records)
     sizes = regimes.by_size(often, where)
-    label, why_open = regimes.settle_label(_verdict(often, once), sizes)
+    label = _somewhere([*often, *once])
+    if label == "refuted" and not once:
+        label = "inconclusive"  # one phase shows that dynamic is slower somewhere; slower nowhere needs both
+    label, why_open = regimes.settle_label(label, sizes)
     effect, mean = regimes.headline("seconds in steady state", sizes.get(regimes.REALISTIC, []))
     return Finding(
         "inconclusive" if control == "refuted" else label,
@@ -62,7 +64,7 @@ def find(records: Records) -> Finding:
             *(_counts(f"steady state, {name}", group) for name, group in sizes.items()),
             _counts("one-off run", once),
             tie,
-            *crossover.time_reasons(crossover.times(records)),
+            *regimes.time_reasons(regimes.map_times(records)),
             *map(_break_even, tasks),
             *left,
         ),
@@ -99,10 +101,6 @@ def _faster(regime: Regime) -> bool:
     return regime.interval is not None and regime.interval.side(SMALLEST_EFFECT) == "above"
 
 
-def _may_be_faster(regime: Regime) -> bool:
-    return regime.interval is None or regime.interval.high > 1 + SMALLEST_EFFECT
-
-
 def _somewhere(contests: Sequence[CellContest], _: Interval | None = None) -> Label:
     """Label some cells: supported if dynamic is slower in some and can be faster in none, refuted if slower in none.
 
@@ -114,14 +112,9 @@ def _somewhere(contests: Sequence[CellContest], _: Interval | None = None) -> La
     if slower and any(map(_faster, shown)):
         return "depends"
     if slower:
-        return "inconclusive" if any(map(_may_be_faster, shown)) else "supported"
+        open_ = any(each.interval is None or each.interval.high > 1 + SMALLEST_EFFECT for each in shown)
+        return "inconclusive" if open_ else "supported"
     return "refuted" if all(regime.verdict == "refuted" for regime in shown) else "inconclusive"
-
-
-def _verdict(often: list[CellContest], once: list[CellContest]) -> Label:
-    label = _somewhere([*often, *once])
-    # one phase is enough to show that dynamic is slower somewhere; slower nowhere needs both phases
-    return "inconclusive" if label == "refuted" and not once else label
 
 
 def _control(controls: list[Evidence]) -> tuple[Label, str]:
@@ -132,7 +125,8 @@ def _control(controls: list[Evidence]) -> tuple[Label, str]:
     interval = contests[0][1].interval if contests else None
     if interval is None:
         return "inconclusive", f"warning: the control {CONTROL} was not measured, so no tie was shown"
-    shown = f"{controls[-1].name}: {_text(interval)}"
+    spread = f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
+    shown = f"{controls[-1].name}: {spread}"
     side = interval.side(TIE)
     if side == "tie":
         return "supported", f"in the control both engines take equal time, within {TIE:.0%}: {shown}"
@@ -152,10 +146,6 @@ def _break_even(cell: Evidence) -> str:
         return f"{cell.name}: no break-even, because {mode} was not shown to be faster in steady state"
     when = even.verdict if even.verdict == "at once" else f"after {text.count_noun(ceil(even.runs), 'run')}"
     return f"{cell.name}: compiling {mode} has paid for itself {when}"
-
-
-def _text(interval: Interval) -> str:
-    return f"{interval.estimate:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
 
 CLAIM = Claim(

@@ -22,11 +22,10 @@ from typing import Any
 
 from compare import engines, text, workloads
 from compare.claims.base import Citation, Claim, Effect, Finding, Label, Regime, judge_ratio, not_measured
-from compare.engines import Engine
-from compare.engines.session import session, try_block
+from compare.engines import Engine, session, try_block
 from compare.errors import UnsupportedError
 from compare.instruments.rounds import orders, without_collection
-from compare.records.checks import FaultRow, Faults, ModelCost, Programs, Prototypes, TaskRow
+from compare.records.checks import Faults, ModelCost, Programs, Prototypes, TaskRow
 from compare.records.job import KINDS, Job
 from compare.records.record import Records, kind_of, records_of
 from compare.stats import Interval, geometric_mean_interval, proportion_interval
@@ -129,31 +128,30 @@ def find(records: Records) -> Finding:
             "inconclusive",
             (f"only {text.count_noun(len(tasks), 'task')} measured, and {MIN_TASKS} are needed", *refused),
         )
-    wait = geometric_mean_interval([_waits(task) for task in tasks])
-    shares = _shares(_faults(records))
+    sides = [[task.engines[engine] for task in tasks] for engine in ENGINES]
+    pairs = list(zip(*sides, strict=True))  # of each task, static and dynamic
+    wait = geometric_mean_interval(
+        [
+            [top / bottom for top, bottom in zip(static.edit_to_result, dynamic.edit_to_result, strict=True)]
+            for static, dynamic in pairs
+        ]
+    )
+    tokens = geometric_mean_interval([[static.tokens / dynamic.tokens] for static, dynamic in pairs])
+    shares = _shares(records)
+    shown = [f"{engine} {s.estimate:.0%} [{s.low:.0%}, {s.high:.0%}]" for engine, s in shares.items()]
+    early = f"share of the possible faults that are found before any data run: {', '.join(shown)}"
     return Finding(
         "proxy only",
-        (*_wait_reasons(tasks, wait), *_fault_reasons(shares), *refused),
+        (*_wait_reasons(tasks, wait), *([early] if shares else []), *refused),
         Effect("seconds from edit to first result, static ÷ dynamic", wait.estimate, "ratio"),
         wait,
         (
             judge_ratio("from edit to first result", wait),
-            judge_ratio("tokens of model code, the tasks", _tokens(tasks)),
+            judge_ratio("tokens of model code, the tasks", tokens),
             *_programs(records),
             *_catch_regimes(shares),
         ),
     )
-
-
-def _waits(task: TaskRow) -> list[float]:
-    """Return static ÷ dynamic in seconds from edit to result, for each repetition of a task."""
-    static, dynamic = (task.engines[engine].edit_to_result for engine in ENGINES)
-    return [top / bottom for top, bottom in zip(static, dynamic, strict=True)]
-
-
-def _tokens(tasks: list[TaskRow]) -> Interval:
-    static, dynamic = ([task.engines[engine].tokens for task in tasks] for engine in ENGINES)
-    return geometric_mean_interval([[top / bottom] for top, bottom in zip(static, dynamic, strict=True)])
 
 
 def _wait_reasons(tasks: list[TaskRow], wait: Interval) -> Iterator[str]:
@@ -177,14 +175,11 @@ def _programs(records: Records) -> Iterator[Regime]:
         yield judge_ratio("tokens of model code, programs with control flow", geometric_mean_interval(ratios))
 
 
-def _faults(records: Records) -> list[FaultRow]:
-    """Return one row for each fault and engine, without the faults that cannot happen in that engine."""
-    rows = sorted((row for record in records_of(records, Faults) for row in record.faults), key=repr)
-    return list({(row.family, row.fault, row.engine): row for row in rows if row.when != "cannot happen"}.values())
-
-
-def _shares(faults: list[FaultRow]) -> dict[str, Interval]:
+def _shares(records: Records) -> dict[str, Interval]:
     """Return for each engine the share of its possible faults found before any data run; empty if one has no faults."""
+    rows = sorted((row for record in records_of(records, Faults) for row in record.faults), key=repr)
+    last = {(row.family, row.fault, row.engine): row for row in rows if row.when != "cannot happen"}
+    faults = list(last.values())
     early = {engine: [fault.when == "trace" for fault in faults if fault.engine == engine] for engine in ENGINES}
     return {engine: proportion_interval(sum(rows), len(rows)) for engine, rows in early.items() if all(early.values())}
 
@@ -197,12 +192,6 @@ def _catch_regimes(shares: dict[str, Interval]) -> Iterator[Regime]:
         shown = f"faults caught before any data run: static {static.estimate:.0%}, dynamic {dynamic.estimate:.0%}"
         # shares of faults are not ratios like the other values, so they are put into the name
         yield Regime(shown, "supported" if static.high < dynamic.low else label)
-
-
-def _fault_reasons(shares: dict[str, Interval]) -> Iterator[str]:
-    if shares:
-        shown = (f"{engine} {s.estimate:.0%} [{s.low:.0%}, {s.high:.0%}]" for engine, s in shares.items())
-        yield f"share of the possible faults that are found before any data run: {', '.join(shown)}"
 
 
 CLAIM = Claim(

@@ -21,10 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from compare import engines, steps, text
-from compare.claims.base import Citation, Claim, Effect, Finding, Label, Regime, combine, not_measured
+from compare.claims.base import Citation, Claim, Effect, Finding, Regime, combine, not_measured
 from compare.claims.evidence import Evidence, cells, steady
-from compare.engines import Engine
-from compare.engines.session import session, try_block
+from compare.engines import Engine, session, try_block
 from compare.errors import UnsupportedError
 from compare.records.cells import Call, Parity, Time
 from compare.records.checks import EditCost, EditRow, Edits, Way
@@ -215,8 +214,8 @@ def find(records: Records) -> Finding:
         return Finding(
             "inconclusive", (f"only {text.count_noun(len(edits), 'edit')} measured, and {MIN_EDITS} are needed",)
         )
-    cost = geometric_mean_interval([[_cost(edit)] for edit in edits])
-    regimes = tuple(Regime(edit.edit, _verdict(edit), _cost(edit)) for edit in edits)
+    regimes = tuple(map(_regime, edits))
+    cost = geometric_mean_interval([[regime.value or 0.0] for regime in regimes])
     rebuilt = sum(edit.engines["static"].rebuild > 0 for edit in edits)
     real = [regime for regime in regimes if regime.condition.endswith(OF_MODEL)]
     if real:
@@ -282,15 +281,12 @@ def _details(rows: list[EditRow]) -> Iterator[str]:
     yield from sorted(f"{row.edit}, {way}: not run, {reason}" for row in rows for way, reason in row.refused.items())
 
 
-def _cost(edit: EditRow) -> float:
-    return edit.engines["static"].steps / edit.engines["dynamic"].steps
-
-
-def _verdict(edit: EditRow) -> Label:
+def _regime(edit: EditRow) -> Regime:
     dynamic, static = edit.engines["dynamic"], edit.engines["static"]
+    cost = static.steps / dynamic.steps
     changes = dynamic.rebuild == 0 and dynamic.steps <= FREE
-    fixed = static.rebuild > 0 and _cost(edit) >= EDIT_COST
-    return "supported" if changes and fixed else "refuted"
+    fixed = static.rebuild > 0 and cost >= EDIT_COST
+    return Regime(edit.edit, "supported" if changes and fixed else "refuted", cost)
 
 
 CLAIM = Claim(

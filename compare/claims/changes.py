@@ -170,10 +170,10 @@ class Measure:
         """Return the numbers of a mode in each process of a cell; empty if a process has none above 0."""
         if self.relative:
             pairs = [process for process in cell.processes if mode in process and cell.base in process]
-            values = [
-                _divide_pairwise(self.read(pair[mode]), self.read(pair[cell.base]))
-                for pair in pairs
-                if mode != cell.base
+            both = [(self.read(pair[mode]), self.read(pair[cell.base])) for pair in pairs if mode != cell.base]
+            values: list[Sequence[float]] = [
+                [top / bottom for top, bottom in zip(tops, bottoms, strict=True)] if len(tops) == len(bottoms) else []
+                for tops, bottoms in both
             ]
         else:
             values = [self.read(measured) for measured in cell.of(mode)]
@@ -195,10 +195,6 @@ class Measure:
     def _exact(self, ratio: Interval) -> Interval:
         """Return the ratio without width if it is of bytes: they are counted, so the same code holds the same bytes."""
         return Interval(*[ratio.estimate] * 3) if self.kind is Memory else ratio
-
-
-def _divide_pairwise(tops: Sequence[float], bottoms: Sequence[float]) -> Sequence[float]:
-    return [top / bottom for top, bottom in zip(tops, bottoms, strict=True)] if len(tops) == len(bottoms) else []
 
 
 def _bytes(name: str, measured: object) -> tuple[float, ...]:

@@ -130,16 +130,12 @@ def _machine(environments: list[Environment]) -> Iterator[str]:
         )
         yield f"The load was {min(loads):.2f} to {max(loads):.2f}{of} (median {median(loads):.2f}).{busy}"
     if environments:
-        yield f"{_threads(environments)}; {_power(environments)}."
-
-
-def _threads(environments: list[Environment]) -> str:
-    """Return the cores and BLAS threads of workers, as `Each worker had 1 core and 1 BLAS thread`."""
-    pinned = {len(worker.affinity) for worker in environments if worker.affinity is not None}
-    loaded = [pool for worker in environments if worker.blas for pool in worker.blas.loaded]
-    blas = {pool["num_threads"] for pool in loaded if pool.get("num_threads")}
-    cores = _count_phrase(pinned, "core") or "an unknown number of cores"
-    return f"Each worker had {cores} and {_count_phrase(blas, 'BLAS thread') or 'an unknown number of BLAS threads'}"
+        pinned = {len(worker.affinity) for worker in environments if worker.affinity is not None}
+        loaded = [pool for worker in environments if worker.blas for pool in worker.blas.loaded]
+        blas = {pool["num_threads"] for pool in loaded if pool.get("num_threads")}
+        affinity = _count_phrase(pinned, "core") or "an unknown number of cores"
+        threads = _count_phrase(blas, "BLAS thread") or "an unknown number of BLAS threads"
+        yield f"Each worker had {affinity} and {threads}; {_power(environments)}."
 
 
 def _count_phrase(numbers: set[int] | set[str | int | None], noun: str) -> str:

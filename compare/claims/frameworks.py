@@ -14,7 +14,6 @@ from typing import Any, Literal
 from compare import text
 from compare.claims import CLAIMS, Verdict
 from compare.claims.base import OPEN, Regime, agreement
-from compare.claims.crossover import BreakEven, break_even, course
 from compare.claims.evidence import (
     Evidence,
     ModeOfCell,
@@ -25,6 +24,7 @@ from compare.claims.evidence import (
     of_ours,
     steady,
 )
+from compare.claims.regimes import BreakEven, break_even, course
 from compare.engines import Engine, find_engine, frameworks
 from compare.records.cells import Compilations, CompiledRow, Memory, MemoryRow, Parity, Time
 from compare.records.record import Record, Records, records_of
@@ -96,16 +96,11 @@ def _agreement(framework: Engine, ours: Verdict, theirs: Verdict, explained: Seq
     agrees = _AGREES[agreement((here, there))]
     why: tuple[str, ...] = ()
     if agrees == "cannot tell":
-        why = _open(theirs if there in OPEN else ours)
+        reasons = (theirs if there in OPEN else ours).reasons
+        why = tuple(reason for reason in reasons if reason.startswith("flagged")) or reasons[:1]
     elif agrees == "no":
         why = (*_differences(ours, theirs), *explained)
     return Agreement(ours.claim.id, framework.name, here, there, agrees, why)
-
-
-def _open(verdict: Verdict) -> tuple[str, ...]:
-    """Return why a verdict is open: its reasons that start with `flagged`, or else its first reason."""
-    flagged = tuple(reason for reason in verdict.reasons if reason.startswith("flagged"))
-    return flagged or verdict.reasons[:1]
 
 
 def _differences(ours: Verdict, theirs: Verdict) -> Iterator[str]:

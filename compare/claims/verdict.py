@@ -17,8 +17,8 @@ from compare import text
 from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, beyond, not_measured
 from compare.claims.base import Side as ClaimSide
 from compare.claims.c5_memory import bytes_held
-from compare.claims.crossover import BreakEven, break_even, course
 from compare.claims.evidence import Evidence, Read, cells, exclusion_sentences, first_run, join_evidence, steady
+from compare.claims.regimes import BreakEven, break_even, course
 from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeRow
 from compare.records.record import DYNAMIC, WRITTEN, OfModes, Record, Records, kind_of, records_of
 from compare.stats import LEAST, Interval, Side
@@ -105,7 +105,8 @@ def _plain(value: Any) -> Any:
 def verdict(records: Records) -> OwnVerdict:
     """Compute the verdict from the records of one function."""
     times, memories = _all_evidence(records, Time), _all_evidence(records, Memory)
-    timed = [_timed_evidence(cell) for cell in times]
+    # of processes that timed steady state; if there is none yet, of the cold processes
+    timed = [cell if cell.processes else replace(cell, processes=cell.cold) for cell in times]
     warm = contest(timed[0], steady) if times else Contest(base=_base(records))
     first = contest(times[0].start, first_run, once=bool(times[0].cold)) if times else Contest()
     cached = contest(times[0], first_run) if times and times[0].cold else Contest()
@@ -156,11 +157,6 @@ def _all_evidence(records: Records, kind: type[OfModes], *, wrong: bool = False)
     """Return the evidence of all engines joined into one, in a list; an empty list if there is none."""
     cells_of_all = cells(records, kind, wrong=wrong)
     return [join_evidence(cells_of_all)] if cells_of_all else []
-
-
-def _timed_evidence(cell: Evidence) -> Evidence:
-    """Return the evidence of processes that timed steady state; if there is none yet, that of the cold processes."""
-    return cell if cell.processes else replace(cell, processes=cell.cold)
 
 
 def _base(records: Records) -> str:

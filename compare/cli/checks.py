@@ -45,8 +45,7 @@ def selftest(
     """Measure how often the harness finds a known slowdown or leak."""
     from compare.records import results
     from compare.run import executors, progress
-    from compare.selftest import Trials, run
-    from compare.selftest.rates import coverage_table, rates_table
+    from compare.selftest import Trials, coverage_table, rates_table, run
     from compare.text import show_table
 
     directory = options.folder(out, resume, "selftest", "selftest")

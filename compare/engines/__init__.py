@@ -13,15 +13,17 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 from compare.engines.base import Engine
+from compare.engines.process import LimitError, limit_seconds
 from compare.engines.step import Step
-from compare.errors import UnknownNameError
+from compare.errors import UnknownNameError, UnsupportedError
 from compare.extensions import Extension, load_extensions
-from compare.workloads import nearest
+from compare.workloads import nearest, source
 from compare.workloads.base import Case
 
 __all__ = [
@@ -38,7 +40,9 @@ __all__ = [
     "of_values",
     "ours",
     "refuses",
+    "session",
     "step",
+    "try_block",
 ]  # fmt: skip
 
 OWN = "graphduel"
@@ -47,6 +51,11 @@ PACKAGES = ("graphs", "dynamic", "static")
 """The packages that a program for our engines imports."""
 COMMON = "numpy"
 """A package that every engine accepts arrays of, so that importing it says nothing about the engine."""
+KERAS = "keras"
+"""A package that runs in several frameworks."""
+FIRST, PATIENCE = "tiny_mlp", 120.0
+"""The workload that a session compiles first, so that no later one pays for loading a compiler, in at most so many
+seconds."""
 _OURS = "compare.engines.graphduel.adapter:GraphDuel"
 _FRAMEWORKS = {
     "torch": "compare.engines.torch.adapter:Torch",
@@ -120,6 +129,36 @@ def find_engine(name: str) -> Engine:
     return engine
 
 
+def session(mode: str) -> Engine:
+    """Return the engine of a mode, started, after the mode has compiled a first workload: a warm session.
+
+    A person has such a session who edits a model.
+    """
+    engine = of_mode(mode)
+    engine.start(0)
+    case = engine.library.workload(source(FIRST)).case("small")
+    with suppress(UnsupportedError), try_block(engine, PATIENCE):
+        step = engine.build(mode, engine.loss(mode, case), 0)
+        engine.wait(step(*engine.arrays((case.params, *case.examples[0]))))
+    return engine
+
+
+@contextmanager
+def try_block(engine: Engine, seconds: float) -> Iterator[None]:
+    """A context for a block that an engine may refuse, fail in, or not end in `seconds`.
+
+    Raises UnsupportedError with the reason.
+    """
+    try:
+        with limit_seconds(seconds):
+            yield
+    except LimitError:
+        raise
+    except Exception as error:
+        said = engine.errors.reason(error)
+        raise UnsupportedError(said if engine.errors.refuses(error) else f"failed: {said}") from error
+
+
 def of_imports(text: str) -> str | None:
     """Return the one framework that a program imports; None for none or several, or where it imports our engines."""
     packages = {name.partition(".")[0] for name in _imported_modules(text)} - {COMMON}
@@ -151,7 +190,6 @@ def _keras_backend(text: str) -> str:
     return str(os.environ.get("KERAS_BACKEND") or configured or "tensorflow")
 
 
-KERAS = "keras"
 _BACKEND = re.compile(r"""^\s*[^#\n]*KERAS_BACKEND["']\]?\s*[=,]\s*["'](\w+)["']""", re.MULTILINE)
 """Matches the place where a program sets the environment variable KERAS_BACKEND."""
 

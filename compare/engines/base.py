@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,13 +21,12 @@ import numpy as np
 import optree
 
 from compare.engines.debugging import Tools
-from compare.engines.heap import MALLOC, ByteCounter
-from compare.engines.kinds import Kinds
-from compare.engines.nudge import FloatChange, nudges_of
-from compare.engines.source import Loader, namespace
+from compare.engines.library import Loader, namespace
+from compare.engines.nudge import FloatChange, changed_values
+from compare.engines.process import MALLOC, PROCESS, ByteCounter, Switch, keep_switches
+from compare.engines.reach import Kinds
 from compare.engines.state import Piece, Snapshot
 from compare.engines.step import BoundCall, Function, LineOp, Observations, StateReader, Step, TrainingFunction
-from compare.engines.switches import PROCESS, Switch, keep_switches
 from compare.errors import CompareError, InputsError, UnsupportedError, without_folders
 from compare.records.own import CallCounts, RanOp, count_calls
 from compare.records.record import Device, note_gpu
@@ -263,6 +262,10 @@ class Process(Role):
     def reset(self, seed: int) -> None:
         """Seed the framework's random number generators."""
 
+    def generator(self) -> bytes:
+        """Return the state of the generator from which eager code draws; empty where a call cannot seed it."""
+        return b""
+
 
 class Devices(Role):
     """The devices that arrays lie on, and the clock and byte counter of each."""
@@ -296,6 +299,10 @@ class Devices(Role):
 class Library(Role):
     """The modules written over `graphs`, executed again over this framework's functions."""
 
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._loaders: dict[bool, Loader] = {}
+
     def load(self, module: str, *, control: bool = False) -> ModuleType:
         """Load a module written over `graphs` with this framework's functions; `control` uses its control-flow ops."""
         return self._loader(control=control).load(module)
@@ -310,10 +317,6 @@ class Library(Role):
             functions = {**self.engine.functions(), **(self.control() if control else {})}
             self._loaders[control] = Loader(name, namespace(name, functions))
         return self._loaders[control]
-
-    @cached_property
-    def _loaders(self) -> dict[bool, Loader]:
-        return {}
 
     def workload(self, source: str) -> Workload:
         """Return the workload at `module:attribute` over this framework's functions; its data stay NumPy arrays."""
@@ -374,10 +377,6 @@ class CallState(Role):
 class Numbers(Role):
     """The floats and the random numbers of a call, and the means to change them."""
 
-    def generator(self) -> bytes:
-        """Return the state of the generator from which eager code draws; empty where a call cannot seed it."""
-        return b""
-
     def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
         """Return the random numbers that an eager step's call draws, in order, before a scale or other option."""
         return []
@@ -404,7 +403,8 @@ class Numbers(Role):
         """Return a context in which floats that a function holds are changed in place, where they may be."""
         if change.seed is None:
             return nullcontext()
-        return nudges_of([value for value in holders if isinstance(value, np.ndarray)], change)
+        arrays = [value for value in holders if isinstance(value, np.ndarray) and value.flags.writeable]
+        return changed_values(arrays, np.copy, np.copyto, change.function())
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
         """Return the dtypes in which a call of an eager step computes; by default the dtypes of its arguments."""

@@ -79,32 +79,27 @@ class Tools(ABC):
         """Report a parameter without a gradient, or whose gradient is all zero; None where there is none."""
 
     def train(self, training: Training, faulty: Attempt) -> ToolReport | None:
-        """Train for TRAINING steps and report a loss that does not fall; None where it falls."""
+        """Train for TRAINING steps and report a loss that does not fall; None where it falls.
+
+        The means of the losses over the first and over the last pass of the examples are compared.
+        """
         training.reset()
         step, params, losses = faulty.step or self.step(training), training.params, []
         for example in islice(cycle(training.examples), TRAINING):
             loss, params = step(params, *example)
             losses.append(float(loss))
         count = len(training.examples)
-        message = rise_message(losses, count)
-        return ToolReport("step", message, max(1, faulty.ops * TRAINING // count)) if message else None
+        first, last = np.mean(losses[:count]), np.mean(losses[-count:])
+        if last < first:  # false for NaN as well
+            return None
+        message = f"the loss went from {first:.3g} to {last:.3g} in {TRAINING} steps"
+        return ToolReport("step", message, max(1, faulty.ops * TRAINING // count))
 
 
 def zero_gradient(gradients: Mapping[str, Any], ops: int) -> ToolReport | None:
     """Return a report of the first gradient that is all zero; None where there is none."""
     zero = [name for name, gradient in gradients.items() if not np.any(gradient)]
     return ToolReport("backward", f"the gradient of {zero[0]} is zero", ops) if zero else None
-
-
-def rise_message(losses: Sequence[float], count: int) -> str:
-    """Return a message about losses that have not fallen; empty if they have.
-
-    It compares the means of the first and of the last `count` losses.
-    """
-    first, last = np.mean(losses[:count]), np.mean(losses[-count:])
-    if last < first:  # false for NaN as well
-        return ""
-    return f"the loss went from {first:.3g} to {last:.3g} in {TRAINING} steps"
 
 
 def same(first: Any, second: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from compare.engines.base import Engine
 from compare.engines.cases import longest
 from compare.engines.debugging import Attempt, ToolReport, Tools, TrainingUpdate, zero_gradient
-from compare.engines.limit import limit_seconds
+from compare.engines.process import limit_seconds
 from compare.engines.step import Function, Step
 from compare.errors import UnsupportedError, describe_error, without_folders
 from compare.records.checks import Phase
@@ -81,22 +81,18 @@ class FrameworkTools(Tools):
         watch = self.engine.errors.checked() if checked else nullcontext()
         # a framework may name the line in a warning
         with warnings.catch_warnings(record=True, action="always") as said, watch:
+            params, losses, gradients = training.params, [], dict[str, Any]()
             try:
                 with limit_seconds(LIMIT):
-                    return self._ran(training)
+                    step = self._stepping(training, gradients)
+                    for example in training.examples:
+                        loss, params = step(params, *example)
+                        losses.append(np.array(loss))
+                    results = losses, {name: np.array(value) for name, value in self.engine.numpy(params).items()}
+                    return Attempt((), results, gradients=gradients, step=step)
             except Exception as error:  # noqa: BLE001  (whatever a training raises is what is looked for)
                 words = "\n".join(str(warning.message) for warning in said)
                 return Attempt((), None, self.report(error, words))
-
-    def _ran(self, training: Training) -> Attempt:
-        gradients: dict[str, Any] = {}
-        step = self._stepping(training, gradients)
-        params, losses = training.params, []
-        for example in training.examples:
-            loss, params = step(params, *example)
-            losses.append(np.array(loss))
-        results = losses, {name: np.array(value) for name, value in self.engine.numpy(params).items()}
-        return Attempt((), results, gradients=gradients, step=step)
 
     def step(self, training: Training) -> TrainingUpdate:
         """Return one training step; the loss is compiled in pieces where the engine has graph breaks."""
@@ -117,23 +113,20 @@ class FrameworkTools(Tools):
         return step
 
     def _computing(self, loss: Function) -> Function:
+        """Return the step of a loss; in the eager mode it sets `phase`, as the loss runs, and after it."""
         eager = self.engine.mode_names[0]
-        if self.mode == eager:
-            return self.engine.build(eager, self._marking(loss), 0)
-        if pieces := self.engine.compiler.captured(self.mode, loss, whole=False):
-            return self.engine.build(eager, pieces, 0)
-        return self.engine.build(self.mode, loss, 0)
 
-    def _marking(self, loss: Function) -> Function:
-        """Return an eager loss that sets `phase`: forward while it runs, and backward after it."""
-
-        def run(*args: Any) -> Any:
+        def marking(*args: Any) -> Any:
             self.phase = "forward"
             value = loss(*args)
             self.phase = "backward"
             return value
 
-        return run
+        if self.mode == eager:
+            return self.engine.build(eager, marking, 0)
+        if pieces := self.engine.compiler.captured(self.mode, loss, whole=False):
+            return self.engine.build(eager, pieces, 0)
+        return self.engine.build(self.mode, loss, 0)
 
     def report(self, error: BaseException, said: str) -> ToolReport:
         """Return the report of an error, with the last user's line in its traceback, its text or the warnings."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,16 +12,15 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import optree
 
-from compare.engines import nnx, pytrees
+from compare.engines import pytrees
 from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Mode, Numbers, Ops, Process
-from compare.engines.composites import compose
-from compare.engines.donation import DonatingStep, Donations, copy_arguments
 from compare.engines.framework import Framework
 from compare.engines.leaves import SpecialisedFunction
+from compare.engines.library import compose
 from compare.engines.nudge import FloatChange
-from compare.engines.pytrees import Pytrees
+from compare.engines.process import Switch
+from compare.engines.pytrees import DonatingStep, Donations, Pytrees, copy_arguments
 from compare.engines.state import Piece
 from compare.engines.step import (
     Compilation,
@@ -33,7 +31,6 @@ from compare.engines.step import (
     ValueStep,
     WholeStep,
 )
-from compare.engines.switches import Switch
 from compare.engines.uncompiled import (
     Maker,
     UncompiledFunction,
@@ -164,12 +161,25 @@ def without_compilation(engine: Engine, function: Function) -> UncompiledFunctio
 
 
 def written_step(step: Function, around: UncompiledFunction) -> WrittenStep:
-    """Return a step whose file compiles functions by itself."""
+    """Return a step whose file compiles functions by itself.
+
+    The names of functions that its code compiles, or that are present in arguments, are noted for `_record_event`.
+    """
     _written.clear()
     _compiled.clear()
+
+    def write(function: Any) -> Any:
+        _written.append(f"jit({getattr(function, '__name__', '')})")
+        return function
+
+    def noting(args: Sequence[Any]) -> AbstractContextManager[None]:
+        for entry in around.of_objects(args):
+            write(entry.read())
+        return watch_makers(makers(), lambda function, maker: write(maker(function)))
+
     for value in around.written:
-        _write(value)
-    return WrittenStep(step, partial(_noting, around))
+        write(value)
+    return WrittenStep(step, noting)
 
 
 class JaxProcess(Process):
@@ -229,21 +239,23 @@ class JaxNumbers(Numbers):
         import jax
 
         wide = jax.enable_x64(True) if change.seed is None else nullcontext()
-        with wide, super().meanwhile(holders, change), nnx.meanwhile(holders, _function(change)):
+        with wide, super().meanwhile(holders, change), pytrees.changed_variables(holders, _function(change)):
             yield
 
     def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
         """Return the dtypes of the values in the step's jaxpr, nested jaxprs included."""
         try:
-            jaxprs = [*_nested_jaxprs(jaxpr_of(step, call))]
+            jaxprs = [*pytrees.nested_jaxprs(pytrees.jaxpr_of(step, call))]
         except Exception:  # noqa: BLE001  (the mode that compiles it says why)
             return super().dtypes(step, call)
-        return {str(var.aval.dtype) for jaxpr in jaxprs for var in _typed_values(jaxpr)}
+        made = [var for each in jaxprs for equation in each.eqns for var in equation.outvars]
+        made += [var for each in jaxprs for var in (*each.invars, *each.constvars)]
+        return {str(var.aval.dtype) for var in made if hasattr(var.aval, "dtype")}
 
     def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
         """Return whether the function's jaxpr draws random numbers; False where the function cannot be traced."""
         try:
-            return pytrees.draws(_nested_jaxprs(jaxpr_of(function, call)))
+            return pytrees.draws(pytrees.nested_jaxprs(pytrees.jaxpr_of(function, call)))
         except Exception:  # noqa: BLE001  (the mode that compiles it says why)
             return False
 
@@ -285,7 +297,7 @@ class JaxOps(Ops):
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """Return the primitives of the step's jaxpr: eager JAX runs each as one call of compiled code."""
-        return [_ran(equation) for equation in jaxpr_of(step, call).eqns]
+        return [pytrees.ran_op(equation) for equation in pytrees.jaxpr_of(step, call).eqns]
 
 
 class JaxState(CallState):
@@ -299,32 +311,30 @@ class JaxState(CallState):
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """Return a training step where a call changes parameters of nnx; else None, as JAX's arrays never change."""
-        if not nnx.loaded_package():
+        if not pytrees.loaded_nnx():
             return None
         around = without_compilation(self.engine, function)
-        around(*calls[0])
-        if not nnx.is_trained(changed()):
-            return None
 
         return training_step(
             self.engine,
             around,
             calls[0],
+            lambda: pytrees.trains_nnx(changed()),
             lambda: written_step(function, around),
-            lambda _: SpecialisedFunction(function, nnx.loaded_package().jit, Pytrees(), function),
+            lambda _: SpecialisedFunction(function, pytrees.loaded_nnx().jit, Pytrees(), function),
         )
 
     def reader(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Sequence[Any], *, trains: bool
     ) -> StateReader:
         """Return a reader of the variables of nnx that a call has changed."""
-        return nnx.state_reader(calls, changed, pytrees.plain)
+        return pytrees.variable_reader(calls, changed, pytrees.plain)
 
     def kept(self, value: Any) -> Piece | None:
         """Return a piece that restores an array, which a function may donate, or a variable of nnx."""
         import jax
 
-        return self._donations.kept(value) if isinstance(value, jax.Array) else nnx.snapshot(value)
+        return self._donations.kept(value) if isinstance(value, jax.Array) else pytrees.variable_piece(value)
 
 
 class JaxErrors(Errors):
@@ -345,7 +355,7 @@ class JaxErrors(Errors):
         said = str(error)
         if FROM_OUTSIDE in said:
             words = said.partition(FROM_OUTSIDE)[0]
-            return f"{words}{FROM_OUTSIDE}: give the object as an argument, as nnx.jit takes it"
+            return f"{words}{FROM_OUTSIDE}: give the object as an argument, as pytrees.jit takes it"
         if not isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):
             return super().summary(error)
         what = said.splitlines()[0].partition(". ")[0].rstrip(".")
@@ -385,23 +395,23 @@ FROM_OUTSIDE = "different trace level"
 """The words of Flax's error where a compiled step changes an object that is not among its arguments."""
 
 
-def _double(leaf: Any) -> Any:
+def _function(change: FloatChange) -> Function:
+    """Return the function that changes one array; in float64 NumPy's arrays stay."""
     import jax
     import jax.numpy as jnp
 
-    if not isinstance(leaf, jax.Array) or not jnp.issubdtype(leaf.dtype, jnp.inexact):
-        return leaf
-    return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
-
-
-def _function(change: FloatChange) -> Function:
-    """Return the function that changes one leaf."""
-    import jax.numpy as jnp
-
-    if change.seed is None:
-        return _double
     nudge = change.function()
-    return lambda leaf: jnp.asarray(nudge(np.asarray(leaf))) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf
+
+    def changed(leaf: Any) -> Any:
+        if change.seed is None and not isinstance(leaf, jax.Array):
+            return leaf
+        if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+            return leaf
+        if change.seed is not None:
+            return jnp.asarray(nudge(np.asarray(leaf)))
+        return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
+
+    return changed
 
 
 def makers() -> list[Maker]:
@@ -411,27 +421,15 @@ def makers() -> list[Maker]:
 
 
 @cache
-def _kind(module: str, name: str) -> type:
+def _jitted_kind(module: str, name: str) -> type:
     return type(getattr(sys.modules[module], name)(len))
 
 
 def find_jitted(value: Any) -> Function | None:
     """Return the function that was passed to one of the `makers`, from the jitted function that it returned."""
-    kinds = tuple(_kind(module.__name__, name) for module, name in makers())
+    kinds = tuple(_jitted_kind(module.__name__, name) for module, name in makers())
     inner: Function | None = getattr(value, "__wrapped__", None) if isinstance(value, kinds) else None
     return inner
-
-
-def _noting(around: UncompiledFunction, args: Sequence[Any]) -> AbstractContextManager[None]:
-    """A context that notes the names of functions compiled by the user's code, or present in these arguments."""
-    for entry in around.of_objects(args):
-        _write(entry.read())
-    return watch_makers(makers(), lambda function, maker: _write(maker(function)))
-
-
-def _write(function: Any) -> Any:
-    _written.append(f"jit({getattr(function, '__name__', '')})")
-    return function
 
 
 _written: list[str] = []
@@ -486,46 +484,3 @@ def _functions() -> dict[str, Function]:
         "fori_loop": lax.fori_loop,
         "scan": lax.scan,
     }
-
-
-def jaxpr_of(step: Function, call: tuple[Any, ...]) -> Any:
-    """Return the jaxpr of a call; its inputs are the call's arrays."""
-    import jax
-
-    leaves, structure = jax.tree_util.tree_flatten(call)
-    at = [i for i, leaf in enumerate(leaves) if isinstance(leaf, jax.Array)]
-
-    def run(*arrays: Any) -> Any:
-        placed = dict(zip(at, arrays, strict=True))
-        return step(*structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
-
-    return jax.make_jaxpr(run)(*(leaves[i] for i in at)).jaxpr
-
-
-def _nested_jaxprs(jaxpr: Any) -> Iterator[Any]:
-    """Yield a jaxpr, and the jaxprs of the calls, branches and loops in it."""
-    yield jaxpr
-    for equation in jaxpr.eqns:
-        params: Any = list(equation.params.values())
-        for value in optree.tree_leaves(params):
-            inner = getattr(value, "jaxpr", value)
-            if hasattr(inner, "eqns"):
-                yield from _nested_jaxprs(inner)
-
-
-def _typed_values(jaxpr: Any) -> list[Any]:
-    """Return a jaxpr's inputs, constants and results of equations, as far as they have a dtype."""
-    made = [*jaxpr.invars, *jaxpr.constvars, *(var for equation in jaxpr.eqns for var in equation.outvars)]
-    return [var for var in made if hasattr(var.aval, "dtype")]
-
-
-def _ran(equation: Any) -> RanOp:
-    """Return the op of a jaxpr's equation. JAX has no views: an op that only moves elements counts like any other."""
-    arrays = [var.aval for var in (*equation.invars, *equation.outvars) if hasattr(var.aval, "size")]
-    elements = sum(var.aval.size for var in equation.outvars)
-    moved = sum(aval.size * aval.dtype.itemsize for aval in arrays)
-    if equation.primitive.name != "dot_general":
-        return RanOp("other", elements, moved)
-    (contracted, _), _ = equation.params["dimension_numbers"]
-    inner = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
-    return RanOp("product", elements, moved, 2 * elements * inner)

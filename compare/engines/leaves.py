@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import optree
@@ -31,37 +31,12 @@ LONGEST = 40
 _PLAIN = (bool, int, float, complex, str, bytes, type(None), type, Enum, np.dtype, range, type(...))
 
 
-class Leaves(Protocol):
-    """The way in which a framework takes arguments apart.
+class Leaves:
+    """The way in which a framework takes arguments apart; here one that finds the arrays in them by itself.
 
     `remedy` tells what to do about a value that is neither an array nor a constant. With `unwraps`, messages name the
     line and the parameters of the wrapped function.
     """
-
-    remedy: str
-    unwraps: bool
-
-    def flatten(self, args: Any) -> tuple[list[Any], Any]:
-        """Return the leaves and their structure."""
-
-    def unflatten(self, structure: Any, leaves: Sequence[Any]) -> Any:
-        """Return the structure with other leaves."""
-
-    def paths(self, args: Any) -> list[str]:
-        """Return the path of each leaf, beginning with the argument's number: `0['w']`."""
-
-    def is_traced(self, leaf: Any) -> bool:
-        """Return whether the framework traces a leaf; otherwise it specialises to the leaf."""
-
-    def decides(self, function: Function, args: Any) -> bool:
-        """Return whether the function branches on a Python number, which then must be a constant."""
-
-    def parted(self, value: Any) -> tuple[Any, Function]:
-        """Return the part of a result that a trace may return, and a function that makes the whole result from it."""
-
-
-class Everything:
-    """The leaves of a framework that takes arguments as they are and finds the arrays in them itself."""
 
     remedy, unwraps = "make it a NamedTuple, a dict or what the framework takes apart", False
 
@@ -74,22 +49,22 @@ class Everything:
         return optree.tree_unflatten(structure, leaves)
 
     def paths(self, args: Any) -> list[str]:
-        """Return the path of each leaf, beginning with the argument's number."""
+        """Return the path of each leaf, beginning with the argument's number: `0['w']`."""
         return [
             f"{path[0]}{''.join(f'[{key!r}]' for key in path[1:])}"
             for path in optree.tree_paths(args, none_is_leaf=True)
         ]
 
     def is_traced(self, leaf: Any) -> bool:
-        """Return whether a leaf goes to the framework; an unhashable one that it cannot look up again does not."""
+        """Return whether the framework traces a leaf; it specialises to an unhashable one, which it cannot look up."""
         return type(leaf).__hash__ is not None or hasattr(leaf, "dtype") or hasattr(leaf, "__tf_flatten__")
 
     def decides(self, function: Function, args: Any) -> bool:
-        """Return False: the framework decides about numbers."""
+        """Return whether the function branches on a Python number, which then must be a constant."""
         return False
 
     def parted(self, value: Any) -> tuple[Any, Function]:
-        """Return the whole result: the framework refuses what a trace may not return."""
+        """Return the part of a result that a trace may return, and a function that makes the whole result from it."""
         return value, as_it_is
 
 
@@ -141,12 +116,13 @@ class SpecialisedFunction(Bindable):
         return self._call(key, partial(self._compiled(key, whole, described, traced), *(leaves[i] for i in at)))
 
     def _call(self, key: Any, run: Callable[[], Any]) -> BoundCall:
-        return BoundCall(run, partial(self._again, key))
+        """Bind a call whose result has the arrays that a run returned, and the parts that are no arrays."""
 
-    def _again(self, key: Any, returned: Any) -> Any:
-        """Return the whole result: the arrays that a run returned, and the parts of the result that are no arrays."""
-        again: Function = self.whole.get(key, as_it_is)
-        return again(returned)
+        def result(returned: Any) -> Any:
+            again: Function = self.whole.get(key, as_it_is)  # which the run, if it traces, has just set
+            return again(returned)
+
+        return BoundCall(run, result)
 
     def _is_traced(self, leaf: Any) -> bool:
         is_number = isinstance(leaf, (bool, int, float, complex)) and not isinstance(leaf, np.generic)
@@ -205,7 +181,9 @@ class SpecialisedFunction(Bindable):
             if alike and not differences and all(before.structure != trace.structure for before in alike):
                 yield STATIC
             else:
-                yield _list_differences(differences) if alike else OTHER if earlier else FIRST
+                more = f", and {len(differences) - MOST} more" if len(differences) > MOST else ""
+                listed = ", ".join(differences[:MOST]) + more if differences else AGAIN
+                yield listed if alike else OTHER if earlier else FIRST
 
 
 def constant(leaf: Any) -> Any:
@@ -255,8 +233,3 @@ def _differences(before: Trace, now: Trace) -> list[str]:
     """Return `argument 1: float32[2, 3] before, float32[5, 3] now` for each leaf that differs."""
     rows = zip(now.paths, before.leaves, now.leaves, strict=True)
     return [f"argument {path}: {was} before, {is_} now" for path, was, is_ in rows if was != is_]
-
-
-def _list_differences(differences: list[str]) -> str:
-    more = f", and {len(differences) - MOST} more" if len(differences) > MOST else ""
-    return ", ".join(differences[:MOST]) + more if differences else AGAIN

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
 ULPS = 2
 """The units in the last place by which a float moves: about as much as kernels differ in rounding."""
 
@@ -59,16 +60,18 @@ def nudging(seed: int, unit: float = 0.0) -> Callable[[Any], Any]:
 
 
 @contextmanager
-def nudges_of(arrays: Iterable[np.ndarray], change: FloatChange) -> Iterator[None]:
-    """A context in which the floats of writable arrays are changed in place."""
-    nudge, before = change.function(), [(array, array.copy()) for array in arrays if array.flags.writeable]
+def changed_values(
+    holders: Iterable[T], read: Callable[[T], Any], write: Callable[[T, Any], object], change: Callable[[Any], Any]
+) -> Iterator[None]:
+    """A context in which each holder's value is changed in place; all values are written back at its end."""
+    before = [(holder, read(holder)) for holder in holders]
     try:
-        for array, numbers in before:
-            np.copyto(array, nudge(numbers))
+        for holder, value in before:
+            write(holder, change(value))
         yield
     finally:
-        for array, numbers in before:
-            np.copyto(array, numbers)
+        for holder, value in before:
+            write(holder, value)
 
 
 def unit_of(dtype: np.dtype) -> float:

@@ -1,18 +1,30 @@
-"""JAX's pytrees: their leaves, gradients in their floats, and whether a jaxpr draws random numbers."""
+"""JAX's arguments: their leaves and gradients, objects of Flax's nnx, and arrays that are donated.
+
+A step of JAX changes nothing in place but the variables of nnx, which are restored and changed here. A function may
+donate its arguments, and an array can be donated only once, so that bound calls own copies of theirs (`Donations`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
+import optree
 
-from compare.engines import nnx
 from compare.engines.containers import named_parts, to_containers
-from compare.engines.step import Bindable, BoundCall, Function, Rerun, as_it_is, loss_in
+from compare.engines.leaves import Leaves
+from compare.engines.nudge import changed_values
+from compare.engines.state import Piece
+from compare.engines.step import Bindable, BoundCall, Function, Rerun, StateReader, as_it_is, bind_call, loss_in
 from compare.errors import NoGradientsError
+from compare.records.own import RanOp
 
 DRAWS = {"random_bits", "random_seed", "random_split", "random_fold_in", "threefry2x32", "rng_uniform"}
 """The primitives that make random numbers."""
@@ -22,7 +34,7 @@ ONLY_FORWARD = "Reverse-mode differentiation does not work"
 """The first words of JAX's error where a loop has no gradient."""
 
 
-class Pytrees:
+class Pytrees(Leaves):
     """The `Leaves` of JAX: `SpecialisedFunction` takes arguments apart as JAX does."""
 
     unwraps = True
@@ -71,17 +83,11 @@ class Pytrees:
         """Return whether the function branches on a Python number, which then is a constant, as by `static_argnums`."""
         import jax
 
-        leaves, structure = self.flatten(args)
-        if not any(isinstance(leaf, (bool, int, float, complex)) for leaf in leaves):
+        traced, filled = holes(args, self.is_traced)
+        if not any(isinstance(leaf, (bool, int, float, complex)) for leaf in traced):
             return False
-        at = [i for i, leaf in enumerate(leaves) if self.is_traced(leaf)]
-
-        def run(*traced: Any) -> Any:
-            placed = dict(zip(at, traced, strict=True))
-            return function(*self.unflatten(structure, [placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
-
         try:
-            jax.eval_shape(run, *(leaves[i] for i in at))
+            jax.eval_shape(lambda *values: function(*filled(values)), *traced)
         except Exception:  # noqa: BLE001  (any other error comes again in the call itself)
             return True
         return False
@@ -102,9 +108,9 @@ class DifferentiatedStep(Bindable):
 
         loss, before, after = self.loss, args[: self.argnum], args[self.argnum + 1 :]
         argument = args[self.argnum] if args else ()
-        leaves, structure = jax.tree_util.tree_flatten(argument)
-        at = [i for i, leaf in enumerate(leaves) if _is_inexact(leaf)]
-        if not at:
+        floats, filled = holes(argument, _is_inexact)
+        rows, structure = jax.tree_util.tree_flatten_with_path(argument)
+        if not floats:
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
         alone = False  # whether the last run returned the loss and nothing else
 
@@ -115,14 +121,10 @@ class DifferentiatedStep(Bindable):
             alone = scalar is value
             return scalar, value
 
-        def of_floats(floats: Sequence[Any]) -> tuple[Any, Any]:
-            placed = dict(zip(at, floats, strict=True))
-            return loss_of(structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)]))
-
-        if len(at) < len(leaves):
-            differentiated = partial(jax.value_and_grad(of_floats, has_aux=True), [leaves[i] for i in at])
-            paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(argument)[0]]
-            names = [paths[i] for i in at]
+        if len(floats) < len(rows):
+            of_floats = jax.value_and_grad(lambda values: loss_of(filled(values)), has_aux=True)
+            differentiated = partial(of_floats, floats)
+            names = [jax.tree_util.keystr(path) for path, leaf in rows if _is_inexact(leaf)]
             result = lambda returned: (returned[0][1], dict(zip(names, returned[1], strict=True)))  # noqa: E731
             return BoundCall(differentiated, result, _translate_errors)
 
@@ -159,11 +161,8 @@ def _is_inexact(leaf: Any) -> bool:
     """Return whether gradients exist in a leaf: a float or a complex number."""
     import jax.numpy as jnp
 
-    return (
-        isinstance(leaf, complex)
-        or _is_float(leaf)
-        or (hasattr(leaf, "dtype") and bool(jnp.issubdtype(leaf.dtype, jnp.complexfloating)))
-    )
+    is_inexact = hasattr(leaf, "dtype") and bool(jnp.issubdtype(leaf.dtype, jnp.inexact))
+    return is_inexact or isinstance(leaf, (float, complex))
 
 
 def _scalar(value: Any, structure: Any) -> Any:
@@ -172,7 +171,8 @@ def _scalar(value: Any, structure: Any) -> Any:
 
     loss = loss_in(value)
     if not hasattr(loss, "dtype") and not isinstance(loss, float):
-        raise NoGradientsError(f"the function gives {_kind(loss)} and no loss; return one float, or (loss, more)")
+        kind = type(loss).__name__
+        raise NoGradientsError(f"the function gives a {kind} and no loss; return one float, or (loss, more)")
     if getattr(loss, "shape", ()) != () or not _is_float(loss):
         shape = f"{loss.dtype}{list(loss.shape)}"
         raise NoGradientsError(f"the function gives {shape}; return one float, or (loss, more)")
@@ -180,10 +180,6 @@ def _scalar(value: Any, structure: Any) -> Any:
     if structure.num_nodes > 1 and any(jax.tree_util.tree_structure(part) == structure for part in more[1:]):
         raise NoGradientsError("the function gives its first argument back, changed: it is a whole step")
     return loss
-
-
-def _kind(value: Any) -> str:
-    return f"a {type(value).__name__}"
 
 
 def plain(tree: Any) -> Any:
@@ -210,10 +206,189 @@ def map_arrays(change: Callable[[Any], Any], tree: Any) -> Any:
 
     is_array = (jax.Array, np.ndarray)
     return jax.tree_util.tree_map(
-        lambda leaf: change(leaf) if isinstance(leaf, is_array) else leaf, tree, is_leaf=nnx.is_object
+        lambda leaf: change(leaf) if isinstance(leaf, is_array) else leaf, tree, is_leaf=is_nnx_object
     )
+
+
+def holes(tree: Any, chosen: Callable[[Any], bool]) -> tuple[list[Any], Callable[[Sequence[Any]], Any]]:
+    """Return the chosen leaves of a container, and a function that makes the container with others in their places."""
+    import jax
+
+    leaves, structure = jax.tree_util.tree_flatten(tree)
+    at = [i for i, leaf in enumerate(leaves) if chosen(leaf)]
+
+    def filled(values: Sequence[Any]) -> Any:
+        placed = dict(zip(at, values, strict=True))
+        return structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)])
+
+    return [leaves[i] for i in at], filled
+
+
+# What a trace shows ---------------------------------------------------------------------------------------------------
+
+
+def jaxpr_of(step: Function, call: tuple[Any, ...]) -> Any:
+    """Return the jaxpr of a call; its inputs are the call's arrays."""
+    import jax
+
+    arrays, filled = holes(call, lambda leaf: isinstance(leaf, jax.Array))
+    return jax.make_jaxpr(lambda *values: step(*filled(values)))(*arrays).jaxpr
+
+
+def nested_jaxprs(jaxpr: Any) -> Iterator[Any]:
+    """Yield a jaxpr, and the jaxprs of the calls, branches and loops in it."""
+    yield jaxpr
+    for equation in jaxpr.eqns:
+        params: Any = list(equation.params.values())
+        for value in optree.tree_leaves(params):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from nested_jaxprs(inner)
 
 
 def draws(jaxprs: Iterator[Any]) -> bool:
     """Return whether any of these jaxprs makes random numbers."""
     return any(equation.primitive.name in DRAWS for jaxpr in jaxprs for equation in jaxpr.eqns)
+
+
+def ran_op(equation: Any) -> RanOp:
+    """Return the op of a jaxpr's equation. JAX has no views: an op that only moves elements counts like any other."""
+    arrays = [var.aval for var in (*equation.invars, *equation.outvars) if hasattr(var.aval, "size")]
+    elements = sum(var.aval.size for var in equation.outvars)
+    moved = sum(aval.size * aval.dtype.itemsize for aval in arrays)
+    if equation.primitive.name != "dot_general":
+        return RanOp("other", elements, moved)
+    (contracted, _), _ = equation.params["dimension_numbers"]
+    inner = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+    return RanOp("product", elements, moved, 2 * elements * inner)
+
+
+# Flax's nnx -----------------------------------------------------------------------------------------------------------
+
+
+def loaded_nnx() -> Any:
+    """Return the module `flax.nnx` where the user's file has loaded it; else None."""
+    return sys.modules.get("flax.nnx")
+
+
+def is_nnx_object(value: Any) -> bool:
+    """Return whether a value is a variable, module or optimizer of nnx, which stays the same object in all calls."""
+    return loaded_nnx() is not None and isinstance(value, (loaded_nnx().Variable, loaded_nnx().Pytree))
+
+
+def variable_piece(value: Any) -> Piece | None:
+    """Return a piece that restores a variable of nnx; None for other values."""
+    if loaded_nnx() is None or not isinstance(value, loaded_nnx().Variable):
+        return None
+    before = value.get_raw_value()
+    return Piece(lambda: value.get_raw_value() is before, partial(value.set_raw_value, before), of=value)
+
+
+def trains_nnx(changed: Iterable[Piece]) -> bool:
+    """Return whether a parameter of nnx is among the changed pieces."""
+    return loaded_nnx() is not None and any(isinstance(piece.of, loaded_nnx().Param) for piece in changed)
+
+
+def variable_reader(calls: Sequence[tuple[Any, ...]], changed: Sequence[Piece], plain: Function) -> StateReader:
+    """Return a reader of changed variables, named by their places in the arguments; `plain` makes NumPy arrays."""
+    import jax
+
+    variables = [piece.of for piece in changed if loaded_nnx() and isinstance(piece.of, loaded_nnx().Variable)]
+    if not variables:
+        return StateReader()
+    rows, _ = jax.tree_util.tree_flatten_with_path(
+        list(calls), is_leaf=lambda leaf: isinstance(leaf, loaded_nnx().Variable)
+    )
+    paths = {id(leaf): jax.tree_util.keystr(path[2:]).lstrip(".") for path, leaf in reversed(rows)}
+    names = {f"the variable `{paths.get(id(each), number)}`": each for number, each in enumerate(variables)}
+
+    def read() -> dict[str, Any]:
+        return {name: plain(variable.get_raw_value()) for name, variable in names.items()}
+
+    return StateReader(read(), read)
+
+
+def changed_variables(held: Sequence[Any], change: Callable[[Any], Any]) -> AbstractContextManager[None]:
+    """Return a context in which the variables of nnx in `held` have arrays changed by `change`."""
+    variables = [value for value in held if loaded_nnx() and isinstance(value, loaded_nnx().Variable)]
+    return changed_values(
+        variables, lambda each: each.get_raw_value(), lambda each, new: each.set_raw_value(new), change
+    )
+
+
+# Donated arrays -------------------------------------------------------------------------------------------------------
+
+
+class Donations:
+    """The bound calls with copied arguments, found by the id of each array that they copied."""
+
+    def __init__(self) -> None:
+        self._calls: defaultdict[int, WeakSet[_OwnCall]] = defaultdict(WeakSet)
+
+    def bind(self, built: Callable[..., Any], args: tuple[Any, ...]) -> BoundCall:
+        """Bind a call with copies of its arrays; a run whose copies were donated is given new copies by `kept`."""
+        call = _OwnCall(built, args)
+        for leaf in _arrays(args):
+            self._calls[id(leaf)].add(call)
+        return BoundCall(call.run, call.result, call.now.within)
+
+    def kept(self, array: Any) -> Piece:
+        """Return a piece that restores an array: calls that have donated a copy of it get new copies."""
+
+        def same() -> bool:
+            return not any(call.is_spent for call in self._calls.get(id(array), ()))
+
+        def back() -> None:
+            for call in self._calls.get(id(array), ()):
+                if call.is_spent:
+                    call.renew()
+
+        return Piece(same, back)
+
+
+class _OwnCall:
+    def __init__(self, built: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.built, self.args = built, args  # which also keeps the ids of the arrays
+        self.renew()
+
+    def renew(self) -> None:
+        """Make new copies of the arguments and bind the call to them."""
+        args = copy_arguments(self.args)
+        self.copies, self.now = _arrays(args), bind_call(self.built, args)
+
+    def run(self) -> Any:
+        """Run the call with the current copies."""
+        return self.now.run()
+
+    def result(self, returned: Any) -> Any:
+        """Return the value and the gradients."""
+        return self.now.result(returned)
+
+    @property
+    def is_spent(self) -> bool:
+        """Return whether a copy has been donated."""
+        return any(copy.is_deleted() for copy in self.copies)
+
+
+class DonatingStep(Bindable):
+    """A step whose calls own copies of their arrays."""
+
+    def __init__(self, built: Callable[..., Any], donations: Donations) -> None:
+        self.run, self.donations = built, donations
+
+    def bind(self, *args: Any) -> BoundCall:
+        """Bind a call of the step to copies of its arrays."""
+        return self.donations.bind(self.run, args)
+
+
+def copy_arguments(args: Any) -> Any:
+    """Return the arguments with copies of their arrays."""
+    import jax
+
+    return jax.tree_util.tree_map(lambda leaf: leaf.copy() if isinstance(leaf, jax.Array) else leaf, args)
+
+
+def _arrays(tree: Any) -> list[Any]:
+    import jax
+
+    return [leaf for leaf in jax.tree_util.tree_leaves(tree) if isinstance(leaf, jax.Array)]

@@ -1,7 +1,8 @@
 """The values that a function's code can reach by name: globals, outer variables, defaults, and what it is bound to.
 
 User functions that the code names are followed. So are the methods and attributes that it names of user objects, and
-names in user modules. Nothing is run.
+names in user modules. Nothing is run. `Kinds` gives the tensors among them, and among the arguments of calls, in an
+order that all engines with PyTorch's names share.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import optree
+
+from compare.engines.containers import is_container, named_parts, with_parts
 from compare.errors import is_users
 
 MISSING = object()
@@ -27,12 +31,33 @@ _KINDS = (dict, list, tuple, set, frozenset, deque)
 
 @dataclass(frozen=True)
 class Place:
-    """A place where code finds a value: its holder, its name there, its label in messages, and how to read it."""
+    """A place where code finds a value: its holder (a namespace, a cell or a function), its name there, and its label.
+
+    The label is for messages. `MISSING` is the value of an empty place.
+    """
 
     holder: Any
     name: str
     label: str
-    read: Callable[[], Any]
+
+    def read(self) -> Any:
+        """Return the value at the place."""
+        if isinstance(self.holder, CellType):
+            try:
+                return self.holder.cell_contents
+            except ValueError:  # not assigned yet
+                return MISSING
+        values = _defaults(self.holder) if isinstance(self.holder, FunctionType) else self.holder
+        return values.get(self.name, MISSING)
+
+    def write(self, value: Any) -> None:
+        """Write a value to the place, or empty it."""
+        if value is not MISSING:
+            self.space[self.name] = value
+        elif isinstance(self.holder, CellType):
+            del self.holder.cell_contents
+        else:
+            del self.space[self.name]
 
     @property
     def space(self) -> MutableMapping[str, Any]:
@@ -138,9 +163,10 @@ class ReachedCode:
         looked_at = -1
         while looked_at != len(self._seen):  # a name that comes later may be an attribute of an object met before
             looked_at = len(self._seen)
-            for value in filter(_is_followed, list(self.values)):
-                for attribute in _attributes(value, self._names):
-                    self._enter(attribute)
+            for value in list(self.values):
+                if is_users_class(value if isinstance(value, type) else type(value)):
+                    for attribute in _attributes(value, self._names):
+                        self._enter(attribute)
 
     def _enter(self, value: Any) -> None:
         if isinstance(value, _PLAIN) or id(value) in self._seen:
@@ -196,37 +222,15 @@ def places_of(function: FunctionType, *, globals_too: bool = True) -> Iterator[P
     # the same order in every process, so that a value's index identifies it
     ordered = sorted(names_of(function)) if globals_too else []
     for name in ordered:
-        yield _global_place(space, name)
+        yield Place(space, name, f"the global `{name}`")
         module = space.get(name)
         if isinstance(module, ModuleType) and is_users(getattr(module, "__file__", None) or "<frozen"):
             for attribute in ordered:
-                yield _global_place(vars(module), attribute, f"{name}.")
+                yield Place(vars(module), attribute, f"the global `{name}.{attribute}`")
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        yield Place(cell, name, f"the outer variable `{name}`", partial(_inside, cell))
+        yield Place(cell, name, f"the outer variable `{name}`")
     for name in _defaults(function):
-        yield Place(
-            function, name, f"the default argument `{name}` of {function.__name__}", partial(_default, function, name)
-        )
-
-
-def _global_place(space: Mapping[str, Any], name: str, before: str = "") -> Place:
-    return Place(space, name, f"the global `{before}{name}`", lambda: space.get(name, MISSING))
-
-
-def _inside(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # not assigned yet
-        return MISSING
-
-
-def _default(function: FunctionType, name: str) -> Any:
-    return _defaults(function)[name]
-
-
-def _is_followed(value: Any) -> bool:
-    """Return whether a value is a user's class, or an object of one."""
-    return is_users_class(value if isinstance(value, type) else type(value))
+        yield Place(function, name, f"the default argument `{name}` of {function.__name__}")
 
 
 def is_users_class(kind: type) -> bool:
@@ -244,3 +248,116 @@ def _attributes(value: Any, names: set[str]) -> Iterator[Any]:
             by_itself = name == "forward" or (name.startswith("__") and isinstance(held, FunctionType))
             if name in names or (by_itself and name not in made):
                 yield inspect.unwrap(held.fget) if isinstance(held, property) and held.fget else held
+
+
+# Tensors --------------------------------------------------------------------------------------------------------------
+
+
+PLAIN = ":plain"
+"""The suffix of the name of a tensor that is a module's plain attribute, neither a parameter nor a buffer."""
+
+
+def names_in(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], code: ReachedCode) -> dict[int, str]:
+    """Return a name for each value's id: its global, outer variable, attribute of a user's object, or parameter."""
+    names: dict[int, str] = {}
+    for value in code.values:
+        if is_users_class(type(value)):
+            names |= {id(inner): name for name, inner in getattr(value, "__dict__", {}).items()}
+    for place in code.places:
+        value = place.read()
+        names |= {id(value): place.name}
+        if type(value) in (list, tuple, dict):
+            inside = zip(optree.tree_paths(value), optree.tree_leaves(value), strict=True)
+            names |= {id(leaf): place.name + "".join(f"[{key!r}]" for key in path) for path, leaf in inside}
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return names
+    return {**{id(value): name for name, value in zip(parameters, calls[0], strict=False)}, **names}
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """An engine's classes of tensors and modules."""
+
+    tensor: type
+    module: type
+
+    def leaves(self, tree: Any) -> list[Any]:
+        """Return the leaves of a container of any class; a module is one leaf, even if it is a container."""
+        leaves = list[Any]()
+
+        def note(leaf: Any) -> Any:
+            leaves.append(leaf)
+            return leaf
+
+        self.mapped(note, tree)
+        return leaves
+
+    def mapped(self, f: Any, tree: Any) -> Any:
+        """Return a container with `f` applied to each leaf; unchanged inner containers of other classes stay."""
+
+        def change(leaf: Any) -> Any:
+            if self._is_module(leaf) or not is_container(leaf):
+                return f(leaf)
+            parts = named_parts(leaf) or {}
+            changed = self.mapped(f, parts)
+            return leaf if all(changed[name] is part for name, part in parts.items()) else with_parts(leaf, changed)
+
+        return optree.tree_map(change, tree, is_leaf=self._is_module, none_is_leaf=True)
+
+    def _is_module(self, value: Any) -> bool:
+        return isinstance(value, self.module)
+
+    def arguments(self, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Return the tensors among the arguments of calls."""
+        return [leaf for leaf in self.leaves(list(calls)) if isinstance(leaf, self.tensor)]
+
+    def held(self, function: Any, calls: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+        """Return, by name, the tensors of all reached modules, and those that the function reaches by itself."""
+        reached = ReachedCode(function).values
+        modules = self._outermost(calls, reached)
+        named = [(i, *pair) for i, module in enumerate(modules) for pair in self._of(module)]
+        theirs = {id(tensor) for _, _, tensor in named}
+        alone = {id(value): value for value in reached if isinstance(value, self.tensor) and id(value) not in theirs}
+        width = len(str(len(modules) + len(alone)))  # zero-padded, so that sorting keeps this order
+        inside = {f"{i:0{width}}.{name}": tensor for i, name, tensor in named}
+        return {**inside, **{f"{i:0{width}}": tensor for i, tensor in enumerate(alone.values(), len(modules))}}
+
+    def state(self, function: Any, calls: Sequence[tuple[Any, ...]], changed: Collection[int] = ()) -> dict[str, Any]:
+        """Return the tensors that training changes: floats of modules, those that require gradients, ids `changed`."""
+        held = self.held(function, calls)
+        registered = {name for name in held if "." in name and not name.endswith(PLAIN)}
+        return {
+            name: tensor
+            for name, tensor in held.items()
+            if (tensor.dtype.kind == "f" and (name in registered or tensor.requires_grad)) or id(tensor) in changed
+        }
+
+    def labels(self, function: Any, calls: Sequence[tuple[Any, ...]], state: Mapping[str, Any]) -> dict[str, str]:
+        """Return the label of each tensor of a state for messages, by its key: ``the parameter `net.fc.weight` ``."""
+        code = ReachedCode(function)
+        names = names_in(function, calls, code)
+        modules = self._outermost(calls, code.values)
+        labels = {}
+        for key, tensor in state.items():
+            place, _, path = key.partition(".")
+            if not path:
+                labels[key] = f"the tensor `{names.get(id(tensor), key)}`"
+                continue
+            whole = ".".join(filter(None, (names.get(id(modules[int(place)])), path.removesuffix(PLAIN))))
+            labels[key] = f"the {'parameter' if tensor.requires_grad else 'buffer'} `{whole}`"
+        return labels
+
+    def _outermost(self, calls: Sequence[tuple[Any, ...]], reached: Sequence[Any]) -> list[Any]:
+        return outermost([value for value in (*self.leaves(list(calls)), *reached) if isinstance(value, self.module)])
+
+    def _of(self, module: Any) -> Iterator[tuple[str, Any]]:
+        """Yield a module's parameters and buffers, and tensors that are plain attributes of it or of its submodules."""
+        registered = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        yield from registered.items()
+        theirs = {id(tensor) for tensor in registered.values()}
+        for path, inner in module.named_modules():
+            for name, value in vars(inner).items():
+                if isinstance(value, self.tensor) and id(value) not in theirs:
+                    yield f"{path}.{name}{PLAIN}", value

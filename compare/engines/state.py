@@ -13,13 +13,13 @@ import random
 import sys
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import (
     AsyncGeneratorType,
     BuiltinFunctionType,
-    CellType,
     CodeType,
     CoroutineType,
     FunctionType,
@@ -181,7 +181,7 @@ class Snapshot:
             self._dict(vars(function), label, lambda name: not name.startswith("_"))
         for place in places_of(function, globals_too=users):
             value = place.read()
-            self.pieces.append(_place(place, value, self._iterators))
+            self.pieces.append(_place(place.read, place.write, value, self._iterators))
             self._next((value,), place.label, False, False)
         self._next((behind(function),), label, False, False)
 
@@ -201,12 +201,9 @@ class Snapshot:
         if internal and not is_users_class(type(value)):  # the suite's models are in our packages
             return
         if isinstance(value, SimpleNamespace) or package.partition(".")[0] not in sys.stdlib_module_names:
-            self._attributes(value, label, built or self._builds(type(value)))
+            builds = any(base.__module__.partition(".")[0] in self._builders for base in type(value).__mro__)
+            self._attributes(value, label, built or builds)
         self._next((behind(value),), label, False, built)
-
-    def _builds(self, kind: type) -> bool:
-        """Return whether objects of a class make parts of themselves when they are first called."""
-        return any(base.__module__.partition(".")[0] in self._builders for base in kind.__mro__)
 
     def _attributes(self, value: Any, label: str, built: bool) -> None:
         users = is_users_class(type(value))
@@ -231,7 +228,8 @@ class Snapshot:
         try:
             self._iterators.keep(value)
         except TypeError:  # it reads from an object that cannot be copied
-            self._next(_sources(value), label, False, False)
+            with suppress(TypeError):
+                self._next(_reduce_iterator(value)[1], label, False, False)
 
 
 def _inside(value: Any) -> Iterable[Any] | None:
@@ -312,8 +310,15 @@ def _numbers(value: Any) -> Piece | None:
     """Return the piece of a NumPy array, or of a random generator of NumPy or Python; None for other values."""
     if isinstance(value, np.ndarray):
         before = value.copy()
-        parts = list(value.flat) if value.dtype.hasobject else ()
-        return Piece(lambda: _equal(value, before), partial(_fill, value, before), parts)
+
+        def same() -> bool:
+            return value.shape == before.shape and value.tobytes() == before.tobytes()
+
+        def back() -> None:
+            if value.flags.writeable and value.shape == before.shape:
+                np.copyto(value, before)
+
+        return Piece(same, back, list(value.flat) if value.dtype.hasobject else ())
     if isinstance(value, random.Random):
         return _stored_piece(value.getstate, value.setstate)
     if isinstance(value, np.random.Generator):
@@ -323,15 +328,6 @@ def _numbers(value: Any) -> Piece | None:
     if isinstance(value, np.random.RandomState):
         return _stored_piece(value.get_state, value.set_state, repr)
     return None
-
-
-def _equal(value: np.ndarray, before: np.ndarray) -> bool:
-    return value.shape == before.shape and value.tobytes() == before.tobytes()
-
-
-def _fill(value: np.ndarray, before: np.ndarray) -> None:
-    if value.flags.writeable and value.shape == before.shape:
-        np.copyto(value, before)
 
 
 def _stored_piece(
@@ -396,45 +392,27 @@ def _entries(value: dict[Any, Any], iterators: _Iterators, removed: Callable[[An
 def _attribute(holder: Any, name: str, before: Any, iterators: _Iterators) -> Piece:
     """Return the piece of an attribute of a class, or of one with a slot."""
 
-    def same() -> bool:
-        return iterators.same(_own(holder, name), before)
+    def read() -> Any:
+        return vars(holder).get(name, MISSING) if isinstance(holder, type) else getattr(holder, name, MISSING)
 
-    def back() -> None:
-        if same():
-            return
-        if before is MISSING:
+    def write(value: Any) -> None:
+        if value is MISSING:
             delattr(holder, name)
         else:
-            (type.__setattr__ if isinstance(holder, type) else object.__setattr__)(
-                holder, name, iterators.renewed(before)
-            )
+            (type if isinstance(holder, type) else object).__setattr__(holder, name, value)
 
-    def rewind() -> None:
-        if iterators.runs_out(before):
-            back()
-
-    return Piece(same, back, rewind=rewind)
+    return _place(read, write, before, iterators)
 
 
-def _own(holder: Any, name: str) -> Any:
-    return vars(holder).get(name, MISSING) if isinstance(holder, type) else getattr(holder, name, MISSING)
-
-
-def _place(place: Any, before: Any, iterators: _Iterators) -> Piece:
-    """Return the piece of a global, an outer variable, or a default argument."""
+def _place(read: Callable[[], Any], write: Callable[[Any], None], before: Any, iterators: _Iterators) -> Piece:
+    """Return the piece of a place that code names; `write` empties it where the value is MISSING."""
 
     def same() -> bool:
-        return iterators.same(place.read(), before)
+        return iterators.same(read(), before)
 
     def back() -> None:
-        if same():
-            return
-        if before is not MISSING:
-            place.space[place.name] = iterators.renewed(before)
-        elif isinstance(place.holder, CellType):
-            del place.holder.cell_contents
-        else:
-            del place.space[place.name]
+        if not same():
+            write(iterators.renewed(before))
 
     def rewind() -> None:
         if iterators.runs_out(before):
@@ -527,10 +505,3 @@ def _position(part: Any) -> Any:
         except TypeError:
             return id(part)
     return part if isinstance(part, _PLAIN) else id(part)
-
-
-def _sources(iterator: Any) -> Sequence[Any]:
-    try:
-        return _reduce_iterator(iterator)[1]
-    except TypeError:
-        return ()

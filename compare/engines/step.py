@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from compare.engines.containers import named_parts
-from compare.engines.heap import ByteCounter
+from compare.engines.process import ByteCounter
 from compare.workloads.base import Example
 
 Function = Callable[..., Any]
@@ -218,9 +218,16 @@ class Step:
 
     def ready(self, *example: Any) -> BoundCall:
         """Bind a call of an example; its run waits for the result."""
-        call = bind_call(self.built, (*self.params, *example))
-        waits = self.engine.devices.waits
-        return replace(call, run=_wait_for(call.run, waits)) if waits else call
+        call, waits = bind_call(self.built, (*self.params, *example)), self.engine.devices.waits
+        if waits is None:
+            return call
+
+        def run() -> Any:
+            returned = call.run()
+            waits(returned)
+            return returned
+
+        return replace(call, run=run)
 
     def bind(self, index: int) -> BoundCall:
         """Return the bound call of an example by index; it is bound once."""
@@ -283,15 +290,6 @@ class Step:
         del self.built
 
 
-def _wait_for(run: Callable[[], Any], waits: Function) -> Callable[[], Any]:
-    def wrapper() -> Any:
-        returned = run()
-        waits(returned)
-        return returned
-
-    return wrapper
-
-
 @dataclass(frozen=True)
 class StateReader:
     """A reader of the state after a call, by the names that messages use.
@@ -304,21 +302,18 @@ class StateReader:
 
 
 class ValueStep(Bindable):
-    """`step(*args) -> (result of run, ())`."""
-
-    def __init__(self, run: Function) -> None:
-        self.run = run
-
-    def bind(self, *args: Any) -> BoundCall:
-        """Bind a call of the step."""
-        return BoundCall(partial(self.run, *args), lambda value: (value, ()))
-
-
-class WholeStep(Bindable):
-    """`step(*call) -> (result of run, ())` for a function that trains; its other effects are read from the state."""
+    """`step(*args) -> (result of run, ())`, without gradients."""
 
     def __init__(self, run: Function, within: Context = nullcontext) -> None:
         self.run, self.within = run, within
+
+    def bind(self, *args: Any) -> BoundCall:
+        """Bind a call of the step."""
+        return BoundCall(partial(self.run, *args), lambda value: (value, ()), self.within)
+
+
+class WholeStep(ValueStep):
+    """`step(*call) -> (result of run, ())` for a function that trains; its other effects are read from the state."""
 
     def bind(self, *args: Any) -> BoundCall:
         """Bind a call of the step."""

@@ -11,11 +11,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial, reduce
+from itertools import chain
 from types import MethodType
 from typing import Any, NamedTuple
 
 from compare.engines.base import Engine
-from compare.engines.reach import MISSING, Place, ReachedCode, is_users_class
+from compare.engines.reach import MISSING, ReachedCode, is_users_class
 from compare.engines.step import Bindable, BoundCall, Context, Function, TrainingFunction, bind_call, inside
 from compare.errors import is_users
 
@@ -75,7 +76,8 @@ class UncompiledFunction:
         """The compiled functions that the code reaches."""
         self.function: Function = self._instead(function)
         self.others = others
-        self.entries = [*self._at(code.places), *self.of_objects(code.values)]
+        placed = [self._switches_in(place.space, place.name, place.read()) for place in code.places]
+        self.entries = [*chain.from_iterable(placed), *self.of_objects(code.values)]
 
     def __call__(self, *args: Any) -> Any:
         """Return the result of the function, with nothing of the file compiled."""
@@ -96,10 +98,6 @@ class UncompiledFunction:
     def _without_compilation(self, function: Function, _: Function) -> Function:
         self.met()
         return function
-
-    def _at(self, places: Sequence[Place]) -> Iterator[Substitution]:
-        for place in places:
-            yield from self._switches_in(place.space, place.name, place.read())
 
     def of_objects(self, values: Sequence[Any]) -> Iterator[Substitution]:
         """Yield the substitutions in attributes of objects and of their classes."""
@@ -165,10 +163,17 @@ def training_step(
     engine: Engine,
     around: UncompiledFunction,
     call: tuple[Any, ...],
+    trains: Callable[[], bool],
     written: Callable[[], WrittenStep],
     compiled: Callable[[str], Function],
-) -> TrainingFunction:
-    """Return a whole training step: eager with nothing compiled, as its file has it, or `compiled(mode)`."""
+) -> TrainingFunction | None:
+    """Return a whole training step: eager with nothing compiled, as its file has it, or `compiled(mode)`.
+
+    None where a call, which is made here, `trains` nothing.
+    """
+    around(*call)
+    if not trains():
+        return None
 
     def run(mode: str) -> tuple[Function, Context]:
         traits = engine.traits(mode)

@@ -84,7 +84,9 @@ def compiles_once(step: Any, inputs: Sequence[tuple[Any, ...]], **options: Any) 
             raise InputsError(
                 f"{text.join_words(list(options))}: options of static.jit, which compiles no {framework.title}"
             )
-        calls, stats = inputs, _compile_stats(framework, step, inputs)
+        told = records_of(_compare_briefly(framework, step, inputs), Compilations)
+        made = [made for record in told for row in list(record.modes.values())[1:] for made in row.made]
+        calls, stats = inputs, Stats(compiles=len(made), reasons=[compile.reason for compile in made])
     else:
         calls, run = check_inputs(inputs, step), jit_step(step, **options)
         for call in calls:
@@ -119,7 +121,10 @@ def parity(
     if isinstance(step, static.Executable):
         raise InputsError(f"{name_of(step)} is compiled already and has no dynamic side; give the function")
     if framework := _framework_of(step, inputs):
-        record = _parity_in(framework, step, inputs, modes, gradient)
+        # each mode is compared beside the eager mode, in a record of its own
+        record, *others = records_of(_compare_briefly(framework, step, inputs, modes=modes, gradient=gradient), Parity)
+        for other in others:
+            record.modes |= other.modes
     else:
         f = step.f if isinstance(step, static.Jitted) else step
         modes = modes_of(find_engine(OWN), modes)
@@ -138,25 +143,6 @@ def _framework_of(step: Any, inputs: Any) -> Engine | None:
     """Return the framework of a step, by the types of its inputs; None for our engines."""
     name = None if isinstance(step, (static.Jitted, static.Executable)) else of_values(tree.leaves(inputs))
     return find_engine(name) if name else None
-
-
-def _compile_stats(framework: Engine, step: Any, inputs: Any) -> Stats:
-    """Return the compilations of the framework's first compiling mode in a pass over the inputs."""
-    made = [
-        made
-        for record in records_of(_compare_briefly(framework, step, inputs), Compilations)
-        for row in list(record.modes.values())[1:]
-        for made in row.made
-    ]
-    return Stats(compiles=len(made), reasons=[compile.reason for compile in made])
-
-
-def _parity_in(framework: Engine, step: Any, inputs: Any, modes: Sequence[str] | None, gradient: bool | None) -> Parity:
-    """Return one parity record with all modes, joined from the records of each mode beside the eager mode."""
-    first, *others = records_of(_compare_briefly(framework, step, inputs, modes=modes, gradient=gradient), Parity)
-    for other in others:
-        first.modes |= other.modes
-    return first
 
 
 def _compare_briefly(framework: Engine, step: Any, inputs: Any, **options: Any) -> Records:
@@ -208,8 +194,23 @@ def not_slower(
     if time and inputs is None:
         raise InputsError("time=True runs both steps; give inputs=[(x,), ...]")
     calls = () if inputs is None else check_inputs(inputs)
-    _compare_counts(f"{name_of(a)} against {name_of(b)}", counts_of(a, calls), counts_of(b, calls), by)
-    return _compare_times(a, b, calls, by, seconds) if time else None
+    limits = asdict(counts_of(b, calls))
+    above = [
+        f"\n  {name.replace('_', ' ')}: {count:,} against {limits[name]:,}, allowed {by * limits[name]:,.10g}"
+        for name, count in asdict(counts_of(a, calls)).items()
+        if count > by * limits[name]
+    ]
+    if above:
+        raise AssertionError(f"{name_of(a)} against {name_of(b)}: more than {by:g} times:{''.join(above)}")
+    if not time:
+        return None
+    for seed in range(2):
+        ratio = time_ratio(a, b, calls, seconds, seed * GROUPS)
+        if ratio.low <= by:
+            return ratio
+    raise AssertionError(
+        f"{name_of(a)} takes {text.estimate(ratio)} the time of {name_of(b)}, allowed {by:g}×; two measurements agree"
+    )
 
 
 def counts_of(step: Any, calls: Calls) -> Counts:
@@ -257,28 +258,3 @@ def _pass(run: Callable[..., Any], calls: Calls) -> Callable[[], None]:
 
     once()  # compiles, if necessary, before the clock starts
     return once
-
-
-def _compare_counts(who: str, ours: Counts, theirs: Counts, by: float) -> None:
-    """Check counts. Raises AssertionError with each count of `ours` that is above `by` times that of `theirs`."""
-    __tracebackhide__ = True
-    limits = asdict(theirs)
-    above = [
-        f"\n  {name.replace('_', ' ')}: {count:,} against {limits[name]:,}, allowed {by * limits[name]:,.10g}"
-        for name, count in asdict(ours).items()
-        if count > by * limits[name]
-    ]
-    if above:
-        raise AssertionError(f"{who}: more than {by:g} times:{''.join(above)}")
-
-
-def _compare_times(a: Any, b: Any, calls: Calls, by: float, seconds: float) -> Interval:
-    """Return the interval of a / b. Raises AssertionError if it lies above `by` in two measurements in turn."""
-    __tracebackhide__ = True
-    for seed in range(2):
-        ratio = time_ratio(a, b, calls, seconds, seed * GROUPS)
-        if ratio.low <= by:
-            return ratio
-    raise AssertionError(
-        f"{name_of(a)} takes {text.estimate(ratio)} the time of {name_of(b)}, allowed {by:g}×; two measurements agree"
-    )

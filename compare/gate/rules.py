@@ -56,16 +56,13 @@ class FailRule:
         """Judge the rule by the records of one function."""
         timed = cells(records, Time)
         ratio = ratio_of(join_evidence(timed), self.top, self.bottom, steady) if timed else None
-        return Judgement(self, self._outcome(ratio), ratio)
-
-    def _outcome(self, ratio: Interval | None) -> Outcome:
         if ratio is None:
-            return "not measured"
+            return Judgement(self, "not measured", None)
         compared = _COMPARISONS[self.comparison]
         ends = {compared(ratio.low, self.number), compared(ratio.high, self.number)}
         if len(ends) == 2 or not ratio.bounded:
-            return "unclear"
-        return "holds" if ends.pop() else "does not hold"
+            return Judgement(self, "unclear", ratio)
+        return Judgement(self, "holds" if ends.pop() else "does not hold", ratio)
 
 
 @dataclass(frozen=True)
@@ -129,11 +126,11 @@ class Gate:
         return judgements
 
     def fail(self, name: str, error: str) -> None:
-        """Write the files for a comparison of the function `name` that ended in an error."""
+        """Write the files for a comparison of the function `name` that ended in an error: one test, and why."""
         if self.junit is not None:
-            write_file(self.junit, junit_of_error(name, error))
+            write_file(self.junit, _suite(name, [("comparison", "error", error)]))
         if self.summary is not None:
-            write_file(self.summary, markdown_of_error(name, error).encode())
+            write_file(self.summary, f"## {_text(name)}\n\nNo result: {_text(error)}\n".encode())
 
 
 def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, questions: Sequence[Question]) -> Gate:
@@ -179,7 +176,10 @@ def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
     return _suite(
         result.name,
         [
-            *((f"parity of {mode}", _KINDS.get(row.status, ""), _parity_text(row)) for mode, row in compared),
+            *(
+                (f"parity of {mode}", _KINDS.get(row.status, ""), _errors(row) if row.reason is None else row.reason)
+                for mode, row in compared
+            ),
             *(("measurement", "error", str(failure.error)) for failure in records_of(result.records, Failure)),
             *(
                 (f"--fail-if {each.rule.written}", _RULES.get(each.outcome, ""), f"{each.outcome}: {each.measured}")
@@ -187,11 +187,6 @@ def junit(result: Result, judgements: Sequence[Judgement]) -> bytes:
             ),
         ],
     )
-
-
-def junit_of_error(name: str, error: str) -> bytes:
-    """Return JUnit XML with one test, an error: the comparison of the function gave no result."""
-    return _suite(name, [("comparison", "error", error)])
 
 
 def _suite(name: str, entries: Sequence[Entry]) -> bytes:
@@ -220,14 +215,7 @@ def markdown(result: Result, judgements: Sequence[Judgement]) -> str:
     return "\n\n".join([*parts, *(["\n".join(notes)] if notes else [])]) + "\n"
 
 
-def markdown_of_error(name: str, error: str) -> str:
-    """Return Markdown that says why the comparison of the function gave no result."""
-    return f"## {_text(name)}\n\nNo result: {_text(error)}\n"
-
-
-def _parity_text(row: ParityRow) -> str:
-    if row.reason is not None:
-        return row.reason
+def _errors(row: ParityRow) -> str:
     return f"output error {row.output_error:.1e}, gradient error {row.gradient_error:.1e}, allowed {row.tolerance:g}"
 
 

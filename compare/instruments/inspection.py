@@ -20,8 +20,7 @@ import static
 from compare import text
 from compare.engines import cases
 from compare.engines.cases import signature
-from compare.engines.graphduel import functions
-from compare.engines.graphduel.functions import transform_step
+from compare.engines.graphduel.steps import transform_step
 from compare.errors import is_users
 from compare.instruments.ledger import texts
 from compare.records.job import Job
@@ -233,9 +232,9 @@ def engine_graphs(what: Job, case: Case) -> EngineGraphs | None:
     median = cases.alone(case)
     arguments = (median.params, *median.examples[0])
     try:
-        step = functions.transform_step(static, median.loss, median.argnum)
+        step = transform_step(static, median.loss, median.argnum)
         optimised = static.compile(step, *arguments, convert=True).graph
-        tape = dynamic.record(functions.transform_step(dynamic, median.loss, median.argnum), *arguments)
+        tape = dynamic.record(transform_step(dynamic, median.loss, median.argnum), *arguments)
     except Exception:  # noqa: BLE001  (the gate says what an engine refuses; here it has no graph)
         return None
     diagrams = dict(zip(TITLES, mark_changes(of_graph(tape), of_graph(optimised)), strict=True))

@@ -39,7 +39,7 @@ import dynamic
 import static
 from compare import engines, workloads
 from compare.engines import cases
-from compare.engines.graphduel import functions
+from compare.engines.graphduel.steps import transform_step
 from compare.engines.step import Step
 from compare.errors import describe_error
 from compare.instruments import watched_graph, watched_tape
@@ -122,8 +122,8 @@ def _off(actual: int, expected: int) -> str:
 def counts(case: Case) -> list[LedgerCount]:
     """Return the counts from the kernels of a tape, freed by liveness, to the arena with its results beside it."""
     arguments = (case.params, *case.examples[0])
-    tape = dynamic.record(functions.transform_step(dynamic, case.loss, case.argnum), *arguments)
-    traced = static.trace(functions.transform_step(static, cases.traceable_loss(case), case.argnum), *arguments)
+    tape = dynamic.record(transform_step(dynamic, case.loss, case.argnum), *arguments)
+    traced = static.trace(transform_step(static, cases.traceable_loss(case), case.argnum), *arguments)
     simplified, _ = pipeline.run(traced, pipeline.SIMPLIFY)
     restructured, _ = pipeline.run(simplified, pipeline.RESTRUCTURE + pipeline.SIMPLIFY)
     final, _ = pipeline.run(traced)

@@ -33,7 +33,7 @@ import numpy as np
 
 import dynamic
 from compare import engines, workloads
-from compare.engines.graphduel import functions
+from compare.engines.graphduel.steps import tensor_of
 from compare.engines.step import Step
 from compare.errors import describe_error
 from compare.instruments import parity
@@ -207,7 +207,7 @@ def tape_stats(case: Case, index: int) -> tuple[int, int, int]:
     if case.argnum is None:
         return 0, 0, 0
     arguments: Any = (case.params, *case.examples[index])
-    args: list[Any] = list(tree.tree_map(functions.tensor_of, arguments))
+    args: list[Any] = list(tree.tree_map(tensor_of, arguments))
     args[case.argnum] = tree.tree_map(lambda a: dynamic.tensor(a, requires_grad=True), arguments[case.argnum])
     nodes, structure, saved = dynamic.tape_stats(dynamic.as_tensor(case.loss(*args)))
     return int(nodes), int(structure), int(saved)

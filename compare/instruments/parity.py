@@ -28,9 +28,9 @@ import graphs
 import static
 from compare import engines, steps, workloads
 from compare.engines import cases
-from compare.engines.graphduel import functions
-from compare.engines.limit import limit_seconds
+from compare.engines.graphduel.steps import PARTS, transform_step
 from compare.engines.nudge import DOUBLE, FloatChange
+from compare.engines.process import limit_seconds
 from compare.engines.step import Step
 from compare.errors import describe_error
 from compare.instruments.judge import (
@@ -191,7 +191,7 @@ def _mode_result(mode: str, case: Case, index: int, params: Any, example: Any) -
 
 def split_state(case: Case, result: Result) -> Result:
     """Return a result with the state as a third part, by the names of messages, where it is of a training step."""
-    parts = getattr(case.loss, functions.PARTS, None)
+    parts = getattr(case.loss, PARTS, None)
     return parts(result) if parts else result
 
 
@@ -203,14 +203,12 @@ def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
     """
     rewritten, example = case.static_loss or case.loss, case.examples[0]
     try:
-        tape = dynamic.record(functions.transform_step(dynamic, rewritten, case.argnum), case.params, *example)
+        tape = dynamic.record(transform_step(dynamic, rewritten, case.argnum), case.params, *example)
     except graphs.DTypeError:
         return None, {}
     calls = {"dynamic": _counts(tape)}
     try:
-        traced = static.trace(
-            functions.transform_step(static, cases.traceable_loss(case), case.argnum), case.params, *example
-        )
+        traced = static.trace(transform_step(static, cases.traceable_loss(case), case.argnum), case.params, *example)
     except Exception:  # noqa: BLE001  (the row of the mode that is traced says why)
         return None, calls
     calls["static"] = _counts(traced)

@@ -42,8 +42,7 @@ import static
 from compare import workloads
 from compare.engines import cases
 from compare.engines.cases import traceable_loss
-from compare.engines.graphduel import functions
-from compare.engines.graphduel.functions import tensor_of, transform_step
+from compare.engines.graphduel.steps import tensor_of, transform_step
 from compare.errors import UnsupportedError
 from compare.instruments.rounds import TimedCall, own_rounds
 from compare.records.cells import Parts
@@ -245,7 +244,7 @@ def measure_parts(job: Job, case: Case) -> Parts:
 
 def compile_stage_seconds(case: Case) -> dict[str, float]:
     """Return the seconds of each stage of compiling a step, and of a whole compilation."""
-    step = functions.transform_step(static, cases.traceable_loss(case), case.argnum)
+    step = transform_step(static, cases.traceable_loss(case), case.argnum)
     arguments = (case.params, *case.examples[0])
     stages: dict[str, float] = {}
 

@@ -36,7 +36,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from compare.engines.limit import shares
+from compare.engines.process import shares
 from compare.engines.step import ALIKE, Turns
 from compare.records.job import Budget
 from compare.records.record import Device

@@ -452,7 +452,7 @@ class FunctionRunnable(Runnable):
         return any(self._is_random(index) for index in range(len(self.calls)))
 
     def _is_random(self, index: int) -> bool:
-        generator, ours = self.engine.numbers.generator, self._eager[index]
+        generator, ours = self.engine.process.generator, self._eager[index]
         with self.called(index, SEEDS[1]):
             before, result = generator(), self.taken(self._run(*self.calls[index]))
             return generator() != before or _differs(result, ours)

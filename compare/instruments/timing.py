@@ -25,7 +25,7 @@ import optree
 
 from compare import engines, workloads
 from compare.engines import Engine
-from compare.engines.limit import LimitError, limit_seconds
+from compare.engines.process import LimitError, limit_seconds
 from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
 from compare.instruments import ledger, parity

@@ -17,7 +17,7 @@ from typing import Any
 
 import static
 from compare.engines import cases
-from compare.engines.graphduel import functions
+from compare.engines.graphduel.steps import transform_step
 from compare.instruments.memory import numpy_memory
 from compare.instruments.watched_tape import Counted, Reading, Spans, Timeline, moment, time_lines
 from compare.records.cells import LineCost, Moment, Phase, SourceLinesRow
@@ -36,7 +36,7 @@ def timeline(case: Case) -> Timeline:
     """Return the timeline of building the static step of a case, then of a call over the first example."""
     arguments = (case.params, *case.examples[0])
     with numpy_memory():
-        traced = trace_function(functions.transform_step(static, cases.traceable_loss(case), case.argnum), arguments)
+        traced = trace_function(transform_step(static, cases.traceable_loss(case), case.argnum), arguments)
         moments = [Moment("trace", {"structure": tracemalloc.get_traced_memory()[0]})]
         graph, steps = pipeline.run(traced.graph)
         executable = Executable(traced, graph, steps)

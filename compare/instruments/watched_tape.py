@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import dynamic
-from compare.engines.graphduel.functions import transform_step
+from compare.engines.graphduel.steps import transform_step
 from compare.engines.step import LineOp
 from compare.instruments.memory import numpy_memory
 from compare.instruments.rounds import CLOCK, Clock

@@ -22,7 +22,7 @@ import numpy as np
 import static
 from compare import engines, text
 from compare.engines.containers import CallContainers, apart, is_container
-from compare.engines.graphduel.functions import transform_step
+from compare.engines.graphduel.steps import transform_step
 from compare.engines.reach import Place, ReachedCode, outermost
 from compare.errors import InputsError
 from compare.workloads.base import Case, Dims, Example

@@ -24,13 +24,11 @@ from compare import engines
 from compare.engines import OWN, Engine, find_engine
 from compare.engines.containers import named_parts, of_class
 from compare.engines.graphduel import standin
-from compare.engines.graphduel.losses import LossProgram
-from compare.engines.graphduel.programs import StandingProgram
-from compare.engines.graphduel.replay import RepeatedDraws, Replay
-from compare.engines.graphduel.training import TrainingProgram
-from compare.engines.kinds import Kinds
+from compare.engines.graphduel.programs import RepeatedDraws, Replay, StandingProgram
+from compare.engines.graphduel.training import LossProgram, TrainingProgram
+from compare.engines.process import keep_switches
+from compare.engines.reach import Kinds
 from compare.engines.step import loss_in
-from compare.engines.switches import keep_switches
 from compare.errors import InputsError, count_as_users
 from compare.instruments import parity
 from compare.instruments.parity import MOST_EXAMPLES, ExpectedResult

@@ -12,7 +12,7 @@ from typing import Any
 import dynamic
 import static
 from compare import steps, text
-from compare.engines.graphduel.functions import transform_step
+from compare.engines.graphduel.steps import transform_step
 from compare.own import origin
 from compare.own.case import case_of
 from compare.own.workers import answer_or_fault

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from compare import engines, steps
 from compare.engines import Engine
 from compare.engines.graphduel.standin import as_named
-from compare.engines.limit import limit_seconds
+from compare.engines.process import limit_seconds
 from compare.errors import CompareError, EffectsError, FunctionError, InputsError, count_as_users, describe_error
 from compare.instruments import inspection, parity, rounding, timing
 from compare.instruments.runnables import FunctionRunnable

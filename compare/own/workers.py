@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from compare import text
-from compare.engines import heap
+from compare.engines import process
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, WorkerError, explain_user_error
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.runnables import FunctionRunnable
@@ -193,7 +193,7 @@ class Workers:
         if job.mode and job.process in (COLD, None):
             shutil.rmtree(cache, ignore_errors=True)
         counts = not question.adapter.is_reference and job.process in (COLD, None) and question.device == "cpu"
-        counting = heap.environment(folder) if counts else {}
+        counting = process.heap_environment(folder) if counts else {}
         asked = job.asked if job.source else {**job.asked, "checks": not self._has_compared(job)}
         variables = {**question.adapter.environment(cache, question.device), **counting}
         return replace(job, asked=asked, variables=variables)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from compare import text
 from compare.claims import regimes
 from compare.claims.base import agreement
-from compare.claims.crossover import BreakEven
 from compare.claims.frameworks import ModelCosts
+from compare.claims.regimes import BreakEven
 from compare.page import verdicts
 from compare.page.blocks import Section, Table, section
 from compare.stats import geometric_mean

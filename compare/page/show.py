@@ -13,8 +13,8 @@ from typing import Any
 
 from compare import engines, text
 from compare.claims import base, verdict
-from compare.claims.crossover import course
 from compare.claims.evidence import cells, join_evidence
+from compare.claims.regimes import course
 from compare.claims.verdict import MeasuredFunction
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
 from compare.instruments.rounds import half_width

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compare.claims import c4_shapes, crossover
+from compare.claims import c4_shapes, regimes
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.c5_memory import bytes_held
-from compare.claims.crossover import CostPlace, Course, course
 from compare.claims.evidence import SIZES, Evidence, cells, steady
+from compare.claims.regimes import CostPlace, Course, course
 from compare.records.cells import Call, Memory, MemoryRow, Time
 from compare.records.record import Cell, Records
 from compare.stats import Interval
@@ -54,9 +54,9 @@ class Summary:
     streams: dict[tuple[Cell, str], list[Call]]
     cold: dict[tuple[Cell, str], list[Call]]
     strategies: tuple[Evidence, ...]
-    places: tuple[crossover.CostPlace, ...]
-    times: tuple[crossover.Point, ...]
-    sizes: tuple[crossover.Point, ...]
+    places: tuple[regimes.CostPlace, ...]
+    times: tuple[regimes.Point, ...]
+    sizes: tuple[regimes.Point, ...]
 
 
 def summarise(records: Records) -> Summary:
@@ -76,9 +76,9 @@ def summarise(records: Records) -> Summary:
         streams=_streams(timed),
         cold=_streams([(cell.start, mode) for cell, mode in timed if cell.cold and cell.start.of(mode)]),
         strategies=tuple(c4_shapes.tables(records)),
-        places=tuple(crossover.places(records)),
-        times=tuple(crossover.times(records)),
-        sizes=tuple(crossover.sizes(records, bytes_held)),
+        places=tuple(regimes.cost_places(records)),
+        times=tuple(regimes.map_times(records)),
+        sizes=tuple(regimes.map_sizes(records, bytes_held)),
     )
 
 

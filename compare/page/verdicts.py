@@ -16,7 +16,7 @@ from compare import text
 from compare.claims import regimes
 from compare.claims.base import SMALLEST_EFFECT, Finding, Label, Regime, Verdict, strongest
 from compare.claims.changes import JudgedRun
-from compare.claims.crossover import CostPlace
+from compare.claims.regimes import CostPlace
 from compare.page import summary as model
 from compare.page.blocks import (
     Block,

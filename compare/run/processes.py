@@ -5,8 +5,8 @@ whole line on its pipe, whatever comes after it. A missing answer is an error, w
 
 A worker has a limit of seconds without progress, and one for a part of its work that it names itself
 (`steps.bounded`); a slow or busy machine alone does not reach them. Seconds in which it waited for a core do not count,
-where the system tells them (`SpentSeconds` in `compare.engines.limit`). The slowness of the machine, against the one on
-which limits were set, is a factor on them (`Pace.slowness` in `compare.run.progress`).
+where the system tells them (`SpentSeconds` in `compare.engines.process`). The slowness of the machine, against the one
+on which limits were set, is a factor on them (`Pace.slowness` in `compare.run.progress`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO
 
 from compare import steps
-from compare.engines.limit import SpentSeconds, looks_every
+from compare.engines.process import SpentSeconds, looks_every
 from compare.errors import OverrunError, ResultsError, WorkerError, is_users
 from compare.records.job import Job
 from compare.records.record import Record

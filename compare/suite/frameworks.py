@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from compare import workloads
-from compare.engines import Engine, find_engine, heap
+from compare.engines import Engine, find_engine, process
 from compare.engines.framework import PADDED
 from compare.instruments.timing import COLD
 from compare.records.cells import Admission, Parity, Time, admit_modes
@@ -118,7 +118,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
         for cell in cells(settings, chosen)
         for modes in groups(kind_of(Time), modes_of(framework, cell, usual=limits.usual, modes=settings.modes))
     ]
-    counting = heap.environment(counter) if settings.device == "cpu" else {}
+    counting = process.heap_environment(counter) if settings.device == "cpu" else {}
     cold = [cell_job(settings, *share, COLD, directory, counting) for share in shared]
     cold += [job for framework in frameworks for job in _check_jobs(settings, framework, directory)]
     first = [cell_job(settings, *share, COLD + 1, directory) for share in shared]

@@ -5,7 +5,7 @@ import pytest
 from compare import engines as frameworks
 from compare import page as report
 from compare import workloads
-from compare.advice.prices import machine, save
+from compare.advice.prediction import machine, save
 from tests.helpers.prices import US, costs
 
 

@@ -13,7 +13,7 @@ import compare
 import graphs as g
 from compare import advice
 from compare.advice import counting, prediction
-from compare.advice.prices import save
+from compare.advice.prediction import save
 from compare.engines import OWN, find_engine
 from compare.engines.graphduel.counting import output_of
 from compare.errors import InputsError

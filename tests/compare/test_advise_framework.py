@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from compare.advice import counting, evaluation, prediction, prices, programs
+from compare.advice import counting, evaluation, prediction, programs
 from compare.cli.command import graphduel
 from compare.engines import find_engine
 from compare.errors import InputsError, WorkerError
@@ -99,7 +99,7 @@ def test_probes_differ_in_what_they_do():
 def said(eager: float, compiled: float, shapes: int = 1, reads: int = 0) -> prediction.Advice:
     ran = [RanOp("other"), RanOp("product"), *[RanOp("read")] * reads]
     each = {"eager calls": eager, "compiled calls": compiled, "compilations": 2.0, "graph breaks": 2e-3}
-    machine = prices.Prices(MODES, HERE, each, 0.2)
+    machine = prediction.Prices(MODES, HERE, each, 0.2)
     return prediction.predict(machine, CountedProgram("a step", [count_calls(ran)], shapes))
 
 
@@ -144,10 +144,10 @@ def answered(job: Job, *_: Any) -> Any:
     return perform(job)
 
 
-def machine() -> prices.Prices:
+def machine() -> prediction.Prices:
     """Prices of the toy here: each op takes a microsecond, a compiled call nothing else."""
     each = {"eager ops": 1e-6, "eager products": 1e-6, "fused kernels": 1e-6, "compilations": 0.1}
-    return prices.Prices(MODES, prices.machine(find_engine("toy")), each, 0.2)
+    return prediction.Prices(MODES, prediction.machine(find_engine("toy")), each, 0.2)
 
 
 @pytest.mark.slow

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.advice import counting, evaluation, prediction, prices
-from compare.advice.prices import Row, fit_prices, load, save
+from compare.advice import counting, evaluation, prediction
+from compare.advice.prediction import Row, fit_prices, load, save
 from compare.engines import OWN, find_engine
 from compare.errors import CompareError, WorkerError
 from compare.records.own import CallCounts, CountedProgram, TimedCall
@@ -23,7 +23,7 @@ from tests.helpers.prices import MACHINE, MODES, advise, costs, program, seconds
 def kept(tmp_path, monkeypatch, here):
     """Kept prices of a machine, and the list of what was measured so far."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(prices, "machine", lambda _: here)
+    monkeypatch.setattr(prediction, "machine", lambda _: here)
     measured = []
 
     def measure():
@@ -31,7 +31,7 @@ def kept(tmp_path, monkeypatch, here):
         return costs(here)
 
     def ask(path, say, *, anew=False):
-        return prices.load_prices(find_engine(OWN), "an-mode", path, measure, say, anew=anew)
+        return prediction.load_prices(find_engine(OWN), "an-mode", path, measure, say, anew=anew)
 
     return ask, measured
 
@@ -74,14 +74,14 @@ def test_the_age_of_prices_is_said_in_words(tmp_path):
     for passed, words in ((0, "0 minutes"), (3700, "1 hour"), (3 * 86_400 + 9, "3 days")):
         then = path.stat().st_ctime - passed
         os.utime(path, (then, then))
-        assert prices.age(path) == words
+        assert prediction.age(path) == words
 
 
 @pytest.mark.slow
 def test_the_command_reads_what_it_has_kept(tmp_path, monkeypatch, saved):
     here = json.loads(saved.read_text())["machine"]
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    place = prices._place("static-exact", here)
+    place = prediction._place("static-exact", here)
     place.parent.mkdir(parents=True)
     place.write_text(saved.read_text())
     file = tmp_path / "mine.py"
@@ -139,12 +139,12 @@ def rows(noise=0.0):
 def test_prices_that_made_the_times_are_found_again_and_modes_share_those_of_one_name():
     made = fit_prices(MODES, MACHINE, rows())
     assert made.prices == pytest.approx(PRICES, rel=1e-5)
-    assert made.spread == prices.LEAST_SPREAD
+    assert made.spread == prediction.LEAST_SPREAD
     assert made.timed(CallCounts({}, {}, {"made": 3.0}, 3)).compile == pytest.approx(0.03)
 
 
 def test_a_noisy_machine_is_less_sure():
-    assert fit_prices(MODES, MACHINE, rows(0.5)).spread > 2 * prices.LEAST_SPREAD
+    assert fit_prices(MODES, MACHINE, rows(0.5)).spread > 2 * prediction.LEAST_SPREAD
 
 
 def nnls_table(table):
@@ -154,7 +154,7 @@ def nnls_table(table):
 @given(st.lists(st.tuples(*[st.floats(0, 1e6)] * 3, st.floats(1e-9, 1e3)), min_size=3, max_size=12))
 def test_no_price_is_below_zero_and_none_is_better(table):
     """The conditions of Karush, Kuhn and Tucker: the slope is 0 along each price above 0, and not down along others."""
-    fit = prices.least_squares(nnls_table(table))
+    fit = prediction.least_squares(nnls_table(table))
     relative = np.array([(1.0, *terms) for *terms, _ in table]) / np.array([[row[-1]] for row in table])
     scale = np.where(relative.any(axis=0), relative.max(axis=0), 1.0)
     scaled, priced = relative / scale, np.array(fit) * scale
@@ -170,7 +170,9 @@ def test_the_fit_is_that_of_scipy():
     rng = np.random.default_rng(5)
     table, taken = rng.uniform(0, 1, (40, 9)) * (rng.uniform(0, 1, (40, 9)) > 0.3), rng.uniform(0.5, 2, 40)
     expected, _ = optimize.nnls(table / taken[:, None], np.ones(40))
-    np.testing.assert_allclose(prices.least_squares(list(zip(table.tolist(), taken, strict=True))), expected, atol=1e-8)
+    np.testing.assert_allclose(
+        prediction.least_squares(list(zip(table.tolist(), taken, strict=True))), expected, atol=1e-8
+    )
 
 
 def test_programs_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compare.claims import crossover
+from compare.claims import regimes
 from compare.claims.c5_memory import bytes_held
 from tests.helpers.claim_records import BASE, grid, grid_memory, memories, race, said, verdict
 from tests.helpers.records import typed
@@ -11,14 +11,14 @@ PLACES = {("matmul", 1, 16): 3.0, ("matmul", 1, 4096): 1.0, ("matmul", 8, 16): 5
 
 
 def test_points_are_ratios_with_intervals_by_place():
-    points = {tuple(p.place): p for p in crossover.times(typed(grid(PLACES)))}
+    points = {tuple(p.place): p for p in regimes.map_times(typed(grid(PLACES)))}
     assert {place: 1 / point.ratio for place, point in points.items()} == pytest.approx(PLACES, rel=1e-3)
     assert all(p.interval.low < p.ratio < p.interval.high for p in points.values())
 
 
 def test_static_pays_back_once_its_later_start_is_earned():
     build = 100.5 * BASE
-    points = {tuple(p.place): p for p in crossover.times(typed(grid(PLACES, build=build, noise=1e-9)))}
+    points = {tuple(p.place): p for p in regimes.map_times(typed(grid(PLACES, build=build, noise=1e-9)))}
     # late by the build, and each run gains ratio - 1
     assert points["matmul", 1, 16].pays_after == 51  # 100.5 / 2, and after 50 runs static is still behind
     assert points["matmul", 8, 16].pays_after == 26  # 100.5 / 4
@@ -55,7 +55,7 @@ def test_the_verdict_on_memory_tells_bytes():
 
 
 def test_cells_where_the_engines_disagree_are_no_points():
-    assert crossover.times(typed(grid(PLACES, status="disagree"))) == []
+    assert regimes.map_times(typed(grid(PLACES, status="disagree"))) == []
     mixed = [*grid(PLACES), *grid({("matmul", 1, 16): 3.0}, status="disagree")]
-    assert len(crossover.times(typed(mixed))) == len(PLACES) - 1
-    assert crossover.sizes([], bytes_held) == []
+    assert len(regimes.map_times(typed(mixed))) == len(PLACES) - 1
+    assert regimes.map_sizes([], bytes_held) == []

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from compare import engines as frameworks
 from compare.claims import conditions
 from compare.cli.command import graphduel
-from compare.engines.torch.gpu import EventClock, allocator
+from compare.engines.torch.adapter import EventClock, allocator
 from compare.errors import InputsError
 from compare.instruments.rounds import NAME
 from compare.own import run, workers

@@ -30,7 +30,7 @@ def by_shape(function):
     return call
 
 
-class Arrays(leaves.Everything):
+class Arrays(leaves.Leaves):
     remedy = "give an array"
 
     def is_traced(self, leaf):

@@ -16,7 +16,7 @@ from compare.claims import conditions
 from compare.claims.verdict import verdict
 from compare.cli.command import graphduel
 from compare.engines.base import CallState
-from compare.engines.source import Loader, namespace
+from compare.engines.library import Loader, namespace
 from compare.engines.step import Compilation, Observations, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, exchange, origin, run, workers

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compare.engines import heap
+from compare.engines import process
 
 MIB = 1 << 20
 CALLS = {
@@ -21,19 +21,19 @@ CALLS = {
 }
 CODE = """
 import sys
-from compare.engines import heap
+from compare.engines import process
 def block():
     return bytearray({size})
 held = [block()]
 def call():
     {call}
-print(heap.peak(call))
+print(process.peak(call))
 """
 
 
 @pytest.fixture(scope="module")
 def counting(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    variables = heap.environment(tmp_path_factory.mktemp("heap"))
+    variables = process.heap_environment(tmp_path_factory.mktemp("heap"))
     if not variables:
         pytest.skip("the library is for glibc, and a C compiler builds it")
     return variables

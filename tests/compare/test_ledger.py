@@ -7,7 +7,7 @@ import pytest
 
 import dynamic
 import graphs as g
-from compare.engines.graphduel.functions import transform_step
+from compare.engines.graphduel.steps import transform_step
 from compare.instruments import watched_graph, watched_tape
 from compare.instruments.ledger import attribute_causes, counts, disagreements, measure_mode, most_live
 from compare.instruments.watched_tape import Reading, Timeline, moment, thin_moments, watch_kernels

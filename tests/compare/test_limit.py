@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import pytest
 
-from compare.engines import limit
-from compare.engines.limit import LimitError, SpentSeconds, limit_seconds
+from compare.engines import process
+from compare.engines.process import LimitError, SpentSeconds, limit_seconds
 from tests.helpers.machine import Machine
 from tests.helpers.together import together
 
@@ -49,19 +49,19 @@ def test_a_compiler_that_takes_every_error_for_the_users_cannot_swallow_the_limi
 
 
 def test_an_alarm_that_was_swallowed_comes_again(monkeypatch):
-    monkeypatch.setattr(limit, "AGAIN", SOON)
+    monkeypatch.setattr(process, "AGAIN", SOON)
     with pytest.raises(LimitError), limit_seconds(SOON):
         swallowing()
 
 
 def test_an_alarm_that_rings_while_a_block_is_left_neither_ends_it_nor_outlives_it(monkeypatch):
-    stop = limit._Alarm.stop
+    stop = process._Alarm.stop
 
     def ring_and_stop(alarm):
         signal.raise_signal(signal.SIGALRM)
         stop(alarm)
 
-    monkeypatch.setattr(limit._Alarm, "stop", ring_and_stop)
+    monkeypatch.setattr(process._Alarm, "stop", ring_and_stop)
     before = signal.getsignal(signal.SIGALRM)
     with limit_seconds(60):
         total = 1 + 1
@@ -136,19 +136,19 @@ def test_a_process_that_has_ended_takes_nothing_back(monkeypatch):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell it")
 def test_the_system_tells_what_a_process_and_those_that_it_has_started_ran_and_waited():
-    before = limit.shares(os.getpid())
+    before = process.shares(os.getpid())
     assert str(os.getpid()) in before
     with subprocess.Popen(
         [sys.executable, "-c", "print(flush=True)\nwhile True: pass"], stdout=subprocess.PIPE
     ) as child:
         try:
             assert child.stdout.readline()
-            while (ran := limit.shares(os.getpid())[str(child.pid)][0]) < 1e7:
+            while (ran := process.shares(os.getpid())[str(child.pid)][0]) < 1e7:
                 time.sleep(0.01)
             assert ran < 60e9
         finally:
             child.kill()
-    assert limit.shares(2**22 + 1) == {}  # there is no such process
+    assert process.shares(2**22 + 1) == {}  # there is no such process
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not tell it")
@@ -159,7 +159,7 @@ def test_a_block_that_waits_for_a_core_is_given_the_time(monkeypatch):
         passed = time.monotonic() - began
         return {"main": (int(passed * 1e8), int(passed * 9e8))}
 
-    monkeypatch.setattr(limit, "shares", told)
+    monkeypatch.setattr(process, "shares", told)
     with limit_seconds(1.0):
         time.sleep(2.0)
     with pytest.raises(LimitError), limit_seconds(0.05):

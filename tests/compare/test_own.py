@@ -16,7 +16,7 @@ import dynamic
 import graphs as g
 from compare import engines
 from compare.claims.verdict import OWN
-from compare.engines.graphduel import functions
+from compare.engines.graphduel.steps import transform_step
 from compare.errors import CompareError, EffectsError, InputsError
 from compare.instruments import rounding
 from compare.own import exchange, measure, origin
@@ -142,7 +142,7 @@ def test_a_step_is_the_function_and_its_gradients_in_argument_0(f, inputs, mode)
     for call, example in zip(inputs, step.examples, strict=True):
         value, gradients = step(*example)
         if f is own.outputs:
-            expected = functions.transform_step(dynamic, f, None)(*call)
+            expected = transform_step(dynamic, f, None)(*call)
         else:
             expected = dynamic.value_and_grad(f)(*call)
         assert rounding.tree_error((value, gradients), tuple(expected)) < 1e-5

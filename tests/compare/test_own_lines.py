@@ -13,7 +13,7 @@ import pytest
 import graphs as g
 import static
 from compare import own, text
-from compare.engines.graphduel import losses, programs, training
+from compare.engines.graphduel import programs, training
 from compare.engines.step import LineOp
 from compare.instruments import watched_graph as ledger
 from compare.instruments import watched_tape as ticks
@@ -112,7 +112,7 @@ def test_what_the_harness_copies_before_a_function_is_of_no_line():
     assert row.lines[line(squares, 1)].kernels == 6  # a product, a sum; back a view, two products, their sum
 
 
-@pytest.mark.parametrize("module", [losses, programs, training])
+@pytest.mark.parametrize("module", [programs, training])
 def test_what_runs_a_file_of_pytorchs_in_our_engine_is_no_line_of_the_users(module):
     assert is_internal(module.__file__)
 

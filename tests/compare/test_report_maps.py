@@ -7,9 +7,9 @@ import pytest
 from matplotlib import rc_context
 
 from compare import page as report
-from compare.claims import crossover as crossover_claim
 from compare.claims import judge
-from compare.claims.crossover import Course, MapPlace
+from compare.claims import regimes as crossover_claim
+from compare.claims.regimes import Course, MapPlace
 from compare.errors import ResultsError
 from compare.page import assemble, printers, verdicts
 from compare.page import summary as model

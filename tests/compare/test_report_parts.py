@@ -8,7 +8,7 @@ import pytest
 
 from compare import text
 from compare.claims.base import Effect, Finding, Regime
-from compare.claims.crossover import Course, break_even
+from compare.claims.regimes import Course, break_even
 from compare.page import verdicts
 from compare.page.blocks import Page, Section
 from compare.page.figures import parity, style

@@ -22,7 +22,7 @@ from compare.records.job import Budget, Job
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.worker import failure
-from compare.selftest import experiment, rates, trials
+from compare.selftest import trials
 from compare.stats import proportion_interval
 from tests.helpers import fake_workloads
 from tests.helpers.fake_workloads import job
@@ -91,7 +91,7 @@ def test_a_short_function_and_the_workloads_are_slowed_by_further_calls():
 def test_a_leak_keeps_its_bytes_once_an_epoch_and_is_measured(kind):
     record = selftest_memory("STREAM", "dynamic", f"dynamic|leak {kind} 65536")
     none, leak = (row.kept for row in record.modes.values())
-    assert none < rates.LEAST_LEAK
+    assert none < selftest.LEAST_LEAK
     assert leak - none == pytest.approx(65536, rel=0.05)
 
 
@@ -153,7 +153,7 @@ def held(comparison, *kept):
 
 
 def judged(*groups):
-    found = rates.judge(typed([record for group in groups for record in group]))
+    found = selftest.judge(typed([record for group in groups for record in group]))
     return {**found, **{name: plain(found[name]) for name in ("speed", "leaks", "coverage")}}
 
 
@@ -227,7 +227,7 @@ def test_targets_are_those_of_the_whole_test():
     ],
 )
 def test_a_target_missed_with_wide_intervals_is_noise(half_width, speed_met, leak_met, outcome):
-    assert rates.outcome([Namespace(half_width=half_width, met=speed_met)], [Namespace(met=leak_met)]) == outcome
+    assert selftest.outcome([Namespace(half_width=half_width, met=speed_met)], [Namespace(met=leak_met)]) == outcome
 
 
 # The whole
@@ -269,7 +269,7 @@ def test_every_comparison_has_its_processes_on_both_cores_and_seeds_of_its_own(g
     assert len(timed_jobs) == 7 * 6
     assert {j.lane for j in timed_jobs} == {0, 1}
     assert len({(j.seed + j.process) for j in timed_jobs}) == 42
-    assert {(j.workload, j.modes[0]) for j in timed_jobs} == set(experiment.SUBJECTS)
+    assert {(j.workload, j.modes[0]) for j in timed_jobs} == set(selftest.SUBJECTS)
     assert all(len(j.modes) == 1 for j in asked if j.kind == "selftest memory")
     assert [row["found"] for row in found["speed"]] == [0, 7, 7, 7]
     assert [row["found"] for row in found["leaks"]] == [0, 4, 4]
@@ -307,7 +307,7 @@ def test_a_selftest_that_was_stopped_goes_on_with_what_is_missing(go, tmp_path):
     assert [row["comparisons"] for row in found["speed"]] == [3] * 4
     assert [row["found"] for row in found["leaks"]] == [0, 2, 2]
     assert found["starts"] == 4
-    assert "in 4 starts, the last of 1 minute," in rates.markdown(typed(found))
+    assert "in 4 starts, the last of 1 minute," in selftest.markdown(typed(found))
 
 
 def test_a_job_that_failed_is_run_again_and_then_no_failure(go):
@@ -327,7 +327,7 @@ def test_the_journal_of_another_seed_is_refused(go):
 
 @pytest.mark.slow
 def test_the_command_goes_on_with_the_plan_of_the_selftest(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiment, "run_job", lambda job, timeout: machine(job))
+    monkeypatch.setattr(selftest, "run_job", lambda job, timeout: machine(job))
     command = ["selftest", "--out", str(tmp_path / "a")]
     CliRunner().invoke(graphduel, [*command, "--comparisons", "4", "--seed", "2"])
     before = (tmp_path / "a" / results.RESULTS).read_text().count("\n")
@@ -364,7 +364,7 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
                 row.blocks = [1.0] * 20
         return record
 
-    monkeypatch.setattr(experiment, "run_job", execute)
+    monkeypatch.setattr(selftest, "run_job", execute)
     path = tmp_path / "rates.json"
     done = CliRunner().invoke(
         graphduel, ["selftest", "--comparisons", "8", "--json", str(path), "--out", str(tmp_path / "a")]
@@ -386,7 +386,7 @@ def test_the_command_writes_its_rates_and_ends_as_they_say(tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_the_tables_show_every_target_on_a_terminal_of_80_columns(tmp_path, monkeypatch):
-    monkeypatch.setattr(experiment, "run_job", lambda job, timeout: machine(job))
+    monkeypatch.setattr(selftest, "run_job", lambda job, timeout: machine(job))
     for name, value in (("COLUMNS", "80"), ("FORCE_COLOR", "1"), ("TERM", "dumb"), ("NO_COLOR", "1")):
         monkeypatch.setenv(name, value)
     shown = CliRunner().invoke(graphduel, ["selftest", "--comparisons", "4", "--out", str(tmp_path / "a")]).stdout
@@ -399,12 +399,12 @@ def test_the_tables_show_every_target_on_a_terminal_of_80_columns(tmp_path, monk
 
 def test_the_page_of_a_system_that_tells_less(go):
     found = go(lambda job, _: machine(job), comparisons=1, leaks=1)
-    assert "load 0.50 when it began" in rates.markdown(typed(found))
-    assert "2 cores; CPython" in rates.markdown(typed({**found, "environment": {**ENVIRONMENT, "load": None}}))
-    assert "commit unknown" in rates.markdown(typed(found))
+    assert "load 0.50 when it began" in selftest.markdown(typed(found))
+    assert "2 cores; CPython" in selftest.markdown(typed({**found, "environment": {**ENVIRONMENT, "load": None}}))
+    assert "commit unknown" in selftest.markdown(typed(found))
 
 
 def test_no_two_processes_share_a_core(monkeypatch):
     for cores, at_once in ([3], 1), ([0, 1], 2), ([0, 1, 2, 3], 2), (None, 2):
-        monkeypatch.setattr(experiment, "affinity", lambda cores=cores: cores)
-        assert experiment.Trials().at_once == at_once
+        monkeypatch.setattr(selftest, "affinity", lambda cores=cores: cores)
+        assert selftest.Trials().at_once == at_once

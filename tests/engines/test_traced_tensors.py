@@ -9,7 +9,7 @@ import pytest
 
 import dynamic as torch
 import static
-from compare.engines.graphduel.replay import RepeatedDraws, replaying
+from compare.engines.graphduel.programs import RepeatedDraws, replaying
 from graphs.errors import ControlFlowError, GraphError
 from static.trace.step import StepTrace, stepping
 from static.trace.tracing import current

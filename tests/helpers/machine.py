@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from compare.engines import limit
+from compare.engines import process
 
 
 class Machine:
-    """The clock and the scheduler that `compare.engines.limit.SpentSeconds` reads."""
+    """The clock and the scheduler that `compare.engines.process.SpentSeconds` reads."""
 
     def __init__(self, monkeypatch):
         self.at, self.shares = 0.0, {}
-        monkeypatch.setattr(limit.time, "monotonic", lambda: self.at)
-        monkeypatch.setattr(limit, "shares", lambda _: dict(self.shares))
+        monkeypatch.setattr(process.time, "monotonic", lambda: self.at)
+        monkeypatch.setattr(process, "shares", lambda _: dict(self.shares))
 
     def passes(self, seconds, **threads):
         """So many seconds, of which each thread named ran and waited so many; the others have ended."""

@@ -4,7 +4,7 @@ import numpy as np
 from click.testing import CliRunner
 
 import graphs as g
-from compare.advice.prices import Prices
+from compare.advice.prediction import Prices
 from compare.cli.command import graphduel
 from compare.records.own import CallCounts, CountedProgram
 

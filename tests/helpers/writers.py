@@ -18,7 +18,7 @@ import numpy as np
 
 import dynamic
 import static
-from compare.advice import prices
+from compare.advice import prediction
 from compare.cli.graph import BufferRow, write_offsets
 from compare.cli.options import write_json
 from compare.gate.rules import Gate
@@ -72,7 +72,7 @@ WRITERS = (
     Writer("offsets.csv", lambda path, n: write_offsets([BufferRow("a", 0, 1, 8)] * 10 * n, [0] * 10 * n, path)),
     Writer("junit.xml", lambda path, n: Gate(junit=path).fail("f", "error " * 50 * n)),
     Writer("summary.md", lambda path, n: Gate(summary=path).fail("f", "error " * 50 * n)),
-    Writer("costs.json", lambda path, n: prices.save(costs(machine={"cpu": "one" * 100 * n}), path)),
+    Writer("costs.json", lambda path, n: prediction.save(costs(machine={"cpu": "one" * 100 * n}), path)),
     Writer("any", lambda path, n: write_file(path, b"0123456789" * 10 * n)),
 )
 

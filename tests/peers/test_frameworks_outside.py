@@ -6,7 +6,7 @@ import pytest
 
 from compare import workloads
 from compare.engines import frameworks, of_mode
-from compare.engines.limit import limit_seconds
+from compare.engines.process import limit_seconds
 from compare.instruments.parity import expectations
 from compare.instruments.runnables import WorkloadRunnable
 from compare.instruments.timing import first_epoch

@@ -108,7 +108,7 @@ def test_a_step_that_seeds_itself_is_compared_with_the_same_random_numbers():
 @pytest.mark.parametrize("name", random_steps.DRAWS)
 def test_what_a_step_draws_is_drawn_again_in_float64_or_refused(name):
     torch = pytest.importorskip("torch")
-    drawing = importlib.import_module("compare.engines.torch.drawing")
+    drawing = importlib.import_module("compare.engines.torch.dispatcher")
     function, is_given = random_steps.DRAWS[name], name not in random_steps.NOT_ALONE
     drawn, x = [], torch.linspace(-1, 1, 20).reshape(4, 5)
     with drawing.noting(drawn):
@@ -116,7 +116,7 @@ def test_what_a_step_draws_is_drawn_again_in_float64_or_refused(name):
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with drawing.Giving(drawn):
+        with drawing.giving(drawn):
             wide = function(x.double())
     except UnsupportedError:
         assert not is_given
@@ -130,9 +130,9 @@ def test_what_a_step_draws_is_drawn_again_in_float64_or_refused(name):
 @pytest.mark.parametrize(("first", "then"), [(1, 2), (2, 1)])
 def test_a_step_that_draws_more_or_less_in_float64_is_refused(first, then):
     torch = pytest.importorskip("torch")
-    drawing = importlib.import_module("compare.engines.torch.drawing")
+    drawing = importlib.import_module("compare.engines.torch.dispatcher")
     drawn = []
     with drawing.noting(drawn):
         [torch.rand(3) for _ in range(first)]
-    with pytest.raises(UnsupportedError, match="random numbers"), drawing.Giving(drawn):
+    with pytest.raises(UnsupportedError, match="random numbers"), drawing.giving(drawn):
         [torch.rand(3) for _ in range(then)]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from compare import engines as frameworks
-from compare.engines.torch import told
+from compare.engines.torch import dynamo
 from compare.errors import InputsError
 from compare.own import origin, run
 from compare.own.question import question_for
@@ -79,8 +79,8 @@ def test_a_graph_break_names_the_line_of_the_user(fresh):
     assert hint.startswith("For the common pattern")
     assert page.startswith("See https://")
     first = {made.reason for made in found.compilations}
-    assert f"{told.FIRST} (early_exit.py:25: if entropy < self.threshold:)" in first  # goes on after the break
-    assert all(reason.startswith(f"{told.FIRST} (early_exit.py:") for reason in first)
+    assert f"{dynamo.FIRST} (early_exit.py:25: if entropy < self.threshold:)" in first  # goes on after the break
+    assert all(reason.startswith(f"{dynamo.FIRST} (early_exit.py:") for reason in first)
 
 
 def test_each_length_of_an_unrolled_loop_compiles_until_the_limit_which_is_said(fresh):
@@ -89,7 +89,7 @@ def test_each_length_of_an_unrolled_loop_compiles_until_the_limit_which_is_said(
     assert len(calls) == 10
     reasons = [made.reason for made in found.compilations]
     mismatch = "tensor 'line_tensor' size mismatch at index 0. expected 3, actual 4"
-    assert re.fullmatch(rf"{told.FIRST} \(char_rnn\.py:\d+: \w+\)", reasons[0])
+    assert re.fullmatch(rf"{dynamo.FIRST} \(char_rnn\.py:\d+: \w+\)", reasons[0])
     assert re.fullmatch(re.escape(mismatch) + r" \(char_rnn\.py:\d+: \w+\)", reasons[1])
     assert len(reasons) == 8
     assert [limit.partition(":")[0] for limit in found.limits] == ["the recompile limit of 8"]
@@ -231,8 +231,8 @@ def test_a_model_that_a_loss_closes_over_runs_in_float64_and_keeps_its_buffers(a
     before = {name: value.clone() for name, value in model.state_dict().items()}
     asked = question_for("torch", "f.py:loss", "", ("eager",), seconds=0.01)
     found = run.here(asked, loss, calls)
-    (told,), (parity,) = records_of(found.records, Compilations), records_of(found.records, Parity)
-    assert (told.undoubled, told.random) == (None, False)
+    (row,), (parity,) = records_of(found.records, Compilations), records_of(found.records, Parity)
+    assert (row.undoubled, row.random) == (None, False)
     assert 0 < parity.modes["eager"].output_error < 1e-5
     assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
     assert "Gradients are of 6 parameters" in " ".join(repr(found).split())
@@ -312,7 +312,7 @@ def test_breaks_and_recompilations_inside_an_optimizer_name_the_line_that_called
     found = compiled(fresh, step, [(torch.ones(2, 3),)] * 3)
     assert all(re.search(r" \(test_torch_steps\.py:\d+: ", reason) for reason in found.breaks), found.breaks
     assert any("graph_break()" in reason and "optimizer.step()" in reason for reason in found.breaks)
-    again = {made.reason for made in found.compilations if not made.reason.startswith(told.FIRST)}
+    again = {made.reason for made in found.compilations if not made.reason.startswith(dynamo.FIRST)}
     rate, length = (next(reason for reason in again if name in reason) for name in ("'lr'", "len("))
     assert re.fullmatch(r"no longer self\.param_groups.* \(test_torch_steps\.py:\d+: optimizer\.step\(\)\)", rate)
     assert re.fullmatch(r"no longer len\(.*\) == \d+ \(test_torch_steps\.py:\d+: seen\.append\(.*\)\)", length)

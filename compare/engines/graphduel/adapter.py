@@ -22,13 +22,13 @@ from compare.engines.cases import signature, traceable_loss
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
-from compare.engines.graphduel.functions import InDoubles, transform_step
 from compare.engines.graphduel.programs import kept_tensor
-from compare.engines.kinds import Kinds
+from compare.engines.graphduel.steps import InDoubles, transform_step
 from compare.engines.nudge import FloatChange, double
+from compare.engines.process import Switch
+from compare.engines.reach import Kinds
 from compare.engines.state import Piece
 from compare.engines.step import Compilation, Function, Observations
-from compare.engines.switches import Switch
 from compare.errors import UnsupportedError
 from compare.records.own import CallCounts
 from compare.records.record import Device

@@ -18,7 +18,7 @@ from typing import Any
 
 import dynamic
 import static
-from compare.engines.graphduel.functions import transform_step
+from compare.engines.graphduel.steps import transform_step
 from compare.records.own import CallCounts, Control, Terms
 from graphs import tree
 from graphs.errors import ControlFlowError
@@ -142,7 +142,10 @@ def _elementwise(node: Node) -> Terms:
 
 
 def _reduction(node: Node) -> Terms:
-    return {"reduction kernels": 1.0, "reduced elements": size_of(node.inputs[0]) / 4, "short lanes": _lanes(node)}
+    shape: Any = node.inputs[0].spec.shape
+    size = math.prod(shape)  # the innermost loop starts once a lane, beyond once for each `LANE` elements
+    short = max(0.0, size / max(1, shape[-1]) - size / LANE) if len(shape) > 1 else 0.0
+    return {"reduction kernels": 1.0, "reduced elements": size_of(node.inputs[0]) / 4, "short lanes": short}
 
 
 def _flops(node: Node) -> float:
@@ -158,7 +161,9 @@ _KERNELS: RuleTable[Callable[[Node], Terms]] = RuleTable(
 @_KERNELS.for_op("matmul")
 def _product(node: Node) -> Terms:
     sizes = [size_of(source) / 4 for source in node.inputs]
-    if _is_vector(node):
+    left, right = (source.spec.shape for source in node.inputs)
+    axes = len(left), len(right)
+    if axes in ((1, 2), (2, 1)) or (axes == (2, 2) and 1 in (left[0], right[1])):  # of a matrix and a vector
         return {"product kernels": 1.0, "elements of products with vectors": max(sizes)}
     shape: Any = node.spec.shape
     each = {"products": float(max(1, math.prod(shape[:-2]))), "flops of products": _flops(node)}
@@ -324,12 +329,6 @@ def _rows(node: Node) -> float:
     return math.prod(shape) / _inner(shapes, shape) if any(s != shape for s in shapes) else 0.0
 
 
-def _lanes(node: Node) -> float:
-    """Return how often a reduction starts its innermost loop, beyond once for each `LANE` elements."""
-    shape: Any = node.inputs[0].spec.shape
-    return max(0.0, math.prod(shape) / max(1, shape[-1]) - math.prod(shape) / LANE) if len(shape) > 1 else 0.0
-
-
 def _inner(shapes: list[Any], shape: Any) -> int:
     """Return the length of the innermost loop: the last axes along which every operand varies, or is constant."""
     padded = [(1,) * (len(shape) - len(s)) + tuple(s) for s in shapes]
@@ -340,12 +339,6 @@ def _inner(shapes: list[Any], shape: Any) -> int:
             break
         inner *= shape[axis]
     return max(1, inner)
-
-
-def _is_vector(node: Node) -> bool:
-    """Return whether a product is one of a matrix and a vector."""
-    left, right = (source.spec.shape for source in node.inputs)
-    return (len(left), len(right)) in ((1, 2), (2, 1)) or (len(left) == len(right) == 2 and 1 in (left[0], right[1]))
 
 
 def _add(terms: dict[str, float], amounts: Mapping[str, float], times: float) -> None:

@@ -52,7 +52,10 @@ class GraphTools(Tools):
         graph, when, ops = self.graph(training)
         for name, stops in nodes_without_gradient(graph).items():
             if any(name.endswith(f"[{parameter!r}]") for parameter in training.params):
-                message = f"{name} gets no gradient{_stop_message(stops)}"
+                at = (
+                    f"it stops at {stops[0].op.name} ({stops[0].source})" if stops else "nothing of it reaches the loss"
+                )
+                message = f"{name} gets no gradient: {at}"
                 return ToolReport(when, message, ops, named_line(message))
         training.reset()
         return zero_gradient(self.gradients(training), faulty.ops)
@@ -140,14 +143,17 @@ class StaticTools(GraphTools):
         try:
             executable = _compile_training(training, phases)
         except Exception as error:  # noqa: BLE001  (whatever a faulty training raises is what is looked for)
-            return failed_attempt([*inputs_of(training.declared), *_events_before_error(error)], error, "trace")
+            nodes = [node for node in static.debug.nodes_before_error(error) if node.op.family not in _NO_VALUE]
+            made = [Event(node.op.name, node.source, node.spec) for node in nodes if node.op is not identity]
+            return failed_attempt([*inputs_of(training.declared), *made], error, "trace")
         walk = _Walk(checked)
         losses, params = [], training.params
         for example in training.examples:
             try:
                 loss, params = walk.step(executable, params, example)
             except Exception as error:  # noqa: BLE001  (as above)
-                when = phases.of(walk.stopped_at(executable)) if walk.visited else "call"
+                ahead = (node for node in executable.traced.graph.calls if node not in walk.visited)
+                when = phases.of(next(ahead, None)) if walk.visited else "call"
                 return failed_attempt(walk.events, error, when)
             losses.append(np.asarray(loss))
         return Attempt(tuple(walk.events), (losses, params))
@@ -221,10 +227,6 @@ class _Walk:
         if step.node.op.family not in _NO_VALUE:
             self.events.append(Event(step.node.op.name, step.node.source, np.array(step.value)))
 
-    def stopped_at(self, executable: static.Executable) -> Node | None:
-        """Return the first node of the graph that the last step did not reach; None where it reached all."""
-        return next((node for node in executable.traced.graph.calls if node not in self.visited), None)
-
 
 def _nodes() -> list[Node]:
     from static.trace.tracing import current
@@ -244,12 +246,6 @@ def _compile_training(training: Training, phases: _TracePhases) -> static.Execut
     return static.compile(step, training.params, *training.declared)
 
 
-def _events_before_error(error: Exception) -> list[Event]:
-    """Return the specs of the nodes that a failed trace had made."""
-    nodes = [node for node in static.debug.nodes_before_error(error) if node.op.family not in _NO_VALUE]
-    return [Event(node.op.name, node.source, node.spec) for node in nodes if node.op is not identity]
-
-
 def failed_attempt(events: Sequence[Event], error: Exception, when: Phase) -> Attempt:
     """Return the attempt that ended in an error, with its report."""
     message = f"{type(error).__name__}: {' '.join(str(error).split())}"
@@ -267,7 +263,3 @@ def named_line(message: str) -> SourceLine | None:
 def inputs_of(example: Sequence[Any]) -> list[Event]:
     """Return the inputs of a step as events."""
     return [Event(f"input {i}", "", np.asarray(value)) for i, value in enumerate(example)]
-
-
-def _stop_message(stops: Sequence[Any]) -> str:
-    return f": it stops at {stops[0].op.name} ({stops[0].source})" if stops else ": nothing of it reaches the loss"

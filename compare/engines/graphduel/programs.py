@@ -1,11 +1,13 @@
 """A PyTorch-style function with its calls, the tensors that they change, and the places of these tensors.
 
 The dynamic engine runs the function as its user does, on the objects of its file (`StandingStep`). In a trace symbols
-stand in the places of the tensors that it changes, and change as these do (`static.trace.step`).
+stand in the places of the tensors that it changes, and change as these do (`static.trace.step`). Both draw random
+numbers again that another engine drew, or those of the first call (`Replay`).
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,19 +18,87 @@ import numpy as np
 
 import dynamic
 from compare.engines.containers import CallContainers, apart, to_containers
-from compare.engines.graphduel.functions import START, WRITTEN
-from compare.engines.graphduel.replay import Replay, replaying
-from compare.engines.kinds import Kinds
-from compare.engines.reach import ReachedCode, is_users_class
+from compare.engines.graphduel.steps import START, WRITTEN
+from compare.engines.reach import Kinds, ReachedCode, is_users_class
 from compare.engines.state import Piece, Snapshot, StartState, turns_of
 from compare.engines.step import Bindable, BoundCall, Step, Turns
+from compare.errors import UnsupportedError
 from dynamic.optim.lr_scheduler import LRScheduler
 from dynamic.optim.optimizer import Optimizer
+from dynamic.random import DrawnNumbers, drawing_from
 from graphs import tree
 from graphs.errors import count_as_ours
 from static.trace.step import Place, at
 from static.trace.symbol import Symbol
 from static.trace.tracing import of_kind
+
+Draws = Sequence[Sequence[np.ndarray]]
+"""For each of several calls, the arrays of random numbers that it draws, in order."""
+Draw = Callable[[np.random.Generator], Any]
+
+
+class Replay(DrawnNumbers):
+    """Gives out, in each call, the numbers that a recorded call with the same shapes drew."""
+
+    def __init__(self, draws: Draws) -> None:
+        self._draws = draws
+        self.begin()
+
+    def begin(self) -> None:
+        """Start a call: the next draw is the first one."""
+        self.state = self._draws, 0
+
+    def next(self, shape: tuple[int, ...], draw: Draw) -> np.ndarray:
+        """Return the next numbers in the place of `draw`.
+
+        Raises UnsupportedError where no recorded call drew this shape.
+        """
+        del draw
+        calls, place = self.state
+        calls = [call for call in calls if len(call) > place and _alike(call[place].shape, shape)]
+        if not calls:
+            raise UnsupportedError(
+                f"the random numbers number {place + 1}, of shape {shape}, are drawn otherwise than in PyTorch, so "
+                "that the two cannot be given the same; pass them as an argument"
+            )
+        self.state = calls, place + 1
+        drawn: np.ndarray = calls[0][place]
+        return drawn if drawn.shape == shape else drawn.reshape(shape)
+
+
+class RepeatedDraws(Replay):
+    """A replay without recorded draws: each call draws what the first call with its shapes drew, in every mode."""
+
+    def __init__(self, seed: int) -> None:
+        self._chance = np.random.default_rng(seed)
+        self._drawn: dict[Any, np.ndarray] = {}
+        super().__init__([])
+
+    def next(self, shape: tuple[int, ...], draw: Draw) -> np.ndarray:
+        """Return the numbers first drawn at this place with this shape."""
+        calls, place = self.state
+        self.state = calls, place + 1
+        if (place, shape) not in self._drawn:
+            self._drawn[place, shape] = draw(self._chance)
+        return self._drawn[place, shape]
+
+
+def _alike(shape: tuple[int, ...], other: tuple[int, ...]) -> bool:
+    """Return whether one shape is the other with neighbouring axes joined, so that both hold the same order."""
+    ends, others = (set(np.multiply.accumulate((1, *sizes)).tolist()) for sizes in (shape, other))
+    return math.prod(shape) == math.prod(other) and (ends <= others or others <= ends)
+
+
+@contextmanager
+def replaying(replay: Replay | None) -> Iterator[None]:
+    """A context in which our engine draws from `replay`, from its start; from its own generator if that is None."""
+    if replay is None:
+        yield
+        return
+    replay.begin()
+    with drawing_from(replay):
+        yield
+
 
 count_as_ours(__file__)
 
@@ -93,9 +163,11 @@ class StandingProgram(ABC):
         names = {id(tensor): name for name, tensor in self.tensors.items()}
         outer: list[Any] = [value for value in self.values if isinstance(value, kinds.module)]
         modules = [inner for module in outer for inner in module.modules()]
-        spaces = [*map(vars, modules), *(vars(value) for value in self.values if _has_attributes(value))]
+        spaces: list[Any] = [*map(vars, modules)]
+        spaces += [vars(each) for each in self.values if is_users_class(type(each)) and hasattr(each, "__dict__")]
         spaces += _containers([*(v for space in spaces for v in space.values()), *(p.read() for p in code.places)])
-        places = [(space, key) for space in {id(space): space for space in spaces}.values() for key in _keys(space)]
+        distinct = {id(space): space for space in spaces}.values()
+        places = [(each, key) for each in distinct for key in (each if isinstance(each, Mapping) else range(len(each)))]
         places += [(place.space, place.name) for place in code.places]
         self.places: list[Place] = [(s, k, names[id(v)]) for s, k in places if id(v := at(s, k)) in names]
         self.place_of = {name: (space, key) for space, key, name in reversed(self.places)}
@@ -156,10 +228,6 @@ class StandingProgram(ABC):
         }
 
 
-def _has_attributes(value: Any) -> bool:
-    return is_users_class(type(value)) and hasattr(value, "__dict__")
-
-
 def _containers(values: Sequence[Any]) -> list[Any]:
     """Return the dicts and lists among values, and inside these."""
     containers, ahead = dict[int, Any](), [value for value in values if type(value) in (dict, list)]
@@ -170,10 +238,6 @@ def _containers(values: Sequence[Any]) -> list[Any]:
             inside = value.values() if isinstance(value, dict) else value
             ahead += [part for part in inside if type(part) in (dict, list)]
     return [*containers.values()]
-
-
-def _keys(space: Any) -> list[Any]:
-    return list(space) if isinstance(space, Mapping) else list(range(len(space)))
 
 
 def own_tensor(leaf: Any) -> Any:
@@ -226,7 +290,12 @@ class StandingStep(Bindable):
                 program.snapshot.restore()
 
         run = self.run(partial(program.function, *call), own)
-        return BoundCall(_drawing(program.replay, run) if program.draws else run, self.result(own), restore_after)
+
+        def drawing() -> Any:
+            program.replay.begin()
+            return run()
+
+        return BoundCall(drawing if program.draws else run, self.result(own), restore_after)
 
     def mode(self) -> AbstractContextManager[Any]:
         """Return the context in which a run happens."""
@@ -247,14 +316,6 @@ class StandingStep(Bindable):
         """Return the turns of a step: state is restored before each block, and arguments before each call."""
         with step.within():
             return turns_of(self.program.snapshot_of(self.bound), [step.run_each])
-
-
-def _drawing(replay: Replay, run: Callable[[], Any]) -> Callable[[], Any]:
-    def drawing() -> Any:
-        replay.begin()
-        return run()
-
-    return drawing
 
 
 def array_of(tensor: Any) -> np.ndarray:

@@ -1,28 +1,131 @@
-"""The steps of our two engines: of the dynamic one, and of the static one under each shape policy and mode."""
+"""The steps of our two engines: a user's function as they run it, and a case under each shape policy and mode."""
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import dynamic
+import graphs
 import static
 from compare.engines import OWN, find_engine
 from compare.engines.cases import convert_loss, masked_dims, names, traceable_loss
-from compare.engines.graphduel.functions import WRITTEN, transform_step
-from compare.engines.step import Compilation, Observations, Step
+from compare.engines.state import StartState
+from compare.engines.step import Bindable, BoundCall, Compilation, Observations, Step, bind_call
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Example
-from graphs import tree
+from graphs import dispatch, promotion, tree
+from graphs.blocks import Block, enter
 from graphs.errors import GraphError
 from static.call import backend
 from static.call.jit import Stats
 from static.native import pool
 from static.trace.tracing import is_traced, static_key
+
+START = "state_of_the_start"
+"""The attribute of a function that has its `StartState`, from which each of its calls begins."""
+PARTS = "parts_of_a_result"
+"""The attribute of a function that returns (value, state); it maps a result to value, gradients and named state."""
+WRITTEN = "as_its_user_writes_it"
+"""The attribute of a function that makes the step timed in the dynamic engine; it takes `argnum`."""
+
+
+def transform_step(engine: Any, f: Callable[..., Any], argnum: int | None) -> Callable[..., Any]:
+    """Return the function that a step runs: the value of `f` with gradients in `argnum`, or `(output, ())`.
+
+    Each run begins with the state of the start, where the function has one.
+    """
+    if argnum is not None:
+        step = engine.value_and_grad(f, argnum)
+    elif engine is dynamic:
+        step = DynamicOutput(f)
+    else:
+        step = functools.wraps(f)(lambda *args: (f(*args), ()))
+    start: StartState | None = getattr(f, START, None)
+    if start is None:
+        return step
+    if engine is dynamic:
+        return StepFromStart(step, start)
+
+    @functools.wraps(step)
+    def traced(*args: Any) -> Any:
+        start.begin(is_trace=True)
+        return step(*args)
+
+    return traced
+
+
+class StepFromStart(Bindable):
+    """A step of the dynamic engine; each run begins with the state of the start."""
+
+    def __init__(self, step: Callable[..., Any], start: StartState) -> None:
+        self.step, self.start = step, start
+        functools.update_wrapper(self, step)
+
+    def bind(self, *args: Any) -> BoundCall:
+        """Bind a call of the step; the run first restores the state of the start."""
+        call = bind_call(self.step, args)
+
+        def run() -> Any:
+            self.start.begin(is_trace=False)
+            return call.run()
+
+        return replace(call, run=run)
+
+
+class DynamicOutput(Bindable):
+    """`step(*args) -> (f(...), ())` in the dynamic engine: without a tape, on arrays."""
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        self.function = f
+        functools.update_wrapper(self, f)
+
+    def bind(self, *args: Any) -> BoundCall:
+        """Bind a call of `f` to tensors that are made from the arguments here."""
+        call = partial(self.function, *tree.tree_map(tensor_of, args))
+
+        def array(leaf: Any) -> Any:
+            return leaf.numpy(force=True) if isinstance(leaf, dynamic.Tensor) else leaf
+
+        return BoundCall(call, lambda value: (tree.tree_map(array, value), ()), dynamic.no_grad)
+
+
+def tensor_of(leaf: Any) -> Any:
+    """Return a tensor for an array, as `value_and_grad` does, so that operators on data are ops."""
+    return dynamic.from_numpy(leaf) if isinstance(leaf, np.ndarray) else leaf
+
+
+class InDoubles(Block):
+    """A context in which an op that meets float64 and narrower floats takes all of them in float64.
+
+    A function with float64 arguments then computes in float64, whatever arrays it closes over, keeps or makes.
+    """
+
+    def __enter__(self) -> None:
+        hold = self.hold()
+        enter(promotion.mixing, hold, True)
+        enter(dispatch.detours, hold, _widening)
+
+
+def _widening(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
+    def run(op: Any, args: Sequence[Any], attrs: dispatch.Attrs) -> Any:
+        dtypes = {arg.dtype for arg in args if hasattr(arg, "dtype")}
+        if len(dtypes) > 1 and np.dtype(np.float64) in dtypes:
+            narrow = [hasattr(arg, "dtype") and arg.dtype.kind == "f" and arg.dtype.itemsize < 8 for arg in args]
+            args = [graphs.astype(arg, np.float64) if is_ else arg for arg, is_ in zip(args, narrow, strict=True)]
+        return interpreter(op, args, attrs)
+
+    return run
+
+
+# Steps of cases -------------------------------------------------------------------------------------------------------
+
 
 PADDING = ("bucket", "pad")
 NATIVE = "native"
@@ -89,13 +192,20 @@ class JitStep(GraphStep):
 
     def __init__(self, case: Case, policy: Any, **options: Any) -> None:
         padded = policy in PADDING
-        loss = _masked_loss(case, policy) if padded else _unpadded_loss(case, policy)
+        if not padded:
+            loss = (case.scanned if policy == "symbolic" else None) or traceable_loss(case)
+        elif case.masked is None:
+            raise UnsupportedError(f"{policy}: the workload has no masked loss: padding would change its result")
+        else:
+            loss = convert_loss(case.masked, case)
+        sizes = set(names(case.dims)) if case.dims else set()
         jitted = compile_policy(
             policy,
             transform_step(static, loss, case.argnum),
             limit=len(case.examples),  # the cache at its best: it never has to forget
             dims=masked_dims(case) if padded else case.dims,
-            buckets=_largest(case) if policy == "pad" else None,
+            # several named sizes are padded to the largest so far
+            buckets=(max(case.lengths),) if policy == "pad" and len(sizes) == 1 else None,
             check=False,  # the parity gate has checked the padding
             **options,
         )
@@ -178,22 +288,6 @@ def converting(case: Case) -> GraphStep:
     return JitStep(plain, CONVERTED) if case.varies else CompiledStep(plain)
 
 
-def _masked_loss(case: Case, policy: str) -> Callable[..., Any]:
-    if case.masked is None:
-        raise UnsupportedError(f"{policy}: the workload has no masked loss: padding would change its result")
-    return convert_loss(case.masked, case)
-
-
-def _unpadded_loss(case: Case, policy: str) -> Callable[..., Any]:
-    scanned = case.scanned if policy == "symbolic" else None
-    return scanned or traceable_loss(case)
-
-
-def _largest(case: Case) -> tuple[int] | None:
-    """Return the maximum to pad to where one named size varies; None for several, which pad to the largest so far."""
-    return (max(case.lengths),) if case.dims and len(set(names(case.dims))) == 1 else None
-
-
 Run = Callable[[Sequence[Any]], Any]
 FATAL = 4
 """The log level of onnxruntime that logs only fatal errors."""
@@ -214,10 +308,12 @@ class SessionFunction:
     def __call__(self, *args: Any) -> Any:
         """Return the result of the function on arrays."""
         leaves, structure = tree.flatten(args)
-        key = (structure, *map(_kind, leaves))
+        arrays = [leaf for leaf in leaves if is_traced(leaf)]
+        kinds = [(np.shape(leaf), np.asarray(leaf).dtype) if is_traced(leaf) else static_key(leaf) for leaf in leaves]
+        key = (structure, *kinds)
         if key not in self._runs:
             self._runs[key] = self._compiled(args)
-        return self._runs[key]([leaf for leaf in leaves if is_traced(leaf)])
+        return self._runs[key](arrays)
 
     def _compiled(self, args: tuple[Any, ...]) -> Run:
         start = time.perf_counter()
@@ -234,10 +330,6 @@ class SessionFunction:
         self.stats.reasons.append("a call of a new kind" if self._runs else "first call")
         self.stats.compile_seconds += time.perf_counter() - start
         return lambda arrays: tree.unflatten(structures[-1], session.run(None, dict(zip(names, arrays, strict=True))))
-
-
-def _kind(leaf: Any) -> Hashable:
-    return (np.shape(leaf), np.asarray(leaf).dtype) if is_traced(leaf) else static_key(leaf)
 
 
 def _session(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -13,17 +14,13 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare import text
 from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Mode, Numbers, Process
-from compare.engines.composites import compose
 from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
-from compare.engines.leaves import Everything, SpecialisedFunction
+from compare.engines.leaves import Leaves, SpecialisedFunction
+from compare.engines.library import compose
 from compare.engines.nudge import FloatChange
-from compare.engines.reach import ReachedCode
 from compare.engines.step import (
-    Bindable,
-    BoundCall,
     Compilation,
     Function,
     Observations,
@@ -31,11 +28,18 @@ from compare.engines.step import (
     TrainingFunction,
     ValueStep,
     WholeStep,
-    loss_in,
 )
-from compare.engines.tensorflow import refusals
 from compare.engines.tensorflow.functions import NUMBER, functions
-from compare.engines.tensorflow.state import is_trained, making, nudge_variables, snapshot, state_reader, switches
+from compare.engines.tensorflow.step import (
+    TapeStep,
+    is_trained,
+    making,
+    nudge_variables,
+    snapshot,
+    state_reader,
+    switches,
+    trainables_in,
+)
 from compare.engines.uncompiled import (
     Substitution,
     UncompiledFunction,
@@ -44,7 +48,7 @@ from compare.engines.uncompiled import (
     training_step,
     watch_makers,
 )
-from compare.errors import NoGradientsError, without_folders
+from compare.errors import is_users, place_of, without_folders
 from compare.records.record import WRITTEN, Device
 
 EAGER = Mode("eager")
@@ -163,7 +167,7 @@ def specialise(mode: Mode, step: Function, written: Function) -> SpecialisedFunc
     options = dict(_OPTIONS[mode])
     if signature := getattr(written, "input_signature", None):
         options["input_signature"] = signature
-    return SpecialisedFunction(step, lambda f: tf.function(f, **options), Everything(), written)
+    return SpecialisedFunction(step, lambda f: tf.function(f, **options), Leaves(), written)
 
 
 class TensorFlowProcess(Process):
@@ -219,13 +223,11 @@ class TensorFlowState(CallState):
     ) -> TrainingFunction | None:
         """Return a training step where a call of the function changes trainable variables; else None."""
         around = without_compilation(self.engine, function)
-        around(*calls[0])
-        if not is_trained(changed()):
-            return None
         return training_step(
             self.engine,
             around,
             calls[0],
+            lambda: is_trained(changed()),
             lambda: FunctionsStep(function, around),
             lambda mode: self.engine.compiler.compiled(mode, function),
         )
@@ -298,11 +300,11 @@ class TensorFlowErrors(Errors):
     def refuses(self, error: BaseException, mode: str = "") -> bool:
         """Return whether AutoGraph or a graph does not support something; TensorFlow says so while it traces."""
         said = str(error)
-        return isinstance(error, NotImplementedError) or any(words in said for words in refusals.REFUSALS)
+        return isinstance(error, NotImplementedError) or any(words in said for words in REFUSALS)
 
     def said(self, error: BaseException) -> str | None:
         """Return the sentence for an error of a trace or a graph; None for other errors."""
-        return refusals.sentence(error)
+        return sentence(error)
 
     def reason(self, error: BaseException) -> str:
         """Return the first sentence of the message's last line: before it AutoGraph quotes the user's code."""
@@ -326,12 +328,12 @@ class FunctionsStep(WrittenStep):
         self.around, self.made, self.entries = around, list[Any](), list(around.entries)
 
     def _noting(self, args: Sequence[Any]) -> AbstractContextManager[None]:
-        self.entries += self.around.of_objects(args)
-        return watch_makers(self.around.makers, self._noted)
+        def made(function: Function, maker: Function) -> Any:
+            self.made.append(maker(function))
+            return self.made[-1]
 
-    def _noted(self, function: Function, maker: Function) -> Any:
-        self.made.append(maker(function))
-        return self.made[-1]
+        self.entries += self.around.of_objects(args)
+        return watch_makers(self.around.makers, made)
 
     def observed(self) -> Observations:
         """Return one compilation per trace of a function."""
@@ -366,101 +368,40 @@ def keras_models(value: Any) -> Iterator[Substitution]:
     yield from (Substitution(space, name, None, always=False) for name in RUNNERS if name in space)
 
 
-class TapeStep(Bindable):
-    """`step(*args) -> (value, gradients)`; the tape watches only the differentiated tensors.
-
-    These are the trainable variables that the loss reaches by itself (`reached`), if there are any, or else the floats
-    of one argument; for a model its variables. The step raises NoGradientsError where there is no loss, or no float.
-    """
-
-    def __init__(self, loss: Function, argnum: int, reached: Sequence[Any] = ()) -> None:
-        self.loss, self.argnum, self.reached = loss, argnum, reached
-        self.gradients_in = ""
-
-    def bind(self, *args: Any) -> BoundCall:
-        """Bind a call of the step; missing gradients become zeros after the run."""
-        import tensorflow as tf
-
-        loss, argument = self.loss, args[self.argnum] if args else ()
-        outer = _floats([*{id(each): each for holder in self.reached for each in _variables(holder)}.values()])
-        if outer and not hasattr(argument, "trainable_variables"):
-            argument = list(outer.values())
-        named = _floats(argument)
-        leaves = list(named.values())
-        if not leaves:
-            raise NoGradientsError("the first argument holds no floats; give the parameters first")
-        self.gradients_in = text.count_noun(len(leaves), "trained variable") if outer else ""
-        watched = leaves[0] if leaves[0] is argument else leaves
-
-        is_loss = False  # if the first run returned just the loss, later runs skip the search
-
-        def run() -> tuple[Any, Any]:
-            nonlocal is_loss
-            with tf.GradientTape() as tape:
-                tape.watch(watched)
-                value = loss(*args)
-            of = value if is_loss else _scalar(loss_in(value))
-            is_loss = of is value
-            return value, tape.gradient(of, watched)
-
-        def result(returned: tuple[Any, Any]) -> tuple[Any, Any]:
-            value, gradients = returned
-            gradients = gradients if watched is leaves else [gradients]
-            dense = {
-                name: tf.zeros_like(leaf) if gradient is None else tf.convert_to_tensor(gradient)
-                for (name, leaf), gradient in zip(named.items(), gradients, strict=True)
-            }
-            return value, _place_gradients(argument, dense)
-
-        return BoundCall(run, result)
+_FILE = re.compile(r'File "([^"]+)", line (\d+), in ')
+_NOISE = re.compile(
+    r"\s*\[Op:\w+\]( name: ?\S*)?|\s*\[\[\{\{.*|^\s*\*?\s*File .*|\{\{(function_)?node [^}]*\}\}\s*|\[_XlaMust[^]]*\]",
+    re.MULTILINE,
+)
+_CLASS = re.compile(r"generic TraceType for <?(?:class )?([\w.]+)")
+_PLACES = ("Graph execution error", "Detected at node", "File ", "Stack trace")
+"""The first words of lines that tell the place of a fault, and not the fault."""
+REFUSALS = ("in user code", "XLA compilation requires", "Detected unsupported operations", "generic TraceType")
+"""The words in errors about code that a graph does not support."""
+_REMEDIES = {
+    "has no attribute 'numpy'": "compute with tf, or call NumPy by tf.numpy_function",
+    "to a NumPy array": "compute with tf, or call NumPy by tf.numpy_function",
+    "as a Python `bool`": "choose by tf.cond or tf.where, or let AutoGraph read the function's source",
+    "singleton tf.Variable": "make variables once, outside of the function",
+    "XLA": "leave jit_compile to what XLA has kernels for",
+}
+"""The alternative in TensorFlow, by the words of its error."""
 
 
-def trainables_in(function: Any) -> list[Any]:
-    """Return the trainable objects that a function reaches by itself: variables, and holders of variables."""
-    import tensorflow as tf
-
-    values = ReachedCode(function).values
-    return [value for value in values if isinstance(value, (tf.Variable, tf.Module)) or _is_layer(value)]
-
-
-def _is_layer(value: Any) -> bool:
-    keras = sys.modules.get("keras")
-    return keras is not None and isinstance(value, (keras.Layer, keras.Variable))
-
-
-def _variables(holder: Any) -> list[Any]:
-    """Return the trainable variables of a variable, module or layer."""
-    inside = getattr(holder, "trainable_variables", None)
-    return list(inside) if inside is not None else [holder] if holder.trainable else []
-
-
-def _floats(argument: Any) -> dict[int, Any]:
-    """Return the floats to differentiate in an argument, by the index of the leaf or of a model's variable."""
-    import tensorflow as tf
-
-    model = getattr(argument, "trainable_variables", None)
-    leaves = list(model) if model is not None else optree.tree_leaves(argument)
-    are = (tf.Tensor, tf.Variable)
-    tensors = {
-        i: leaf.value if hasattr(leaf, "path") and hasattr(leaf, "value") else leaf for i, leaf in enumerate(leaves)
-    }
-    return {i: x for i, x in tensors.items() if isinstance(x, are) and (x.dtype.is_floating or x.dtype.is_complex)}
-
-
-def _place_gradients(argument: Any, gradients: dict[int, Any]) -> Any:
-    """Return the gradients in the argument's structure; by index for a model, or where only some leaves are floats."""
-    leaves, structure = optree.tree_flatten(argument)
-    if len(gradients) != len(leaves) or hasattr(argument, "trainable_variables"):
-        return gradients
-    return optree.tree_unflatten(structure, list(gradients.values()))
-
-
-def _scalar(loss: Any) -> Any:
-    """Return the loss. Raises NoGradientsError where the value is no scalar float."""
-    import tensorflow as tf
-
-    if not tf.is_tensor(loss):
-        raise NoGradientsError(f"the function gives a {type(loss).__name__} and no loss; return one float")
-    if loss.shape.rank not in (0, None) or not loss.dtype.is_floating:
-        raise NoGradientsError(f"the function gives {loss.dtype.name}{list(loss.shape)}; return one float")
-    return loss
+def sentence(error: BaseException) -> str | None:
+    """Return `no attribute 'numpy'; compute with tf (mine.py:4)` for an error of a trace or a graph; else None."""
+    text = str(error)
+    if kind := _CLASS.search(text):
+        return f"tf.function takes no {kind[1]}; make it a NamedTuple, a dict or a tf.experimental.ExtensionType"
+    if not any(words in text for words in (*REFUSALS, "Graph execution error", "[Op:")):
+        return None
+    places = [f"{Path(file).name}:{line}" for file, line in _FILE.findall(text) if is_users(file)]
+    lines = [
+        line.strip() for line in _NOISE.sub("", text).splitlines() if line.strip() and "(most recent call" not in line
+    ]
+    telling = (line for line in lines if not line.startswith(_PLACES))
+    said = lines[-1] if "in user code" in text else next(telling, lines[0])
+    words = re.sub(r"^\w+(Error|Exception): | compatible with node.*", "", said).partition(". ")[0].rstrip(".")
+    remedy = next((f"; {remedy}" for signs, remedy in _REMEDIES.items() if signs in text), "")
+    place = places[-1] if places else place_of(error)
+    return f"{words}{remedy}" + (f" ({place})" if place else "")

@@ -15,10 +15,12 @@ NUMBER: list[type[np.floating[Any]]] = [np.float32]
 
 def functions() -> dict[str, Function]:
     """Return TensorFlow's functions under the names of `graphs`."""
-    import tensorflow as tf
+    return {**_arrays(), **_networks(), **_control()}
 
-    same = "tanh exp sin cos sqrt abs square floor reshape sigmoid broadcast_to roll squeeze"
-    tensor = tf.convert_to_tensor
+
+def _arrays() -> dict[str, Function]:
+    """Return the functions of arrays: elementwise, reductions, and those that move elements."""
+    import tensorflow as tf
 
     def reduction(name: str) -> Function:
         f = getattr(tf, f"reduce_{name}")
@@ -33,9 +35,6 @@ def functions() -> dict[str, Function]:
 
         return sort_along
 
-    def along(f: Function) -> Function:
-        return lambda x, axis=-1: f(x, axis=range(len(x.shape))[axis])  # axis=None is refused: tf takes it for -1
-
     def both(f: Function) -> Function:
         def wrapper(x: Any, y: Any) -> Any:
             like = next(part for part in (x, y) if tf.is_tensor(part))
@@ -44,7 +43,7 @@ def functions() -> dict[str, Function]:
         return wrapper
 
     def where(test: Any, x: Any, y: Any) -> Any:
-        like = next((part for part in (x, y) if tf.is_tensor(part)), tensor(x))
+        like = next((part for part in (x, y) if tf.is_tensor(part)), tf.convert_to_tensor(x))
         return tf.where(test, tf.cast(x, like.dtype), tf.cast(y, like.dtype))
 
     def clip(x: Any, min: Any = None, max: Any = None) -> Any:
@@ -54,7 +53,40 @@ def functions() -> dict[str, Function]:
     @tf.custom_gradient
     def dense(x: Any) -> Any:
         # later backward ops cannot take the IndexedSlices of `tf.gather`
-        return tf.identity(x), tensor
+        return tf.identity(x), tf.convert_to_tensor
+
+    same = (
+        "tanh exp sin cos sqrt abs square floor round reshape broadcast_to roll squeeze stack unstack repeat "
+        "stop_gradient logical_and logical_or logical_not"
+    )
+    return {
+        **{name: getattr(tf, name) for name in same.split()},
+        **{name: reduction(name) for name in ("sum", "mean", "max", "min", "prod", "any", "all", "logsumexp")},
+        **{name: place(getattr(tf, name)) for name in ("argmax", "argmin")},
+        **{name: order(getattr(tf, name)) for name in ("argsort", "sort")},
+        **{name: both(getattr(tf, name)) for name in ("maximum", "minimum")},
+        "log": tf.math.log,
+        "concat": lambda xs, axis=0: tf.concat(xs, axis),
+        "expand_dims": lambda x, axis=0: tf.expand_dims(x, axis),
+        "permute_dims": tf.transpose,
+        "matrix_transpose": tf.linalg.matrix_transpose,
+        "moveaxis": tf.experimental.numpy.moveaxis,
+        "where": where,
+        "clip": clip,
+        "take": lambda x, indices, axis=0: tf.gather(dense(x), indices, axis=axis),
+        "take_along_axis": lambda x, at, axis=-1: tf.gather(x, at, batch_dims=len(x.shape) - 1, axis=axis),
+        "cumulative_sum": lambda x, axis=0: tf.cumsum(x, axis=axis),
+        "astype": lambda x, dtype: tf.cast(x, tf.as_dtype(dtype)),
+        "zeros": lambda shape, dtype=None: tf.zeros(shape, tf.as_dtype(dtype or np.float64)),
+    }
+
+
+def _networks() -> dict[str, Function]:
+    """Return the functions of neural networks; images have their channels first, as in `graphs`."""
+    import tensorflow as tf
+
+    def along(f: Function) -> Function:
+        return lambda x, axis=-1: f(x, axis=range(len(x.shape))[axis])  # axis=None is refused: tf takes it for -1
 
     def conv2d(x: Any, weight: Any, bias: Any = None, stride: int = 1, padding: int = 0) -> Any:
         padded = tf.pad(x, [[0, 0], [0, 0], [padding] * 2, [padding] * 2])
@@ -64,6 +96,23 @@ def functions() -> dict[str, Function]:
     def max_pool2d(x: Any, size: int) -> Any:
         y = tf.nn.max_pool2d(tf.transpose(x, (0, 2, 3, 1)), size, size, "VALID")
         return tf.transpose(y, (0, 3, 1, 2))
+
+    return {
+        **{name: along(getattr(tf.nn, name)) for name in ("softmax", "log_softmax")},
+        "sigmoid": tf.sigmoid,
+        "relu": tf.nn.relu,
+        "gelu": tf.nn.gelu,
+        "conv2d": conv2d,
+        "max_pool2d": max_pool2d,
+        "embedding": tf.gather,
+    }
+
+
+def _control() -> dict[str, Function]:
+    """Return the ops of control flow; the state of a loop is kept as tensors."""
+    import tensorflow as tf
+
+    tensor = tf.convert_to_tensor
 
     def cond(test: Any, then: Function, otherwise: Function, *operands: Any) -> Any:
         return tf.cond(test, lambda: then(*operands), lambda: otherwise(*operands))
@@ -82,9 +131,7 @@ def functions() -> dict[str, Function]:
             return optree.tree_unflatten(structure, list(parts))
 
         after = tf.while_loop(
-            lambda *parts: test(pack(parts)),
-            lambda *parts: parts_of(body(pack(parts))),
-            parts_of(state),
+            lambda *parts: test(pack(parts)), lambda *parts: parts_of(body(pack(parts))), parts_of(state)
         )
         return pack(after)
 
@@ -102,38 +149,4 @@ def functions() -> dict[str, Function]:
         _, outputs, *after = tf.while_loop(lambda i, *_: i < length, body, start, maximum_iterations=xs.shape[0])
         return optree.tree_unflatten(structure, after), outputs.stack()
 
-    return {
-        **{name: getattr(tf, name) for name in same.split()},
-        **{name: reduction(name) for name in ("sum", "mean", "max", "min", "prod", "any", "all", "logsumexp")},
-        **{name: place(getattr(tf, name)) for name in ("argmax", "argmin")},
-        **{name: order(getattr(tf, name)) for name in ("argsort", "sort")},
-        **{name: both(getattr(tf, name)) for name in ("maximum", "minimum")},
-        **{name: getattr(tf, name) for name in ("logical_and", "logical_or", "logical_not", "round")},
-        **{name: along(getattr(tf.nn, name)) for name in ("softmax", "log_softmax")},
-        "relu": tf.nn.relu,
-        "log": tf.math.log,
-        "gelu": tf.nn.gelu,
-        "stack": tf.stack,
-        "concat": lambda xs, axis=0: tf.concat(xs, axis),
-        "unstack": tf.unstack,
-        "expand_dims": lambda x, axis=0: tf.expand_dims(x, axis),
-        "permute_dims": tf.transpose,
-        "matrix_transpose": tf.linalg.matrix_transpose,
-        "moveaxis": tf.experimental.numpy.moveaxis,
-        "where": where,
-        "clip": clip,
-        "take": lambda x, indices, axis=0: tf.gather(dense(x), indices, axis=axis),
-        "take_along_axis": lambda x, at, axis=-1: tf.gather(x, at, batch_dims=len(x.shape) - 1, axis=axis),
-        "cumulative_sum": lambda x, axis=0: tf.cumsum(x, axis=axis),
-        "repeat": tf.repeat,
-        "astype": lambda x, dtype: tf.cast(x, tf.as_dtype(dtype)),
-        "zeros": lambda shape, dtype=None: tf.zeros(shape, tf.as_dtype(dtype or np.float64)),
-        "stop_gradient": tf.stop_gradient,
-        "conv2d": conv2d,
-        "max_pool2d": max_pool2d,
-        "embedding": tf.gather,
-        "cond": cond,
-        "switch": switch,
-        "while_loop": while_loop,
-        "scan": scan,
-    }
+    return {"cond": cond, "switch": switch, "while_loop": while_loop, "scan": scan}

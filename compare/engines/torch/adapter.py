@@ -1,29 +1,29 @@
-"""The adapter of PyTorch: eager, compiled by Dynamo and Inductor, and exported."""
+"""The adapter of PyTorch: eager, compiled by Dynamo and Inductor, and exported; on the CPU and on CUDA."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Library, Mode, Numbers, Ops, Process
-from compare.engines.composites import compose
+from compare.engines.base import CallState, Devices, Engine, Errors, Library, Mode, Numbers, Ops, Process
 from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
-from compare.engines.heap import ByteCounter
-from compare.engines.kinds import Kinds
+from compare.engines.library import compose
 from compare.engines.nudge import FloatChange
-from compare.engines.step import Context, Function, LineOp, Observations, TrainingFunction
-from compare.engines.switches import Switch
-from compare.engines.torch import counting, dynamo, gpu, numbers, told
+from compare.engines.process import ByteCounter, Switch
+from compare.engines.reach import Kinds
+from compare.engines.step import Context, Function, LineOp, Observations, TrainingFunction, ValueStep, inside
+from compare.engines.torch import dispatcher, dynamo, state
 from compare.engines.torch.dynamo import MANY
 from compare.engines.torch.functions import IDIOMS, control, functions
 from compare.engines.torch.state import state_reader
-from compare.engines.torch.step import TorchOutput, TorchStep, holders_in, is_whole, map_leaves, trains
+from compare.engines.torch.step import TorchStep, holders_in, is_whole, map_leaves, trains
 from compare.records.record import Device
 
 EAGER = Mode("eager")
@@ -43,7 +43,7 @@ class Torch(Framework):
         super().__init__()
         self.process = TorchProcess(self)
         self.devices = TorchDevices(self)
-        self.compiler = TorchCompiler(self)
+        self.compiler = dynamo.TorchCompiler(self)
         self.ops = TorchOps(self)
         self.state = TorchState(self)
         self.numbers = TorchNumbers(self)
@@ -65,7 +65,8 @@ class Torch(Framework):
         torch.manual_seed(seed)
         if doubles is not None:
             torch.set_default_dtype(torch.float64 if doubles else torch.float32)
-            dynamo.unlimit_recompiles()
+            for name, many in MANY.items():  # so that a workload may compile for each of its shapes
+                setattr(torch._dynamo.config, name, many)
 
     def functions(self) -> dict[str, Function]:
         """Return PyTorch's functions under the names of `graphs`."""
@@ -81,18 +82,20 @@ class Torch(Framework):
         """Return a container with NumPy arrays, which share memory with tensors on the CPU."""
         import torch
 
-        return to_containers(tree, lambda leaf: numbers.array(leaf) if isinstance(leaf, torch.Tensor) else None)
+        return to_containers(tree, lambda leaf: state.array(leaf) if isinstance(leaf, torch.Tensor) else None)
 
     def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return a step of the loss as the mode runs it, with gradients in the leaves of one argument."""
+        import torch
+
         run, within = run_of(self, mode, loss), context_of(self, mode, loss)
         if argnum is None:
-            return TorchOutput(run, within)
+            return ValueStep(run, inside(within, torch.no_grad))
         return TorchStep(run, argnum, loss, within)
 
     def observed(self, step: Function) -> Observations:
         """Return Dynamo's records of the step."""
-        return told.dynamo_observations(getattr(step, "run", step))
+        return dynamo.dynamo_observations(getattr(step, "run", step))
 
 
 def run_of(engine: Engine, mode: str, function: Function) -> Function:
@@ -148,6 +151,12 @@ class TorchProcess(Process):
 
         torch.manual_seed(seed)
 
+    def generator(self) -> bytes:
+        """Return the state of the CPU's generator."""
+        import torch
+
+        return bytes(torch.get_rng_state().numpy())
+
 
 class TorchDevices(Devices):
     """The devices role of PyTorch."""
@@ -162,14 +171,14 @@ class TorchDevices(Devices):
         """Return a clock in nanoseconds by CUDA events."""
         import torch
 
-        return gpu.EventClock(lambda: torch.cuda.Event(enable_timing=True))
+        return EventClock(lambda: torch.cuda.Event(enable_timing=True))
 
     @property
     def counter(self) -> ByteCounter:
         """Return the counter of the GPU's allocator on a GPU, of malloc otherwise."""
         import torch
 
-        return gpu.allocator(torch.cuda) if self.engine.device == "cuda" else super().counter
+        return allocator(torch.cuda) if self.engine.device == "cuda" else super().counter
 
     def placed(self, tree: Any) -> Any:
         """Return arguments with tensors and modules on the device; NumPy arrays stay, as a step may convert them."""
@@ -186,43 +195,15 @@ class TorchDevices(Devices):
         return (lambda _: torch.cuda.synchronize()) if self.engine.device == "cuda" else None
 
 
-class TorchCompiler(Compiler):
-    """The compiler role of PyTorch."""
-
-    def eagerly(self, function: Function) -> AbstractContextManager[object]:
-        """A context in which Dynamo's stance lets nothing compile."""
-        return dynamo.eagerly(partial(setattr, self.engine, "compiles", True))
-
-    def compiled(self, mode: str, function: Function) -> Function:
-        """Return the function compiled with `fullgraph=True`, or exported."""
-        return dynamo.compile_loss(self.engine.traits(mode), function, fullgraph=True)
-
-    def captured(self, mode: str, function: Function, *, whole: bool = True) -> Function | None:
-        """Return both passes as graphs of Dynamo and AOTAutograd, run op by op; None for an export."""
-        return dynamo.capture_graphs(self.engine.traits(mode), function) if whole else dynamo.pieces(function)
-
-    def forget(self) -> None:
-        """Drop Dynamo's code and counts in memory; Inductor's cache on the disk stays."""
-        dynamo.forget()
-        self.engine.compiles = False
-
-    def anew(self) -> AbstractContextManager[object]:
-        """A context with an empty cache of Inductor."""
-        self.engine.compiles = False
-        return dynamo.anew()
-
-
 class TorchOps(Ops):
     """The ops role of PyTorch."""
 
-    outside = staticmethod(counting.outside)
-    ran = staticmethod(counting.ran)
+    outside = staticmethod(dispatcher.outside)
+    ran = staticmethod(dispatcher.ran)
 
     def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
         """Return the ops that the dispatcher sees in a call, each waited for, with the user's lines."""
-        from compare.engines.torch import lines
-
-        return lines.ops(step, call, self.engine.wait)
+        return dispatcher.ops(step, call, self.engine.wait)
 
 
 class TorchState(CallState):
@@ -230,7 +211,7 @@ class TorchState(CallState):
 
     reader = staticmethod(state_reader)
     reached = staticmethod(holders_in)
-    kept = staticmethod(numbers.snapshot)
+    kept = staticmethod(state.snapshot)
 
     def training(
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
@@ -239,10 +220,9 @@ class TorchState(CallState):
         with self.engine.compiler.eagerly(function):
             if not trains(function, calls[0], changed):
                 return None
-        return TrainingFunction(self._mode_of(function))
-
-    def _mode_of(self, function: Function) -> Callable[[str], tuple[Function, Context]]:
-        return lambda mode: (run_of(self.engine, mode, function), context_of(self.engine, mode, function))
+        return TrainingFunction(
+            lambda mode: (run_of(self.engine, mode, function), context_of(self.engine, mode, function))
+        )
 
     def kinds(self) -> Kinds:
         """Return PyTorch's classes of tensors and modules."""
@@ -254,31 +234,11 @@ class TorchState(CallState):
 class TorchNumbers(Numbers):
     """The numbers role of PyTorch."""
 
-    dtypes = staticmethod(counting.dtypes)
+    dtypes = staticmethod(dispatcher.dtypes)
 
-    def generator(self) -> bytes:
-        """Return the state of the CPU's generator."""
-        import torch
-
-        return bytes(torch.get_rng_state().numpy())
-
-    def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
-        """Return the random numbers that the dispatcher sees in a call."""
-        from compare.engines.torch import drawing
-
-        return drawing.draws(step, call)
-
-    def noting(self, drawn: list[Any]) -> AbstractContextManager[object]:
-        """A context in which the random numbers that the dispatcher sees are appended to `drawn`."""
-        from compare.engines.torch import drawing
-
-        return drawing.noting(drawn)
-
-    def giving(self, drawn: Sequence[Any]) -> AbstractContextManager[object]:
-        """A context in which a call draws the noted numbers. Raises UnsupportedError on a mismatch."""
-        from compare.engines.torch import drawing
-
-        return drawing.Giving(drawn)
+    draws = staticmethod(dispatcher.draws)
+    noting = staticmethod(dispatcher.noting)
+    giving = staticmethod(dispatcher.giving)
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """Return the arguments unchanged: `meanwhile` changes their data in place."""
@@ -292,9 +252,9 @@ class TorchNumbers(Numbers):
         before = torch.get_default_dtype()
         if change.seed is None:
             torch.set_default_dtype(torch.float64)
-        function = numbers.double if change.seed is None else numbers.moving(change.seed, change.unit)
+        function = state.double if change.seed is None else state.moving(change.seed, change.unit)
         try:
-            with numbers.meanwhile(holders, function):
+            with state.meanwhile(holders, function):
                 yield
         finally:
             torch.set_default_dtype(before)
@@ -319,7 +279,7 @@ class TorchErrors(Errors):
 
     def said(self, error: BaseException) -> str | None:
         """Return Dynamo's explanation of an error of a trace; None for other errors."""
-        return told.sentence(error) if self.traced(error) else None
+        return dynamo.sentence(error) if self.traced(error) else None
 
     @contextmanager
     def checked(self) -> Iterator[None]:
@@ -345,3 +305,48 @@ class TorchErrors(Errors):
             or any(words in str(error) for words in ("torch.export", "does not currently support"))
             or type(error).__module__.startswith("torch.")
         )
+
+
+# CUDA -----------------------------------------------------------------------------------------------------------------
+
+
+class EventClock:
+    """A clock in nanoseconds on the GPU: each reading queues an event and waits for it.
+
+    It sums the times between successive events, since one time is a float32 of milliseconds. `event` makes an event, a
+    `torch.cuda.Event`, whose `elapsed_time` resolves about half a microsecond.
+    """
+
+    def __init__(self, event: Callable[[], Any]) -> None:
+        self._event, self._nanoseconds = event, 0
+        self._last = self._record_event()
+
+    def __call__(self) -> int:
+        """Return the nanoseconds from the clock's start until the GPU has done its queued work."""
+        event = self._record_event()
+        self._nanoseconds += round(self._last.elapsed_time(event) * 1e6)
+        self._last = event
+        return self._nanoseconds
+
+    def _record_event(self) -> Any:
+        event = self._event()
+        event.record()
+        event.synchronize()
+        return event
+
+
+def allocator(cuda: Any) -> ByteCounter:
+    """Return a counter of the bytes that `torch.cuda`'s allocator gives out, beyond those in use before a call."""
+
+    def live() -> int:
+        gc.collect()
+        return int(cuda.memory_allocated())
+
+    def peak(call: Callable[[], object]) -> int:
+        before = live()
+        cuda.reset_peak_memory_stats()
+        call()
+        cuda.synchronize()
+        return int(cuda.max_memory_allocated()) - before
+
+    return ByteCounter("allocator", live, peak)

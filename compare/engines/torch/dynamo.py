@@ -1,16 +1,27 @@
-"""PyTorch's compilers: the modes that compile a loss, and how often they may compile."""
+"""PyTorch's compilers: the modes that use them, and Dynamo's reports of its compilations.
+
+Reasons, graph breaks and Dynamo's limit are told each with the user's line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import ast
+import linecache
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType
 from typing import Any
 
 import optree
 
-from compare.engines.base import Mode
-from compare.engines.step import Function
-from compare.engines.torch import told
+from compare.engines.base import Compiler, Mode
+from compare.engines.process import patched
+from compare.engines.step import Compilation, Function, Observations
+from compare.errors import is_users
 from compare.records.record import WRITTEN
 
 EXPORT = Mode("export", usual=False, traces=True)
@@ -27,6 +38,7 @@ OPTIONS: dict[Mode, dict[str, Any]] = {
 """The modes of `torch.compile`, with its options."""
 
 KEPT = 10_000
+"""The number of compile records that are kept."""
 MANY = {"recompile_limit": 1000, "accumulated_recompile_limit": 10_000}
 
 
@@ -40,14 +52,52 @@ def compile_loss(mode: Mode, loss: Function, **options: Any) -> Function:
     return compiled
 
 
-def capture_graphs(mode: Mode, function: Function) -> Function | None:
-    """Return the function as graphs of both passes, run op by op; None for an export, which has no other kernels."""
-    return None if mode is EXPORT else compile_loss(mode, function, fullgraph=True, backend=GRAPHS)
+class TorchCompiler(Compiler):
+    """The compiler role of PyTorch."""
 
+    @contextmanager
+    def eagerly(self, function: Function) -> Iterator[None]:
+        """A context in which Dynamo's stance lets nothing compile."""
+        import torch
+        from torch._dynamo import eval_frame
 
-def pieces(function: Function) -> Function:
-    """Return the function in as many graphs as it needs, run op by op."""
-    return compile_loss(next(iter(OPTIONS)), function, backend=GRAPHS)
+        asked = vars(eval_frame).get("_callback_from_stance")
+
+        def noting(callback: Any) -> Any:
+            self.engine.compiles |= callback not in (None, False)
+            return asked(callback) if asked else None
+
+        instead = {"_callback_from_stance": noting} if asked else {}  # private to Dynamo, so it may be missing
+        with torch.compiler.set_stance("force_eager"), patched(vars(eval_frame), instead):
+            yield
+
+    def compiled(self, mode: str, function: Function) -> Function:
+        """Return the function compiled with `fullgraph=True`, or exported."""
+        return compile_loss(self.engine.traits(mode), function, fullgraph=True)
+
+    def captured(self, mode: str, function: Function, *, whole: bool = True) -> Function | None:
+        """Return both passes as graphs of Dynamo and AOTAutograd, run op by op; None for an export.
+
+        A function that need not be `whole` has as many graphs as it needs.
+        """
+        if not whole:
+            return compile_loss(next(iter(OPTIONS)), function, backend=GRAPHS)
+        traits = self.engine.traits(mode)
+        return None if traits is EXPORT else compile_loss(traits, function, fullgraph=True, backend=GRAPHS)
+
+    def forget(self) -> None:
+        """Drop Dynamo's code and counts in memory; Inductor's cache on the disk stays."""
+        forget()
+        self.engine.compiles = False
+
+    @contextmanager
+    def anew(self) -> Iterator[None]:
+        """A context that begins without compiled code in memory or on the disk, and without counts."""
+        from torch._inductor.utils import fresh_cache
+
+        self.forget()
+        with fresh_cache():
+            yield
 
 
 def _export(loss: Function) -> Function:
@@ -73,56 +123,193 @@ def _export(loss: Function) -> Function:
 
 def listen() -> None:
     """Count graph breaks with their lines, and keep more compile records than the last 64."""
-    from torch._dynamo.utils import set_compilation_metrics_limit
+    from torch._dynamo.utils import counters, set_compilation_metrics_limit
 
     set_compilation_metrics_limit(KEPT)
-    told.listen()
-
-
-def unlimit_recompiles() -> None:
-    """Raise the recompile limits, so that a workload may compile for each of its shapes."""
-    import torch._dynamo
-
-    for name, many in MANY.items():
-        setattr(torch._dynamo.config, name, many)
+    for name in COUNTED:
+        if not isinstance(counters[name], Breaks):
+            counters[name] = Breaks()
 
 
 def forget() -> None:
     """Drop compiled code and counts."""
     import torch
+    import torch._dynamo.utils as dynamo
 
     torch._dynamo.reset()
-    told.forget()
+    dynamo.clear_compilation_metrics()
+    dynamo.counters.clear()
+    dynamo.graph_break_reasons.clear()
+    listen()
 
 
-@contextmanager
-def eagerly(met: Callable[[], None]) -> Iterator[None]:
-    """A context in which nothing compiles; `met` is called for each call that would be compiled otherwise."""
+# Dynamo's reports -----------------------------------------------------------------------------------------------------
+
+
+FIRST = "the first call of a piece of the graph"
+LIMIT = "Dynamo recompile limit exceeded"
+COUNTED = ("graph_break", "unimplemented")
+"""Dynamo's counters of untraced code: the second has branches on values, which break a graph as well."""
+
+_GUARD = re.compile(r"^\d+/\d+: ")
+_PLACE = re.compile(r'# File "([^"]+)", line (\d+), in \w+, code: (.*)')
+_TRACED = re.compile(r'File "([^"]+)", line (\d+), in \w+\n\s*(.*)')
+_CALLED = re.compile(r"Line: (\d+), Name: .*, Filename: (.*)")
+_RESUMED = re.compile(r"torch_dynamo_resume_in_\w+_at_(\d+)")
+_ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
+_HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
+_PAGE = re.compile(r"please visit: (\S+)")
+Where = tuple[str, int, str]
+"""A file, a line number, and the line's code."""
+
+
+class Breaks(Counter[str]):
+    """A counter in Dynamo's place, whose `at` counts each reason by the user's line that ran."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at: dict[str, Counter[str]] = {}
+
+    def __setitem__(self, reason: str, count: int) -> None:
+        more = count - self[reason]
+        self.at.setdefault(reason, Counter())[_running(sys._getframe(1))] += more
+        super().__setitem__(reason, count)
+
+
+def dynamo_observations(function: Any = None) -> Observations:
+    """Return Dynamo's records of this process: compilations, graph breaks by reason, and where it met its limit.
+
+    If Dynamo compiled a library's wrapper of the function, the compilation names the function instead.
+    """
     import torch
-    from torch._dynamo import eval_frame
+    from torch._dynamo.utils import get_compilation_metrics
 
-    asked = vars(eval_frame).get("_callback_from_stance")
-
-    def noting(callback: Any) -> Any:
-        if callback not in (None, False):
-            met()
-        return asked(callback) if asked else None
-
-    with torch.compiler.set_stance("force_eager"):
-        if asked:  # private to Dynamo, so it may be missing
-            vars(eval_frame)["_callback_from_stance"] = noting
-        try:
-            yield
-        finally:
-            if asked:
-                vars(eval_frame)["_callback_from_stance"] = asked
+    # a backward pass that compiles on first need has a second record
+    records = [metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False]
+    compiled = [_compilation(metrics, function) for metrics in records if metrics.graph_op_count is not None]
+    limit = f"the recompile limit of {torch._dynamo.config.recompile_limit}"
+    limits = [
+        f"{limit}: {_reason(metrics)}; torch._dynamo.config.recompile_limit raises it"
+        for metrics in records
+        if (metrics.fail_reason or "").startswith(LIMIT)
+    ]
+    return Observations(compiled, _breaks(), limits)
 
 
-@contextmanager
-def anew() -> Iterator[None]:
-    """A context that begins without compiled code in memory or on the disk, and without counts."""
-    from torch._inductor.utils import fresh_cache
+def _breaks() -> Counter[str]:
+    """Count graph breaks by reason and line.
 
-    forget()
-    with fresh_cache():
-        yield
+    The line is that of the stack that Dynamo has kept, else one in the words of the reason, else the line that ran.
+    Breaks at several lines count apart; breaks that differ only in omitted details count together.
+    """
+    from torch._dynamo.utils import counters, graph_break_reasons
+
+    traced: dict[str, Counter[str]] = {}
+    for kept in graph_break_reasons:
+        stack = ((frame.filename, frame.lineno or 0, frame.line or "") for frame in kept.user_stack)
+        if line := _innermost(stack):
+            traced.setdefault(kept.reason, Counter())[line] += 1
+    breaks = Counter[str]()
+    for counter in map(counters.get, COUNTED):
+        at = counter.at if isinstance(counter, Breaks) else {}
+        for reason, count in (counter or {}).items():
+            lines = traced.get(reason, Counter())
+            if lines.total() != count:
+                lines = at.get(reason) or Counter({"": count})
+            for line, times in lines.items():
+                breaks[_break(reason, line)] += times
+    return breaks
+
+
+def _compilation(metrics: Any, function: Any) -> Compilation:
+    reason, place = _reason(metrics) or FIRST, _place(metrics)
+    codes = _codes(function)
+    wraps = any((outer.co_filename, outer.co_firstlineno) == _first_line(metrics)[:2] for outer in codes[:-1])
+    if wraps and is_users((code := codes[-1]).co_filename):
+        names = code.co_varnames
+        reason = _ARGUMENT.sub(lambda match: names[int(match[1])] if int(match[1]) < len(names) else match[0], reason)
+        place = _innermost([(code.co_filename, code.co_firstlineno, code.co_name)])
+    return Compilation(reason + (f" ({place})" if place else ""), metrics.entire_frame_compile_time_s)
+
+
+def _codes(function: Any) -> list[CodeType]:
+    """Return the code of a function and of the functions that it wraps, the innermost last."""
+    codes = []
+    while function is not None:
+        codes.append(getattr(function, "__code__", None))
+        function = getattr(function, "__wrapped__", None)
+    return list(filter(None, codes))
+
+
+def _reason(metrics: Any) -> str:
+    """Return the guard that failed, in Dynamo's words without its numbers and lines; "" for a first compilation."""
+    said = _GUARD.sub("", (metrics.recompile_reason or "").partition("\n")[0]).partition("  # ")[0]
+    said = " ".join(said.split())
+    try:
+        ast.parse(said, mode="eval")
+    except SyntaxError:
+        return said
+    return f"no longer {said}" if said else ""
+
+
+def _place(metrics: Any) -> str:
+    """Return the user's line of a guard, of the compiled function, or that ran: `step.py:12: x = x * scale`."""
+    traced = [(file, int(line), code) for file, line, code in _TRACED.findall(metrics.recompile_reason or "")]
+    function = [_first_line(metrics)] if metrics.co_filename else []
+    calls = [match.groups() for match in map(_CALLED.fullmatch, metrics.stack_trace or ()) if match]
+    ran = [(file, int(line), linecache.getline(file, int(line))) for line, file in calls]
+    return _innermost(traced) or _innermost(function) or _innermost(ran)
+
+
+def _first_line(metrics: Any) -> Where:
+    """Return where a compiled piece begins: at its function, or at the line after a graph break."""
+    file, name = metrics.co_filename, metrics.co_name or ""
+    if (resumed := _RESUMED.fullmatch(name)) is None:
+        return file, metrics.co_firstlineno, name
+    line = int(resumed[1])
+    return file, line, linecache.getline(file, line)
+
+
+def _break(reason: str, line: str) -> str:
+    """Return Dynamo's name of a break with its last line: `Data-dependent branching (mine.py:25: if x > 0:)`.
+
+    Where Dynamo names no line, `line` is shown. Dynamo's first hint and its page follow, if there are any.
+    """
+    places = [_source_line(*place) for place in _PLACE.findall(reason)] or ([line] if line else [])
+    title = reason.partition("\n")[0].strip() + (f" ({places[-1]})" if places else "")
+    return "\n".join([title, *advice(reason)])
+
+
+def advice(said: str) -> list[str]:
+    """Return Dynamo's first hint and its page, where its message has them."""
+    hint, page = _HINT.search(said), _PAGE.search(said)
+    return [*([hint[1].strip()] if hint else []), *([f"See {page[1]}"] if page else [])]
+
+
+def sentence(error: BaseException) -> str:
+    """Return Dynamo's error in a sentence or two: the untraced code, the user's line, and the advice."""
+    said = str(error)
+    title = said.strip().partition("\n")[0].rstrip(".")
+    place = _innermost((file, int(line), code) for file, line, code in _TRACED.findall(said))
+    words = f"{type(error).__name__}: {title}" + (f" ({place})" if place else "")
+    return ". ".join([words, *(each.rstrip(".") for each in advice(said))])
+
+
+def _innermost(places: Iterable[Where]) -> str:
+    """Return the last place in a user's file, as `mine.py:25: code`; "" where there is none."""
+    users = [place for place in places if is_users(place[0])]
+    return _source_line(*users[-1]) if users else ""
+
+
+def _running(frame: FrameType | None) -> str:
+    """Return the innermost line of the user's that runs."""
+    while frame is not None and not is_users(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    file = frame.f_code.co_filename
+    return _source_line(file, frame.f_lineno, linecache.getline(file, frame.f_lineno))
+
+
+def _source_line(file: str, line: Any, code: str) -> str:
+    return f"{Path(file).name}:{line}: {code.strip()}"

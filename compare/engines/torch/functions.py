@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.composites import loop_scan
+from compare.engines.library import loop_scan
 from compare.engines.step import Function
 from compare.records.record import Device
 

@@ -14,8 +14,8 @@ from typing import Any
 import optree
 
 from compare import text
-from compare.engines.kinds import names_in
-from compare.engines.reach import ReachedCode, outermost
+from compare.engines.process import patched
+from compare.engines.reach import ReachedCode, names_in, outermost
 from compare.engines.step import LOSS, Bindable, BoundCall, Context, Function, inside, loss_in
 from compare.errors import InputsError, NoGradientsError
 from graphs.tree import argument_names
@@ -41,9 +41,14 @@ class TorchStep(Bindable):
         self._named: dict[Any, dict[str, Any]] = {}
 
     def bind(self, *args: Any) -> BoundCall:
-        """Bind a call of the step; an argument that requires a gradient and is no leaf becomes a leaf of its own."""
+        """Bind a call of the step; an argument that requires a gradient and is no leaf becomes a leaf of its own.
+
+        The gradient of a tensor on which the loss does not depend is zeros.
+        """
+        import torch
+
         trees = [optree.tree_flatten(arg, is_leaf=is_whole) for arg in args]
-        elsewhere = bool(self.reached) or any(self._requires(leaf) for leaves, _ in trees for leaf in leaves)
+        elsewhere = bool(self.reached) or any(trainable(leaf) for leaves, _ in trees for leaf in leaves)
         asked = self.argnum if not elsewhere else None
         flat = [[_apart(leaf, wanted=i == asked) for leaf in leaves] for i, (leaves, _) in enumerate(trees)]
         wanted: list[Any] = [
@@ -56,11 +61,22 @@ class TorchStep(Bindable):
         asked_of: Any = wanted[self.argnum] if alone else self._by_name(wanted, len(args), holding)
         parts, structure = optree.tree_flatten(asked_of)
         plain = [leaf for leaves in flat for leaf in leaves if not _requires(leaf)]
-        call = [_replace_leaves(arg, *tree, leaves) for arg, tree, leaves in zip(args, trees, flat, strict=True)]
-        self.gradients_in = self.gradients_in or _count_message(len(parts), elsewhere=elsewhere)
+        call = list(args)  # an argument of which no leaf differs stays, so that a call's changes to it are seen
+        for i, ((before, tree), leaves) in enumerate(zip(trees, flat, strict=True)):
+            if any(old is not new for old, new in zip(before, leaves, strict=True)):
+                call[i] = optree.tree_unflatten(tree, leaves)
+        counted = text.count_noun(len(parts), "parameter" if elsewhere else "tensor")
+        how = "as backward() leaves them" if elsewhere else "as no parameter requires any"
+        self.gradients_in = self.gradients_in or f"{counted}{'' if elsewhere else ' of the first argument'}, {how}"
+
+        def result(value: Any) -> tuple[Any, Any]:
+            detached = map_leaves(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value)
+            gradients = [torch.zeros_like(part) if part.grad is None else part.grad for part in parts]
+            return detached, optree.tree_unflatten(structure, gradients)
+
         return BoundCall(
             differentiate_step(partial(self.run, *call), parts, may_be_none=not elsewhere),
-            lambda value: (_detach(value), optree.tree_unflatten(structure, list(map(_gradient, parts)))),
+            result,
             inside(self.within, partial(_keep_gradients, parts, plain)),
         )
 
@@ -68,11 +84,6 @@ class TorchStep(Bindable):
         """Return the wanted tensors by the holders' names; a repeated name gets the later holder's index."""
         names = [*argument_names(self.loss, arguments), *self._names]
         return {names[i] if names.index(names[i]) == i else f"{names[i]} {i}": wanted[i] for i in holding}
-
-    def _requires(self, leaf: Any) -> bool:
-        import torch
-
-        return bool(self._parts(leaf)) if isinstance(leaf, torch.nn.Module) else _requires(leaf)
 
     def _parts(self, leaf: Any) -> Any:
         import torch
@@ -93,12 +104,6 @@ def trainable(holder: Any) -> bool:
     return any(parameter.requires_grad for parameter in holder.parameters())
 
 
-def _count_message(count: int, *, elsewhere: bool) -> str:
-    if elsewhere:
-        return f"{text.count_noun(count, 'parameter')}, as backward() leaves them"
-    return f"{text.count_noun(count, 'tensor')} of the first argument, as no parameter requires any"
-
-
 def _requires(leaf: Any) -> bool:
     import torch
 
@@ -113,18 +118,6 @@ def _apart(leaf: Any, *, wanted: bool) -> Any:
         return leaf if leaf.is_leaf else leaf.detach().requires_grad_()
     is_float = isinstance(leaf, torch.Tensor) and (leaf.is_floating_point() or leaf.is_complex())
     return leaf.detach().requires_grad_() if wanted and is_float else leaf
-
-
-def _replace_leaves(arg: Any, before: Sequence[Any], structure: Any, leaves: Sequence[Any]) -> Any:
-    """Return the argument with other leaves, or itself where none differ, so that a call's changes to it are seen."""
-    alike = all(old is new for old, new in zip(before, leaves, strict=True))
-    return arg if alike else optree.tree_unflatten(structure, leaves)
-
-
-def _detach(value: Any) -> Any:
-    import torch
-
-    return map_leaves(lambda x: x.detach() if isinstance(x, torch.Tensor) else x, value)
 
 
 def is_whole(value: Any) -> bool:
@@ -183,13 +176,6 @@ def _look(value: Any, error: Exception, parts: Sequence[Any], *, may_be_none: bo
     raise error
 
 
-def _gradient(part: Any) -> Any:
-    """Return the gradient that a run left; zeros where the loss does not depend on the tensor."""
-    import torch
-
-    return torch.zeros_like(part) if part.grad is None else part.grad
-
-
 @contextmanager
 def _keep_gradients(parts: Sequence[Any], plain: Sequence[Any]) -> Iterator[None]:
     """A context after which gradients, and whether tensors require them, are as before."""
@@ -201,19 +187,6 @@ def _keep_gradients(parts: Sequence[Any], plain: Sequence[Any]) -> Iterator[None
             part.grad = gradient
         for leaf in filter(_requires, plain):  # the function has required it, which other calls must not see
             leaf.requires_grad_(False)
-
-
-class TorchOutput(Bindable):
-    """`step(*args) -> (result of run, ())`, without gradients."""
-
-    def __init__(self, run: Function, within: Context = nullcontext) -> None:
-        self.run, self.within = run, within
-
-    def bind(self, *args: Any) -> BoundCall:
-        """Bind a call of the step under `torch.no_grad`."""
-        import torch
-
-        return BoundCall(partial(self.run, *args), lambda value: (value, ()), inside(self.within, torch.no_grad))
 
 
 def holders_in(function: Any) -> list[Any]:
@@ -266,8 +239,5 @@ def _differentiating() -> Iterator[_BackwardPasses]:
         seen.leaves_gradients |= bool(options.get("accumulate_grad"))
         return run(*args, **options)
 
-    vars(autograd)["_engine_run_backward"] = noting
-    try:
+    with patched(vars(autograd), {"_engine_run_backward": noting}):
         yield seen
-    finally:
-        vars(autograd)["_engine_run_backward"] = run

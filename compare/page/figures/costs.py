@@ -20,8 +20,8 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.crossover import BreakEven, Course, break_even
 from compare.claims.evidence import Evidence, cells, steady
+from compare.claims.regimes import BreakEven, Course, break_even
 from compare.page.blocks import Table
 from compare.page.figures import Drawing, alt_text, style
 from compare.page.figures.style import grid

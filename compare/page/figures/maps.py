@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
-from compare.claims.crossover import CostPlace, MapPlace, Point
+from compare.claims.regimes import CostPlace, MapPlace, Point
 from compare.page.blocks import Table
 from compare.page.figures import Drawing, alt_text, style
 from compare.page.summary import Summary

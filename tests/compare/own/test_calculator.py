@@ -8,8 +8,8 @@ from html import unescape
 import pytest
 
 import compare
-from compare.claims.crossover import course
 from compare.claims.evidence import cells
+from compare.claims.regimes import course
 from compare.page.show import calculator
 from compare.records.cells import Time
 from tests.helpers import own_functions as own

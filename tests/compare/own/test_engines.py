@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
-from compare.engines.graphduel.replay import Replay
+from compare.engines.graphduel.programs import Replay
 from compare.engines.graphduel.standin import as_named
 from compare.errors import InputsError, UnsupportedError
 from compare.own import comparison

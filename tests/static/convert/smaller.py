@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from compare.engines.limit import limit_seconds
+from compare.engines.process import limit_seconds
 from tests.static.convert.outcome import Outcome
 
 SECONDS = 3.0

@@ -1,12 +1,14 @@
 """One source for every framework: a module over `graphs`, executed again with the framework's functions as `graphs`.
 
 Compilers that read source (AutoGraph) or bytecode (Dynamo) then see plain calls of their own framework. Imported
-modules that compute with `graphs` are executed again as well; all others are shared.
+modules that compute with `graphs` are executed again as well; all others are shared. `compose` adds the functions that
+a framework lacks, composed of others; their control flow is Python's own.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import graphs
+from compare.engines.process import patched
 
 OURS = ("graphs", "static", "dynamic")
 
@@ -52,7 +55,7 @@ class Loader:
         module = ModuleType(f"{self.prefix}.{name}")
         module.__file__ = file
         sys.modules[module.__name__] = module  # inspect looks here for a function's source
-        with _instead({"graphs": self.graphs, **again}):
+        with patched(sys.modules, {"graphs": self.graphs, **again}):
             exec(compile(tree, file, "exec"), module.__dict__)  # noqa: S102  (a module of the harness or the user)
         return module
 
@@ -103,16 +106,68 @@ def _file(name: str) -> Path:
     return Path(spec.origin)
 
 
-@contextmanager
-def _instead(modules: Mapping[str, ModuleType]) -> Iterator[None]:
-    """A context in which these modules replace the ones of their names in `sys.modules`."""
-    before = {name: sys.modules.get(name) for name in modules}
-    sys.modules.update(modules)
-    try:
-        yield
-    finally:
-        for name, module in before.items():
-            if module is None:
-                del sys.modules[name]
-            else:
-                sys.modules[name] = module
+# Functions that a framework may lack ----------------------------------------------------------------------------------
+
+
+Array = Any
+Functions = dict[str, Callable[..., Any]]
+
+
+def compose(of: Functions) -> Functions:
+    """Return `of` and the functions that it lacks and that can be composed.
+
+    The framework's own functions take priority.
+    """
+    f: Functions = {}
+
+    def cross_entropy(logits: Array, labels: Array) -> Array:
+        return -f["mean"](f["take_along_axis"](f["log_softmax"](logits), f["expand_dims"](labels, -1)))
+
+    def layer_norm(x: Array, scale: Array, shift: Array, eps: float = 1e-5) -> Array:
+        centred = x - f["mean"](x, axis=-1, keepdims=True)
+        spread = f["sqrt"](f["mean"](centred * centred, axis=-1, keepdims=True) + eps)
+        return centred / spread * scale + shift
+
+    def attention(query: Array, key: Array, value: Array, mask: Array = None) -> Array:
+        scores = query @ f["matrix_transpose"](key) / math.sqrt(query.shape[-1])
+        if mask is not None:
+            scores = f["where"](mask, scores, -math.inf)
+        return f["softmax"](scores) @ value
+
+    def while_loop(test: Any, body: Any, state: Any) -> Any:
+        while test(state):
+            state = body(state)
+        return state
+
+    def fori_loop(low: int, high: int, body: Any, state: Any) -> Any:
+        for i in range(low, high):
+            state = body(i, state)
+        return state
+
+    f |= {
+        "silu": lambda x: x * f["sigmoid"](x),
+        "softmax": lambda x, axis=-1: f["exp"](f["log_softmax"](x, axis=axis)),
+        "cross_entropy": cross_entropy,
+        "layer_norm": layer_norm,
+        "attention": attention,
+        "embedding": lambda table, ids: f["take"](table, ids, axis=0),
+        "cond": lambda predicate, then, otherwise, *operands: (then if predicate else otherwise)(*operands),
+        "switch": lambda index, branches, *operands: branches[min(max(int(index), 0), len(branches) - 1)](*operands),
+        "while_loop": while_loop,
+        "fori_loop": fori_loop,
+        **of,
+    }
+    return f
+
+
+def loop_scan(stack: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return `scan` as a Python loop, for a framework that has none; `stack` joins the outputs."""
+
+    def scan(step: Any, state: Any, xs: Any) -> Any:
+        outputs = []
+        for x in xs:
+            state, output = step(state, x)
+            outputs.append(output)
+        return state, () if isinstance(outputs[0], tuple) and not outputs[0] else stack(outputs)
+
+    return scan

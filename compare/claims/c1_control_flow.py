@@ -1,9 +1,15 @@
-"""The measurement behind claim C1: every program of the corpus in an engine, as Python and as a fixed graph.
+"""C1: ordinary Python control flow works in a dynamic graph and is hard to express in a static one.
 
-The eager mode runs each program unchanged. A mode that compiles is given the whole program, first unchanged and then
-rewritten in the engine's own control flow. A mode that converts Python's control flow, if the engine has one, is given
-the unchanged program. Read `measure`, then `ProgramTrial` (one program in an engine) and `ProgramVersion` (one version
-of it).
+The eager mode runs each program of the corpus unchanged. A mode that compiles is given the whole program, first
+unchanged and then rewritten in the engine's own control flow. A mode that converts Python's control flow, if the
+engine has one, is given the unchanged program. Read `measure`, then `ProgramTrial` (one program in an engine) and
+`ProgramVersion` (one version of it), then the rule (`find`).
+
+The rule was written before the run. Each program is tried (a) unchanged and traced, (b) unchanged and converted, both
+on at least 20 arguments, and (c) rewritten by hand; if none of these works, it counts as (d) refused. A program is
+hard if the conversion refuses it or gets it wrong, and its rewriting changes more than 10% of its tokens or does not
+exist. The share of programs that are hard if they are only traced, which was the rule before conversion existed, is
+reported as well. Times are reported, not judged.
 """
 
 from __future__ import annotations
@@ -15,7 +21,7 @@ import re
 import textwrap
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from math import fsum
@@ -27,16 +33,19 @@ import numpy as np
 import optree
 
 import dynamic
-from compare import engines, steps
+from compare import engines, steps, text
+from compare.claims.base import Claim, Effect, Finding, Label, Regime, not_measured
 from compare.engines import Engine
-from compare.engines.limit import LimitError, limit_seconds
+from compare.engines.process import LimitError, limit_seconds
 from compare.engines.step import Compilation, Observations
 from compare.errors import describe_error, without_folders
 from compare.instruments.judge import TOLERANCES
 from compare.instruments.rounding import tree_error
 from compare.instruments.rounds import paired_rounds
 from compare.records.checks import ProgramRow, Programs
-from compare.records.job import Budget, Job
+from compare.records.job import KINDS, Budget, Job
+from compare.records.record import Records, kind_of, records_of
+from compare.stats import Interval, geometric_mean, proportion_interval
 from compare.workloads import edits
 from compare.workloads.programs import Arguments, Function, Program, programs
 from graphs import tree
@@ -72,14 +81,8 @@ def measure(job: Job) -> Programs:
     """Measure claim C1 for a mode beside the eager mode of its engine; the record has one row for each program."""
     engine, mode = engines.engine_of_mode(job.mode)
     engine.start(0, doubles=True)
-    ours = steps.each("ran", programs())
-    forms = zip(
-        ours,
-        programs(engine.library.load),
-        programs(partial(engine.library.load, control=True)),
-        sample_mask(),
-        strict=True,
-    )
+    theirs, rewritten = programs(engine.library.load), programs(partial(engine.library.load, control=True))
+    forms = zip(steps.each("ran", programs()), theirs, rewritten, sample_mask(), strict=True)
     gc.freeze()  # so that collections between blocks do not scan the objects that exist now
     return Programs("C1", [ProgramTrial(engine, mode, *form).row() for form in forms])
 
@@ -134,7 +137,8 @@ class ProgramTrial:
         if converted is not None:
             timed["converted"] = converted
         if not self.engine.compiles_slowly:
-            each = seconds(self.ours, timed)
+            blocks = paired_rounds(dict(timed), BUDGET, Random(self.ours.name)).steady()
+            each = {name: median(times) / len(self.ours.inputs) for name, times in blocks.items()}
             row.dynamic_seconds, row.static_seconds = each["dynamic"], each.get("static")
             row.convert_seconds = each.get("converted")
         return row
@@ -196,9 +200,13 @@ class ProgramTrial:
 
     def idiom(self, function: Function) -> str | None:
         """Return the engine's names for the control-flow ops that a rewriting uses; None if it uses no such op."""
-        names = dict.fromkeys(
-            self.engine.idioms[name] for name in functions_used(function) if name in self.engine.idioms
-        )
+        source = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        used = [
+            node.attr
+            for node in ast.walk(source)
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "graphs"
+        ]
+        names = dict.fromkeys(self.engine.idioms[name] for name in used if name in self.engine.idioms)
         return ", ".join(names) or None
 
     def broken(self, expected: Results) -> tuple[int | None, Any]:
@@ -231,10 +239,7 @@ class ProgramVersion:
 
     def on(self, inputs: Sequence[Arguments]) -> Results:
         """Run the version on these inputs, in order."""
-        return calls(self.program, self._call, inputs)
-
-    def _call(self, *args: Any) -> Any:
-        return self.engine.numpy(self.step(*self.engine.arrays(args)))
+        return calls(self.program, lambda *args: self.engine.numpy(self.step(*self.engine.arrays(args))), inputs)
 
     @property
     def observed(self) -> Observations:
@@ -310,28 +315,27 @@ def check_reference(program: Program, expected: Results) -> None:
     plain = [(value, None) for value in calls(program, loss, program.inputs)]
     if wrong := off([(value, None) for value, _ in expected], plain):
         raise AssertionError(wrong)
+
+    def near(index: int, rest: Sequence[Any], point: Any) -> Any:
+        calls(program, program.plain, program.inputs[:index])  # which the program may remember
+        return program.plain(point, *rest)
+
     for index, (point, *rest) in enumerate(program.inputs):
-        check_grads(partial(at, program, index, rest), (point,), engine=dynamic)
-
-
-def at(program: Program, index: int, rest: Sequence[Any], point: Any) -> Any:
-    """Run the program at a point near input `index`, after the calls on the inputs before it."""
-    calls(program, program.plain, program.inputs[:index])
-    return program.plain(point, *rest)
+        check_grads(partial(near, index, rest), (point,), engine=dynamic)
 
 
 def further(program: Program) -> list[Arguments]:
     """Return arguments near the program's inputs that give finite results; inputs and these are INPUTS at most."""
-    usable = (args for args in islice(program.nearby(), 4 * INPUTS) if _finite(program, args))
+
+    def finite(args: Arguments) -> bool:
+        try:
+            results = reference(program, [args])
+        except Exception:  # noqa: BLE001  (only inputs with a result are used)
+            return False
+        return all(np.isfinite(leaf).all() for leaf in tree.leaves(results))
+
+    usable = filter(finite, islice(program.nearby(), 4 * INPUTS))
     return list(islice(usable, INPUTS - len(program.inputs)))
-
-
-def _finite(program: Program, args: Arguments) -> bool:
-    try:
-        results = reference(program, [args])
-    except Exception:  # noqa: BLE001  (only inputs with a result are used)
-        return False
-    return all(np.isfinite(leaf).all() for leaf in tree.leaves(results))
 
 
 def calls(program: Program, function: Callable[..., Any], inputs: Sequence[Arguments]) -> list[Any]:
@@ -350,12 +354,6 @@ def off(results: Results, expected: Results) -> str:
     return ""
 
 
-def seconds(program: Program, versions: Mapping[str, ProgramVersion]) -> dict[str, float]:
-    """Time the versions in steady state; returns the seconds of one call of each."""
-    blocks = paired_rounds(dict(versions), BUDGET, Random(program.name)).steady()
-    return {name: median(times) / len(program.inputs) for name, times in blocks.items()}
-
-
 def weight_outputs(engine: Engine, function: Function) -> Function:
     """Return the function as a scalar loss: the sum over all elements of floating results, each with its own weight."""
     total = engine.functions()["sum"]
@@ -369,17 +367,181 @@ def weight_outputs(engine: Engine, function: Function) -> Function:
     return loss
 
 
-def functions_used(function: Function) -> list[str]:
-    """Return the names of the functions of `graphs` that a function's source uses, in the order of `ast.walk`."""
-    source = ast.parse(textwrap.dedent(inspect.getsource(function)))
-    return [
-        node.attr
-        for node in ast.walk(source)
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "graphs"
-    ]
-
-
 def error_line(error: BaseException) -> str:
     """Return an error on one line; if its message quotes a traceback, the last error that is quoted there."""
     quoted = _QUOTED.findall(str(error))
     return without_folders(" ".join((quoted[-1] if quoted else describe_error(error)).split()))[:LONGEST]
+
+
+# The rule -------------------------------------------------------------------------------------------------------------
+
+
+MIN_PROGRAMS = 40
+"""The fewest programs for a verdict: a smaller corpus is a choice of favourites."""
+EASY_EDIT = 0.10
+"""A rewriting of at most this share of a program's tokens is easy."""
+GENEROUS_EDIT = 0.50
+"""A looser limit than `EASY_EDIT`, for readers who find that one too strict; the verdict does not use it."""
+RUNS = 0.95
+"""Dynamic works if it runs at least this share of the programs unchanged."""
+ALONE = "all programs, traced alone"
+"""The name of the regime in which programs are only traced, which was the rule before conversion existed."""
+HARD_MOST, HARD_FEW = 0.50, 0.10
+"""Static is hard if the interval of its hard share lies above the first, easy if below the second."""
+
+
+def find(records: Records) -> Finding:
+    """Judge C1: supported if dynamic runs nearly all programs and most are hard for static, refuted if either fails."""
+    programs = _programs(records)
+    if not programs:
+        return not_measured("programs with control flow")
+    runs = proportion_interval(sum(p.dynamic for p in programs), len(programs))
+    hard, alone = _share(programs, _is_hard), _share(programs, _is_hard_alone)
+    verdict: Label = "supported" if hard.low > HARD_MOST else "depends"
+    if len(programs) < MIN_PROGRAMS:
+        verdict = "inconclusive"
+    elif runs.estimate < RUNS or hard.high < HARD_FEW:
+        verdict = "refuted"
+    share = f"{alone.estimate:.0%} are hard for static"
+    if _conversion_rows(programs):
+        converted = f"{hard.estimate:.0%} are hard for static if it converts their control flow"
+        share = f"{converted}; {share} if it only traces them"
+    reasons = (
+        f"of {len(programs)} programs {share}",
+        f"hard: static refuses a program or gets it wrong, and a rewriting changes over {EASY_EDIT:.0%} of its tokens",
+        f"dynamic runs {runs.estimate:.0%} of the programs unchanged",
+        *_details(programs),
+    )
+    return Finding(
+        verdict,
+        reasons,
+        Effect("programs that are hard for static", hard.estimate, "share"),
+        hard,
+        (
+            _regime(ALONE, alone),
+            *(
+                _regime(family, _share([p for p in programs if p.family == family], _is_hard))
+                for family in sorted({p.family for p in programs})
+            ),
+        ),
+    )
+
+
+def _conversion_rows(programs: list[ProgramRow]) -> list[ProgramRow]:
+    """Return the rows of programs that were also converted; frameworks convert only as they compile, so have none."""
+    return [p for p in programs if p.convert is not None]
+
+
+def _programs(records: Records) -> list[ProgramRow]:
+    """Return one row for each program: the worst of its measurements, since a repetition is no new evidence."""
+    rows_by_name: dict[str, ProgramRow] = {}
+    for row in (row for record in records_of(records, Programs) for row in record.programs):
+        rows_by_name[row.program] = min(
+            rows_by_name.get(row.program, row), row, key=lambda p: (p.dynamic, not _is_hard(p), repr(p))
+        )
+    return [rows_by_name[name] for name in sorted(rows_by_name)]
+
+
+def _is_hard(program: ProgramRow) -> bool:
+    return program.convert != "right" and _is_hard_alone(program)
+
+
+def _is_hard_alone(program: ProgramRow) -> bool:
+    easy = program.static == "rewritten" and (program.edit or 0.0) <= EASY_EDIT
+    return not (easy or program.static == "unchanged")
+
+
+def _share(programs: list[ProgramRow], holds: Callable[[ProgramRow], bool]) -> Interval:
+    return proportion_interval(sum(map(holds, programs)), len(programs))
+
+
+def _details(programs: list[ProgramRow]) -> Iterator[str]:
+    """Yield sentences with the counts behind the shares, the names of failing programs, and the ratio of times."""
+    edits = [p.edit or 0.0 for p in programs if p.static == "rewritten"]
+    cost = f" (median: {median(edits):.0%} of the tokens change)" if edits else ""
+    unchanged, refused = (sum(p.static == kind for p in programs) for kind in ("unchanged", "refused"))
+    first = text.count_noun(unchanged, "program")
+    how = "traced" if _conversion_rows(programs) else "compiled"
+    yield f"{how}, what runs: {first} unchanged, {len(edits)} after a rewriting{cost}, {refused} never"
+    beyond = (refused + sum(edit > GENEROUS_EDIT for edit in edits)) / len(programs)
+    yield f"{how}: if a change of {GENEROUS_EDIT:.0%} of the tokens still counted as easy, {beyond:.0%} would be hard"
+    yield from _conversion_sentences(programs)
+    yield from _name_programs("dynamic fails in", (p for p in programs if not p.dynamic))
+    yield from _name_programs(
+        f"{how} without an error, but wrong for another input", (p for p in programs if p.trace == "wrong")
+    )
+    yield from _name_programs("no fixed graph gives the same result", (p for p in programs if p.static == "refused"))
+    if ratios := [p.static_seconds / p.dynamic_seconds for p in programs if p.dynamic_seconds and p.static_seconds]:
+        yield f"static ÷ dynamic in time, once compiled, where both run: {geometric_mean(ratios):.2g}"
+
+
+def _conversion_sentences(programs: list[ProgramRow]) -> Iterator[str]:
+    """Yield sentences on converted programs: how many are right, and their times ÷ those of rewritings by hand."""
+    tried = _conversion_rows(programs)
+    if not tried:
+        return
+    right = sum(p.convert == "right" for p in tried)
+    least = min(p.inputs or 0 for p in tried)
+    yield f"converted: {right} of {len(tried)} programs run unchanged, on {least} inputs or more each"
+    yield from _name_programs("converted without an error, but wrong", (p for p in tried if p.convert == "wrong"))
+    yield from _name_programs(
+        "converted, but failed with an error that is no refusal", (p for p in tried if p.convert == "failed")
+    )
+    by_hand = [p for p in tried if p.static == "rewritten"]
+    calls = [p.convert_seconds / p.static_seconds for p in by_hand if p.convert_seconds and p.static_seconds]
+    compiled = [
+        p.convert_compile_seconds / p.compile_seconds
+        for p in by_hand
+        if p.convert_compile_seconds and p.compile_seconds
+    ]
+    for words, ratios in (("time of a call", calls), ("time to compile", compiled)):
+        if ratios:
+            shown = f"median {median(ratios):.2f}, at most {max(ratios):.2f}"
+            yield f"{words}, converted ÷ rewritten by hand: {shown}, over {text.count_noun(len(ratios), 'program')}"
+
+
+def _name_programs(words: str, programs: Iterable[ProgramRow]) -> Iterator[str]:
+    if names := [p.program for p in programs]:
+        yield f"{words}: {', '.join(names)}"
+
+
+def _regime(name: str, hard: Interval) -> Regime:
+    verdict: Label = "supported" if hard.low > HARD_MOST else "inconclusive"
+    return Regime(name, "refuted" if hard.high < HARD_MOST else verdict, hard.estimate, hard)
+
+
+CLAIM = Claim(
+    id="C1",
+    title="Python control flow works in a dynamic graph and is hard in a static one",
+    statement="Branches, loops, break and recursion are ordinary Python in a dynamic graph. In a static "
+    "graph the same program must be rewritten in special ops, or cannot be expressed.",
+    opposite="A few control-flow ops express nearly every program that people differentiate, and cost a line or two. "
+    "Tracing unrolls the other programs. The result is faster, and it is checked before it runs.",
+    measured="A corpus of programs: branches, nested loops, break, recursion, convergence loops, "
+    "data-dependent shapes, parsers, samplers, training loops, library code. The dynamic engine runs each as plain "
+    "Python. The static engine runs it traced, converted, and rewritten by hand. Recorded are: what runs, the share of "
+    "tokens that must change, and whether values and gradients are equal. A framework runs the same programs over its "
+    "functions: eager, compiled whole, and rewritten in its own control flow.",
+    rule=f"A program is hard for static if static refuses it or gets it wrong when converted, and a rewriting by hand "
+    f"changes more than {EASY_EDIT:.0%} of its tokens. Refuted if dynamic runs fewer than {RUNS:.0%} of the programs "
+    f"unchanged, or if the 95% interval of the share of hard programs lies below {HARD_FEW:.0%}. Supported if that "
+    f"interval lies above {HARD_MOST:.0%}. Otherwise depends. Inconclusive with fewer than {MIN_PROGRAMS} programs.",
+    find=find,
+    reads=(Programs,),
+    check=KINDS[kind_of(Programs)],
+    literature=(
+        "AutoGraph turns Python control flow into graphs as fast as graphs by hand (abstract, arXiv 1810.08061)",
+        "control flow inside the graph can be differentiated (abstract, arXiv 1805.01772)",
+        "jax.lax.while_loop has no reverse mode (JAX documentation)",
+    ),
+    not_tested=(
+        "conversion by other tools than static's own; a run with --frameworks has AutoGraph and Dynamo",
+        "how hard people find a rewriting: the share of changed tokens stands in for it",
+        "how often people write each kind of program: the corpus has a few of each family, and the shares depend on it",
+        "programs longer than a page: the same rewriting would be a smaller share of their tokens",
+        "other rewritings: each program has one, and a shorter one may exist",
+        "changes to the callers: where a rewriting takes state as an argument, only the function is counted",
+        "results padded to a largest size: if the shape of a result depends on values, the program counts as refused",
+        "speed on large arrays: the times come from one process and small arrays; C6 judges speed",
+    ),
+)
