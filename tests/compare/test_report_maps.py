@@ -1,6 +1,9 @@
 """The figures of the crossover map and of the strategies: what they show, and what they do without data."""
 
+import html
 import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from compare import page as report
 from compare.claims import judge
 from compare.claims import regimes as crossover_claim
 from compare.claims.regimes import Course, MapPlace
+from compare.cli.command import graphduel
 from compare.errors import ResultsError
 from compare.page import assemble, printers, verdicts
 from compare.page import summary as model
@@ -156,3 +160,22 @@ def test_the_first_screen_has_at_most_120_words_before_the_claims_and_none_that_
     words = re.sub(r"<[^>]*>", " ", top).split()
     assert 40 < len(words) <= 120
     assert not {"arm", "arms", "cell", "cells", "regime", "regimes", "control", "tape"} & {w.lower() for w in words}
+
+
+@pytest.mark.parametrize(
+    ("settings", "command", "quick"),
+    [
+        ({"preset": "full", "seed": 0}, "graphduel run --full --out reports/mine-again", False),
+        ({"preset": "quick", "only": "t*"}, "graphduel run --quick --only 't*' --out reports/mine-again", True),
+        ({"preset": "models", "frameworks": ["torch"]}, "graphduel run --suite models --out reports/mine-again", True),
+    ],
+)
+def test_the_page_has_the_command_that_repeats_its_run_and_the_command_line_takes_it(settings, command, quick):
+    found = summary({**START, "settings": settings})
+    page = assemble.page("mine", found, [], DrawnPlots({}, (), []))
+    assert command in html.unescape(printers.to_html(page))
+    assert f"    {command}\n    graphduel report reports/mine\n" in printers.to_markdown(page)
+    name, *words = shlex.split(command)[1:]
+    with graphduel.commands[name].make_context(name, words) as given:
+        assert given.params["quick"] is quick
+        assert given.params["out"] == Path("reports/mine-again")

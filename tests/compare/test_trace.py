@@ -1,5 +1,6 @@
 """Traces of lengths: what files hold, what is refused and where, what is counted, and samples that keep the spread."""
 
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from compare.errors import CompareError, NothingMeasuredError
 from compare.instruments import lengths, trace
 from compare.instruments.lengths import STRATEGIES
+from compare.page.figures.lengths import sample_note
 from compare.records.cells import LengthsProbe
 from compare.records.record import Failure, JobName
 from tests.helpers.slow import examples
@@ -164,3 +166,15 @@ def test_a_sample_fits_into_its_time_or_is_the_smallest(compile, step):
     least = trace.fit_sample(lengths, known, 3, 0.0, 48, 0)
     assert known.seconds(found.lengths, 3) <= 40.0 or found == least
     assert least.cap == 50
+
+
+def test_what_is_not_timed_is_said_with_the_option_that_times_more():
+    whole = trace.LengthTrace(("T",), ((2, 2, 3, 4, 90, 101),))
+    every = trace.TraceSample((3, 2, 4, 2), 6, None, 0)
+    timed, share, *rest = sample_note(every, whole, 7).splitlines()
+    assert timed == "Timed: 4 of 6, 3 different lengths from 2 to 4, in an order by seed 7."
+    assert share.endswith("The mean is 2.8, of the whole 33.7; 25.0% come again, of the whole 16.7%.")
+    assert rest == []
+    *same, left = sample_note(replace(every, cap=4, left_out=2), whole, 7).splitlines()
+    assert same == [timed, share]
+    assert left == "Not timed: 2 above 4 (33.3%), for which the workers' time is too short; --full gives more."
