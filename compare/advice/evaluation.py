@@ -163,14 +163,13 @@ def _rate(pairs: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """Return the hit rate of pairs of predicted and measured ratio outside the tie zone, with its 95% interval."""
     called = [(predicted, ratio) for predicted, ratio in pairs if not 1 / TIE <= predicted <= TIE]
     hits = sum((predicted < 1) == (ratio < 1) for predicted, ratio in called)
-    rate = proportion_interval(hits, len(called)) if called else None
-    return {
-        "called": len(called),
-        "hits": hits,
-        "rate": rate and rate.estimate,
-        "interval": rate and rate.bounds(),
-        "always_compiled": sum(ratio < 1 for _, ratio in called),
-    }
+    always = sum(ratio < 1 for _, ratio in called)
+    return {"called": len(called), **_share(hits, len(called)), "always_compiled": always}
+
+
+def _share(hits: int, of: int) -> dict[str, Any]:
+    rate = proportion_interval(hits, of) if of else None
+    return {"hits": hits, "rate": rate and rate.estimate, "interval": rate and rate.bounds()}
 
 
 def _off(pairs: Iterable[tuple[float, float]]) -> float | None:
@@ -212,9 +211,7 @@ def scores(rows: Sequence[PredictionRow], modes: tuple[str, str]) -> dict[str, A
 
 
 def _hits(rows: Sequence[PredictionRow]) -> dict[str, Any]:
-    hits = sum(row.hit for row in rows)
-    rate = proportion_interval(hits, len(rows)) if rows else None
-    return {"of": len(rows), "hits": hits, "rate": rate and rate.estimate, "interval": rate and rate.bounds()}
+    return {"of": len(rows), **_share(sum(row.hit for row in rows), len(rows))}
 
 
 def _calibration_rows(rows: Sequence[PredictionRow]) -> list[dict[str, float]]:

@@ -175,7 +175,9 @@ Score = tuple[bool, bool, int, int]
 
 def find(records: Records) -> Finding:
     """Judge C3 by a sign test: the share of faults found better by dynamic, among faults that the engines differ on."""
-    faults = _faults(records)
+    rows = (row for record in records_of(records, Faults) for row in record.faults)
+    # the last measurement of each fault and engine, since a repetition is no new evidence
+    faults = list({(row.family, row.fault, row.engine): row for row in rows}.values())
     duels = _duels(faults)
     if not duels:
         return not_measured("seeded faults in both engines")
@@ -202,12 +204,6 @@ def find(records: Records) -> Finding:
         share,
         families,
     )
-
-
-def _faults(records: Records) -> list[FaultRow]:
-    """Return one row for each fault and engine: the last measurement, since a repetition is no new evidence."""
-    rows = (row for record in records_of(records, Faults) for row in record.faults)
-    return list({(row.family, row.fault, row.engine): row for row in rows}.values())
 
 
 def _duels(faults: list[FaultRow]) -> dict[tuple[str, str], int]:

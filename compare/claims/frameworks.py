@@ -27,7 +27,7 @@ from compare.claims.evidence import (
 from compare.claims.regimes import BreakEven, break_even, course
 from compare.engines import Engine, find_engine, frameworks
 from compare.records.cells import Compilations, CompiledRow, Memory, MemoryRow, Parity, Time
-from compare.records.record import Record, Records, records_of
+from compare.records.record import Records, records_of
 from compare.stats import geometric_mean
 from compare.workloads.models import MODELS, Model, is_model
 
@@ -234,6 +234,12 @@ def model_costs(records: Records, framework: Engine) -> Iterator[ModelCosts]:
             and record.cache == "cold"
             and (mode := record.modes.get(framework.mode_names[0]))
         ]
+        gates = [
+            record.modes[row.mode]
+            for record in records_of(own, Parity)
+            if record.cell == row.cell and row.mode in record.modes
+        ]
+        errors = [error for gate in gates for error in (gate.output_error, gate.gradient_error) if error is not None]
         yield ModelCosts(
             name,
             MODELS[name],
@@ -244,7 +250,7 @@ def model_costs(records: Records, framework: Engine) -> Iterator[ModelCosts]:
             compilation_report(own, row.cell, row.mode),
             inputs=len(stream[0]) if stream else 1,
             shapes=sum(call.new for call in stream[0]) if stream else 1,
-            error=_error(own, row),
+            error=max(errors, default=None),
         )
 
 
@@ -252,13 +258,3 @@ def _pays(cell: Evidence, mode: str) -> BreakEven | None:
     ratio = cell.ratio(mode, cell.base, steady)
     timed = ratio and cell.start.of(mode) and cell.start.of(cell.base)
     return break_even(course(cell, mode), course(cell, cell.base), ratio) if ratio and timed else None
-
-
-def _error(records: list[Record], row: ModeOfCell) -> float | None:
-    gates = [
-        record.modes[row.mode]
-        for record in records_of(records, Parity)
-        if record.cell == row.cell and row.mode in record.modes
-    ]
-    errors = [error for gate in gates for error in (gate.output_error, gate.gradient_error) if error is not None]
-    return max(errors, default=None)

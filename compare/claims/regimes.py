@@ -267,7 +267,7 @@ def map_sizes(records: Records, held: Read) -> list[Point]:
 
 def time_reasons(points: Sequence[Point]) -> Iterator[str]:
     """Yield a sentence on times for each kind of op: cells won by each engine, extremes, and where static leads."""
-    for ops, group in _by_ops(points).items():
+    for ops, group in group_by(points, lambda point: point.place.ops).items():
         sides = [point.interval.side(SMALLEST_EFFECT) for point in group if point.interval]
         yield (
             f"crossover map, {ops}: dynamic is slower than static in {sides.count('below')} of "
@@ -277,7 +277,7 @@ def time_reasons(points: Sequence[Point]) -> Iterator[str]:
 
 def size_reasons(points: Sequence[Point]) -> Iterator[str]:
     """Yield a sentence on bytes for each kind of op: in how many cells static holds more or less, and the extremes."""
-    for ops, group in _by_ops(points).items():
+    for ops, group in group_by(points, lambda point: point.place.ops).items():
         more = sum(point.ratio > 1 + SMALLEST_EFFECT for point in group)
         less = sum(point.ratio < 1 / (1 + SMALLEST_EFFECT) for point in group)
         yield (
@@ -302,10 +302,6 @@ def _group_by_place(rows: Sequence[G]) -> dict[MapPlace, list[G]]:
     """Group rows of all processes by place, without the places at which some process found the engines to disagree."""
     groups = group_by(rows, lambda row: MapPlace(row.ops, row.depth, row.elements))
     return {place: groups[place] for place in sorted(groups) if all(row.status == "ok" for row in groups[place])}
-
-
-def _by_ops(points: Sequence[Point]) -> dict[str, list[Point]]:
-    return group_by(points, lambda point: point.place.ops)
 
 
 def _range(group: Sequence[Point]) -> str:

@@ -238,12 +238,10 @@ def _of_users(value: Any, inner: Inner) -> Function | None:
         return None
     written = function.func if isinstance(function, partial) else function
     code = getattr(written, "__code__", None)
-    is_own = code is not None and is_users(code.co_filename)
-    return function if is_own or _find_by_name(value) is not value else None
-
-
-def _find_by_name(value: Any) -> Any:
-    """Return the object that a function's module has under the function's qualified name."""
+    if code is not None and is_users(code.co_filename):
+        return function
+    # a library's function is what its module has under its qualified name
     module: Any = sys.modules.get(getattr(value, "__module__", None) or "")
     path = str(getattr(value, "__qualname__", "?")).split(".")
-    return reduce(lambda holder, name: getattr(holder, name, MISSING), path, module)
+    named = reduce(lambda holder, name: getattr(holder, name, MISSING), path, module)
+    return function if named is not value else None

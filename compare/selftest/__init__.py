@@ -365,7 +365,15 @@ The intervals should contain the injected ratio in 95 of 100 comparisons, also w
 
 def rates_table(rates: Selftest) -> Table | None:
     """Return a table with a row for each injected size; None without rows."""
-    return Table.of("lrrrll", [*map(_speed_cells, rates.speed), *map(_leak_row, rates.leaks)])
+    rows = []
+    for row in rates.speed:
+        injected = f"{row.injected:.0%} slower, counted {row.counted:.2%}" if row.injected else "nothing"
+        whose = f"own function, {row.subject}: " if row.subject else ""
+        rows.append(_rate_row(f"{whose}{injected}", f"{row.estimate:.3f} ±{row.half_width:.1%}", row))
+    for leak in rates.leaks:
+        injected = f"{leak.injected:,.0f} bytes an epoch" if leak.injected else "no leak"
+        rows.append(_rate_row(injected, f"{leak.kept:,.0f} bytes", leak))
+    return Table.of("lrrrll", rows)
 
 
 def coverage_table(rates: Selftest) -> Table | None:
@@ -400,18 +408,6 @@ def markdown(rates: Selftest) -> str:
         load="" if environment.load is None else f", load {environment.load:.2f} when it began",
         **{name: getattr(environment, name) for name in ("cpu", "cores", "python", "numpy")},
     )
-
-
-def _speed_cells(row: SpeedRate) -> dict[str, str]:
-    injected = f"{row.injected:.0%} slower, counted {row.counted:.2%}" if row.injected else "nothing"
-    if row.subject:
-        injected = f"own function, {row.subject}: {injected}"
-    return _rate_row(injected, f"{row.estimate:.3f} ±{row.half_width:.1%}", row)
-
-
-def _leak_row(row: LeakRate) -> dict[str, str]:
-    injected = f"{row.injected:,.0f} bytes an epoch" if row.injected else "no leak"
-    return _rate_row(injected, f"{row.kept:,.0f} bytes", row)
 
 
 def _rate_text(rate: Rate | Coverage) -> str:

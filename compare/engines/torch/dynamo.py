@@ -223,22 +223,16 @@ def _breaks() -> Counter[str]:
 
 def _compilation(metrics: Any, function: Any) -> Compilation:
     reason, place = _reason(metrics) or FIRST, _place(metrics)
-    codes = _codes(function)
+    codes: list[CodeType] = []  # of the function and of the functions that it wraps, the innermost last
+    while function is not None:
+        codes += filter(None, [getattr(function, "__code__", None)])
+        function = getattr(function, "__wrapped__", None)
     wraps = any((outer.co_filename, outer.co_firstlineno) == _first_line(metrics)[:2] for outer in codes[:-1])
     if wraps and is_users((code := codes[-1]).co_filename):
         names = code.co_varnames
         reason = _ARGUMENT.sub(lambda match: names[int(match[1])] if int(match[1]) < len(names) else match[0], reason)
         place = _innermost([(code.co_filename, code.co_firstlineno, code.co_name)])
     return Compilation(reason + (f" ({place})" if place else ""), metrics.entire_frame_compile_time_s)
-
-
-def _codes(function: Any) -> list[CodeType]:
-    """Return the code of a function and of the functions that it wraps, the innermost last."""
-    codes = []
-    while function is not None:
-        codes.append(getattr(function, "__code__", None))
-        function = getattr(function, "__wrapped__", None)
-    return list(filter(None, codes))
 
 
 def _reason(metrics: Any) -> str:
