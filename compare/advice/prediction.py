@@ -1,7 +1,7 @@
 """Prices of terms on a machine, and advice on one function: the mode that should win, reasons, and when compiling pays.
 
 Prices are seconds, fitted to measured programs once, and kept in a file. The seconds of a call are modelled as a sum
-of amounts times prices, which are not negative. Arms share the price of a term with the same name: a kernel takes the
+of amounts times prices, which are not negative. Modes share the price of a term with the same name: a kernel takes the
 same time in both of our engines.
 
 The last part gives the certainty of a predicted ratio: the probability of its side and an interval, from the errors of

@@ -1,6 +1,6 @@
 """The instruments that watch a step: where its bytes go over time (the ledger), and what each line of its source costs.
 
-The ledger puts each byte of a step into a class, over time, for one arm of a cell in a process of its own. A timeline
+The ledger puts each byte of a step into a class, over time, for one mode of a cell in a process of its own. A timeline
 (`compare.instruments.watched_tape` for the dynamic engine, `compare.instruments.watched_graph` for the static one)
 classifies every array by its purpose; tracemalloc and the operating system show whether it has all of them. The
 difference of the engines in bytes is explained from the dynamic engine's peak to the static one's, by switching one

@@ -1,13 +1,14 @@
-"""The parity gate: no arm is timed until its outputs and gradients are right.
+"""The parity gate: no mode is timed until its outputs and gradients are right.
 
-Every arm is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on parameters
+Every mode is compared with the dynamic engine and with a float64 reference, which is the dynamic engine on parameters
 and float inputs cast to float64. It agrees where no array's error (`compare.instruments.rounding`) is above the
 tolerance of the lowest dtype, or above several times the move that rounding alone causes in the dynamic engine
 (`compare.instruments.judge`).
 
-The last part gives instruments the case and the arms of a job, whole or as a thin look: a few examples of the stream,
-and those arms that hold few graphs. A quick run uses it for times and counts of sizes beyond its own. The fastest arm,
-or the one that holds least, hardly ever keeps a graph for each length, and such arms take most of the time to compile.
+The last part gives instruments the case and the modes of a job, whole or as a thin look: a few examples of the stream,
+and those modes that hold few graphs. A quick run uses it for times and counts of sizes beyond its own. The fastest
+mode, or the one that holds least, hardly ever keeps a graph for each length, and such modes take most of the time to
+compile.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ def lowest_of(case: Case) -> str:
     return lowest(leaf.dtype for leaf in optree.tree_leaves(arguments) if hasattr(leaf, "dtype"))
 
 
-# The case and the arms of a job ---------------------------------------------------------------------------------------
+# The case and the modes of a job --------------------------------------------------------------------------------------
 
 
 def case_of(job: Job, workload: Workload) -> Case:
