@@ -297,7 +297,20 @@ def show(name: str) -> None:
     if name.upper() in every:
         _paragraphs(_claim(every[name.upper()]))
     elif name in workloads.names():
-        _paragraphs(_workload(workloads.get(name)))
+        workload = workloads.get(name)
+        sizes = [
+            ("Size", f"{size}: {', '.join(f'{name} {value:,}' for name, value in sides.items())}")
+            for size, sides in workload.sizes.items()
+        ]
+        _paragraphs(
+            [
+                (workload.name, workload.title),
+                ("Shows", workload.shows),
+                ("Should win", workload.expect),
+                ("Modes", ", ".join(workload.modes)),
+                *sizes,
+            ]
+        )
     elif ".py:" in name:
         origin.PlaceInFile.of(name)
         _paragraphs([(word, f"graphduel {word} {name}") for word in ("compare", "graph", "plan", "advise")])
@@ -361,20 +374,6 @@ def _claim(claim: Any) -> list[tuple[str, str]]:
         ("The rule", claim.rule),
         *(("Literature", str(source)) for source in claim.literature),
         *(("Not tested", gap) for gap in claim.not_tested),
-    ]
-
-
-def _workload(workload: Any) -> list[tuple[str, str]]:
-    sizes = [
-        ("Size", f"{size}: {', '.join(f'{name} {value:,}' for name, value in sides.items())}")
-        for size, sides in workload.sizes.items()
-    ]
-    return [
-        (workload.name, workload.title),
-        ("Shows", workload.shows),
-        ("Should win", workload.expect),
-        ("Modes", ", ".join(workload.modes)),
-        *sizes,
     ]
 
 

@@ -242,22 +242,18 @@ def policy_sentence(records: Records) -> str:
     for record in records_of(records, ShapePolicies):
         best = cheapest_policy(record)
         if best is not None:
-            return _advice(records, record, best)
+            row, usual = record.policies[best], record.policies[DEFAULT]
+            shapes = f"{'the first ' if record.left_out else ''}{text.count_noun(record.shapes, 'shape')}"
+            needs = text.count_noun(len(row.compiles), "compile")
+            if usual.status == "ok" and len(row.compiles) == len(usual.compiles):
+                kinds = shapes if "pad" in record.policies else shapes.replace("shape", "kind")
+                return f"No shape policy saves a compile: {kinds} of calls need {needs}."
+            instead = f" instead of {len(usual.compiles):,}" if usual.status == "ok" else ""
+            padding = f"; padding computes {text.ratio(row.padding)} the elements" if row.padding > 1 else ""
+            side, timed = _compare_time(records, best)
+            use = f"{row.options} compiles least" if side == "above" else f"Use {row.options}"
+            return f"{use}: {needs}{instead} for {shapes}{padding}{timed}."
     return ""
-
-
-def _advice(records: Records, record: ShapePolicies, best: str) -> str:
-    row, usual = record.policies[best], record.policies[DEFAULT]
-    shapes = f"{'the first ' if record.left_out else ''}{text.count_noun(record.shapes, 'shape')}"
-    needs = text.count_noun(len(row.compiles), "compile")
-    if usual.status == "ok" and len(row.compiles) == len(usual.compiles):
-        kinds = shapes if "pad" in record.policies else shapes.replace("shape", "kind")
-        return f"No shape policy saves a compile: {kinds} of calls need {needs}."
-    instead = f" instead of {len(usual.compiles):,}" if usual.status == "ok" else ""
-    padding = f"; padding computes {text.ratio(row.padding)} the elements" if row.padding > 1 else ""
-    side, timed = _compare_time(records, best)
-    use = f"{row.options} compiles least" if side == "above" else f"Use {row.options}"
-    return f"{use}: {needs}{instead} for {shapes}{padding}{timed}."
 
 
 def policy_reasons(row: PolicyCount) -> str:

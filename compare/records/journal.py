@@ -79,7 +79,16 @@ def open_journal(
             if overwrite and results.has_some(directory):
                 results.replace(directory / results.RESULTS, [])
                 resume = True
-            journal = _read(directory, resume, notice)
+            if not resume and any(entry.name != LOCK for entry in directory.iterdir()):
+                raise CompareError(f"{directory} is not empty; go on with it by --resume, or choose another --out")
+            if (directory / results.PACKED).exists():
+                raise CompareError(
+                    f"{directory / results.PACKED} is packed; unpack it with gunzip to go on with that run"
+                )
+            path = directory / results.RESULTS
+            results.create(path)
+            journal = Journal(path, results.read(path, notice))
+            results.repair(path)
         except OSError as error:
             raise CompareError(f"cannot write to {directory}: {error.strerror}; choose another --out") from error
         for earlier in (header.settings for header in journal.headers):
@@ -100,18 +109,6 @@ def settings(directory: Path) -> Mapping[str, Setting]:
     path = directory / results.RESULTS
     headers = Journal(path, results.read(path)).headers if path.exists() else []
     return headers[0].settings if headers else {}
-
-
-def _read(directory: Path, resume: bool, notice: Callable[[str], None]) -> Journal:
-    if not resume and any(entry.name != LOCK for entry in directory.iterdir()):
-        raise CompareError(f"{directory} is not empty; go on with it by --resume, or choose another --out")
-    if (directory / results.PACKED).exists():
-        raise CompareError(f"{directory / results.PACKED} is packed; unpack it with gunzip to go on with that run")
-    path = directory / results.RESULTS
-    results.create(path)
-    journal = Journal(path, results.read(path, notice))
-    results.repair(path)
-    return journal
 
 
 LOCK = ".lock"
