@@ -14,17 +14,26 @@ reduction is added up in memory, row by row: it is `late`, and nothing in the gr
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import numpy as np
 
 from graphs import dims
 from graphs.dims import Shape
-from graphs.ir import INPUT, Graph, Node
+from graphs.ir import Graph, Node
 from graphs.ops import movement, reductions
 from static.native import functions
 from static.native.placement import JOINED_BY
-from static.passes.fusion import Position, align_shape, fused, is_group, is_pointwise, is_result, is_view, result
+from static.passes.fusion import (
+    Position,
+    align_shape,
+    group_body,
+    group_node,
+    is_group,
+    is_pointwise,
+    is_result,
+    is_view,
+    needed_outside,
+)
 from static.passes.simplification import remove_dead_code
 from static.rebuild import rebuild_node
 
@@ -225,29 +234,19 @@ class Grouping:
         self.order.append(self.made[node])
 
     def _emit_group(self, draft: GroupDraft) -> None:
-        needed = self._nodes_read_outside(draft)
+        needed = needed_outside(draft.nodes, self.users, self.handed_out)
         outputs = [node for node in draft.nodes if node in needed and not is_view(node)]
         if outputs:
-            body, operands = _body(draft, outputs)
-            attrs = {"body": body, "space": draft.space}
-            whole = Node.of(fused, [self.made[source] for source in operands], attrs, outputs[-1].source)
-            results = [Node.of(result, [whole], {"number": i}, node.source) for i, node in enumerate(outputs)]
-            self.made |= dict(zip(outputs, results, strict=True))
-            self.order += [whole, *results]
+            body, operands = group_body(draft.nodes, outputs, is_inside=is_number)
+            stage = stages(body)  # the order in which its kernel runs
+            nodes = sorted(body.nodes, key=lambda node: (bool(node.inputs), stage[node]))
+            body = Graph("fused", body.inputs, nodes, body.outputs)
+            nodes = group_node(body, draft.space, [self.made[source] for source in operands], outputs)
+            self.made |= zip(outputs, nodes[1:], strict=True)
+            self.order += nodes
         for node in draft.nodes:
             if node in needed and is_view(node):
                 self._emit(node)
-
-    def _nodes_read_outside(self, draft: GroupDraft) -> set[Node]:
-        """Return the nodes that some node outside reads, and the inputs of views that are read outside."""
-        inside = set(draft.nodes)
-        needed: set[Node] = set()
-        for node in reversed(draft.nodes):
-            if node in self.handed_out or node in needed or any(user not in inside for user in self.users[node]):
-                needed.add(node)
-                if is_view(node):
-                    needed.add(node.inputs[0])
-        return needed
 
 
 def analyse_body(body: Graph, space: Shape) -> GroupDraft:
@@ -266,35 +265,3 @@ def stages(body: Graph) -> dict[Node, int]:
         waits = [stage[s] + (s.op in JOINED_BY) for s in node.inputs]
         stage[node] = max(waits, default=0)
     return stage
-
-
-def _body(draft: GroupDraft, outputs: list[Node]) -> tuple[Graph, list[Node]]:
-    """Return the graph of a group in the order in which its kernel runs, and its operands outside."""
-    made: dict[Node, Node] = {}
-    operands: list[Node] = []
-    for node in _alive(draft, outputs):
-        for source in node.inputs:
-            if source not in made:
-                made[source] = _operand(source, len(operands))
-                if made[source].is_input:
-                    operands.append(source)
-        made[node] = Node(node.op, [made[source] for source in node.inputs], node.attrs, node.spec, node.source)
-    loose = Graph("fused", [made[s] for s in operands], made.values(), [made[node] for node in outputs])
-    stage = stages(loose)
-    nodes = sorted(loose.nodes, key=lambda node: (bool(node.inputs), stage[node]))
-    return Graph("fused", loose.inputs, nodes, loose.outputs), operands
-
-
-def _operand(source: Node, number: int) -> Node:
-    if is_number(source):
-        return source
-    return Node(INPUT, (), {"name": f"arg{number}", "spec": source.spec}, source.spec, source.source)
-
-
-def _alive(draft: GroupDraft, outputs: list[Node]) -> Iterator[Node]:
-    """Yield the nodes that the outputs need; views that only nodes outside read are left out."""
-    alive = set(outputs)
-    for node in reversed(draft.nodes):
-        if node in alive:
-            alive.update(node.inputs)
-    return (node for node in draft.nodes if node in alive)

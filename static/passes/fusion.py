@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -372,61 +372,65 @@ class _Fusion:
         self.order[number].append(self.made[node])
 
     def _emit_group(self, group: _Group) -> None:
-        needed = self._nodes_read_outside(group)
+        needed = needed_outside(group.nodes, self.users, self.handed_out)
         outputs = [node for node in group.nodes if node in needed and not is_view(node)]
-        body, operands = _body(group, outputs)
+        body, operands = group_body(list(group.nodes), outputs)
         if not _pays(body):
             for node, number in group.nodes.items():
                 self._emit(node, number)
             return
         self.has_fused = True
-        attrs = {"body": body, "space": group.space}
-        whole = Node.of(fused, [self.made[source] for source in operands], attrs, outputs[-1].source)
-        self.made |= {
-            node: Node.of(result, [whole], {"number": number}, node.source) for number, node in enumerate(outputs)
-        }
-        self.order[self.now] += [whole, *(self.made[node] for node in outputs)]
+        nodes = group_node(body, group.space, [self.made[source] for source in operands], outputs)
+        self.made |= zip(outputs, nodes[1:], strict=True)
+        self.order[self.now] += nodes
         for node in group.nodes:
             if node in needed and is_view(node):
                 self._emit(node, self.now)
 
-    def _nodes_read_outside(self, group: _Group) -> set[Node]:
-        """Return the nodes of a group that some node outside reads, and the inputs of views that are read outside."""
-        inside = set(group.nodes)
-        needed: set[Node] = set()
-        for node in reversed(list(group.nodes)):
-            if node in self.handed_out or node in needed or any(user not in inside for user in self.users[node]):
-                needed.add(node)
-                if is_view(node):
-                    needed.add(node.inputs[0])
-        return needed
+
+def needed_outside(nodes: Iterable[Node], users: Mapping[Node, Sequence[Node]], outputs: Collection[Node]) -> set[Node]:
+    """Return the nodes of a group that some node outside reads, and the inputs of views that are read outside."""
+    inside = dict.fromkeys(nodes)
+    needed: set[Node] = set()
+    for node in reversed(inside):
+        if node in outputs or node in needed or any(user not in inside for user in users[node]):
+            needed.add(node)
+            if is_view(node):
+                needed.add(node.inputs[0])
+    return needed
 
 
-def _body(group: _Group, outputs: list[Node]) -> tuple[Graph, list[Node]]:
-    """Return the graph of a group, and the nodes outside it that are its operands."""
-    made: dict[Node, Node] = {}
-    nodes: list[Node] = []
-    operands: list[Node] = []
-    for node in _alive(group, outputs):
-        for source in node.inputs:
-            if source not in made:
-                spec = source.spec
-                made[source] = Node(INPUT, (), {"name": f"arg{len(operands)}", "spec": spec}, spec, source.source)
-                operands.append(source)
-                nodes.append(made[source])
-        made[node] = Node(node.op, [made[source] for source in node.inputs], node.attrs, node.spec, node.source)
-        nodes.append(made[node])
-    inputs = [made[source] for source in operands]
-    return Graph("fused", inputs, nodes, [made[node] for node in outputs]), operands
+def group_body(
+    nodes: Sequence[Node], outputs: Sequence[Node], is_inside: Callable[[Node], bool] = lambda _: False
+) -> tuple[Graph, list[Node]]:
+    """Return the graph of a group, and the nodes outside it that are its operands.
 
-
-def _alive(group: _Group, outputs: list[Node]) -> Iterator[Node]:
-    """Yield the nodes of a group that the outputs need; views that only nodes outside read are left out."""
+    It has the nodes that the outputs need: views that only nodes outside read are left out. A source for which
+    `is_inside` holds becomes a node of the graph, and no operand.
+    """
     alive = set(outputs)
-    for node in reversed(list(group.nodes)):
+    for node in reversed(nodes):
         if node in alive:
             alive.update(node.inputs)
-    return (node for node in group.nodes if node in alive)
+    made: dict[Node, Node] = {}
+    operands: list[Node] = []
+    for node in nodes:
+        if node in alive:
+            for source in node.inputs:
+                if source not in made and is_inside(source):
+                    made[source] = source
+                elif source not in made:
+                    attrs = {"name": f"arg{len(operands)}", "spec": source.spec}
+                    made[source] = Node(INPUT, (), attrs, source.spec, source.source)
+                    operands.append(source)
+            made[node] = Node(node.op, [made[source] for source in node.inputs], node.attrs, node.spec, node.source)
+    return Graph("fused", [made[s] for s in operands], made.values(), [made[node] for node in outputs]), operands
+
+
+def group_node(body: Graph, space: Shape, operands: Sequence[Node], outputs: Sequence[Node]) -> list[Node]:
+    """Return the node of a group over its operands, and after it those of its results."""
+    whole = Node.of(fused, operands, {"body": body, "space": space}, outputs[-1].source)
+    return [whole, *(Node.of(result, [whole], {"number": i}, node.source) for i, node in enumerate(outputs))]
 
 
 def _is_large(space: Shape) -> bool:

@@ -556,7 +556,7 @@ def test_where_no_process_can_try_the_code_there_is_none(monkeypatch, error):
     def refuse(*_, **__):
         raise error
 
-    monkeypatch.setattr(target.cache, "load", lambda _: None)
+    monkeypatch.setattr(target, "load_code", lambda _: None)
     monkeypatch.setattr(target.subprocess, "run", refuse)
     with pytest.raises(target.NativeError, match="cannot be tried"):
         target.host.__wrapped__()
