@@ -27,6 +27,13 @@ Seconds = Annotated[float, Meta(ge=0, le=1e300)]
 Block = Annotated[float, Meta(gt=0, le=1e300)]
 """Seconds of a block, above 0, since ratios are taken of them."""
 
+LENGTH_MODELS = ("rnn_text", "encoder_text")
+LENGTH_DISTRIBUTIONS = ("lines", "sentences", "trees", "uniform")
+"""The models that are timed on inputs of varying length, and the distributions of lengths, by name.
+
+`compare.workloads.lengths` defines them; reading the names here loads neither models nor data.
+"""
+
 
 class Cell(NamedTuple):
     """One workload at one size."""
@@ -330,14 +337,6 @@ def _value_text(value: Any) -> str:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-LENGTH_MODELS = ("rnn_text", "encoder_text")
-LENGTH_DISTRIBUTIONS = ("lines", "sentences", "trees", "uniform")
-"""The models that are timed on inputs of varying length, and the distributions of lengths, by name.
-
-`compare.workloads.lengths` defines them; reading the names here loads neither models nor data.
-"""
 
 
 # Machines -------------------------------------------------------------------------------------------------------------
