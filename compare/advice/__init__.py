@@ -33,12 +33,12 @@ def advise(
     values, it is converted as by `static.jit(f, convert=True)`. If the static engine refuses f, the advice says so.
     Raises InputsError for inputs that cannot be used, and the error of tracing for a function that is wrong.
     """
-    program = counting.own(f, inputs, gradient, counting.question(OWN, "", "", None).modes)
+    program = counting.own(f, inputs, gradient, counting.subject_of(OWN, "", "", None).modes)
     return predict(costs or _costs(), program)
 
 
 @cache
 def _costs() -> Prices:
     return counting.find_prices(
-        counting.question(find_engine(OWN).name, "", "", None), None, Reporter(), lambda _: None
+        counting.subject_of(find_engine(OWN).name, "", "", None), None, Reporter(), lambda _: None
     )

@@ -26,7 +26,7 @@ from compare.instruments.rounds import time_block, without_collection
 from compare.instruments.timing import steady_call
 from compare.own import origin
 from compare.own.case import calls_in, case_of, converting
-from compare.own.question import Question, question_for
+from compare.own.subject import Subject
 from compare.own.workers import answer_or_fault, check_answer
 from compare.records.job import Budget, Job
 from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, TimedCall
@@ -46,12 +46,12 @@ def measure(job: Job) -> CountedPrograms | FunctionFault:
     A program is named as a probe, a workload with its size, a held-out program, an entry of the table `rows`, or
     the user's function. An error in the user's file is returned as FunctionFault.
     """
-    asked = Question.from_dict(job.asked["question"])
+    asked = Subject.from_dict(job.asked["subject"])
     names, rows, timed = (job.asked[name] for name in ("programs", "rows", "timed"))
     return answer_or_fault(asked.function, lambda: _measure_programs(asked, names, rows, job if timed else None))
 
 
-def _measure_programs(asked: Question, names: Sequence[str], rows: str, timed: Job | None) -> CountedPrograms:
+def _measure_programs(asked: Subject, names: Sequence[str], rows: str, timed: Job | None) -> CountedPrograms:
     engine = asked.started()
     programs: list[CountedProgram] = []
     for name in names:
@@ -180,7 +180,7 @@ BRIEF = Budget(rounds=5, block_seconds=3e-3)
 class Counters:
     """Asks fresh worker processes of an engine, whose caches lie in `folder`, to count programs."""
 
-    asked: Question
+    asked: Subject
     folder: Path
     reporter: Reporter
     rows: str = ""
@@ -194,11 +194,10 @@ class Counters:
         job = Job(
             kind_of(CountedPrograms),
             size=names[0] if len(names) == 1 else f"{len(names)} programs",  # shown in the label of the job
-            seed=self.asked.seed,
             modes=self.asked.modes,
             budget=budget,
-            asked={"question": self.asked.to_dict(), "programs": list(names), "rows": self.rows, "timed": timed},
-            variables=self.asked.adapter.environment(self.folder, self.asked.device),
+            asked={"subject": self.asked.to_dict(), "programs": list(names), "rows": self.rows, "timed": timed},
+            variables=self.asked.adapter.environment(self.folder, "cpu"),
         )
         self.reporter.start(job.label)
         answer = run_job(job, TIMEOUT, self.reporter.hear)
@@ -217,22 +216,22 @@ class Counters:
                 yield name, program
 
 
-def question(engine: str, function: str, inputs: str, mode: str | None, gradient: bool | None = None) -> Question:
-    """Make the question for advice: the eager mode and a compiling mode, of `mode` or the first. Raises InputsError."""
-    asked = question_for(engine, function, inputs, (mode,) if mode else None, gradient=gradient)
+def subject_of(engine: str, function: str, inputs: str, mode: str | None, gradient: bool | None = None) -> Subject:
+    """Make the subject of advice: the eager mode and a compiling mode, of `mode` or the first. Raises InputsError."""
+    asked = Subject.of_file(function, inputs, engine, (mode,) if mode else None, gradient=gradient)
     if len(asked.modes) < 2:
         raise InputsError(f"{asked.adapter.title} does not compile; there is nothing to predict")
     return replace(asked, modes=asked.modes[:2])
 
 
-def find_prices(asked: Question, path: Path | None, reporter: Reporter, say: Say, *, anew: bool = False) -> Prices:
+def find_prices(asked: Subject, path: Path | None, reporter: Reporter, say: Say, *, anew: bool = False) -> Prices:
     """Return the prices of the two modes, loaded or measured. Raises as `prices.load_prices` and `calibrate`."""
     return prediction.load_prices(
         asked.adapter, asked.modes[1], path, lambda: calibrate(asked, reporter), say, anew=anew
     )
 
 
-def calibrate(asked: Question, reporter: Reporter) -> Prices:
+def calibrate(asked: Subject, reporter: Reporter) -> Prices:
     """Measure the prices of the two modes. Raises WorkerError if fewer than LEAST programs gave a result.
 
     Each program has a process of its own if compiling is slow; otherwise one process measures all.
@@ -260,7 +259,7 @@ def row_of(program: CountedProgram) -> Row | None:
 
 
 @contextmanager
-def workers(asked: Question, count: int, reporter: Reporter, rows: str = "") -> Iterator[Counters]:
+def workers(asked: Subject, count: int, reporter: Reporter, rows: str = "") -> Iterator[Counters]:
     """Make a `Counters` for `count` jobs, with a temporary folder that exists inside the block."""
     reporter.pace.total = count
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:

@@ -21,7 +21,7 @@ from compare import workloads
 from compare.advice import counting
 from compare.advice.prediction import TIE, Modes, Prices, predict, winner_of
 from compare.engines import Engine
-from compare.own.question import Question
+from compare.own.subject import Subject
 from compare.records.own import CountedProgram
 from compare.records.record import group_by
 from compare.run.progress import Reporter
@@ -97,7 +97,7 @@ def names(engine: Engine, only: str | None = None) -> list[str]:
 
 
 def evaluate(
-    asked: Question, prices: Prices, chosen: Sequence[str], reporter: Reporter, rows: str = ""
+    asked: Subject, prices: Prices, chosen: Sequence[str], reporter: Reporter, rows: str = ""
 ) -> dict[str, Any]:
     """Measure each program in a process of its own; returns rows, hit rates, and the reasons for programs left out."""
     judged, left_out = [], {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
     from compare.advice import Prices
     from compare.gate.rules import Gate
     from compare.own import Result
-    from compare.own.question import Question
+    from compare.own.plan import ComparisonPlan
+    from compare.own.subject import Subject
 
 
 @click.command()
@@ -107,11 +107,11 @@ def compare(
         empty(out, overwrite=overwrite)
     rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
     kept = asked.pop("save_baseline"), asked.pop("baseline")
-    questions = _questions(function, apart=out is not None, **asked)
-    gate = _gate(rules, junit, summary, questions) if rules or junit or summary else None
+    plans = _plans(function, apart=out is not None, **asked)
+    gate = _gate(rules, junit, summary, plans) if rules or junit or summary else None
     notice = partial(echo, err=True)
-    with _failing(gate, function), journal.open_folder(questions, notice, resume=resume) as folder:
-        result, stop = _measure(questions, folder)
+    with _failing(gate, function), journal.open_folder(plans, notice, resume=resume) as folder:
+        result, stop = _measure(plans, folder)
         is_silent = str(path) == "-"
         echo(str(result), err=is_silent)
         if out is not None:
@@ -125,17 +125,17 @@ def compare(
     ctx.exit(code)
 
 
-def _measure(questions: Sequence[Question], folder: Path) -> tuple[Result, KeyboardInterrupt | None]:
+def _measure(plans: Sequence[ComparisonPlan], folder: Path) -> tuple[Result, KeyboardInterrupt | None]:
     """Measure, and return the result and the stop that ended it early, if any.
 
     Raises ComparisonStopped if it was stopped before any process ended.
     """
-    from compare.own import comparison
+    from compare.own import run
     from compare.own.result import ComparisonStopped
     from compare.run import progress
 
     try:
-        return comparison.compare_questions(questions, progress.reporter, folder), None
+        return run.compare_plans(plans, progress.reporter, folder), None
     except ComparisonStopped as stop:
         if stop.result is None:
             echo("\nno process has ended, so that nothing was written", err=True)
@@ -172,26 +172,26 @@ def _apply_gate(gate: Gate, result: Result) -> int:
     return exit_code(result.exit_code, judgements)
 
 
-def _questions(
+def _plans(
     function: str, *, framework: str | None, engines: str | None, modes: str | None, inputs: str | None, **asked: Any
-) -> list[Question]:
-    """Return the question for each engine. Raises CompareError for unknown modes, before a worker is started."""
+) -> list[ComparisonPlan]:
+    """Return the plan for each engine. Raises CompareError for unknown modes, before a worker is started."""
     from compare.engines import OWN
     from compare.errors import InputsError
-    from compare.own import comparison
+    from compare.own.plan import plans_of
 
     if framework and engines:
         raise InputsError("--framework names one engine, and --engines all; leave one of them out")
     names = options.framework_names(engines) if engines else [_engine(function, framework)]
     listed = modes.replace(" ", "").split(",") if modes else None
-    questions = comparison.questions(names, function, inputs or "", listed, **asked)
+    plans = plans_of(names, function, inputs or "", listed, **asked)
     words = ["--engines", ",".join(names)] if engines else ["--framework", *names] if names != [OWN] else []
-    words += ["--modes", modes or ",".join(mode for question in questions for mode in question.given_modes)]
+    words += ["--modes", modes or ",".join(mode for plan in plans for mode in plan.subject.given_modes)]
     words += ["--inputs", inputs] if inputs else []
     words += ["--allow-effects"] if asked["allow_effects"] else []
     warn(function)
     command = shlex.join(["graphduel", "compare", function, *words])
-    return [replace(question, command=command) for question in questions]
+    return [plan.within(command=command) for plan in plans]
 
 
 def _engine(function: str, framework: str | None) -> str:
@@ -297,7 +297,7 @@ def advise(
         )
     if mode and not framework:
         raise click.UsageError("--mode needs a --framework")
-    asked = counting.question(engine, function or "", inputs or "", mode, gradient)
+    asked = counting.subject_of(engine, function or "", inputs or "", mode, gradient)
     prices = counting.find_prices(
         asked, calibration, progress.reporter(), partial(options.say, err=True), anew=calibrate
     )
@@ -314,7 +314,7 @@ def advise(
     options.write_json(path, chosen)
 
 
-def _evaluate(asked: Question, prices: Prices, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
+def _evaluate(asked: Subject, prices: Prices, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
     from compare.advice import evaluation, programs
     from compare.own import origin
     from compare.run import progress

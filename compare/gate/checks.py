@@ -21,7 +21,7 @@ from compare.instruments.rounds import own_rounds
 from compare.own import compare
 from compare.own.case import case_of, check_inputs
 from compare.own.measure import pin_process
-from compare.own.question import SIZE, modes_of
+from compare.own.subject import SIZE, modes_of
 from compare.records.cells import Compilations, Parity
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Records, records_of

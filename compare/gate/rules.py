@@ -23,7 +23,7 @@ from compare import text
 from compare.claims.evidence import cells, join_evidence, steady
 from compare.claims.verdict import ratio_of
 from compare.errors import InputsError, NothingMeasuredError
-from compare.own.question import Question
+from compare.own.plan import ComparisonPlan
 from compare.own.result import Result
 from compare.page import show
 from compare.records.cells import Parity, ParityRow, Time
@@ -133,14 +133,14 @@ class Gate:
             write_file(self.summary, f"## {_text(name)}\n\nNo result: {_text(error)}\n".encode())
 
 
-def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, questions: Sequence[Question]) -> Gate:
-    """Make the gate of these rules and files, over the modes of all questions.
+def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, plans: Sequence[ComparisonPlan]) -> Gate:
+    """Make the gate of these rules and files, over the modes of all plans.
 
     Raises InputsError for a rule that cannot be read, or could never be judged.
     """
-    modes = tuple(mode for question in questions for mode in question.labels)
-    aliases = {alias: mode for question in questions for alias, mode in question.adapter.aliases.items()}
-    processes = questions[0].processes
+    modes = tuple(mode for plan in plans for mode in plan.subject.labels)
+    aliases = {alias: mode for plan in plans for alias, mode in plan.subject.adapter.aliases.items()}
+    processes = plans[0].situation.processes
     read = tuple(parse_rule(rule, modes, aliases) for rule in rules)
     if rules and 0 < processes < LEAST:
         asked = f"--processes 0 or at least {LEAST}, not {processes}"

@@ -1,6 +1,7 @@
 """The instruments of the comparison: each is a file whose `measure` makes a record; none judges or draws.
 
-Read `runnables` (what is run: a workload or a function of the user's) and `parity` with `judge` (do all modes agree?),
-then `timing` and `memory`. `ledger` says where bytes go and what a line costs, `ladder` and `parts` where time goes,
-`lengths` what inputs of varying length cost, `crossover` what chains of ops cost over size and depth.
+Read `bench` (a subject that is open in a process), `references` (what its calls must give) and `parity` with `judge`
+(do all modes agree?), then `timing` and `memory`. `ledger` says where bytes go and what a line costs, `ladder` and
+`parts` where time goes, `lengths` what inputs of varying length cost, `crossover` what chains of ops cost over size and
+depth.
 """

@@ -43,9 +43,9 @@ from compare.engines.graphduel.steps import transform_step
 from compare.engines.step import Step
 from compare.errors import describe_error
 from compare.instruments import watched_graph, watched_tape
+from compare.instruments.bench import Bench
 from compare.instruments.memory import nbytes_of, numpy_memory, resident_growth, warm_peak
 from compare.instruments.rounds import CLOCK
-from compare.instruments.runnables import Runnable
 from compare.instruments.watched_tape import Timeline, thin_moments
 from compare.records.cells import Ledger, LedgerCount, LedgerRow, SourceLines, SourceLinesRow
 from compare.records.job import Job
@@ -194,23 +194,23 @@ def measure_lines(job: Job, case: Case) -> SourceLines:
     return SourceLines(**job.head, modes=rows, code=texts(case.loss, lines))
 
 
-def of_runnable(job: Job, runnable: Runnable, mode: str, step: Step) -> Iterator[SourceLines]:
+def of_bench(job: Job, bench: Bench, mode: str, step: Step) -> Iterator[SourceLines]:
     """Yield the record of a user's function whose step runs op by op, over the call of median length.
 
     Nothing is yielded where nobody reads its lines, or the engine cannot tell them. `mode` is its name in the record.
     """
-    engine = runnable.engine
-    if runnable.written is None or not engine.tells_lines:
+    engine = bench.engine
+    if bench.written is None or not engine.tells_lines:
         return
-    middle = cases.median_length(runnable.lengths)
+    middle = cases.median_length(bench.lengths)
     call = step.bind(middle)
     try:
         clock = CLOCK if engine.device == "cpu" else perf_counter_ns
-        with runnable.fresh(), call.within():
-            row = watched_tape.read(lambda: engine.ops.lines(call.run, ()), call.run, clock, runnable.begin)
+        with bench.state.fresh(), call.within():
+            row = watched_tape.read(lambda: engine.ops.lines(call.run, ()), call.run, clock, bench.state.begin)
     except Exception as error:  # noqa: BLE001  (as for our modes)
-        row = SourceLinesRow("unsupported" if engine.errors.refuses(error, mode) else "failed", runnable.reason(error))
-    yield SourceLines(str(job.workload), str(job.size), modes={mode: row}, code=texts(runnable.written, row.lines))
+        row = SourceLinesRow("unsupported" if engine.errors.refuses(error, mode) else "failed", bench.reason(error))
+    yield SourceLines(str(job.workload), str(job.size), modes={mode: row}, code=texts(bench.written, row.lines))
 
 
 def _row(mode: str, case: Case) -> SourceLinesRow:

@@ -13,7 +13,7 @@ import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from operator import attrgetter, itemgetter
 from random import Random
 from statistics import median
@@ -31,13 +31,14 @@ from compare.engines.nudge import DOUBLE
 from compare.engines.step import BoundCall, Function, Step
 from compare.errors import UnsupportedError
 from compare.instruments import parity
+from compare.instruments.bench import Bench
 from compare.instruments.judge import Result, Standard
+from compare.instruments.references import References
 from compare.instruments.rounds import orders, without_collection
-from compare.instruments.runnables import Runnable
 from compare.instruments.timing import first_epoch, no_limit, steady_rounds, time_call
 from compare.records.cells import GroupCall, Lengths, StrategyRow
 from compare.records.job import Job
-from compare.workloads.base import Example
+from compare.workloads.base import Case, Example
 from compare.workloads.lengths import Loss, SequenceModel, Stream, draw_lengths, stream
 from graphs import tree
 from static.call.policies import Boundaries, power_of_two
@@ -310,33 +311,29 @@ def measure(job: Job) -> Lengths:
     return Lengths(**job.head, examples=list(lengths), modes=measure_strategies(inputs, job))
 
 
-class StrategyRunnable(Runnable):
+class StrategyBench(Bench):
     """A stream under a strategy; each group of examples is a call. `exact` has the float64 results of each example."""
 
-    varies = True
-
     def __init__(self, strategy: Strategy, inputs: Stream, exact: Results) -> None:
-        self.engine, self.strategy, self.inputs = engines.find_engine(engines.OWN), strategy, inputs
-        self.laid = strategy.layout(inputs.lengths, inputs.batch)
+        case = Case(inputs.model.loss, inputs.params, tuple(inputs.examples), tuple(inputs.lengths))
+        super().__init__(engines.find_engine(engines.OWN), case, lambda _mode, _case: strategy.build(inputs))
+        self.laid, self.exact = strategy.layout(inputs.lengths, inputs.batch), exact
         self.lengths = [sum(inputs.lengths[i] for i in group) for group in self.laid.groups]
-        self.exact = exact
-
-    @cached_property
-    def expected(self) -> Mapping[int, Standard]:
-        """Return the expected mean results of the groups that are compared."""
-        return {index: Standard(self._mean(self.laid.groups[index])) for index in parity.sample(self.lengths, CHECKED)}
+        compared = parity.sample(self.lengths, CHECKED)
+        expected = {index: Standard(self._mean(self.laid.groups[index])) for index in compared}
+        self.varies, self.references = True, References(expected)
 
     def _mean(self, group: Group) -> Result:
         columns = zip(*(self.exact[i] for i in group), strict=True)
         return tuple(tree.tree_map(lambda *each: np.mean(each, axis=0), *part) for part in columns)
 
-    def step(self, mode: str) -> ReadyStrategy:
-        """Return the strategy's step over the stream."""
-        return self.strategy.build(self.inputs)
-
     def form(self, index: int) -> int:
         """Return the number of elements computed for the group."""
         return self.laid.sizes[index]
+
+    def blames(self, mode: str) -> bool:
+        """Return False: an error of a strategy is its own result."""
+        return False
 
 
 def measure_strategies(inputs: Stream, job: Job) -> dict[str, StrategyRow]:
@@ -369,14 +366,14 @@ def reference(inputs: Stream) -> Results:
 
 def first_run(strategy: Strategy, inputs: Stream, exact: Results) -> tuple[ReadyStrategy | None, StrategyRow]:
     """Time each call of a strategy's first epoch; return its step if the results are right, and its row."""
-    runnable = StrategyRunnable(strategy, inputs, exact)
-    epoch = first_epoch(runnable, strategy.mode, no_limit)
+    bench = StrategyBench(strategy, inputs, exact)
+    epoch = first_epoch(bench, strategy.mode, no_limit)
     off = max((error for error in epoch.judged.errors if error is not None), default=0.0)
     row = StrategyRow(epoch.status, epoch.reason, strategy.compilation, strategy.padding, strategy.batching, off)
     if epoch.status != "ok":
         return None, row
     row.build = epoch.build
-    for group, call in zip(runnable.laid.groups, epoch.calls, strict=True):
+    for group, call in zip(bench.laid.groups, epoch.calls, strict=True):
         row.stream.append(GroupCall(len(group), call.seconds, call.compiled))
     return cast(ReadyStrategy, epoch.step), row
 

@@ -29,6 +29,7 @@ from compare.engines.process import LimitError, limit_seconds
 from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
 from compare.instruments import ledger, parity
+from compare.instruments.bench import Bench, Build
 from compare.instruments.judge import CallJudgement, Result, Standard, judge_calls
 from compare.instruments.parity import expectations, parity_mode
 from compare.instruments.rounds import (
@@ -45,7 +46,6 @@ from compare.instruments.rounds import (
     rotate_modes,
     without_collection,
 )
-from compare.instruments.runnables import Build, ModelRunnable, Runnable, WorkloadRunnable
 from compare.records.cells import (
     Call,
     CompilationRow,
@@ -107,9 +107,9 @@ class FirstEpoch:
         """Return the step, if it is right and ready to be timed."""
         return self.step if self.status == "ok" and self.whole else None
 
-    def timed(self, runnable: Runnable) -> Step | None:
-        """Return the step, if it is to be timed; some runnables time wrong ones too."""
-        wrong = runnable.times_wrong and self.status == "disagree" and self.whole
+    def timed(self, bench: Bench) -> Step | None:
+        """Return the step, if it is to be timed; a wrong one of a function is timed too."""
+        wrong = bench.kind == "function" and self.status == "disagree" and self.whole
         return self.step if wrong else self.right
 
     @contextmanager
@@ -119,15 +119,16 @@ class FirstEpoch:
         yield
         self.processor += processor_seconds() - before
 
-    def judge(self, runnable: Runnable, mode: str) -> None:
+    def judge(self, bench: Bench, mode: str) -> None:
         """Note whether the errors are within the limits, and how far off the mode is at most."""
         if not self.results or self.status != "ok" or self.step is None:
             return  # it ended before there was a result to compare
-        expected = runnable.expected
-        differences = {index: expected[index].less(result) for index, result in runnable.results_of(mode, self.results)}
+        expected = bench.references.expected
+        results = bench.references.results_of(mode, self.results)
+        differences = {index: expected[index].less(result) for index, result in results}
         self.results, self.compared = {}, True
-        nearby = partial(runnable.is_right_nearby, self.step, mode)
-        row = self.judged = judge_calls(differences, expected, runnable.moves, nearby)
+        nearby = partial(bench.references.is_right_nearby, self.step, mode)
+        row = self.judged = judge_calls(differences, expected, bench.references.moves, nearby)
         if row.fault:
             self.status, self.reason = "disagree", row.fault
         elif row.warning:
@@ -140,58 +141,58 @@ class FirstEpoch:
             kept = sum(int(np.asarray(leaf).nbytes) for leaf in optree.tree_leaves(results))
             self.held = max(0, step.engine.devices.counter.live() - step.live - kept)
 
-    def count(self, runnable: Runnable, mode: str) -> None:
+    def count(self, bench: Bench, mode: str) -> None:
         """Note the peak of the largest step, and how many ops of the longest run outside of compiled code.
 
         A mode that repeated eager's draws is compiled anew as its user has it, which also puts that code on the disk.
         """
         if (step := self.right) is None:
             return
-        if runnable.repeats(mode):
-            runnable.engine.compiler.forget()
+        if bench.repeats(mode):
+            bench.engine.compiler.forget()
         calls = map(step.bind, range(len(step.examples)))
         self.peak = max((peak for call in calls if (peak := _peak(step, call)) is not None), default=None)
-        longest = max(range(len(step.examples)), key=runnable.lengths.__getitem__)
-        with runnable.fresh():
-            self.outside = runnable.engine.ops.outside(step.bind(longest))
+        longest = max(range(len(step.examples)), key=bench.lengths.__getitem__)
+        with bench.state.fresh():
+            self.outside = bench.engine.ops.outside(step.bind(longest))
 
-    def ended(self, runnable: Runnable) -> Status:
-        """Return the status for rows; the runnable decides how an epoch counts that was ended at its limit."""
-        return self.status if self.whole else runnable.cut
+    def ended(self, bench: Bench) -> Status:
+        """Return the status for rows; the bench decides how an epoch counts that was ended at its limit."""
+        return self.status if self.whole else bench.cut
 
-    def times(self, runnable: Runnable, clock: ClockName = NAME) -> TimeRow:
+    def times(self, bench: Bench, clock: ClockName = NAME) -> TimeRow:
         """Return the row of times, without steady state, which `clock` is to read later."""
         made = self.observed.compilations
         return TimeRow(
-            self.ended(runnable),
+            self.ended(bench),
             self.reason,
             build=self.build,
             first=self.calls[0].seconds if self.calls else 0.0,
-            stream=self.calls if runnable.varies else None,
+            stream=self.calls if bench.varies else None,
             compiles=len(made),
             compile_seconds=math.fsum(compilation.seconds or 0.0 for compilation in made),
-            useful=sum(runnable.lengths),
-            computed=self.step.computed(runnable.lengths) if self.step else 0,
+            useful=sum(bench.lengths),
+            computed=self.step.computed(bench.lengths) if self.step else 0,
             whole=self.whole,
             processor=self.processor if clock == "cpu" else None,
         )
 
-    def parity(self, runnable: Runnable) -> ParityRow:
+    def parity(self, bench: Bench) -> ParityRow:
         """Return the row of the errors against the expected results."""
         row = parity_mode(self.judged)
-        row.status, row.reason = self.ended(runnable), self.reason
+        row.status, row.reason = self.ended(bench), self.reason
         return row
 
-    def compiled(self, runnable: Runnable, ops: int | None) -> CompiledRow:
+    def compiled(self, bench: Bench, ops: int | None) -> CompiledRow:
         """Return the row of the engine's compilations; `ops` is the number of ops of an eager call."""
         observed = self.observed
         made = [CompilationRow(compilation.reason, compilation.seconds) for compilation in observed.compilations]
         share = max(0.0, 1 - self.outside / ops) if ops and self.outside is not None else None
-        return CompiledRow(self.ended(runnable), self.reason, made, dict(observed.breaks), list(observed.limits), share)
+        return CompiledRow(self.ended(bench), self.reason, made, dict(observed.breaks), list(observed.limits), share)
 
-    def memory(self, runnable: Runnable) -> MemoryRow:
+    def memory(self, bench: Bench) -> MemoryRow:
         """Return the row of the bytes that it takes and holds."""
-        return MemoryRow(self.ended(runnable), self.reason, peak=self.peak or 0, held=self.held or 0)
+        return MemoryRow(self.ended(bench), self.reason, peak=self.peak or 0, held=self.held or 0)
 
 
 def _peak(step: Step, call: BoundCall) -> int | None:
@@ -200,60 +201,60 @@ def _peak(step: Step, call: BoundCall) -> int | None:
     return peak if step.compiles == before else step.engine.devices.counter.peak(call)
 
 
-def first_epoch(runnable: Runnable, mode: str, limited: Limited) -> FirstEpoch:
+def first_epoch(bench: Bench, mode: str, limited: Limited) -> FirstEpoch:
     """Return the first epoch of a mode, judged at once. Raises what `first_calls` raises."""
-    epoch = first_calls(runnable, mode, limited)
-    epoch.judge(runnable, mode)
+    epoch = first_calls(bench, mode, limited)
+    epoch.judge(bench, mode)
     return epoch
 
 
-def first_calls(runnable: Runnable, mode: str, limited: Limited) -> FirstEpoch:
+def first_calls(bench: Bench, mode: str, limited: Limited) -> FirstEpoch:
     """Return the first epoch of a mode, not judged yet.
 
-    Raises the step's error where that is the fault of the runnable and not of the mode.
+    Raises the step's error where that is the fault of the subject and not of the mode.
     """
     epoch, started = FirstEpoch(), time.perf_counter()
     try:
-        with runnable.checked(mode), limited(mode):
-            first_call(FirstCall(mode, 0, len(runnable.lengths)))
+        with bench.checked(mode), limited(mode):
+            first_call(FirstCall(mode, 0, len(bench.lengths)))
             with epoch.counted():
-                epoch.step = runnable.step(mode)
+                epoch.step = bench.step(mode)
                 epoch.build = time.perf_counter() - started
-            call_each(epoch, epoch.step, runnable, mode)
+            call_each(epoch, epoch.step, bench, mode)
     except LimitError as error:
         epoch.whole = False
         rest = time.perf_counter() - started - epoch.build - math.fsum(call.seconds for call in epoch.calls)
-        epoch.reason = f"{len(epoch.calls)} of {len(runnable.lengths)} calls: {error}"
-        epoch.calls.append(Call(runnable.lengths[len(epoch.calls)], max(rest, 0.0), True, True))
+        epoch.reason = f"{len(epoch.calls)} of {len(bench.lengths)} calls: {error}"
+        epoch.calls.append(Call(bench.lengths[len(epoch.calls)], max(rest, 0.0), True, True))
     except Exception as error:
-        if runnable.blames(mode):
+        if bench.blames(mode):
             raise
-        refused = isinstance(error, UnsupportedError) or runnable.engine.errors.refuses(error, mode)
-        epoch.status, epoch.reason = "unsupported" if refused else "failed", runnable.reason(error)
+        refused = isinstance(error, UnsupportedError) or bench.engine.errors.refuses(error, mode)
+        epoch.status, epoch.reason = "unsupported" if refused else "failed", bench.reason(error)
     if epoch.step:
         epoch.observed = epoch.step.observed
-    runnable.keep(mode, epoch.results)
+    bench.references.keep(mode, epoch.results)
     return epoch
 
 
-def call_each(epoch: FirstEpoch, step: Step, runnable: Runnable, mode: str) -> None:
+def call_each(epoch: FirstEpoch, step: Step, bench: Bench, mode: str) -> None:
     """Make every first call in order, and note each as it ends.
 
     `new` marks a shape or structure that is new to the mode, `compiled` a call that compiled.
     """
     seen: set[Any] = set()
     for index in range(len(step.examples)):
-        before, form, call = step.compiles, runnable.form(index), step.bind(index)
+        before, form, call = step.compiles, bench.form(index), step.bind(index)
         now(f"made call {index + 1} in {mode}")
-        with runnable.called(index), call.within(), without_collection():
+        with bench.state.called(index), call.within(), without_collection():
             with epoch.counted():
                 start = time.perf_counter()
                 returned = call.run()
                 seconds = time.perf_counter() - start
             first_call(FirstCall(mode, index + 1, len(step.examples), seconds))
-            if runnable.compares(index):
-                epoch.results[index] = runnable.taken(call.result(returned))
-        epoch.calls.append(Call(runnable.lengths[index], seconds, form not in seen, step.compiles > before))
+            if bench.references.compares(index):
+                epoch.results[index] = bench.taken(call.result(returned))
+        epoch.calls.append(Call(bench.lengths[index], seconds, form not in seen, step.compiles > before))
         seen.add(form)
 
 
@@ -281,9 +282,9 @@ def measure(job: Job) -> Time:
         cache = job.asked.get("cache")
         return Time(**job.head, modes=measure_modes(job, case, steady=cache != "cold"), cache=cache, clock=NAME)
     expected = expectations(workloads.load(job.source).case(str(job.size)))
-    runnable = WorkloadRunnable(engine, case, engine.step, {each.example: Standard(each.exact) for each in expected})
+    bench = Bench(engine, case, expected={each.example: Standard(each.exact) for each in expected})
     gc.freeze()
-    return answer(job, runnable, _limits(job))
+    return answer(job, bench, _limits(job))
 
 
 def start_engine(job: Job) -> Engine:
@@ -294,17 +295,19 @@ def start_engine(job: Job) -> Engine:
     return engine
 
 
-def model_of(job: Job, engine: Engine) -> ModelRunnable:
-    """Return the runnable of a real model; only the process that finds no compiled code compares results."""
+def model_of(job: Job, engine: Engine) -> Bench:
+    """Return the bench of a real model; only the process that finds no compiled code compares results."""
     now(f"imported {job.workload}")
     (holder, function), checks = models.holder_of(job.source), job.process == COLD
     count_as_users(function)
     engine.arrays(list(engine.state.reached(function)))  # moves modules to the device of the inputs
     inputs = holder.batches() if hasattr(holder, "batches") else holder.inputs
     calls = [engine.arrays(call) for call in inputs]
-    runnable = ModelRunnable(engine, engine.mode_names[0], str(job.workload), function, calls, 0, checks=checks)
+    bench = Bench.of_function(
+        engine, engine.mode_names[0], str(job.workload), function, calls, 0, checks=checks, kind="model"
+    )
     gc.freeze()
-    return runnable
+    return bench
 
 
 def _limits(job: Job) -> Limited:
@@ -315,41 +318,41 @@ def _limits(job: Job) -> Limited:
 
 def measure_modes(job: Job, case: Case, build: Build = engines.step, *, steady: bool = True) -> dict[str, TimeRow]:
     """Return the times of a job's modes over a given case; `build` makes the step of a mode."""
-    runnable = WorkloadRunnable(engines.find_engine(engines.OWN), case, build)
-    epochs = first_epochs(job, runnable, no_limit)
-    rows = {mode: epochs[mode].times(runnable) for mode in job.modes}
+    bench = Bench(engines.find_engine(engines.OWN), case, build)
+    epochs = first_epochs(job, bench, no_limit)
+    rows = {mode: epochs[mode].times(bench) for mode in job.modes}
     if steady:
-        time_steady(rows, epochs, job, CLOCK, runnable)
+        time_steady(rows, epochs, job, CLOCK, bench)
     return rows
 
 
-def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, str] | None = None) -> Time:
+def answer(job: Job, bench: Bench, limited: Limited, names: Mapping[str, str] | None = None) -> Time:
     """Return the times of a process that is the gate as well, with the other records beside them.
 
     The process that finds no compiled code counts bytes, and times no steady state; a process without a number does
     both. `names` maps modes to their names in records. First calls come before all code that judges them.
     """
-    engine = runnable.engine
+    engine = bench.engine
     is_cold, times_steady = job.process in (COLD, None), job.process != COLD
     clock = clock_name(engine.device, has_events=engine.has_events)
     names = {mode: (names or {}).get(mode, mode) for mode in (engine.mode_names[0], *job.modes)}
     with limited(engine.mode_names[0]):
-        runnable.prepare()
+        bench.prepare()
     epochs = {}
     for mode in rotate_modes(job.modes, job.process or 0):
-        epochs[mode] = first_calls(runnable, mode, limited)
+        epochs[mode] = first_calls(bench, mode, limited)
         if is_cold:
             epochs[mode].count_held()
-    seconds = glance(epochs, runnable, _clock(clock, engine)) if is_cold and runnable.glances else {}
+    seconds = glance(epochs, bench, _clock(clock, engine)) if is_cold and bench.kind == "function" else {}
     for mode, epoch in epochs.items():
-        epoch.judge(runnable, mode)
+        epoch.judge(bench, mode)
         if is_cold:
-            epoch.count(runnable, mode)
-    rows = {mode: epochs[mode].times(runnable, clock) for mode in job.modes}
+            epoch.count(bench, mode)
+    rows = {mode: epochs[mode].times(bench, clock) for mode in job.modes}
     for mode, blocks in seconds.items():
-        rows[mode].blocks, rows[mode].calls_per_block = blocks, len(runnable.lengths)
+        rows[mode].blocks, rows[mode].calls_per_block = blocks, len(bench.lengths)
     if times_steady:
-        time_steady(rows, epochs, job, _clock(clock, engine), runnable)
+        time_steady(rows, epochs, job, _clock(clock, engine), bench)
 
     def each(read: Callable[[FirstEpoch], T]) -> dict[str, T]:
         return {names[mode]: read(epochs[mode]) for mode in job.modes}
@@ -363,27 +366,27 @@ def answer(job: Job, runnable: Runnable, limited: Limited, names: Mapping[str, s
         clock=clock,
         eager=base,
     )
-    record.beside = list(map(to_json, _beside(job, runnable, base, is_cold, epochs, each)))
+    record.beside = list(map(to_json, _beside(job, bench, base, is_cold, epochs, each)))
     eager = epochs.get(engine.mode_names[0])
     if job.process in (WARM, None) and eager and eager.right:
-        record.beside += map(to_json, ledger.of_runnable(job, runnable, base, eager.right))
+        record.beside += map(to_json, ledger.of_bench(job, bench, base, eager.right))
     return record
 
 
-def glance(epochs: Mapping[str, FirstEpoch], runnable: Runnable, clock: Clock) -> dict[str, list[float]]:
+def glance(epochs: Mapping[str, FirstEpoch], bench: Bench, clock: Clock) -> dict[str, list[float]]:
     """Return the seconds of a call of each mode by one block, and report them; empty for a mode alone.
 
     Nothing is compared yet, and a call begins with the state that the last one left: the user gets an early figure.
     """
     steps = {mode: step for mode, epoch in epochs.items() if (step := epoch.right)}
-    if runnable.engine.mode_names[0] not in steps or len(steps) < 2:
+    if bench.engine.mode_names[0] not in steps or len(steps) < 2:
         return {}
     try:
-        with runnable.fresh():
-            blocks = {mode: _block(step, runnable.checked(mode), clock) for mode, step in steps.items()}
+        with bench.state.fresh():
+            blocks = {mode: _block(step, bench.checked(mode), clock) for mode, step in steps.items()}
     except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
         return {}
-    seconds = {mode: block / len(runnable.lengths) for mode, block in blocks.items()}
+    seconds = {mode: block / len(bench.lengths) for mode, block in blocks.items()}
     call_times(CallTimes(seconds))
     return {mode: [block] for mode, block in seconds.items()}
 
@@ -406,7 +409,7 @@ def _clock(name: ClockName, engine: Engine) -> Clock:
 
 def _beside(
     job: Job,
-    runnable: Runnable,
+    bench: Bench,
     base: str,
     is_cold: bool,
     epochs: Mapping[str, FirstEpoch],
@@ -414,35 +417,35 @@ def _beside(
 ) -> Iterator[Record]:
     place = {**job.head, "eager": base}
     place.pop("process", None)
-    parity = each(lambda epoch: epoch.parity(runnable) if epoch.compared or epoch.ended(runnable) != "ok" else None)
+    parity = each(lambda epoch: epoch.parity(bench) if epoch.compared or epoch.ended(bench) != "ok" else None)
     compared = {mode: row for mode, row in parity.items() if row is not None}
     if compared:
         agree = all(row.status in ("ok", "unsupported") for row in compared.values())
         yield Parity(**place, agree=agree, modes=compared, same_graph=None, kernel_calls={})
     if not is_cold:
         return
-    eager = epochs.get(runnable.engine.mode_names[0])
+    eager = epochs.get(bench.engine.mode_names[0])
     ops = eager.outside if eager else None
-    told = each(lambda epoch: epoch.compiled(runnable, None if epoch is eager else ops))
-    yield Compilations(**place, version=runnable.engine.version, modes=told, **runnable.notes)
-    memory = each(lambda epoch: epoch.memory(runnable))
+    told = each(lambda epoch: epoch.compiled(bench, None if epoch is eager else ops))
+    yield Compilations(**place, version=bench.engine.version, modes=told, **bench.references.notes)
+    memory = each(lambda epoch: epoch.memory(bench))
     if any(row.peak for row in memory.values()):
-        yield Memory(**place, modes=memory, counted=runnable.engine.devices.counter.name)
+        yield Memory(**place, modes=memory, counted=bench.engine.devices.counter.name)
 
 
-def first_epochs(job: Job, runnable: Runnable, limited: Limited) -> dict[str, FirstEpoch]:
+def first_epochs(job: Job, bench: Bench, limited: Limited) -> dict[str, FirstEpoch]:
     """Return the first epoch of each mode; the order rotates with the process."""
-    return {mode: first_epoch(runnable, mode, limited) for mode in rotate_modes(job.modes, job.process or 0)}
+    return {mode: first_epoch(bench, mode, limited) for mode in rotate_modes(job.modes, job.process or 0)}
 
 
 def time_steady(
-    rows: Mapping[str, TimeRow], epochs: Mapping[str, FirstEpoch], job: Job, clock: Clock, runnable: Runnable
+    rows: Mapping[str, TimeRow], epochs: Mapping[str, FirstEpoch], job: Job, clock: Clock, bench: Bench
 ) -> None:
     """Time the modes that are right, in rounds whose blocks begin with the same state."""
-    steps = {mode: step for mode in job.modes if (step := epochs[mode].timed(runnable))}
+    steps = {mode: step for mode in job.modes if (step := epochs[mode].timed(bench))}
     if not steps:
         return
-    rounds = steady_rounds(steps, job.budget, job.random(), clock, runnable.turns(steps))
+    rounds = steady_rounds(steps, job.budget, job.random(), clock, bench.state.turns(steps))
     for mode, (is_steady, seconds) in rounds.settled().items():
         row, examples = rows[mode], len(steps[mode].examples)
         row.steady = is_steady

@@ -13,7 +13,8 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -25,6 +26,7 @@ from compare.engines.containers import CallContainers, apart, is_container
 from compare.engines.graphduel.steps import transform_step
 from compare.engines.reach import Place, ReachedCode, outermost
 from compare.errors import InputsError
+from compare.instruments.bench import call_size
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
 from graphs.errors import ControlFlowError
@@ -41,8 +43,17 @@ Function = Callable[..., Any]
 OutputOf = Callable[[Callable[..., Any], Example], Any]
 
 
-class OwnCase(Case):
-    """A case whose function is padded as it is: if it needs a mask, the mask is among its own arguments."""
+@dataclass(frozen=True)
+class FunctionCase(Case):
+    """A user's function that is open in this process, as its engine takes it.
+
+    `function` and `calls` are as the user gave them, and `effects` what the function does besides its result. It is
+    padded as it is: if it needs a mask, the mask is among its own arguments.
+    """
+
+    function: Function = len
+    calls: Sequence[Any] = ()
+    effects: Sequence[object] = ()
 
     def masked_example(self, index: int) -> Example:
         """Return the example: there is no mask to add."""
@@ -60,28 +71,34 @@ def case_of(
     gradient: bool | None,
     dims: Sequence[Any] | None,
     output_of: OutputOf = _run,
-) -> Case:
-    """Return the case of `f` over these calls. An argument 0 that is the same in every call becomes its parameters.
+) -> FunctionCase:
+    """Return the case of `f` over these calls for our engines. An argument 0 that never changes becomes its parameters.
 
     Where `f` takes modules, or closes over some, their parameters are argument 0.
 
     `output_of` is as for `differentiates`.
     """
     calls = calls_in(inputs, f)
-    f, brought = over_dicts(*functional(f, calls))
-    examples = check_inputs(Inputs.like(calls, brought), f)
-    argnum = 0 if differentiates(f, examples[0], gradient, output_of) else None
+    loss, brought = over_dicts(*functional(f, calls))
+    examples = check_inputs(Inputs.like(calls, brought), loss)
+    argnum = 0 if differentiates(loss, examples[0], gradient, output_of) else None
     axes = tuple(dims) if dims is not None else varying_axes(examples)
-    sizes = lengths(examples, axes)
+    sizes, make_case = lengths(examples, axes), partial(FunctionCase, function=f, calls=calls)
     if _is_shared([example[0] for example in examples]):
         streams = tuple(example[1:] for example in examples)
-        return OwnCase(f, examples[0][0], streams, sizes, masked=f, dims=axes, argnum=argnum)
-    loss = _after_params(f)
+        return make_case(loss, examples[0][0], streams, sizes, masked=loss, dims=axes, argnum=argnum)
+    loss, argnum = _after_params(loss), None if argnum is None else 1
     shifted = None if axes is None else (None, *axes)
-    return OwnCase(loss, (), examples, sizes, masked=loss, dims=shifted, argnum=None if argnum is None else 1)
+    return make_case(loss, (), examples, sizes, masked=loss, dims=shifted, argnum=argnum)
 
 
-def converting(case: Case) -> Case:
+def case_of_calls(function: Function, calls: Sequence[Any], argnum: int | None) -> FunctionCase:
+    """Return the case of a framework's function over calls with its arrays. They are whole: it has no parameters."""
+    sizes = tuple(map(call_size, calls))
+    return FunctionCase(function, None, tuple(calls), sizes, argnum=argnum, function=function, calls=calls)
+
+
+def converting(case: FunctionCase) -> FunctionCase:
     """Return the case with its control flow converted for the static engine, if a trace needs that.
 
     `branches` is set where Python branches on a value of the first example, and the function can be converted.

@@ -31,12 +31,12 @@ from compare.engines.reach import Kinds
 from compare.engines.step import loss_in
 from compare.errors import InputsError, count_as_users
 from compare.instruments import parity
+from compare.instruments.bench import Bench
 from compare.instruments.parity import MOST_EXAMPLES, ExpectedResult
-from compare.instruments.runnables import FunctionRunnable
 from compare.own import origin
-from compare.own.case import Inputs, calls_in, case_of
+from compare.own.case import FunctionCase, Inputs, calls_in, case_of
 from compare.own.origin import Origin
-from compare.own.question import SIZE, Calls, Function, Question
+from compare.own.subject import SIZE, Calls, Function, Situation, Subject
 from compare.records.record import DYNAMIC
 from compare.workloads import Workload
 from compare.workloads.base import Case
@@ -61,41 +61,42 @@ class Reference(NamedTuple):
 # The engine that is first ------------------------------------------------------------------------------------------
 
 
-def leave_numbers(folder: str, engine: Engine, function: Any, calls: Sequence[tuple[Any, ...]]) -> None:
+def leave_numbers(folder: str, engine: Engine, case: FunctionCase) -> None:
     """Write the tensors that function and calls hold, before anything has run."""
     kinds = engine.state.kinds()
     if not folder or kinds is None:
         return
-    held = {f"held:{name}": tensor for name, tensor in kinds.held(function, calls).items()}
-    arguments = {f"given:{i}": tensor for i, tensor in enumerate(kinds.arguments(calls))}
+    held = {f"held:{name}": tensor for name, tensor in kinds.held(case.function, case.calls).items()}
+    arguments = {f"given:{i}": tensor for i, tensor in enumerate(kinds.arguments(case.calls))}
     arrays = {name: np.array(engine.numpy(tensor)) for name, tensor in {**held, **arguments}.items()}
     np.savez(Path(folder, _HELD), **arrays)  # type: ignore[arg-type]
 
 
-def leave_expected(folder: str, runnable: FunctionRunnable) -> None:
+def leave_expected(folder: str, bench: Bench) -> None:
     """Write the result of each call: in float64 where that exists, as it is the most accurate."""
     if not folder:
         return
     arrays: dict[str, Any] = {}
-    if runnable.training:
-        value, _, after = runnable.expected[0].plain
+    if bench.state.training:
+        value, _, after = bench.references.expected[0].plain
         arrays |= {"trains": np.array(True), **_number_arrays("value:0", [value])}
-        arrays |= {f"after:{name}": array for name, array in _by_name(runnable, after).items()}
-    for index, reference in () if runnable.training else runnable.expected.items():
+        arrays |= {f"after:{name}": array for name, array in _by_name(bench, after).items()}
+    for index, reference in () if bench.state.training else bench.references.expected.items():
         value, gradients, *_ = reference.best
-        arrays |= _number_arrays(f"value:{index}", [loss_in(value)] if runnable.argnum is not None else [value])
+        arrays |= _number_arrays(f"value:{index}", [loss_in(value)] if bench.argnum is not None else [value])
         arrays |= _number_arrays(f"gradient:{index}", gradients)
-    for index, drawn in enumerate(runnable.draws):
+    for index, drawn in enumerate(bench.references.draws):
         arrays |= {f"drawn:{index}:{i}": numbers for i, numbers in enumerate(drawn)}
     np.savez(Path(folder, _EXPECTED), **arrays)
 
 
-def _by_name(runnable: FunctionRunnable, after: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def _by_name(bench: Bench, after: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return the state after a call, by the names that all engines have for its tensors."""
-    kinds = runnable.engine.state.kinds()
+    kinds = bench.engine.state.kinds()
     assert kinds is not None  # noqa: S101  (the caller has checked it)
-    names = {id(tensor): name for name, tensor in kinds.held(runnable.function, runnable.calls).items()}
-    state = [(names.get(id(value)), np.asarray(after[label])) for label, value in runnable.state.before.items()]
+    names = {id(tensor): name for name, tensor in kinds.held(bench.case.loss, bench.case.examples).items()}
+    before = bench.state.reader.before
+    state = [(names.get(id(value)), np.asarray(after[label])) for label, value in before.items()]
     return {name: array for name, array in state if name}
 
 
@@ -198,39 +199,40 @@ def _read(folder: str, name: str) -> dict[str, np.ndarray]:
 # A function of a file of PyTorch's as our engine runs it, with the numbers that PyTorch's worker has left ------------
 
 
-def program_of(question: Question) -> tuple[Function, Calls]:
+def program_of(subject: Subject, situation: Situation) -> tuple[Function, Calls]:
     """Return the function of the state that it trains, or of the parameters of a loss, and its calls with arrays.
 
     Raises InputsError, and the errors of the file.
     """
     standin.stand_in()
-    function, inputs = origin.load_function(question.function, question.inputs)
+    numbers = situation.numbers
+    function, inputs = origin.load_function(subject.function, subject.inputs)
     count_as_users(function)
     brought = calls_in(inputs, function)
     engine = engines.find_engine(engines.OWN)
     kinds = engine.state.kinds()
     assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
-    taken = take_numbers(question.numbers, kinds, function, brought)
-    draws = stored_draws(question.numbers)
-    replay = RepeatedDraws(question.seed) if not question.numbers else Replay(draws)
-    kind: type[StandingProgram] = TrainingProgram if has_training(question.numbers, function, brought) else LossProgram
-    wanted = question.gradient is not False and has_gradients(question.numbers)
+    taken = take_numbers(numbers, kinds, function, brought)
+    draws = stored_draws(numbers)
+    replay = RepeatedDraws(situation.seed) if not numbers else Replay(draws)
+    kind: type[StandingProgram] = TrainingProgram if has_training(numbers, function, brought) else LossProgram
+    wanted = subject.gradient is not False and has_gradients(numbers)
     program = kind(function, brought, taken, kinds, engine.state.snapshot, replay, wanted=wanted)
     return program.made(), Inputs.like(brought, program.calls_of())
 
 
-def references(case: Case, question: Question) -> list[ExpectedResult]:
+def references(case: Case, name: str, numbers: str) -> list[ExpectedResult]:
     """Return the expected results of calls from the shortest to the longest, by PyTorch.
 
     Without PyTorch's numbers they are of our dynamic engine. Raises InputsError where gradients are not of the same
     parameters.
     """
     eager = engines.step(DYNAMIC, case)
-    theirs = stored_references(question.numbers) if question.numbers else {}
+    theirs = stored_references(numbers) if numbers else {}
     expected = []
     for index in parity.sample(case.lengths, MOST_EXAMPLES):
         ours = eager(*case.examples[index])
-        reference = _like(ours, theirs[index], question.name) if index in theirs else ours
+        reference = _like(ours, theirs[index], name) if index in theirs else ours
         expected.append(ExpectedResult(case, index, reference, ours, foreign=index in theirs))
     return expected
 
@@ -276,9 +278,9 @@ def __getattr__(folder: str) -> Workload:
     with np.load(Path(folder, _ARRAYS), allow_pickle=False) as stored:
         arrays = [stored[f"a{i}"] for i in range(len(stored.files))]
     dims = _decode(document["dims"], [])
-    if "question" in document:
-        question = Question.from_dict(document["question"])
-        name, (f, inputs) = question.name, program_of(question)
+    if "plan" in document:
+        subject = Subject.from_dict(document["plan"]["subject"])
+        name, (f, inputs) = subject.name, program_of(subject, Situation(**document["plan"]["situation"]))
     else:
         origin = Origin(**document["origin"])
         name, f = origin.name, origin.load()
@@ -293,7 +295,7 @@ def workload_of(name: str, case: Callable[[], Case]) -> Workload:
     return Workload(name, name, "A function of your own.", "open", "own", {SIZE: {}}, case)
 
 
-def write_bundle(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case, dims: Any) -> str:
+def write_bundle(folder: Path, origin: Origin, case: FunctionCase, dims: Any) -> str:
     """Write the bundle from which the case was made; return the source that names it.
 
     Raises InputsError for an input that is no plain container.
@@ -305,7 +307,7 @@ def write_bundle(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case
     }
     document = {
         "origin": asdict(origin),
-        "inputs": _encode(list(inputs), arrays, modules),
+        "inputs": _encode(list(case.calls), arrays, modules),
         "dims": _encode(dims, []),
         "gradient": case.argnum is not None,
         "branches": case.branches,
@@ -314,10 +316,10 @@ def write_bundle(folder: Path, origin: Origin, inputs: Sequence[Any], case: Case
     return _write_bundle(folder, document, arrays)
 
 
-def write_question(folder: Path, question: Question, case: Case, dims: Any) -> str:
-    """Write a bundle whose workers read the user's PyTorch file again, with a folder's numbers; return its source."""
+def write_again(folder: Path, plan: Mapping[str, Any], case: Case, dims: Any) -> str:
+    """Write a bundle whose workers read the user's PyTorch file again, as planned; return its source."""
     document = {
-        "question": question.to_dict(),
+        "plan": dict(plan),
         "dims": _encode(dims, []),
         "gradient": case.argnum is not None,
         "branches": case.branches,

@@ -1,8 +1,8 @@
 """The journal of a comparison: the answers of finished processes, kept so that a stopped one can be resumed.
 
-A comparison has a folder in the user's cache, named by all that its answers depend on: the file, the question, and
-versions. There is a journal for each engine, beside the code that its processes have compiled. The folder is removed
-when the comparison ends, or when nobody has resumed it for `DAYS` days.
+A comparison has a folder in the user's cache, named by all that its answers depend on: the file, the subject, its
+situation, and versions. There is a journal for each engine, beside the code that its processes have compiled. The
+folder is removed when the comparison ends, or when nobody has resumed it for `DAYS` days.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from compare.errors import CompareError, ResultsError, is_users
-from compare.own.question import Question
+from compare.own.plan import ComparisonPlan
 from compare.records import journal, results
 from compare.records.cells import Glimpse
 from compare.records.job import Job
@@ -35,8 +35,8 @@ from compare.run.environment import cache_folder
 
 DAYS = 14
 JOURNALS = f"*/{results.RESULTS}"
-FREE = ("processes", "limit", "command", "title", "folder", "numbers", "checks")
-"""The fields of a question in which a resumed comparison may differ."""
+FREE = ("processes", "limit", "command", "folder", "numbers")
+"""The fields of a situation in which a resumed comparison may differ."""
 
 Notice = Callable[[str], None]
 
@@ -46,7 +46,7 @@ def unkept(_: str) -> None:
 
 
 @contextmanager
-def open_folder(questions: Sequence[Question], notice: Notice = unkept, *, resume: bool = False) -> Iterator[Path]:
+def open_folder(plans: Sequence[ComparisonPlan], notice: Notice = unkept, *, resume: bool = False) -> Iterator[Path]:
     """A context with the folder of a comparison: removed if the block succeeds, kept with its answers if it does not.
 
     So results are saved inside the block. `notice` says that something is kept.
@@ -56,7 +56,7 @@ def open_folder(questions: Sequence[Question], notice: Notice = unkept, *, resum
     """
     with ExitStack() as stack:
         try:
-            folder = _place(questions)
+            folder = _place(plans)
             folder.mkdir(parents=True, exist_ok=True)
             stack.enter_context(journal.hold_lock(folder, unkept))
         except (OSError, CompareError) as error:
@@ -130,21 +130,23 @@ def files() -> dict[str, str]:
     return {file: _digest(Path(file)) for file in loaded if isinstance(file, str) and is_users(file)}
 
 
-def _place(questions: Sequence[Question]) -> Path:
-    asked = [_identity(question) for question in questions]
+def _place(plans: Sequence[ComparisonPlan]) -> Path:
+    asked = [_identity(plan) for plan in plans]
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
     return cache_folder() / "compare" / digest[:16]
 
 
-def _identity(question: Question) -> dict[str, Any]:
-    """Return all that the answers to a question depend on."""
-    asked = {name: value for name, value in question.to_dict().items() if name not in FREE}
-    places = [place.rpartition(":")[0] for place in (question.function, question.inputs)]
+def _identity(plan: ComparisonPlan) -> dict[str, Any]:
+    """Return all that the answers to a plan depend on."""
+    subject, situation = plan.subject, plan.situation
+    asked = {name: value for name, value in asdict(situation).items() if name not in FREE}
+    places = [place.rpartition(":")[0] for place in (subject.function, subject.inputs)]
     return {
+        **subject.to_dict(),
         **asked,
-        "apart": question.apart and question.adapter.is_reference,
+        "apart": situation.apart and subject.adapter.is_reference,
         "files": {str(Path(file).absolute()): _digest(Path(file)) for file in places if file},
-        "versions": [product.code(), platform.python_version(), version("numpy"), question.adapter.version],
+        "versions": [product.code(), platform.python_version(), version("numpy"), subject.adapter.version],
     }
 
 

@@ -11,7 +11,7 @@ import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr, redirect_stdout
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,14 @@ from compare.engines.graphduel.standin import as_named
 from compare.engines.process import limit_seconds
 from compare.errors import CompareError, EffectsError, FunctionError, InputsError, count_as_users, describe_error
 from compare.instruments import inspection, parity, rounding, timing
-from compare.instruments.runnables import FunctionRunnable
+from compare.instruments.bench import Bench
 from compare.instruments.timing import Limited
-from compare.own import effects, exchange, journal, origin, plan, traffic
-from compare.own.case import calls_in, case_of, check_inputs, converting
+from compare.own import effects, exchange, journal, origin, traffic
+from compare.own.case import FunctionCase, calls_in, case_of, case_of_calls, check_inputs, converting
 from compare.own.effects import SideEffect
 from compare.own.journal import Answers
-from compare.own.plan import ComparisonPlan
-from compare.own.question import Calls, Function, Question
+from compare.own.plan import ComparisonPlan, admitted_modes, follow
+from compare.own.subject import Function, Subject
 from compare.own.workers import Account, answer_or_fault
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
@@ -47,68 +47,45 @@ from compare.workloads import Workload
 from compare.workloads.base import Case
 
 
-@dataclass
-class Subject:
-    """A function to measure in this process; `case` is its case in our engine, None in a framework."""
-
-    question: Question
-    function: Function
-    calls: Calls
-    case: Case | None = None
-    effects: list[SideEffect] = field(default_factory=list)
-    differentiates: bool = True
-
-    @property
-    def engine(self) -> Engine:
-        """Return the engine that runs it."""
-        return self.question.adapter
-
-    @property
-    def settings(self) -> dict[str, Setting]:
-        """Return its settings for the record of a run."""
-        gradient = self.differentiates if self.case is None else self.case.argnum is not None
-        return {
-            "inputs": len(self.calls),
-            "gradient": gradient,
-            "converted": self.case is not None and self.case.branches,
-            "effects": list(map(str, self.effects)),
-            **({"compiles": True} if self.engine.compiles else {}),
-        }
-
-    def look(self, source: str = "", records: Sequence[Record] = ()) -> FunctionLook:
-        """Return the record of the function's look, with the records of its measurements."""
-        name, modes = self.question.name, list(self.question.modes)
-        beside = list(map(to_json, records))
-        return FunctionLook(name, modes, self.settings, source, files=journal.files(), beside=beside)
-
-
-def subject_of(question: Question, function: Function, inputs: Any, dims: Any = None) -> Subject:
-    """Return the function ready to be measured. Raises InputsError and EffectsError, and the errors of the function.
+def open_case(plan: ComparisonPlan, function: Function, inputs: Any, dims: Any = None) -> FunctionCase:
+    """Return the case of a function in the plan's engine. Raises InputsError and EffectsError, and its own errors.
 
     In a framework its first call must stay the first, so its effects are searched later.
     """
     count_as_users(function)
-    engine, calls = question.adapter, calls_in(inputs, function)
-    subject = Subject(
-        question, function, calls if engine.is_reference else [engine.devices.placed(call) for call in calls]
-    )
+    subject, engine, calls = plan.subject, plan.subject.adapter, calls_in(inputs, function)
     if not engine.is_reference:
-        return subject
-    steps.now(f"called {question.name}")
-    if not question.stands_in:  # PyTorch's own worker finds the side effects
-        look_for_effects(subject, check_inputs(calls, function)[0])
-    case = case_of(function, calls, question.gradient, dims)
-    subject.case = converting(case) if question.modes[1:] else case
-    return subject
+        return case_of_calls(function, [engine.devices.placed(call) for call in calls], subject.argnum)
+    steps.now(f"called {subject.name}")
+    seen = [] if subject.stands_in else effects_in(subject, function, check_inputs(calls, function)[0])
+    case = replace(case_of(function, calls, subject.gradient, dims), effects=seen)
+    return converting(case) if subject.modes[1:] else case
 
 
-def look_for_effects(subject: Subject, call: tuple[Any, ...], *, trains: bool = False) -> None:
-    """Note the function's side effects. Raises EffectsError where modes would not repeat them alike."""
-    question = subject.question
-    with traffic.one_process(question.name):
-        subject.effects = effects.effects_of(subject.function, call, subject.engine, trains=trains)
-    if not (question.allow_effects or subject.engine.keeps_effects or trains):
-        effects.refuse(question.name, subject.effects)
+def effects_in(
+    subject: Subject, function: Function, call: tuple[Any, ...], *, trains: bool = False
+) -> list[SideEffect]:
+    """Return the function's side effects. Raises EffectsError where modes would not repeat them alike."""
+    with traffic.one_process(subject.name):
+        seen = effects.effects_of(function, call, subject.adapter, trains=trains)
+    if not (subject.allow_effects or subject.adapter.keeps_effects or trains):
+        effects.refuse(subject.name, seen)
+    return seen
+
+
+def look_record(
+    subject: Subject, case: FunctionCase, source: str = "", records: Sequence[Record] = ()
+) -> FunctionLook:  # fmt: skip
+    """Return the record of the first look at a case, with the records of its measurements."""
+    settings: dict[str, Setting] = {
+        "inputs": len(case.calls),
+        "gradient": case.argnum is not None,
+        "converted": case.branches,
+        "effects": list(map(str, case.effects)),
+        **({"compiles": True} if subject.adapter.compiles else {}),
+    }
+    beside = list(map(to_json, records))
+    return FunctionLook(subject.name, list(subject.modes), settings, source, files=journal.files(), beside=beside)
 
 
 # A worker -------------------------------------------------------------------------------------------------------------
@@ -116,30 +93,28 @@ def look_for_effects(subject: Subject, call: tuple[Any, ...], *, trains: bool = 
 
 def measure(job: Job) -> Record:
     """Return a worker's answer; a fault of the user's file is an answer too."""
-    question = Question.from_dict(job.asked)
-    return answer_or_fault(question.function, lambda: _answer(question, job))
+    plan = ComparisonPlan.from_dict(job.asked)
+    return answer_or_fault(plan.subject.function, lambda: _answer(plan, job))
 
 
-def _answer(question: Question, job: Job) -> Record:
-    steps.now(f"started {question.adapter.title}")
-    question.started()
-    steps.now(f"imported {question.function.rpartition(':')[0]}")
-    called = exchange.program_of if question.stands_in else _function_and_calls
-    subject = subject_of(question, *called(question))
-    if not subject.engine.is_reference:
+def _answer(plan: ComparisonPlan, job: Job) -> Record:
+    subject, situation = plan.subject, plan.situation
+    steps.now(f"started {subject.adapter.title}")
+    subject.started(situation)
+    steps.now(f"imported {subject.function.rpartition(':')[0]}")
+    if subject.stands_in:
+        case = open_case(plan, *exchange.program_of(subject, situation))
+    else:
+        case = open_case(plan, *origin.load_function(subject.function, subject.inputs))
+    if not subject.adapter.is_reference:
         gc.freeze()  # keeps loaded objects out of each collection below
-        return times(subject, job)
-    assert subject.case is not None  # noqa: S101  (made above)
-    source = write_subject(Path(question.folder), subject) if question.processes else ""
-    answers = Answers(records=untimed_records(subject))
+        return times(plan, case, job)
+    source = write_case(plan, case) if situation.processes else ""
+    answers = Answers(records=untimed_records(plan, case))
     if not source:
-        here = Pool(Serial(raises=True), Here(subject, answers))
-        plan.follow(ComparisonPlan(question), Runner(answers, _Steps(), here, question.limit, strict=True))
-    return subject.look(source, answers.records)
-
-
-def _function_and_calls(question: Question) -> tuple[Function, Calls]:
-    return origin.load_function(question.function, question.inputs)
+        here = Pool(Serial(raises=True), Here(plan, case, answers))
+        follow(plan, Runner(answers, _Steps(), here, situation.limit, strict=True))
+    return look_record(subject, case, source, answers.records)
 
 
 class _Steps(Reporter):
@@ -151,15 +126,15 @@ class _Steps(Reporter):
         steps.now(f"measured {label}")
 
 
-def write_subject(folder: Path, subject: Subject, dims: Any = None) -> str:
-    """Write a bundle to the folder; return its source.
+def write_case(plan: ComparisonPlan, case: FunctionCase, dims: Any = None) -> str:
+    """Write a bundle to the plan's folder; return its source.
 
     Raises InputsError if function or inputs cannot reach a worker.
     """
-    assert subject.case is not None  # noqa: S101  (only functions with a case are sent)
-    if subject.question.stands_in:
-        return exchange.write_question(folder, subject.question, subject.case, dims)
-    function, written = subject.function, subject.question.function
+    folder = Path(plan.situation.folder)
+    if plan.subject.stands_in:
+        return exchange.write_again(folder, plan.to_dict(), case, dims)
+    function, written = case.function, plan.subject.function
     place = origin.origin_of(function) or (origin.PlaceInFile.of(written).origin() if ":" in written else None)
     if place is None:
         raise InputsError(
@@ -167,54 +142,62 @@ def write_subject(folder: Path, subject: Subject, dims: Any = None) -> str:
             "define it at the top level of a module, or measure in this process: processes=0, on the command line "
             "--processes 0"
         )
-    return exchange.write_bundle(folder, place, subject.calls, subject.case, dims)
+    return exchange.write_bundle(folder, place, case, dims)
 
 
 # Where one process is gate, clock and scales --------------------------------------------------------------------------
 
 
-def times(subject: Subject, job: Job) -> Time:
+def times(plan: ComparisonPlan, case: FunctionCase, job: Job) -> Time:
     """Return the times of the modes in this process: checked and counted in the first process, timed in the others."""
-    question, engine = subject.question, subject.engine
+    subject, engine, numbers = plan.subject, plan.subject.adapter, plan.situation.numbers
     is_first = job.process in (timing.COLD, None)
-    runnable = FunctionRunnable(
-        engine, question.base, question.function, subject.function, subject.calls, question.argnum,
-        checks=is_first or question.checks, needed=question.gradient is True,
-    )  # fmt: skip
-    names = {mode: question.label(mode) for mode in job.modes}
+    checks, needed = is_first or bool(job.asked.get("checks")), subject.gradient is True
+    bench = Bench.of_function(
+        engine, subject.base, subject.function, case.function, case.calls, case.argnum, checks=checks, needed=needed
+    )
+    names = {mode: subject.label(mode) for mode in job.modes}
     with silence_output():
         if is_first:
-            exchange.leave_numbers(question.numbers, engine, subject.function, subject.calls)
+            exchange.leave_numbers(numbers, engine, case)
         try:
-            record = timing.answer(job, runnable, _limits(question), names)
+            record = timing.answer(job, bench, _limits(plan), names)
         except InputsError:
-            _as_written(subject)
+            _as_written(subject, case)
             raise
         except CompareError:
             raise
         except Exception as error:
-            if (explained := _effects_of(runnable, subject) or _explain_error(subject, error)) is error:
+            if (explained := _effects_of(bench, subject) or _explain_error(subject, error)) is error:
                 raise
             raise explained from error
-        subject.differentiates = runnable.argnum is not None
         if is_first:
-            trains = runnable.training is not None
-            for look in (
-                partial(exchange.leave_expected, question.numbers, runnable),
-                partial(look_for_effects, subject, subject.calls[0], trains=trains),
-            ):
-                with runnable.fresh(), engine.compiler.eagerly(subject.function):
-                    if fault := _alone(job, look):
-                        record.beside.append(to_json(fault))
-            record.beside = [to_json(subject.look()), *record.beside]
+            with _aside(bench):
+                left = _alone(job, partial(exchange.leave_expected, numbers, bench))
+            seen = list[SideEffect]()
+            with _aside(bench):
+                trains = bench.state.training is not None
+                missed = _alone(
+                    job, lambda: seen.extend(effects_in(subject, case.function, case.calls[0], trains=trains))
+                )
+            record.beside += [to_json(fault) for fault in (left, missed) if fault]
+            case = replace(case, argnum=bench.argnum, effects=seen)
+            record.beside = [to_json(look_record(subject, case)), *record.beside]
     return record
 
 
-def _effects_of(runnable: FunctionRunnable, subject: Subject) -> Exception | None:
+@contextmanager
+def _aside(bench: Bench) -> Iterator[None]:
+    """A context in which the function runs in eager, from the state of the start."""
+    with bench.state.fresh(), bench.engine.compiler.eagerly(bench.case.loss):
+        yield
+
+
+def _effects_of(bench: Bench, subject: Subject) -> Exception | None:
     """Return the EffectsError for the function, if any: side effects may be why a later call raises."""
     try:
-        with runnable.fresh(), subject.engine.compiler.eagerly(subject.function):
-            look_for_effects(subject, subject.calls[0])
+        with _aside(bench):
+            effects_in(subject, bench.case.loss, bench.case.examples[0])
     except EffectsError as refusal:
         return refusal
     except Exception:  # noqa: BLE001  (the same error as before)
@@ -224,28 +207,28 @@ def _effects_of(runnable: FunctionRunnable, subject: Subject) -> Exception | Non
 
 def _explain_error(subject: Subject, error: Exception) -> Exception:
     """Return the error in the framework's own sentence where it has one, else the error itself."""
-    said = subject.engine.errors.said(error)
-    return FunctionError(f"{subject.question.function}: {said}") if said else error
+    said = subject.adapter.errors.said(error)
+    return FunctionError(f"{subject.function}: {said}") if said else error
 
 
-def _as_written(subject: Subject) -> None:
+def _as_written(subject: Subject, case: FunctionCase) -> None:
     """Raise FunctionError if the file's own compiled code is refused, which is what its user sees."""
-    if not subject.engine.compiles:
+    if not subject.adapter.compiles:
         return
     try:
-        subject.function(*subject.calls[0])
+        case.function(*case.calls[0])
     except Exception as error:
         if (explained := _explain_error(subject, error)) is not error:
             raise explained from error
 
 
-def _limits(question: Question) -> Limited:
+def _limits(plan: ComparisonPlan) -> Limited:
     """Return the limit of each mode but the base; the worker is ended at it, as a compiler may be in native code."""
 
     def limit_mode(mode: str) -> AbstractContextManager[None]:
-        if mode == question.base:
-            return traffic.one_process(question.function)
-        return steps.bound_seconds(question.limit) if steps.is_asked() else limit_seconds(question.limit)
+        if mode == plan.subject.base:
+            return traffic.one_process(plan.subject.function)
+        return steps.bound_seconds(plan.situation.limit) if steps.is_asked() else limit_seconds(plan.situation.limit)
 
     return limit_mode
 
@@ -253,23 +236,21 @@ def _limits(question: Question) -> Limited:
 # Where each has a job of its own --------------------------------------------------------------------------------------
 
 
-def untimed_records(subject: Subject) -> list[Record]:
+def untimed_records(plan: ComparisonPlan, case: Case) -> list[Record]:
     """Return the gate's record, and those records that need no clock if the gate admits a mode.
 
     These are shape policies where calls differ, hints where there are any, and for the report the graphs of the step.
     """
-    question, case = subject.question, subject.case
-    assert case is not None  # noqa: S101  (only a case has a gate of its own)
-    job = ComparisonPlan(question).job(kind_of(Parity), question.modes)
+    job = plan.job(kind_of(Parity), plan.subject.modes)
     with silence_output():
-        record = _gate(job, case, question)
-        if len(plan.admitted_modes(question, [record])) < 2:
+        record = _gate(job, case, plan)
+        if len(admitted_modes(plan.subject, [record])) < 2:
             return [record]
         looks: list[Callable[..., Record | None]] = [
             inspection.shape_policies,
-            partial(inspection.rewrite_hints, scans=not question.stands_in),
+            partial(inspection.rewrite_hints, scans=not plan.subject.stands_in),
         ]
-        looks += [inspection.engine_graphs] if question.apart else []
+        looks += [inspection.engine_graphs] if plan.situation.apart else []
         seen = [_alone(job, partial(look, job, case)) for look in looks]
     return [record, *(extra for extra in seen if extra is not None)]
 
@@ -284,15 +265,15 @@ def _alone(job: Job, look: Callable[[], Record | None]) -> Record | None:
         return failure(job, describe_error(error))
 
 
-def _gate(job: Job, case: Case, question: Question) -> Parity:
+def _gate(job: Job, case: Case, plan: ComparisonPlan) -> Parity:
     """Return the parity record; a disagreement by padding is told with its remedy."""
-    if question.stands_in:
-        references = exchange.references(case, question)
-        record = parity.check(job, case, job.modes, limit=question.limit, references=references)
+    if plan.subject.stands_in:
+        references = exchange.references(case, plan.subject.name, plan.situation.numbers)
+        record = parity.check(job, case, job.modes, limit=plan.situation.limit, references=references)
         for row in record.modes.values():
             row.reason = row.reason and as_named(row.reason)
         return record
-    record = parity.check(job, case, job.modes, limit=question.limit)
+    record = parity.check(job, case, job.modes, limit=plan.situation.limit)
     disagreeing = [row for row in record.modes.values() if row.status == "disagree"]
     if disagreeing and _differs_from_itself(job.modes[0], case):
         raise effects.not_deterministic(job.workload or "a function")
@@ -321,23 +302,23 @@ class Here:
     If a first call is stopped, `answers` keep its glimpse.
     """
 
-    subject: Subject
+    plan: ComparisonPlan
+    case: FunctionCase
     answers: Journal
 
     def __call__(self, job: Job, _: float) -> Record:
         """Return the record of the job: of its times, or of the first look, as a worker would give it.
 
-        Raises as `subject_of` for a look, or in a framework; else an error becomes a failure record.
+        Raises as `open_case` for a look, or in a framework; else an error becomes a failure record.
         """
-        case = self.subject.case
-        if case is None:
+        if not self.plan.subject.adapter.is_reference:
             return self._anew(job)
         if job.kind == kind_of(FunctionLook):
-            return self.subject.look(records=untimed_records(self.subject))
+            return look_record(self.plan.subject, self.case, records=untimed_records(self.plan, self.case))
         try:
             environment.shift_memory(job)
             with pin_process(), silence_output():
-                record = valid(handler(replace(job, source=_live(case)))())
+                record = valid(handler(replace(job, source=_live(self.case)))())
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return failure(job, describe_error(error))
         if isinstance(record, Memory):
@@ -347,12 +328,13 @@ class Here:
 
     def _anew(self, job: Job) -> Time:
         """Return the times as in a fresh worker: nothing that was compiled or counted before has a part in them."""
-        account = Account(self.subject.question)
+        subject = self.plan.subject
+        account = Account(subject)
         try:
-            with self.subject.engine.compiler.anew(), steps.hearing(account.hear):
-                return times(self.subject, job)
+            with subject.adapter.compiler.anew(), steps.hearing(account.hear):
+                return times(self.plan, self.case, job)
         except KeyboardInterrupt:
-            if glimpse := account.glimpse(job, f"first calls of {self.subject.question.label(job.modes[-1])}"):
+            if glimpse := account.glimpse(job, f"first calls of {subject.label(job.modes[-1])}"):
                 self.answers.keep(glimpse)
             raise
 
@@ -375,9 +357,9 @@ def __getattr__(name: str) -> Workload:
 
 
 @contextmanager
-def restore_arguments(subject: Subject) -> Iterator[None]:
+def restore_arguments(engine: Engine, case: FunctionCase) -> Iterator[None]:
     """A context after which the arguments of a framework's function hold their old values again."""
-    before = None if subject.case is not None else subject.engine.state.snapshot(subject.function, subject.calls)
+    before = None if engine.is_reference else engine.state.snapshot(case.function, case.calls)
     try:
         yield
     finally:

@@ -6,14 +6,16 @@ process is not asked again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from compare import engines, text
 from compare.claims.verdict import verdict
+from compare.instruments.rounds import ClockName, clock_name
 from compare.instruments.timing import COLD
-from compare.own.question import REPEATS, SIZE, Modes, Question
 from compare.own.result import merge_records
+from compare.own.subject import REPEATS, Modes, Situation, Subject, subjects_of
 from compare.records import cells
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
@@ -25,34 +27,55 @@ from compare.run.runner import Runner, Wanted
 
 @dataclass(frozen=True)
 class ComparisonPlan:
-    """The jobs of a question. Fresh workers find function and calls at `source`; without one each job looks anew."""
+    """The jobs of a comparison. Fresh workers find function and calls at `source`; without one each job looks anew."""
 
-    question: Question
+    subject: Subject
+    situation: Situation
     source: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain JSON values, for the worker that looks at the function."""
+        return {"subject": self.subject.to_dict(), "situation": asdict(self.situation)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ComparisonPlan:
+        """Return the plan that `to_dict` wrote."""
+        return cls(Subject.from_dict(values["subject"]), Situation(**values["situation"]))
+
+    def within(self, **situation: Any) -> ComparisonPlan:
+        """Return the plan with other values of its situation."""
+        return replace(self, situation=replace(self.situation, **situation))
+
+    @property
+    def clock_name(self) -> ClockName:
+        """Return the name of the clock by which times are judged."""
+        return clock_name(self.situation.device, has_events=self.subject.adapter.has_events)
 
     def groups(self, modes: Sequence[str]) -> list[Modes]:
         """Return the groups of modes that share a process."""
-        return groups(kind_of(Time), modes, alone=not self.question.adapter.is_reference)
+        return groups(kind_of(Time), modes, alone=not self.subject.adapter.is_reference)
 
     @property
     def starts_cold(self) -> bool:
         """Return whether first calls are timed once before any code is on the disk, where later processes find it."""
-        question, adapter = self.question, self.question.adapter
-        keeps = question.beside or any(adapter.traits(mode).keeps for mode in question.modes)
+        adapter = self.subject.adapter
+        keeps = self.subject.beside or any(adapter.traits(mode).keeps for mode in self.subject.modes)
         return keeps and adapter.is_reference
 
     @property
     def processes(self) -> list[int]:
         """Return the numbers of the processes that time."""
-        repeats = self.question.processes or (REPEATS if self.question.adapter.is_reference else 0)
+        repeats = self.situation.processes or (REPEATS if self.subject.adapter.is_reference else 0)
         return [*([COLD] if self.source and self.starts_cold else []), *range(COLD + 1, COLD + 1 + repeats)]
 
     def first(self) -> list[Job]:
         """Return the jobs that describe the function and compare its modes; in a framework they count bytes too."""
-        question = self.question
-        if not question.adapter.is_reference:
-            return [self.time(modes, COLD if question.processes else None) for modes in self.groups(question.modes)]
-        look = Job(kind_of(FunctionLook), size=question.function, seed=question.seed, asked=question.to_dict())
+        if not self.subject.adapter.is_reference:
+            return [
+                self.time(modes, COLD if self.situation.processes else None)
+                for modes in self.groups(self.subject.modes)
+            ]
+        look = Job(kind_of(FunctionLook), size=self.subject.function, seed=self.situation.seed, asked=self.to_dict())
         return [replace(look, title=look.label)]
 
     def times(self, modes: Sequence[str]) -> list[Job]:
@@ -64,12 +87,12 @@ class ComparisonPlan:
 
         A job whose function lies in a bundle is like that of any workload.
         """
-        question, job = self.question, self.job(kind_of(Time), modes, process)
-        if question.adapter.is_reference:
+        job = self.job(kind_of(Time), modes, process)
+        if self.subject.adapter.is_reference:
             cache = {"cache": "cold" if process == COLD else "warm"} if self.source and self.starts_cold else {}
             return replace(job, asked=cache)
-        budget = Budget(rounds=15, least=5, seconds=question.seconds * len(modes), block_seconds=0.03)
-        return replace(job, mode=modes[-1], budget=budget, asked=question.to_dict())
+        budget = Budget(rounds=15, least=5, seconds=self.situation.seconds * len(modes), block_seconds=0.03)
+        return replace(job, mode=modes[-1], budget=budget, asked=self.to_dict())
 
     def further(self, first: Records, modes: Modes) -> list[Job]:
         """Return the jobs of memory and of a step's analysis; [] in a framework, whose first processes count already.
@@ -79,15 +102,14 @@ class ComparisonPlan:
         by one. Ladder and parts compare the base with the first mode that compiles, so they are left out where that
         was refused; parts need a step with a gradient.
         """
-        question = self.question
-        if not question.adapter.is_reference or not modes:
+        if not self.subject.adapter.is_reference or not modes:
             return []
-        both = set(question.adapter.mode_names[:2]) <= set(modes)
-        climbs, taken_apart = both and (question.apart or question.beside), both and question.apart
+        both = set(self.subject.adapter.mode_names[:2]) <= set(modes)
+        climbs, taken_apart = both and (self.situation.apart or self.subject.beside), both and self.situation.apart
         gradient = any(look.settings.get("gradient") for look in records_of(first, FunctionLook))
-        ledgers = [mode for mode in modes if question.apart and mode in engines.ours()]
+        ledgers = [mode for mode in modes if self.situation.apart and mode in engines.ours()]
         clocked = [*(["ladder", "threads"] if climbs else []), *(["parts"] if taken_apart and gradient else [])]
-        memories = [mode for mode in modes if not question.adapter.traits(mode).uncounted]
+        memories = [mode for mode in modes if not self.subject.adapter.traits(mode).uncounted]
 
         def each(kind: str, which: Sequence[str]) -> list[Job]:
             return [self.job(kind, group) for group in groups(kind, which)]
@@ -97,25 +119,35 @@ class ComparisonPlan:
 
     def job(self, kind: str, modes: Modes, process: int | None = None) -> Job:
         """Return a job of that kind; if few seconds are asked for, its blocks are short, so that they suffice."""
-        question = self.question
-        budget = Budget(seconds=question.seconds, block_seconds=min(Budget.block_seconds, question.seconds / 20))
-        title = _title(question, kind, modes, process)
-        name = (kind, question.name, SIZE, process)
-        return Job(*name, source=self.source, seed=question.seed, modes=modes, budget=budget, title=title)
+        budget = Budget(
+            seconds=self.situation.seconds, block_seconds=min(Budget.block_seconds, self.situation.seconds / 20)
+        )
+        title = _title(self.subject, kind, modes, process)
+        seed = self.situation.seed
+        return self.subject.job(kind, process, modes, source=self.source, seed=seed, budget=budget, title=title)
 
     def whole(self, answers: Records) -> list[Job]:
         """Return all jobs in order, as far as the answers determine them."""
-        right, with_source = admitted_modes(self.question, answers), replace(self, source=source_of(answers))
+        right, with_source = admitted_modes(self.subject, answers), replace(self, source=source_of(answers))
         later = [*with_source.times(right), *with_source.further(answers, tuple(right))]
-        return [*self.first(), *(later if self.question.processes else [])]
+        return [*self.first(), *(later if self.situation.processes else [])]
 
 
-def _title(question: Question, kind: str, modes: Modes, process: int | None) -> str:
+def plans_of(
+    engines: Sequence[str], function: str, inputs: str = "", modes: Sequence[str] | None = None,
+    *, gradient: bool | None = None, allow_effects: bool = False, **situation: Any,
+) -> list[ComparisonPlan]:  # fmt: skip
+    """Return the plan for a function of a file in each engine. Raises as `subject.subjects_of`."""
+    subjects = subjects_of(engines, function, inputs, modes, gradient=gradient, allow_effects=allow_effects)
+    return [ComparisonPlan(subject, Situation(**situation)) for subject in subjects]
+
+
+def _title(subject: Subject, kind: str, modes: Modes, process: int | None) -> str:
     """Return the user's name of a job: `times of compile, process 2`, `memory of compile`."""
     if kind != kind_of(Time):
-        return f"{kind} of {text.join_words([question.label(mode) for mode in modes])}"
-    others = [mode for mode in modes if mode != question.base] or [question.base]
-    labels = text.join_words(list(map(question.label, others)))
+        return f"{kind} of {text.join_words([subject.label(mode) for mode in modes])}"
+    others = [mode for mode in modes if mode != subject.base] or [subject.base]
+    labels = text.join_words(list(map(subject.label, others)))
     if process == COLD:
         return f"first calls of {labels}"
     return f"times of {labels}" + (f", process {process}" if process else "")
@@ -126,36 +158,37 @@ def source_of(answers: Records) -> str:
     return next((look.source for look in records_of(answers, FunctionLook) if look.source), "")
 
 
-def admitted_modes(question: Question, answers: Records) -> list[str]:
+def admitted_modes(subject: Subject, answers: Records) -> list[str]:
     """Return the modes that the gate admits, and those whose process has told nothing of them."""
     compared = [*records_of(answers, Parity), *records_of(answers, Time)]
-    gate = cells.admit_modes(compared, question.label(question.base), wrong=not question.adapter.is_reference)
-    return [mode for mode in question.modes if gate.modes and question.label(mode) not in {*gate.refused, *gate.ended}]
+    gate = cells.admit_modes(compared, subject.label(subject.base), wrong=not subject.adapter.is_reference)
+    return [mode for mode in subject.modes if gate.modes and subject.label(mode) not in {*gate.refused, *gate.ended}]
 
 
 # How it goes on -------------------------------------------------------------------------------------------------------
 
 
-def look(question: Question, runner: Runner) -> Question:
-    """Run the first jobs; return the question, with the mode of the file's own compilation where that was seen.
+def look(plan: ComparisonPlan, runner: Runner) -> ComparisonPlan:
+    """Run the first jobs; return the plan, with the mode of the file's own compilation where that was seen.
 
     If all modes that compile were ended at their limit, the base gets a process alone.
     """
     records = runner.journal.records
-    runner.jobs(_stop_slow_modes(question, runner, ComparisonPlan(question).first()))
-    bases = [time for time in records_of(records, Time) if question.label(question.base) in time.modes]
-    if not (question.adapter.is_reference or bases):
-        _one_more(question, runner, (question.base,))
-    wider = question.with_written(records)
-    if wider != question:
-        _one_more(wider, runner, (wider.base, wider.modes[-1]))
+    runner.jobs(_stop_slow_modes(plan, runner, plan.first()))
+    bases = [time for time in records_of(records, Time) if plan.subject.label(plan.subject.base) in time.modes]
+    if not (plan.subject.adapter.is_reference or bases):
+        _one_more(plan, runner, (plan.subject.base,))
+    subject = plan.subject.with_written(records)
+    wider = replace(plan, subject=subject)
+    if wider != plan:
+        _one_more(wider, runner, (subject.base, subject.modes[-1]))
     return wider
 
 
-def _one_more(question: Question, runner: Runner, modes: Modes) -> None:
-    job = ComparisonPlan(question).time(modes, COLD if question.processes else None)
+def _one_more(plan: ComparisonPlan, runner: Runner, modes: Modes) -> None:
+    job = plan.time(modes, COLD if plan.situation.processes else None)
     runner.reporter.pace.expect([job])
-    runner.jobs(_stop_slow_modes(question, runner, [job]))
+    runner.jobs(_stop_slow_modes(plan, runner, [job]))
 
 
 def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
@@ -164,36 +197,36 @@ def follow(plan: ComparisonPlan, runner: Runner, expected: int = 0) -> None:
     None runs where the base is not right itself. Results so far are told after each process. The reporter already
     expects `expected` jobs.
     """
-    question, reporter, first = plan.question, runner.reporter, list(runner.journal.records)
-    for words in _first_calls(question, first):
+    reporter, first = runner.reporter, list(runner.journal.records)
+    for words in _first_calls(plan, first):
         reporter.notice(words)
-    right = admitted_modes(question, first)
+    right = admitted_modes(plan.subject, first)
     jobs, further = plan.times(right), plan.further(first, tuple(right))
     reporter.pace.expect([*jobs[expected:], *further])
     for _ in range(len(jobs), expected):
         reporter.skip()
-    runner.jobs(_stop_slow_modes(question, runner, _times(plan, runner, len(jobs))))
+    runner.jobs(_stop_slow_modes(plan, runner, _times(plan, runner, len(jobs))))
     runner.jobs((job, {}) for job in further)
 
 
 def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]:
     """Yield the time jobs of the modes that are still right, process by process; skip the rest of `expected`."""
-    question, records, lost = plan.question, runner.journal.records, set[str]()
-    right, count = admitted_modes(question, records), 0
+    records, lost = runner.journal.records, set[str]()
+    right, count = admitted_modes(plan.subject, records), 0
     for process in plan.processes:
         for modes in plan.groups(right):
             before = len(records)
             yield plan.time(modes, process)
             lost |= _lost_modes(records[before:], modes)
-            right = [mode for mode in admitted_modes(question, records) if not lost & {mode, question.base}]
+            right = [mode for mode in admitted_modes(plan.subject, records) if not lost & {mode, plan.subject.base}]
             count += 1
-        for words in _so_far(question, records, process - COLD):
+        for words in _so_far(plan, records, process - COLD):
             runner.reporter.notice(words)
     for _ in range(count, expected):
         runner.reporter.skip()
 
 
-def _stop_slow_modes(question: Question, runner: Runner, jobs: Iterable[Job]) -> Iterator[Wanted]:
+def _stop_slow_modes(plan: ComparisonPlan, runner: Runner, jobs: Iterable[Job]) -> Iterator[Wanted]:
     """Yield the jobs, and say after each whether a mode that was ended at its limit is tried again."""
     for job in jobs:
         before = len(runner.journal.records)
@@ -201,7 +234,7 @@ def _stop_slow_modes(question: Question, runner: Runner, jobs: Iterable[Job]) ->
         if not all(
             row.whole for time in records_of(runner.journal.records[before:], Time) for row in time.modes.values()
         ):
-            mode, limit = question.label(job.modes[-1]), question.limit
+            mode, limit = plan.subject.label(job.modes[-1]), plan.situation.limit
             then = "tried once more, with the code that it has left" if job.process == COLD else "not timed"
             said = f"{mode} had not come through its first calls in {limit:.0f} s (--limit): it is {then}"
             runner.reporter.notice(said)
@@ -214,9 +247,9 @@ def _lost_modes(answer: Records, modes: Sequence[str]) -> set[str]:
     return named or set((modes[1:][-1:] or modes) if failures else ())
 
 
-def _first_calls(question: Question, first: Records) -> Iterator[str]:
+def _first_calls(plan: ComparisonPlan, first: Records) -> Iterator[str]:
     """Yield `first pass over the calls, with nothing compiled before: compile 32 s, eager 21 ms`, if known."""
-    if question.adapter.is_reference or not question.processes:
+    if plan.subject.adapter.is_reference or not plan.situation.processes:
         return
     took = verdict(list(merge_records(first))).first.values
     if len(took) > 1:
@@ -224,14 +257,14 @@ def _first_calls(question: Question, first: Records) -> Iterator[str]:
         yield f"first pass over the calls, with nothing compiled before: {each}"
 
 
-def _so_far(question: Question, answers: Records, done: int) -> Iterator[str]:
+def _so_far(plan: ComparisonPlan, answers: Records, done: int) -> Iterator[str]:
     """Yield the ratios after some of the processes: `after 1 of 5 processes: a call of compile takes 0.84× eager's`."""
-    if not 0 < done < question.processes or question.adapter.is_reference:
+    if not 0 < done < plan.situation.processes or plan.subject.adapter.is_reference:
         return
     so_far = verdict(list(merge_records(answers)))
     for mode, ratio in so_far.of_base.items():
         bounds = f" {text.interval(ratio.low, ratio.high)}" if ratio.bounded else ""
         yield (
-            f"after {done} of {question.processes} processes: a call of {mode} takes "
+            f"after {done} of {plan.situation.processes} processes: a call of {mode} takes "
             f"{text.ratio(ratio.estimate)}{bounds} the time of {so_far.steady.base}"
         )

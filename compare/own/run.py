@@ -1,4 +1,4 @@
-"""The run of one question about a user's function, in fresh processes or in this one."""
+"""The run of a comparison: one subject after the other, in fresh processes or in this one, and their joint result."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from compare import engines, text
-from compare.errors import FunctionError, InputsError, refuse_exit
-from compare.own import measure, plan
+from compare.engines.graphduel.standin import as_named
+from compare.errors import CompareError, FunctionError, InputsError, refuse_exit
+from compare.instruments.judge import TOLERANCES
+from compare.own import measure
 from compare.own.journal import Answers
-from compare.own.plan import ComparisonPlan
-from compare.own.question import LIMIT, REPEATS, SECONDS, Question, question_for
+from compare.own.plan import ComparisonPlan, follow, look, source_of
 from compare.own.result import ComparisonStopped, Result, merge_records
+from compare.own.subject import LIMIT, REPEATS, SECONDS, SIZE, Situation, Subject
 from compare.own.workers import Workers
 from compare.page.show import ALONE, HERE, WORKERS
-from compare.records.cells import Compilations, Glimpse, Time
+from compare.records.cells import Compilations, Glimpse, Parity, ParityRow, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook
-from compare.records.record import OWN, Bare, Failure, Record, Records, Setting, records_of
+from compare.records.record import OWN, Bare, Failure, Record, Records, Run, Setting, records_of
 from compare.run.executors import Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
@@ -30,7 +34,7 @@ from compare.run.runner import Runner, start_record
 from graphs import tree
 
 
-def run_question(question: Question, reporter: Reporter, folder: Path | None = None) -> Result:
+def run_plan(plan: ComparisonPlan, reporter: Reporter, folder: Path | None = None) -> Result:
     """Return the result of fresh processes: the first look at the function, those with an empty cache, and the others.
 
     In a framework a mode has a first process of its own. If all of these are ended at their limit, the base gets a
@@ -39,40 +43,40 @@ def run_question(question: Question, reporter: Reporter, folder: Path | None = N
 
     Raises CompareError, with its exit code, for a fault of the user's file, function or calls, and ComparisonStopped.
     """
-    where = WORKERS if question.processes else HERE if question.adapter.is_reference else ALONE
-    with _workers(question, reporter, folder) as (question, workers):
+    where = WORKERS if plan.situation.processes else HERE if plan.subject.adapter.is_reference else ALONE
+    with _workers(plan, reporter, folder) as (plan, workers):
         answers = workers.journal.records
         try:
-            question = _next_question(question, workers)
-            environment = run_job(Job("environment"), question.limit)
+            plan = _run_jobs(plan, workers)
+            environment = run_job(Job("environment"), plan.situation.limit)
         except KeyboardInterrupt as stop:
-            raise ComparisonStopped(_so_far(question, answers, where)) from stop
-    return result(question, answers, where, environment)
+            raise ComparisonStopped(_so_far(plan, answers, where)) from stop
+    return result(plan, answers, where, environment)
 
 
-def _next_question(question: Question, workers: Runner) -> Question:
-    """Run all jobs of the question; return it with the modes that the first look added."""
-    ahead = [] if question.adapter.is_reference else ComparisonPlan(question).times(question.modes)
-    workers.reporter.pace.expect([*ComparisonPlan(question).first(), *ahead])
+def _run_jobs(plan: ComparisonPlan, workers: Runner) -> ComparisonPlan:
+    """Run all jobs of the plan; return it with the modes that the first look added."""
+    ahead = [] if plan.subject.adapter.is_reference else plan.times(plan.subject.modes)
+    workers.reporter.pace.expect([*plan.first(), *ahead])
     workers.reporter.pace.alike = True
-    question = plan.look(question, workers)
-    if question.processes:
-        plan.follow(ComparisonPlan(question, plan.source_of(workers.journal.records)), workers, len(ahead))
-    return question
+    plan = look(plan, workers)
+    if plan.situation.processes:
+        follow(replace(plan, source=source_of(workers.journal.records)), workers, len(ahead))
+    return plan
 
 
-def _so_far(question: Question, answers: Records, where: str) -> Result | None:
+def _so_far(plan: ComparisonPlan, answers: Records, where: str) -> Result | None:
     """Return the result of the finished processes; None where there is no answer."""
-    question = question.with_written(answers)
+    plan = replace(plan, subject=plan.subject.with_written(answers))
     there = next((record.environment for record in answers if record.environment), None)
     if there is None:
         return None
     done = {record.label for record in answers if not isinstance(record, Glimpse)}
-    titles = [job.title for job in ComparisonPlan(question).whole(answers)]
+    titles = [job.title for job in plan.whole(answers)]
     missing = [title for title in titles if title not in done]
     of_all = f"after {len(titles) - len(missing)} of {text.count_noun(len(titles), 'process')}"
     said = f"{_where(answers)}{of_all}; {_missing(titles, missing)}"
-    return result(question, answers, where, Bare(environment=there), stopped=said)
+    return result(plan, answers, where, Bare(environment=there), stopped=said)
 
 
 def _where(answers: Records) -> str:
@@ -93,7 +97,7 @@ def _missing(labels: Sequence[str], missing: Sequence[str]) -> str:
 
 
 def here(
-    question: Question,
+    plan: ComparisonPlan,
     function: Any,
     inputs: Any,
     dims: Any = None,
@@ -106,43 +110,42 @@ def here(
     Raises InputsError where workers are asked for and cannot find the function or get its inputs.
     """
     with (
-        question.adapter.process.visit(question.seed),
-        _workers(question, reporter or Reporter()) as (question, workers),
+        plan.subject.adapter.process.visit(plan.situation.seed),
+        _workers(plan, reporter or Reporter()) as (plan, workers),
     ):
-        subject = measure.subject_of(question, function, inputs, dims)
-        source = ""
-        if processes != 0 and subject.case is not None:
+        case, engine, source = measure.open_case(plan, function, inputs, dims), plan.subject.adapter, ""
+        if processes != 0 and engine.is_reference:
             with suppress(*([] if processes else [InputsError])):
-                source = measure.write_subject(Path(question.folder), subject, dims)
-        question = replace(question, processes=(processes or REPEATS) if source else 0)
-        where = WORKERS if source else HERE if question.adapter.is_reference else ALONE
-        here = replace(workers, pool=Pool(Serial(raises=True), measure.Here(subject, workers.journal)))
+                source = measure.write_case(plan, case, dims)
+        plan = plan.within(processes=(processes or REPEATS) if source else 0)
+        where = WORKERS if source else HERE if engine.is_reference else ALONE
+        here = replace(workers, pool=Pool(Serial(raises=True), measure.Here(plan, case, workers.journal)))
         answers = workers.journal.records
         try:
-            with measure.restore_arguments(subject):
-                question = plan.look(question, replace(here, reporter=Reporter()))
-            plan.follow(ComparisonPlan(question, source), workers if source else here)
-            environment = run_job(Job("environment"), question.limit) if source else measure.here()
+            with measure.restore_arguments(engine, case):
+                plan = look(plan, replace(here, reporter=Reporter()))
+            follow(replace(plan, source=source), workers if source else here)
+            environment = run_job(Job("environment"), plan.situation.limit) if source else measure.here()
         except KeyboardInterrupt as stop:
             said = _where(answers) + f"after {text.count_noun(len({record.job for record in answers}), 'look')}"
-            question = question.with_written(answers)
-            raise ComparisonStopped(
-                result(question, answers, where, measure.here(), said) if answers else None
-            ) from stop
-    return result(question, answers, where, environment)
+            plan = replace(plan, subject=plan.subject.with_written(answers))
+            raise ComparisonStopped(result(plan, answers, where, measure.here(), said) if answers else None) from stop
+    return result(plan, answers, where, environment)
 
 
 @contextmanager
-def _workers(question: Question, reporter: Reporter, folder: Path | None = None) -> Iterator[tuple[Question, Runner]]:
-    """A context with the question and its folder, and the runner of its jobs in fresh processes."""
+def _workers(
+    plan: ComparisonPlan, reporter: Reporter, folder: Path | None = None
+) -> Iterator[tuple[ComparisonPlan, Runner]]:
+    """A context with the plan and its folder, and the runner of its jobs in fresh processes."""
     with tempfile.TemporaryDirectory(prefix="graphduel-") if folder is None else nullcontext(folder) as place, reporter:
-        own = Path(place) / question.engine
-        question, answers = replace(question, folder=str(own)), Answers.of(own, reporter.notice)
-        pool = Pool(Serial(raises=True), Workers(question, reporter, answers))
-        yield question, Runner(answers, reporter, pool, question.limit, strict=True)
+        own = Path(place) / plan.subject.engine
+        plan, answers = plan.within(folder=str(own)), Answers.of(own, reporter.notice)
+        pool = Pool(Serial(raises=True), Workers(plan, reporter, answers))
+        yield plan, Runner(answers, reporter, pool, plan.situation.limit, strict=True)
 
 
-def result(question: Question, answers: Records, where: str, environment: Record, stopped: str = "") -> Result:
+def result(plan: ComparisonPlan, answers: Records, where: str, environment: Record, stopped: str = "") -> Result:
     """Return the result of the processes' records, in the form of a run on a user's function.
 
     `stopped` says how far a stopped comparison came.
@@ -156,32 +159,99 @@ def result(question: Question, answers: Records, where: str, environment: Record
     )
     times, glimpses = records_of(answers, Time), records_of(answers, Glimpse)
     if lost and not (looks or times or glimpses):
-        raise FunctionError(f"{question.function}: {lost[0].error}")
-    repeats = question.processes or (REPEATS if question.adapter.is_reference else 1)
+        raise FunctionError(f"{plan.subject.function}: {lost[0].error}")
+    repeats = plan.situation.processes or (REPEATS if plan.subject.adapter.is_reference else 1)
     if stopped:
         repeats = len({time.process for time in times if time.cache != "cold"}) or 1
     settings: dict[str, Setting] = {
         "preset": OWN,
-        "seed": question.seed,
+        "seed": plan.situation.seed,
         "only": None,
         "where": where,
-        "function": question.name,
+        "function": plan.subject.name,
         "inputs": max(
             *(len(row.stream or (0,)) for time in times for row in time.modes.values()),
             *(row.calls for glimpse in glimpses for row in glimpse.modes.values()),
             *(0, 0),
         ),
-        "gradient": question.argnum is not None,
+        "gradient": plan.subject.argnum is not None,
         **(looks[0].settings if looks else {}),
         "trains": any(record.trains for record in told),
-        "framework": None if question.engine == engines.OWN else question.engine,
-        "version": question.adapter.version,
-        "device": question.device,
+        "framework": None if plan.subject.engine == engines.OWN else plan.subject.engine,
+        "version": plan.subject.adapter.version,
+        "device": plan.situation.device,
         "processes": repeats,
-        "command": question.command or None,
+        "command": plan.situation.command or None,
         **({"stopped": stopped} if stopped else {}),
     }
-    return Result(question.name, question.labels, (start_record(settings, environment), *merge_records(answers)))
+    return Result(
+        plan.subject.name, plan.subject.labels, (start_record(settings, environment), *merge_records(answers))
+    )
+
+
+# Several engines ------------------------------------------------------------------------------------------------------
+
+
+def compare_plans(
+    plans: Sequence[ComparisonPlan],
+    reporter: Callable[[], Reporter],
+    folder: Path,
+) -> Result:
+    """Return the result of all plans: the first engine's, with the records of the others added.
+
+    Processes whose answers are in the folder do not run again, as `journal.open_folder` says. If an engine cannot run
+    the file at all, its modes are refused with the reason. Raises CompareError where the first engine cannot, and
+    ComparisonStopped.
+    """
+    first, *others = plans
+    if not others:
+        return _alone(first, reporter(), folder)
+    numbers = folder / "numbers"
+    numbers.mkdir(exist_ok=True)
+    leading = run_plan(first.within(numbers=str(numbers)), reporter(), folder)
+    records = list(leading.records[1:])
+    for plan in others:
+        try:
+            records += _beside(plan.within(numbers=str(numbers)), reporter(), folder)
+        except ComparisonStopped as stop:
+            so_far = stop.result.records[1:] if stop.result else ()
+            settings = {"stopped": _settings(stop.result)["stopped"] if stop.result else "in the second engine"}
+            raise ComparisonStopped(_join_results(plans, leading, [*records, *so_far], **settings)) from stop.__cause__
+    return _join_results(plans, leading, records)
+
+
+def _join_results(
+    plans: Sequence[ComparisonPlan], leading: Result, records: Sequence[Record], **more: Setting
+) -> Result:
+    settings: dict[str, Setting] = {**_settings(leading), "engines": [plan.subject.engine for plan in plans], **more}
+    modes = (*leading.modes, *(mode for plan in plans[1:] for mode in plan.subject.labels))
+    start = structs.replace(records_of(leading.records, Run)[0], settings=settings)
+    return Result(leading.name, modes, (start, *records))
+
+
+def _alone(plan: ComparisonPlan, reporter: Reporter, folder: Path) -> Result:
+    try:
+        return run_plan(plan, reporter, folder)
+    except CompareError as error:
+        error.args = (as_named(str(error)),) if plan.subject.stands_in else error.args
+        raise
+
+
+def _settings(result: Result) -> dict[str, Setting]:
+    return records_of(result.records, Run)[0].settings
+
+
+def _beside(plan: ComparisonPlan, reporter: Reporter, folder: Path) -> list[Record]:
+    try:
+        return list(run_plan(plan, reporter, folder).records[1:])
+    except CompareError as error:
+        return [refusal_record(plan.subject, as_named(str(error)))]
+
+
+def refusal_record(subject: Subject, reason: str) -> Parity:
+    """Return the record of an engine of which no mode can run the file."""
+    rows = {mode: ParityRow("unsupported", reason, None, None, TOLERANCES["float32"]) for mode in subject.labels}
+    return Parity(workload=subject.name, size=SIZE, agree=True, modes=rows, same_graph=None, kernel_calls={})
 
 
 # In Python ------------------------------------------------------------------------------------------------------------
@@ -237,7 +307,7 @@ def compare(
     if processes is not None and processes < 0:
         raise InputsError(f"processes is 0 for this process or a number of workers, not {processes}")
     title = str(name or getattr(f, "__name__", type(f).__name__))
-    options = {"seed": seed, "seconds": seconds, "limit": limit, "gradient": gradient, "title": title}
-    options |= {"allow_effects": allow_effects, "apart": apart, "command": command or ""}
+    situation = Situation(seed, seconds, limit, apart=apart, command=command or "")
     with refuse_exit(title):
-        return here(question_for(engine, "", "", modes, **options), f, inputs, dims, processes, reporter)
+        subject = Subject.of_function(title, engine, modes, gradient=gradient, allow_effects=allow_effects)
+        return here(ComparisonPlan(subject, situation), f, inputs, dims, processes, reporter)

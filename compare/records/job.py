@@ -73,10 +73,10 @@ class Job:
     a fresh worker; 0 sets no limit. `lengths` names a distribution of input lengths (`compare.workloads.lengths`), and
     `examples` gives lengths directly. `comparison` is the number of a comparison in a selftest. Workers that run at
     once have different lanes, and so different cores. `mode` is a mode of a framework, which is compared with the
-    framework's eager mode; None means our engines. `asked` is a user's question about a function
-    (`compare.own.question`), and `variables` are environment variables of its worker. `thin` is the number of examples
-    taken of a stream (`compare.instruments.parity`), with the memory of all modes counted in one process; 0 takes all.
-    `title` is the user's name for the job, if `name` does not tell it from others.
+    framework's eager mode; None means our engines. `asked` are the arguments of a job without a source, as the plan for
+    a user's function (`compare.own.plan`), and `variables` are environment variables of its worker. `thin` is the
+    number of examples taken of a stream (`compare.instruments.parity`), with the memory of all modes counted in one
+    process; 0 takes all. `title` is the user's name for the job, if `name` does not tell it from others.
     """
 
     kind: str

@@ -27,8 +27,8 @@ from compare import workloads
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
 from compare.errors import NothingMeasuredError
-from compare.own.question import REPEATS
-from compare.own.question import SECONDS as OWN_SECONDS
+from compare.own.subject import REPEATS
+from compare.own.subject import SECONDS as OWN_SECONDS
 from compare.page.blocks import Table
 from compare.page.printers import markdown_table
 from compare.records import journal, results

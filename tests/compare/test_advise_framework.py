@@ -34,8 +34,8 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def job(function: str, inputs: str = "", *, timed: bool = False) -> Job:
-    asked = counting.question("toy", function if ":" in function else "", inputs, "jit")
-    what = {"question": asked.to_dict(), "programs": [function], "rows": "", "timed": timed}
+    asked = counting.subject_of("toy", function if ":" in function else "", inputs, "jit")
+    what = {"subject": asked.to_dict(), "programs": [function], "rows": "", "timed": timed}
     return Job(kind_of(CountedPrograms), modes=MODES, budget=counting.BUDGET, asked=what)
 
 
@@ -168,7 +168,7 @@ def test_a_calibration_then_a_prediction_by_the_command(tmp_path, monkeypatch):
 
 def test_predictions_are_judged_by_what_is_measured(monkeypatch):
     monkeypatch.setattr(counting, "run_job", answered)
-    asked = counting.question("toy", "", "", None)
+    asked = counting.subject_of("toy", "", "", None)
     judged = evaluation.evaluate(asked, machine(), ["tiny_mlp/small", "branch_on_sum/small"], Reporter())
     (only,) = judged["rows"]
     assert only["name"] == "tiny_mlp/small"
@@ -194,12 +194,12 @@ def test_the_evaluation_of_a_framework_has_the_screen_of_our_own(tmp_path, monke
 def test_probes_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):
     monkeypatch.setattr(counting, "run_job", lambda job, *_: failure(job, "it died"))
     with pytest.raises(WorkerError, match=r"0 of 15 programs gave a result, 8 are needed"):
-        counting.calibrate(counting.question("toy", "", "", None), Reporter())
+        counting.calibrate(counting.subject_of("toy", "", "", None), Reporter())
 
 
 def test_what_is_wrong_with_the_users_file_is_an_error(monkeypatch):
     monkeypatch.setattr(counting, "run_job", answered)
-    asked = replace(counting.question("toy", "", "", None), function="nowhere.py:loss")
+    asked = replace(counting.subject_of("toy", "", "", None), function="nowhere.py:loss")
     with counting.workers(asked, 1, Reporter()) as workers, pytest.raises(InputsError, match=r"nowhere.py"):
         workers.look([asked.function], timed=False)
 
@@ -225,4 +225,4 @@ def test_a_framework_that_compiles_nothing_has_nothing_to_advise_on(monkeypatch)
 
     monkeypatch.setattr(Toy, "modes", Toy.modes[:1])
     with pytest.raises(InputsError, match="Toy does not compile"):
-        counting.question("toy", "it.py:f", "", None)
+        counting.subject_of("toy", "it.py:f", "", None)

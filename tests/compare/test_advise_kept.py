@@ -179,7 +179,7 @@ def test_programs_that_fail_are_left_out_and_too_few_are_an_error(monkeypatch):
     answer = [CountedProgram(f"p{n}", [row.counts], 1, row.timed) for n, row in enumerate(rows())]
     refused = CountedProgram("p", [], 1, refused="no")
     monkeypatch.setattr(counting.Counters, "look", lambda *_, **__: [*answer, refused])
-    asked = counting.question(OWN, "", "", None)
+    asked = counting.subject_of(OWN, "", "", None)
     assert counting.calibrate(asked, Reporter()).prices == pytest.approx(PRICES, rel=1e-5)
     monkeypatch.setattr(counting.Counters, "look", lambda *_, **__: [*answer[:7], refused])
     with pytest.raises(WorkerError, match=r"7 of \d+ programs gave a result, 8 are needed"):
@@ -338,7 +338,7 @@ def test_a_program_is_predicted_then_measured_and_one_that_fails_is_left_out(mon
         return [answers[names[0]]]
 
     monkeypatch.setattr(counting.Counters, "look", look)
-    asked = counting.question(OWN, "", "", None)
+    asked = counting.subject_of(OWN, "", "", None)
     judged = evaluation.evaluate(asked, seconds(), ["timed", "refused", "dead"], Reporter())
     (only,) = judged["rows"]
     assert (only["name"], only["predicted_ratio"], only["eager_seconds"]) == ("timed", 0.5, [4.0, 3.0])

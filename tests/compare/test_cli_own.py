@@ -244,7 +244,7 @@ def test_ctrl_c_and_sigterm_end_a_comparison_and_leave_nothing(call, mine, monke
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a background job it is ignored
     try:
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-            monkeypatch.setattr(run, "_next_question", lambda *_, number=number: signal.raise_signal(number))
+            monkeypatch.setattr(run, "_run_jobs", lambda *_, number=number: signal.raise_signal(number))
             done = call("compare", "mine.py:loss", *QUICK)
             assert done.exit_code == code
             assert "nothing was written" in done.stderr
@@ -262,7 +262,7 @@ def test_ctrl_c_in_an_import_is_no_error_of_a_file(call, mine, monkeypatch):
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        monkeypatch.setattr(run, "run_question", importing)
+        monkeypatch.setattr(run, "run_plan", importing)
         done = call("compare", "mine.py:loss", *QUICK)
         assert (done.exit_code, done.stderr.strip()) == (130, "Stopped.")
     finally:

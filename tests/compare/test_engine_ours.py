@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from compare import engines, workloads
+from compare.instruments.bench import Bench
 from compare.instruments.parity import expectations
-from compare.instruments.runnables import WorkloadRunnable
 from compare.instruments.timing import answer, no_limit
 from compare.records.job import Budget, Job
 from compare.records.results import unfold
@@ -33,7 +33,7 @@ def test_the_path_of_frameworks_runs_our_engines(ours, name):
     case = ours.library.workload(workloads.source(name)).case("small")
     references = {each.example: each.reference for each in expectations(case)}
     job = Job("time", name, "small", 1, modes=MODES, budget=BUDGET)
-    parity, time = unfold(answer(job, WorkloadRunnable(ours, case, ours.step, references), no_limit))
+    parity, time = unfold(answer(job, Bench(ours, case, expected=references), no_limit))
     rows = time.modes
     assert {row.status for row in rows.values()} == {"ok"}
     assert all(row.blocks for row in rows.values())

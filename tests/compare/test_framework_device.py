@@ -15,8 +15,6 @@ from compare.engines.torch.adapter import EventClock, allocator
 from compare.errors import InputsError
 from compare.instruments.rounds import NAME
 from compare.own import run, workers
-from compare.own.plan import ComparisonPlan
-from compare.own.question import question_for
 from compare.page.show import HERE
 from compare.records import record
 from compare.records.cells import Memory, Time
@@ -24,6 +22,7 @@ from compare.records.record import DEVICES, Environment, fingerprint, gpu_in_use
 from compare.records.results import unfold
 from compare.run.worker import perform
 from tests.helpers import toy_framework
+from tests.helpers.plans import plan_of
 
 
 class MadeUpCuda:
@@ -86,8 +85,8 @@ def toy(monkeypatch):
 
 
 def answered(asked, process=0):
-    """The records of a process of a question, by default the first, its times last; and the heading of the result."""
-    record = perform(replace(ComparisonPlan(asked).time(asked.modes, process), asked=asked.to_dict()))
+    """The records of a process of a plan, by default the first, its times last; and the heading of the result."""
+    record = perform(replace(asked.time(asked.subject.modes, process), asked=asked.to_dict()))
     records = unfold(record)
     return records, repr(run.result(asked, records, HERE, record))
 
@@ -102,7 +101,7 @@ def test_without_a_gpu_a_framework_says_so_and_what_to_do(toy):
 
 def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeypatch):
     monkeypatch.setattr(toy.devices, "gpu", lambda: "A GPU")
-    asked = question_for("toy", FUNCTION, CALLS, ("jit",), device="cuda")
+    asked = plan_of("toy", FUNCTION, CALLS, ("jit",), device="cuda")
     (*_, record), heading = answered(asked)
     assert toy.device == "cuda"
     assert record.environment.gpu == "A GPU"
@@ -112,7 +111,7 @@ def test_the_gpu_that_is_used_stands_in_the_environment_of_a_record(toy, monkeyp
 
 def test_the_clock_of_a_gpu_is_its_events_or_on_the_wall(toy, monkeypatch):
     def clocks():
-        return {name: question_for("toy", FUNCTION, CALLS, None, device=name).clock_name for name in DEVICES}
+        return {name: plan_of("toy", FUNCTION, CALLS, None, device=name).clock_name for name in DEVICES}
 
     assert clocks() == {"cpu": NAME, "cuda": "wall"}
     monkeypatch.setattr(toy, "has_events", True)
@@ -163,7 +162,7 @@ def test_a_question_about_a_gpu_has_its_events_and_its_bytes(toy, monkeypatch):
     monkeypatch.setattr(toy.devices, "clock", lambda: EventClock(cuda.Event))
     monkeypatch.setattr(type(toy.devices), "counter", property(lambda self: allocator(cuda)))
     monkeypatch.setattr(type(toy.devices), "waits", property(lambda self: wait))
-    asked = question_for("toy", FUNCTION, CALLS, None, device="cuda")
+    asked = plan_of("toy", FUNCTION, CALLS, None, device="cuda")
     records, heading = answered(asked, None)
     (time,), (memory,) = records_of(records, Time), records_of(records, Memory)
     assert time.clock == "events"
@@ -177,7 +176,7 @@ def test_a_question_about_a_gpu_has_its_events_and_its_bytes(toy, monkeypatch):
 
 
 def test_a_record_of_the_cpu_names_no_gpu():
-    asked = question_for("toy", FUNCTION, CALLS, ("jit",))
+    asked = plan_of("toy", FUNCTION, CALLS, ("jit",))
     (*_, record), heading = answered(asked)
     assert record.environment.gpu is None
     assert " on A GPU" not in heading

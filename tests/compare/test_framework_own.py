@@ -21,7 +21,8 @@ from compare.engines.step import Compilation, Observations, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, exchange, origin, run, workers
 from compare.own.case import calls_in, check_inputs
-from compare.own.question import Question, modes_of, question_for
+from compare.own.plan import ComparisonPlan
+from compare.own.subject import modes_of
 from compare.page import compiled
 from compare.records import results
 from compare.records.cells import (
@@ -40,6 +41,7 @@ from compare.records.record import Bare, Environment, Run, kind_of, records_of
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from tests.helpers import toy_framework
+from tests.helpers.plans import plan_of
 
 MODES = ("toy-eager", "toy-jit")
 LABELS = ("eager", "jit")
@@ -51,7 +53,7 @@ pytestmark = pytest.mark.usefixtures("toy")
 
 
 def asked(*modes, **options):
-    return question_for("toy", "f.py:loss", "", modes or None, **{"seconds": 0.02, **options})
+    return plan_of("toy", "f.py:loss", "", modes or None, **{"seconds": 0.02, **options})
 
 
 def here(*modes, **options):
@@ -274,7 +276,7 @@ class Workers:
 
 def result(monkeypatch, **seconds):
     Workers(monkeypatch, **seconds)
-    return run.run_question(asked("jit", processes=4), Reporter())
+    return run.run_plan(asked("jit", processes=4), Reporter())
 
 
 def test_the_call_from_which_compiling_pays_is_counted_from_nothing(monkeypatch):
@@ -301,7 +303,7 @@ def test_a_busy_machine_does_not_move_the_call_from_which_compiling_pays(monkeyp
 
 def test_each_compiled_mode_shares_its_process_with_eager_alone(monkeypatch):
     workers = Workers(monkeypatch)
-    run.run_question(asked("jit", "slow", processes=2), Reporter())
+    run.run_plan(asked("jit", "slow", processes=2), Reporter())
     pairs = [("toy-eager", "toy-jit"), ("toy-eager", "toy-slow")]
     assert workers.jobs == [(process, modes) for process in range(3) for modes in pairs]
 
@@ -371,7 +373,7 @@ def test_what_a_worker_tells_is_what_is_heard():
 
 def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_asked_again(monkeypatch):
     workers = Workers(monkeypatch, {(1, "toy-slow")})
-    found = run.run_question(asked("jit", "slow", processes=3), Reporter())
+    found = run.run_plan(asked("jit", "slow", processes=3), Reporter())
     assert found.verdict.refused == {"slow": "unsupported: 2 of 8 calls in 300 s"}
     assert set(found.verdict.steady.values) == {"eager", "jit"}
     assert [modes for process, modes in workers.jobs if process].count(("toy-eager", "toy-slow")) == 1
@@ -379,7 +381,7 @@ def test_a_mode_that_was_ended_at_its_limit_says_how_far_it_came_and_is_not_aske
 
 def test_a_first_process_that_was_ended_leaves_the_other_modes_and_eager(monkeypatch):
     workers = Workers(monkeypatch, {(0, "toy-slow"), (1, "toy-slow"), (0, "toy-jit"), (1, "toy-jit")})
-    found = run.run_question(asked("jit", "slow", processes=3), Reporter())
+    found = run.run_plan(asked("jit", "slow", processes=3), Reporter())
     assert found.verdict.refused == dict.fromkeys(("jit", "slow"), "unsupported: 2 of 8 calls in 300 s")
     assert (0, ("toy-eager",)) in workers.jobs
     assert set(found.verdict.steady.values) == {"eager"}
@@ -387,7 +389,7 @@ def test_a_first_process_that_was_ended_leaves_the_other_modes_and_eager(monkeyp
 
 def test_a_mode_that_was_ended_with_a_cold_cache_is_timed_with_what_it_left_there(monkeypatch):
     Workers(monkeypatch, {(0, "toy-jit")})
-    found = run.run_question(asked("jit", processes=3), Reporter())
+    found = run.run_plan(asked("jit", processes=3), Reporter())
     assert found.verdict.refused == {}
     assert set(found.verdict.steady.values) == {"eager", "jit"}
     assert found.verdict.cached.values["jit"] == pytest.approx(2.0)
@@ -399,7 +401,7 @@ def test_jobs_are_expected_from_the_start_and_called_by_what_they_do(monkeypatch
     Workers(monkeypatch, {(0, "toy-slow"), (1, "toy-slow")})
     reporter.ended = lambda *_: told.append(f"{reporter.pace.done}/{reporter.pace.total} {reporter.label}")
     reporter.notice = told.append
-    run.run_question(asked("jit", "slow", processes=2), reporter)
+    run.run_plan(asked("jit", "slow", processes=2), reporter)
     cut = "slow had not come through its first calls in 300 s (--limit): it is "
     assert told[:4] == [
         "1/6 first calls of jit",
@@ -416,7 +418,7 @@ def test_what_is_known_is_told_after_each_process(monkeypatch):
     Workers(monkeypatch)
     reporter = Reporter()
     reporter.notice = (told := []).append
-    run.run_question(asked("jit", processes=5), reporter)
+    run.run_plan(asked("jit", processes=5), reporter)
     assert told[0] == "first pass over the calls, with nothing compiled before: eager 2 ms, jit 18 s"
     assert told[1] == "after 1 of 5 processes: a call of jit takes 0.5× the time of eager"
     assert told[4].startswith("after 4 of 5 processes: a call of jit takes 0.5× [")
@@ -429,7 +431,7 @@ def test_a_worker_that_dies_before_a_compiled_mode_is_the_users_to_mend(monkeypa
 
     monkeypatch.setattr(workers, "ask", dies)
     with pytest.raises(FunctionError, match=r"f\.py:loss: the worker died of SIGSEGV"):
-        run.run_question(asked("jit", processes=3), Reporter())
+        run.run_plan(asked("jit", processes=3), Reporter())
 
 
 def test_a_framework_that_compiles_nothing_says_so():
@@ -439,19 +441,19 @@ def test_a_framework_that_compiles_nothing_says_so():
 def test_what_is_wrong_with_the_users_file_ends_the_question(monkeypatch):
     monkeypatch.setattr(workers, "ask", lambda *_: FunctionFault("mine.py:3: no", InputsError.exit_code))
     with pytest.raises(InputsError, match=r"mine\.py:3: no"):
-        run.run_question(asked("jit", processes=3), Reporter())
+        run.run_plan(asked("jit", processes=3), Reporter())
 
 
 @pytest.mark.slow
 def test_failures_alone_are_an_error(monkeypatch):
     monkeypatch.setattr(workers, "ask", lambda job, *_: failure(job, "KeyboardInterrupt (mine.py:3)"))
     with pytest.raises(FunctionError, match=r"f\.py:loss: KeyboardInterrupt \(mine\.py:3\)"):
-        run.run_question(asked("jit", processes=0), Reporter())
+        run.run_plan(asked("jit", processes=0), Reporter())
 
 
 def test_what_is_asked_survives_its_way_to_a_worker():
-    question = Question("toy", "f.py:loss", "f.py:inputs", MODES, 3, 0.5, 7.0)
-    assert Question.from_dict(json.loads(json.dumps(question.to_dict()))) == question
+    plan = plan_of("toy", "f.py:loss", "f.py:inputs", MODES, seed=3, seconds=0.5, limit=7.0)
+    assert ComparisonPlan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
 def test_modes_are_those_of_the_framework():

@@ -10,9 +10,9 @@ import pytest
 
 import graphs as g
 from compare.own import run
-from compare.own.question import question_for
 from tests.helpers import gates, kinks
 from tests.helpers.mutants import altered
+from tests.helpers.plans import plan_of
 from tests.helpers.together import together
 from tests.helpers.toy_framework import Toy
 
@@ -88,7 +88,7 @@ def answers(monkeypatch, folder, change, x=X):
 
     monkeypatch.setattr(Toy, "build", built)
     params = {"edge": np.ones(8, np.float32), "plain": np.full(8, 0.5, np.float32)}
-    asked = question_for("toy", "f.py:loss", "", ("eager", "jit"), seconds=0.02)
+    asked = plan_of("toy", "f.py:loss", "", ("eager", "jit"), seconds=0.02)
     result = run.here(asked, loss, [(params, x)])
     result.save(folder)
     page = " ".join((folder / "report.md").read_text("utf-8").replace("\\", "").split())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from compare import engines
 from compare.engines.graphduel.steps import GraphStep
 from compare.instruments import rounds, timing
-from compare.instruments.runnables import WorkloadRunnable
+from compare.instruments.bench import Bench
 from compare.instruments.timing import no_limit
 from compare.records.job import Budget
 from compare.records.record import JobName
@@ -80,11 +80,11 @@ def test_the_processor_of_first_calls_is_that_of_building_and_calls_alone(monkey
     """Each look at the clock finds it a second later: two for each part."""
     seconds = iter(range(100))
     monkeypatch.setattr(timing, "processor_seconds", lambda: next(seconds))
-    runnable = WorkloadRunnable(engines.find_engine(engines.OWN), fake_workloads.STREAM.case("small"), engines.step)
-    epoch = timing.first_epoch(runnable, "dynamic", no_limit)
+    bench = Bench(engines.find_engine(engines.OWN), fake_workloads.STREAM.case("small"), engines.step)
+    epoch = timing.first_epoch(bench, "dynamic", no_limit)
     assert epoch.processor == 1 + len(epoch.calls)
-    assert epoch.times(runnable, "cpu").processor == epoch.processor
-    assert epoch.times(runnable, "wall").processor is None
+    assert epoch.times(bench, "cpu").processor == epoch.processor
+    assert epoch.times(bench, "wall").processor is None
 
 
 def test_what_is_spent_includes_what_a_process_has_started():
@@ -144,8 +144,8 @@ def test_no_collection_inside_a_block_and_the_setting_comes_back():
 def test_the_first_epoch_keeps_every_call_and_marks_what_is_new():
     case = fake_workloads.make_stream()
     build = lambda mode, case: GraphStep(lambda *_: (0.0, ()), None, case.examples)  # noqa: E731
-    runnable = WorkloadRunnable(engines.find_engine(engines.OWN), case, build)
-    epochs = timing.first_epochs(job("time", "STREAM", modes=("a", "b")), runnable, no_limit)
+    bench = Bench(engines.find_engine(engines.OWN), case, build)
+    epochs = timing.first_epochs(job("time", "STREAM", modes=("a", "b")), bench, no_limit)
     for epoch in epochs.values():
         calls = plain(epoch.calls)
         assert [call["length"] for call in calls] == [3, 5, 3, 8]

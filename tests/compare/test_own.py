@@ -21,8 +21,8 @@ from compare.errors import CompareError, EffectsError, InputsError
 from compare.instruments import rounding
 from compare.own import exchange, measure, origin
 from compare.own.case import calls_in, case_of, converting, differentiates, lengths, varying_axes
-from compare.own.question import REPEATS, SIZE, modes_of
 from compare.own.result import Result
+from compare.own.subject import REPEATS, SIZE, modes_of
 from compare.records import results
 from compare.records.cells import Time
 from compare.records.record import Failure
@@ -223,7 +223,7 @@ def test_a_plain_container_reaches_the_worker_as_it_is(value):
 def test_a_bundle_gives_the_same_case(tmp_path):
     found = origin.origin_of(own.masked)
     here = case_of(own.masked, MASKS, True, (None, ("T",), ("T",)))
-    source = exchange.write_bundle(tmp_path, found, MASKS, here, (None, ("T",), ("T",)))
+    source = exchange.write_bundle(tmp_path, found, here, (None, ("T",), ("T",)))
     there = getattr(exchange, source.partition(":")[2]).case(SIZE)
     assert there.dims == here.dims
     assert (there.argnum, there.branches) == (here.argnum, False)
@@ -233,14 +233,14 @@ def test_a_bundle_gives_the_same_case(tmp_path):
 def test_the_same_array_is_one_array_in_the_worker(tmp_path):
     one = np.array(0.5, np.float32)
     calls = [(one, *rest) for _, *rest in MASKS]
-    exchange.write_bundle(tmp_path, origin.origin_of(own.masked), calls, case_of(own.masked, calls, True, None), None)
+    exchange.write_bundle(tmp_path, origin.origin_of(own.masked), case_of(own.masked, calls, True, None), None)
     assert getattr(exchange, str(tmp_path)).case(SIZE).argnum == 0
 
 
 def test_a_worker_converts_what_was_found_to_need_it(tmp_path):
     here = converting(case_of(own.branch, own.inputs, None, None))
     assert here.branches
-    exchange.write_bundle(tmp_path, origin.origin_of(own.branch), own.inputs, here, None)
+    exchange.write_bundle(tmp_path, origin.origin_of(own.branch), here, None)
     assert getattr(exchange, str(tmp_path)).case(SIZE).branches
 
 

@@ -22,7 +22,7 @@ from compare.instruments.rounds import IS_FINE
 from compare.instruments.watched_tape import LineKernel, align_lines
 from compare.own.case import case_of
 from compare.own.plan import ComparisonPlan
-from compare.own.question import Question
+from compare.own.subject import Situation, Subject
 from compare.page.figures import parts
 from compare.page.summary import summarise
 from compare.records.cells import SourceLines
@@ -216,9 +216,9 @@ def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():
 
 def test_what_is_taken_apart_needs_both_engines_and_parts_of_time_a_gradient():
     def kinds(modes, gradient):
-        question = Question("graphduel", "f.py:f", modes=modes, apart=True)
+        plan = ComparisonPlan(Subject("graphduel", "f", modes), Situation(apart=True))
         look = FunctionLook("f", list(modes), {"gradient": gradient}, "")
-        return [job.kind for job in ComparisonPlan(question).further([look], modes) if job.kind != "memory"]
+        return [job.kind for job in plan.further([look], modes) if job.kind != "memory"]
 
     assert kinds(MODES, True) == ["lines", "ledger", "ledger", "ladder", "threads", "parts"]
     assert kinds(("dynamic",), True) == ["lines", "ledger"]

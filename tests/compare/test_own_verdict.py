@@ -17,8 +17,8 @@ from compare.errors import EffectsError
 from compare.instruments import memory as memory_instrument
 from compare.own import measure
 from compare.own.case import case_of
-from compare.own.question import SIZE
 from compare.own.result import Result
+from compare.own.subject import SIZE
 from compare.page import show, verdicts
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job

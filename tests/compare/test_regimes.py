@@ -12,7 +12,7 @@ from compare.errors import UnsupportedError
 from compare.instruments import memory, parity, timing
 from compare.instruments.memory import measure_mode
 from compare.own import plan
-from compare.own.question import Question
+from compare.own.subject import Subject
 from compare.records.cells import Parity, Time, TimeRow, admit_modes
 from compare.records.job import Budget, Job
 from compare.records.record import Cell, Failure, JobName
@@ -128,11 +128,11 @@ def test_an_mode_may_be_timed_where_no_record_calls_it_wrong_and_the_base_is_rig
 
 
 def test_a_look_that_fails_costs_no_mode():
-    question = Question("graphduel", "f.py:f", modes=("dynamic", "static-exact"))
-    gate = Parity(question.name, "given", {mode: row("ok") for mode in question.modes}, agree=True, same_graph=None,
+    subject = Subject("graphduel", "f", ("dynamic", "static-exact"))
+    gate = Parity(subject.name, "given", {mode: row("ok") for mode in subject.modes}, agree=True, same_graph=None,
                   kernel_calls={})  # fmt: skip
     failed = Failure(JobName("shape policies"), "ZeroDivisionError: in a look at the function")
-    assert plan.admitted_modes(question, [gate, failed]) == ["dynamic", "static-exact"]
+    assert plan.admitted_modes(subject, [gate, failed]) == ["dynamic", "static-exact"]
 
 
 class Off:

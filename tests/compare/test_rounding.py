@@ -11,13 +11,13 @@ from compare.instruments.judge import Standard
 from compare.instruments.parity import parity_mode
 from compare.instruments.rounding import Difference, Moves
 from compare.own import run
-from compare.own.question import question_for
 from compare.page import compiled
 from compare.records.cells import Compilations, Parity, ParityRow
 from compare.records.record import records_of
 from compare.workloads import Case
 from tests.helpers import mutants, toy_framework
 from tests.helpers.fake_workloads import job
+from tests.helpers.plans import plan_of
 
 ROWS = 512
 
@@ -69,7 +69,7 @@ def of_framework(monkeypatch, change, on_edge):
         return mutants.altered(step, lambda value, gradients: (value, change(gradients, inputs(on_edge)[1])))
 
     monkeypatch.setattr(toy_framework.Toy, "build", built)
-    asked = question_for("toy", "f.py:loss", "", ("eager", "jit"), seconds=0.02)
+    asked = plan_of("toy", "f.py:loss", "", ("eager", "jit"), seconds=0.02)
     result = run.here(asked, loss, [inputs(on_edge)])
     (record,), (told,) = records_of(result.records, Parity), records_of(result.records, Compilations)
     assert record.modes["eager"].status == "ok"

@@ -14,8 +14,8 @@ import pytest
 
 from compare import engines
 from compare.instruments import parity
+from compare.instruments.bench import Bench
 from compare.instruments.judge import Result
-from compare.instruments.runnables import FunctionRunnable
 from compare.instruments.timing import first_epoch, no_limit
 from compare.own.case import case_of
 from compare.page import compiled
@@ -105,13 +105,13 @@ def step(world: World, row: Row) -> tuple[Callable[..., Any], list[tuple[Any, ..
     return function, calls, 0 if row.dtype in FLOATS else None
 
 
-class Mutated(FunctionRunnable):
+class Mutated(Bench):
     """A function whose one other mode is eager's own but for a change."""
 
     change: Callable[..., Any]
 
-    def _built(self, mode: str) -> Callable[..., Any]:
-        built = super()._built(self.eager)
+    def built(self, mode: str) -> Callable[..., Any]:
+        built = super().built(self.base)
         return altered(built, self.change) if mode == MUTANT else built
 
 
@@ -123,19 +123,19 @@ def gated(world: World, row: Row, wrong: tuple[str, str] | None = None) -> tuple
     engine.start(0)
     function, calls, argnum = step(world, row)
     mode = MUTANT if wrong else world.mode
-    runnable = (Mutated if wrong else FunctionRunnable)(
+    bench = (Mutated if wrong else Bench).of_function(
         engine, engine.mode_names[0], "step", function, [engine.arrays(call) for call in calls], argnum, checks=True
     )
     if wrong:
-        runnable.change = partial(changed, wrong, world, runnable)
-    epochs = {each: first_epoch(runnable, each, no_limit) for each in (engine.mode_names[0], mode)}
+        bench.change = partial(changed, wrong, world, bench)
+    epochs = {each: first_epoch(bench, each, no_limit) for each in (engine.mode_names[0], mode)}
     assert epochs[engine.mode_names[0]].status == "ok", epochs[engine.mode_names[0]].reason
     place = {"workload": "step", "size": "given", "eager": engine.mode_names[0]}
-    checked = {each: epoch.parity(runnable) for each, epoch in epochs.items()}
-    told = {each: epoch.compiled(runnable, None) for each, epoch in epochs.items()}
+    checked = {each: epoch.parity(bench) for each, epoch in epochs.items()}
+    told = {each: epoch.compiled(bench, None) for each, epoch in epochs.items()}
     records = [
         Parity(**place, agree=True, modes=checked, same_graph=None, kernel_calls={}),
-        Compilations(**place, version="", modes=told, **runnable.notes),
+        Compilations(**place, version="", modes=told, **bench.references.notes),
     ]
     return epochs[mode].status, " ".join([*compiled.sentences(records), epochs[mode].reason or ""])
 
@@ -157,11 +157,11 @@ def _gated_ours(world: World, row: Row, wrong: tuple[str, str] | None) -> tuple[
     return modes[world.mode].status, str(modes[world.mode].reason)
 
 
-def changed(wrong: tuple[str, str], world: World, runnable: Any, value: Any, gradients: Any) -> Result:
+def changed(wrong: tuple[str, str], world: World, bench: Any, value: Any, gradients: Any) -> Result:
     """What a call gives, with that part wrong."""
     part, how = wrong
     if part == "state":
-        world.functions()["disturb"](runnable.state, how)
+        world.functions()["disturb"](bench.state.reader, how)
         return value, gradients
     change = partial(world.functions()["wrong"], how=how)
     if part == "output":

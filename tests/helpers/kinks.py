@@ -16,7 +16,7 @@ import pytest
 import graphs as g
 from compare import engines
 from compare.instruments import parity
-from compare.instruments.runnables import FunctionRunnable
+from compare.instruments.bench import Bench
 from compare.instruments.timing import first_epoch, no_limit
 from compare.own.case import case_of
 from tests.helpers.mutants import altered
@@ -103,24 +103,24 @@ def scaled(place: int) -> Change:
     return change
 
 
-class _Reordered(FunctionRunnable):
+class _Reordered(Bench):
     """A function whose other mode sums in another order."""
 
     other: Any
     change: Change
 
-    def _built(self, mode: str) -> Callable[..., Any]:
-        if mode == self.eager:
-            return super()._built(mode)
-        return altered(self.engine.compiler.owning(self.engine.build(self.eager, self.other, 0)), self.change)
+    def built(self, mode: str) -> Callable[..., Any]:
+        if mode == self.base:
+            return super().built(mode)
+        return altered(self.engine.compiler.owning(self.engine.build(self.base, self.other, 0)), self.change)
 
 
 def by_framework(network: Network, change: Change = honest) -> tuple[str, str | None]:
     """How the gate of frameworks takes the other order."""
     calls = [(network.params, network.x)]
-    runnable = _Reordered(Toy(), "toy-eager", "loss", network.loss, calls, 0, checks=True)
-    runnable.other, runnable.change = network.reordered, change
-    _, epoch = (first_epoch(runnable, mode, no_limit) for mode in ("toy-eager", "toy-jit"))
+    bench = _Reordered.of_function(Toy(), "toy-eager", "loss", network.loss, calls, 0, checks=True)
+    bench.other, bench.change = network.reordered, change
+    _, epoch = (first_epoch(bench, mode, no_limit) for mode in ("toy-eager", "toy-jit"))
     return epoch.status, epoch.reason
 
 

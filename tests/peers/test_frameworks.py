@@ -10,11 +10,11 @@ from compare import engines as frameworks
 from compare import workloads
 from compare.instruments import parity, rounding
 from compare.own import effects, run
-from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity
 from compare.records.record import records_of
 from graphs import op as registry
 from graphs.testing import samples
+from tests.helpers.plans import plan_of
 
 pytestmark = pytest.mark.peers
 
@@ -84,7 +84,7 @@ def test_a_module_of_pytorch_is_differentiated_in_its_parameters_and_keeps_its_s
     model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Dropout(0.5))
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     calls = [(model, torch.randn(8, 3)), (model, torch.randn(5, 3))]
-    asked = question_for("torch", "", "", ("eager",), seconds=0.01)
+    asked = plan_of("torch", "", "", ("eager",), seconds=0.01)
     (found,), (parity,) = told(asked, lambda model, x: (model(x) ** 2).sum(), calls)
     assert found.random
     assert 0 < parity.modes["eager"].gradient_error < 1e-4  # from float64, with the same random numbers

@@ -7,8 +7,8 @@ import pytest
 from compare import workloads
 from compare.engines import frameworks, of_mode
 from compare.engines.process import limit_seconds
+from compare.instruments.bench import Bench
 from compare.instruments.parity import expectations
-from compare.instruments.runnables import WorkloadRunnable
 from compare.instruments.timing import first_epoch
 from tests.helpers.slow import mostly_slow
 
@@ -33,7 +33,5 @@ def test_a_workload_agrees_or_says_why_it_does_not_run(mode, workload):
     source = workloads.source(workload)
     case = framework.library.workload(source).case("small")
     references = {each.example: each.reference for each in expectations(workloads.load(source).case("small"))}
-    epoch = first_epoch(
-        WorkloadRunnable(framework, case, framework.step, references), mode, lambda _: limit_seconds(60)
-    )
+    epoch = first_epoch(Bench(framework, case, expected=references), mode, lambda _: limit_seconds(60))
     assert epoch.status in ("ok", "unsupported"), epoch.reason

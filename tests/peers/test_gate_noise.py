@@ -45,28 +45,28 @@ def trained():
     engine = engines.find_engine("tensorflow")
     variables, squares, step, calls = attention()
     engine.start(0)
-    runnable = gates.Mutated(engine, engine.mode_names[0], "step", step, calls, 0, checks=True)
-    assert first_epoch(runnable, engine.mode_names[0], no_limit).status == "ok"
-    return runnable, variables, squares
+    bench = gates.Mutated.of_function(engine, engine.mode_names[0], "step", step, calls, 0, checks=True)
+    assert first_epoch(bench, engine.mode_names[0], no_limit).status == "ok"
+    return bench, variables, squares
 
 
 def test_what_rounding_leaves_of_zero_may_be_other_rounding(trained):
-    runnable, _, _ = trained
-    compiled = first_epoch(runnable, "tf-function", no_limit)
-    assert (compiled.status, runnable.undoubled) == ("ok", "what it holds stays in float32")
+    bench, _, _ = trained
+    compiled = first_epoch(bench, "tf-function", no_limit)
+    assert (compiled.status, bench.references.undoubled) == ("ok", "what it holds stays in float32")
 
 
 @pytest.mark.parametrize("name", ["head", "key", "table"])
 def test_each_variable_is_compared_though_none_has_a_name(trained, name):
-    runnable, variables, squares = trained
+    bench, variables, squares = trained
     for kind in (variables, squares):
 
         def one_percent(value, gradients, kind=kind):
             kind[name].assign(kind[name] * 1.01)
             return value, gradients
 
-        runnable.change = one_percent
-        assert first_epoch(runnable, gates.MUTANT, no_limit).status == "disagree"
+        bench.change = one_percent
+        assert first_epoch(bench, gates.MUTANT, no_limit).status == "disagree"
 
 
 def test_variables_are_moved_as_rounding_moves_them_and_come_back():

@@ -67,16 +67,16 @@ def test_one_percent_of_any_array_of_a_random_step_is_found_and_what_is_right_pa
     engine = engines.find_engine("torch")
     engine.start(0)
     function, calls = random_steps.STEPS[name]()
-    runnable = gates.Mutated(engine, engine.mode_names[0], name, function, calls, 0, checks=True)
-    assert first_epoch(runnable, engine.mode_names[0], no_limit).status == "ok"
-    (standard,) = runnable.expected.values()
-    assert (runnable.random, runnable.undoubled, standard.exact is None) == (True, None, False)
-    assert first_epoch(runnable, "torch-aot-eager", no_limit).status == "ok"
+    bench = gates.Mutated.of_function(engine, engine.mode_names[0], name, function, calls, 0, checks=True)
+    assert first_epoch(bench, engine.mode_names[0], no_limit).status == "ok"
+    (standard,) = bench.references.expected.values()
+    assert (bench.references.random, bench.references.undoubled, standard.exact is None) == (True, None, False)
+    assert first_epoch(bench, "torch-aot-eager", no_limit).status == "ok"
     gradients = sum(leaf.part == 1 for leaf in standard.leaves)
 
     def check(place):
-        runnable.change = partial(one_percent, place)
-        epoch = first_epoch(runnable, gates.MUTANT, no_limit)
+        bench.change = partial(one_percent, place)
+        epoch = first_epoch(bench, gates.MUTANT, no_limit)
         assert epoch.status == "disagree", epoch.reason
 
     check_each([None, *range(0, gradients, 1 + gradients // 8)], check)
@@ -93,16 +93,16 @@ def test_a_step_that_seeds_itself_is_compared_with_the_same_random_numbers():
     engine = engines.find_engine("torch")
     engine.start(0)
     calls = [(torch.ones(4, 8),), (torch.ones(2, 8),)]
-    runnable = gates.Mutated(engine, engine.mode_names[0], "noisy", noisy, calls, None, checks=True)
-    assert first_epoch(runnable, engine.mode_names[0], no_limit).status == "ok"
-    epoch = first_epoch(runnable, "torch-compile", no_limit)
+    bench = gates.Mutated.of_function(engine, engine.mode_names[0], "noisy", noisy, calls, None, checks=True)
+    assert first_epoch(bench, engine.mode_names[0], no_limit).status == "ok"
+    epoch = first_epoch(bench, "torch-compile", no_limit)
     assert epoch.status == "ok", epoch.reason
-    runnable.change = partial(one_percent, None)
-    assert first_epoch(runnable, gates.MUTANT, no_limit).status == "disagree"
-    (first, _) = runnable.expected.values()
+    bench.change = partial(one_percent, None)
+    assert first_epoch(bench, gates.MUTANT, no_limit).status == "disagree"
+    (first, _) = bench.references.expected.values()
     assert first.exact is not None
-    plain = gates.FunctionRunnable(engine, engine.mode_names[0], "mean", torch.mean, calls, None, checks=True)
-    assert (runnable.random, plain.random) == (True, False)
+    plain = gates.Bench.of_function(engine, engine.mode_names[0], "mean", torch.mean, calls, None, checks=True)
+    assert (bench.references.random, plain.references.random) == (True, False)
 
 
 @pytest.mark.parametrize("name", random_steps.DRAWS)

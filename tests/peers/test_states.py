@@ -15,9 +15,9 @@ import graphs as g
 from compare import engines
 from compare.instruments import timing
 from compare.own import run
-from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity, Time
 from compare.records.record import records_of
+from tests.helpers.plans import plan_of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
@@ -231,7 +231,7 @@ def test_a_schedule_that_ends_is_timed_from_a_state_that_lasts():
         opt.step()
         plan.step()
 
-    found = run.here(question_for("torch", "f.py:step", "", ("eager",), seconds=0.02), step, [(torch.ones(2, 4),)] * 3)
+    found = run.here(plan_of("torch", "f.py:step", "", ("eager",), seconds=0.02), step, [(torch.ones(2, 4),)] * 3)
     (time,) = records_of(found.records, Time)
     assert time.modes["eager"].status == "ok"
     assert time.modes["eager"].calls_per_block in (3, 6)
@@ -250,7 +250,7 @@ def test_each_call_of_jax_has_arrays_of_its_own():
         return {"w": state["w"] - 0.1 * jax.grad(lambda w: jnp.mean((x @ w) ** 2))(state["w"]), "n": state["n"] + 1}
 
     state = {"w": jnp.ones((4, 4)), "n": jnp.zeros(())}
-    asked = question_for("jax", "f.py:step", "", ("eager", "jit"), seconds=0.02, gradient=False)
+    asked = plan_of("jax", "f.py:step", "", ("eager", "jit"), seconds=0.02, gradient=False)
     found = run.here(asked, step, [(state, jnp.ones((2, 4))), (state, 2 * jnp.ones((2, 4)))])
     assert {row.status for row in records_of(found.records, Parity)[0].modes.values()} == {"ok"}
     assert not state["w"].is_deleted()
@@ -282,7 +282,7 @@ def test_variables_of_tensorflow_come_back_to_the_numbers_that_they_were_made_wi
     assert training_of(engine, step, calls) is not None
     assert weight.numpy().tolist() == [[1.0]] * 4
     assert training_of(engine, lambda x: tf.reduce_mean(x @ weight), calls) is None
-    found = run.here(question_for("tensorflow", "f.py:step", "", ("eager", "function"), seconds=0.02), step, calls * 2)
+    found = run.here(plan_of("tensorflow", "f.py:step", "", ("eager", "function"), seconds=0.02), step, calls * 2)
     assert {row.status for row in records_of(found.records, Parity)[0].modes.values()} == {"ok"}
     assert "a training step" in repr(found)
     assert weight.numpy().tolist() == [[1.0]] * 4

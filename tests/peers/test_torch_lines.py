@@ -4,13 +4,13 @@ import pytest
 
 from compare import engines
 from compare.instruments import ledger
-from compare.instruments.runnables import FunctionRunnable
+from compare.instruments.bench import Bench
 from compare.own import run
-from compare.own.question import question_for
 from compare.page import show
 from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.record import records_of
+from tests.helpers.plans import plan_of
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -114,7 +114,7 @@ def test_ops_of_backward_are_of_the_line_that_ran_forward_and_those_of_the_optim
 
 
 def test_the_answer_has_the_lines_of_eager_whose_times_come_to_the_step():
-    asked = question_for("torch", "test_torch_lines.py:mlp", "inputs", ["eager"], seconds=0.05)
+    asked = plan_of("torch", "test_torch_lines.py:mlp", "inputs", ["eager"], seconds=0.05)
     result = run.here(asked, mlp, [call()])
     (record,) = records_of(result.records, SourceLines)
     row = record.modes["eager"]
@@ -131,7 +131,7 @@ def test_the_answer_has_the_lines_of_eager_whose_times_come_to_the_step():
 def test_a_training_step_is_read_and_put_back():
     model, step = trained()
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    asked = question_for("torch", "test_torch_lines.py:step", "inputs", ["eager"], seconds=0.05)
+    asked = plan_of("torch", "test_torch_lines.py:step", "inputs", ["eager"], seconds=0.05)
     result = run.here(asked, step, [(torch.randn(4, 6), torch.randint(0, 2, (4,)))])
     (record,) = records_of(result.records, SourceLines)
     assert line(step, 4) in record.modes["eager"].lines
@@ -139,9 +139,9 @@ def test_a_training_step_is_read_and_put_back():
 
 
 def test_a_worker_has_a_number_and_the_record_of_lines_has_none(adapter):
-    runnable = FunctionRunnable(adapter, "torch-eager", "mlp", mlp, [call()], 0, checks=False)
+    bench = Bench.of_function(adapter, "torch-eager", "mlp", mlp, [call()], 0, checks=False)
     job = Job("time", "mlp", "given", process=1, modes=("torch-eager",))
-    (record,) = ledger.of_runnable(job, runnable, "eager", runnable.step("torch-eager"))
+    (record,) = ledger.of_bench(job, bench, "eager", bench.step("torch-eager"))
     assert record.modes["eager"].status == "ok"
     assert (record.workload, record.size) == ("mlp", "given")
 

@@ -5,7 +5,7 @@ import pytest
 
 from compare import engines
 from compare.instruments import judge
-from compare.instruments.runnables import ModelRunnable
+from compare.instruments.bench import Bench
 from compare.workloads import models
 
 torch = pytest.importorskip("torch")
@@ -13,13 +13,13 @@ pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")
-def runnable():
+def bench():
     """The model, as a mode of PyTorch's is compared with eager; what one ReLU of its last block takes is all but 0."""
     engine = engines.find_engine("torch")
     engine.start(0)
     file, loss = models.holder_of("compare.workloads.models.resnet18:loss")
     _make_uncertain(file)
-    return ModelRunnable(engine, "torch-eager", "resnet18", loss, file.inputs, 0, checks=True)
+    return Bench.of_function(engine, "torch-eager", "resnet18", loss, file.inputs, 0, checks=True, kind="model")
 
 
 def _make_uncertain(file):
@@ -36,22 +36,22 @@ def _make_uncertain(file):
 
 
 @pytest.fixture(scope="module")
-def turned(runnable):
+def turned(bench):
     """What a mode gives whose rounding puts that ReLU where eager has it, and float64 has not; and no other one."""
-    reference = runnable.expected[0]
+    reference = bench.references.expected[0]
     assert max(reference.own) > 100 * reference.tolerance
-    nudged = (runnable._nudged(seed)[0] for seed in range(100, 140))
+    nudged = (bench.references._nudged(seed)[0] for seed in range(100, 140))
     as_eager = pytest.approx(max(reference.own), rel=0.01)
     return next(result for result in nudged if max(reference.less(result)[0].errors) == as_eager)
 
 
-def verdict(runnable, result):
-    reference = runnable.expected[0]
-    return judge.judge_calls({0: reference.less(result)}, {0: reference}, runnable.moves)
+def verdict(bench, result):
+    reference = bench.references.expected[0]
+    return judge.judge_calls({0: reference.less(result)}, {0: reference}, bench.references.moves)
 
 
-def test_a_mode_with_a_relu_on_its_other_side_is_admitted(runnable, turned):
-    row = verdict(runnable, turned)
+def test_a_mode_with_a_relu_on_its_other_side_is_admitted(bench, turned):
+    row = verdict(bench, turned)
     assert row.fault is None
     assert "ill-conditioned" in row.warning
 
@@ -66,7 +66,7 @@ def a_channel(array):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wrong", [all_of_it, a_channel])
-def test_each_gradient_that_is_wrong_beside_that_is_refused(runnable, turned, wrong):
+def test_each_gradient_that_is_wrong_beside_that_is_refused(bench, turned, wrong):
     """By less than a ReLU on its other side puts it off, in the layers before it."""
     value, [gradients], state = turned
     largest = max(np.abs(array).max() for array in gradients.values())
@@ -75,4 +75,4 @@ def test_each_gradient_that_is_wrong_beside_that_is_refused(runnable, turned, wr
     for name in wide:
         other = gradients[name].copy()
         wrong(other)
-        assert verdict(runnable, (value, [{**gradients, name: other}], state)).fault, name
+        assert verdict(bench, (value, [{**gradients, name: other}], state)).fault, name

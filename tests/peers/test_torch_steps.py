@@ -13,9 +13,9 @@ from compare import engines as frameworks
 from compare.engines.torch import dynamo
 from compare.errors import InputsError
 from compare.own import origin, run
-from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity
 from compare.records.record import records_of
+from tests.helpers.plans import plan_of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what Dynamo does itself
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks"
@@ -59,7 +59,7 @@ def test_each_step_is_gated_unchanged_and_keeps_its_state(adapter, name):
     loss, calls = example(name)
     model = calls[0][0]
     before = {key: value.clone() for key, value in model.state_dict().items()}
-    asked = question_for("torch", "", "", ("eager",), seconds=0.01)
+    asked = plan_of("torch", "", "", ("eager",), seconds=0.01)
     records = run.here(asked, loss, calls).records
     (found,), (parity,) = records_of(records, Compilations), records_of(records, Parity)
     eager = parity.modes["eager"]
@@ -229,7 +229,7 @@ def test_without_any_parameter_gradients_are_in_the_floats_of_the_first_argument
 def test_a_model_that_a_loss_closes_over_runs_in_float64_and_keeps_its_buffers(adapter):
     model, loss, calls = of_closure()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    asked = question_for("torch", "f.py:loss", "", ("eager",), seconds=0.01)
+    asked = plan_of("torch", "f.py:loss", "", ("eager",), seconds=0.01)
     found = run.here(asked, loss, calls)
     (row,), (parity,) = records_of(found.records, Compilations), records_of(found.records, Parity)
     assert (row.undoubled, row.random) == (None, False)
@@ -250,7 +250,7 @@ def test_tensors_that_a_loss_closes_over_or_makes_are_in_float64_beside_its_argu
         return torch.cat([y @ w, torch.ones(2, 2)]).pow(2).mean() + sums.sum()
 
     found = run.here(
-        question_for("torch", "f.py:loss", "", ("eager",), seconds=0.01), loss, [(torch.randn(3, 2), torch.randn(5, 4))]
+        plan_of("torch", "f.py:loss", "", ("eager",), seconds=0.01), loss, [(torch.randn(3, 2), torch.randn(5, 4))]
     )
     assert records_of(found.records, Compilations)[0].undoubled is None
     assert 0 < records_of(found.records, Parity)[0].modes["eager"].output_error < 1e-5
@@ -270,7 +270,7 @@ def test_a_packed_sequence_is_one_argument_and_outputs_of_any_class_are_compared
         return Output(loss=last.square().mean(), more=[("text", last)])
 
     calls = [(pack_sequence([torch.randn(n, 8) for n in (3, 2)]),)]
-    found = run.here(question_for("torch", "f.py:loss", "", ("torch-eager",), seconds=0.01), loss, calls)
+    found = run.here(plan_of("torch", "f.py:loss", "", ("torch-eager",), seconds=0.01), loss, calls)
     assert records_of(found.records, Compilations)[0].gradients == "4 parameters, as backward() leaves them"
     assert 0 < records_of(found.records, Parity)[0].modes["eager"].output_error < 1e-5
 
@@ -285,10 +285,10 @@ def test_what_gives_no_loss_is_compared_by_its_value_unless_gradients_are_asked_
         return model(x)
 
     for gradient in (None, False):
-        asked = question_for("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=gradient)
+        asked = plan_of("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=gradient)
         found = run.here(asked, infer, [(torch.ones(4, 3),)])
         assert not found.records[0].settings["gradient"]
-    asked = question_for("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=True)
+    asked = plan_of("torch", "f.py:infer", "", ("eager",), seconds=0.01, gradient=True)
     with pytest.raises(InputsError, match="the loss is a tensor of shape"):
         run.here(asked, infer, [(torch.ones(4, 3),)])
 
@@ -343,7 +343,7 @@ def asked(tmp_path, text, *modes, name="loss", **options):
     file = tmp_path / "mine.py"
     file.write_text(NET + text, "utf-8")
     function, calls = origin.load_function(f"{file}:{name}", None)
-    question = question_for("torch", f"{file}:{name}", "", modes or ("eager",), seconds=0.01, **options)
+    question = plan_of("torch", f"{file}:{name}", "", modes or ("eager",), seconds=0.01, **options)
     return run.here(question, function, calls)
 
 

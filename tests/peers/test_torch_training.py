@@ -7,11 +7,11 @@ import pytest
 
 from compare import engines
 from compare.engines.torch import dynamo
-from compare.instruments.runnables import FunctionRunnable
+from compare.instruments.bench import Bench
 from compare.own import run
-from compare.own.question import question_for
 from compare.records.cells import Compilations, Parity
 from compare.records.record import records_of
+from tests.helpers.plans import plan_of
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -64,7 +64,7 @@ def adam(parameters):
 def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options):
     model, opt, step = made(optimizer, **options)
     before, state = copy.deepcopy(model.state_dict()), copy.deepcopy(opt.state_dict())
-    asked = question_for("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    asked = plan_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     (parity,), (told,) = records_of(found.records, Parity), records_of(found.records, Compilations)
     assert {row.status for row in parity.modes.values()} == {"ok"}
@@ -80,7 +80,7 @@ def test_a_step_is_measured_as_it_is_and_its_state_comes_back(optimizer, options
 def test_a_bias_before_a_norm_is_what_adam_makes_of_rounding():
     """Its gradient is 0 but for rounding, and Adam divides by its size: PyTorch itself does not give it twice."""
     *_, step = made(adam, norm=torch.nn.BatchNorm1d)
-    asked = question_for("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    asked = plan_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     (parity,), (told,) = records_of(found.records, Parity), records_of(found.records, Compilations)
     assert {row.status for row in parity.modes.values()} == {"ok"}
@@ -100,7 +100,7 @@ def test_a_step_that_another_mode_trains_otherwise_disagrees(monkeypatch):
         return run
 
     monkeypatch.setattr(dynamo, "compile_loss", wrong)
-    asked = question_for("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
+    asked = plan_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     assert found.verdict.refused["compile"].startswith(
         "disagree: the parameter `model.0.weight` after call 1 is off by"
@@ -119,7 +119,7 @@ def test_a_step_in_mixed_precision_is_measured():
         opt.step()
         return loss
 
-    asked = question_for("torch", "f.py:step", "", ("eager",), seconds=0.02)
+    asked = plan_of("torch", "f.py:step", "", ("eager",), seconds=0.02)
     found = run.here(asked, step, calls(1))
     assert records_of(found.records, Parity)[0].modes["eager"].status == "ok"
 
@@ -127,11 +127,11 @@ def test_a_step_in_mixed_precision_is_measured():
 def test_ops_of_the_compiler_are_none_that_ran_outside_of_compiled_code(adapter):
     """A look that begins from the state of the start may have to compile again."""
     _, _, step = made(sgd)
-    runnable = FunctionRunnable(adapter, "torch-eager", "step", step, calls(), 0, checks=True)
-    eager, compiled = (runnable.step(mode).bind(0) for mode in ("torch-eager", "torch-aot-eager"))
-    with runnable.fresh():
+    bench = Bench.of_function(adapter, "torch-eager", "step", step, calls(), 0, checks=True)
+    eager, compiled = (bench.step(mode).bind(0) for mode in ("torch-eager", "torch-aot-eager"))
+    with bench.state.fresh():
         assert adapter.ops.outside(eager) > 0
-    with runnable.fresh():
+    with bench.state.fresh():
         assert adapter.ops.outside(compiled) == 0
 
 
@@ -144,7 +144,7 @@ def test_an_epoch_without_arguments_is_a_step_of_one_call():
         for x, y in loader:
             step(x, y)
 
-    found = run.here(question_for("torch", "f.py:epoch", "", ("eager",), seconds=0.02), epoch, [()])
+    found = run.here(plan_of("torch", "f.py:epoch", "", ("eager",), seconds=0.02), epoch, [()])
     assert records_of(found.records, Parity)[0].modes["eager"].status == "ok"
     assert "a training step over 1 input" in repr(found)
     assert all(value.equal(model.state_dict()[name]) for name, value in before.items())
@@ -172,7 +172,7 @@ def test_a_step_that_is_a_method_is_put_back_as_well(is_bound):
 
     step = trainer.step if is_bound else calls_it
     before = trainer.model.weight.detach().clone()
-    found = run.here(question_for("torch", "f.py:step", "", ("eager",), seconds=0.02), step, calls())
+    found = run.here(plan_of("torch", "f.py:step", "", ("eager",), seconds=0.02), step, calls())
     (told,) = records_of(found.records, Compilations)
     assert told.trains
     assert not told.random

@@ -5,15 +5,15 @@ import pytest
 from compare.errors import InputsError
 from compare.gate import rules
 from compare.gate.rules import FailRule, Judgement, exit_code, gate, parse_rule
-from compare.own.question import question_for
 from compare.stats import Interval
+from tests.helpers.plans import plan_of
 
 MODES = ("dynamic", "static-exact", "static-symbolic")
 ALIASES = {"static": "static-exact"}
 
 
 def asked(processes):
-    return question_for("graphduel", "f.py:f", "", None, processes=processes)
+    return plan_of("graphduel", "f.py:f", "", None, processes=processes)
 
 
 @pytest.mark.parametrize(

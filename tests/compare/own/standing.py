@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import FunctionType
 
@@ -14,27 +15,28 @@ from compare import engines
 from compare.own import exchange, measure, origin
 from compare.own.case import case_of, converting
 from compare.own.plan import ComparisonPlan
-from compare.own.question import Question, question_for
 from compare.records.cells import Parity
 from compare.records.record import kind_of
 from tests.compare.test_harness_frames import frames
+from tests.helpers.plans import plan_of
 
 MAKERS = ("net", "of_kind", "scheduled")
 
 
-def asked(engine: str, file: Path, name: str, folder: Path | None, modes: list[str]) -> Question:
+def asked(engine: str, file: Path, name: str, folder: Path | None, modes: list[str]) -> ComparisonPlan:
     """What is asked of one of them."""
     place = f"calls_{name}" if hasattr(origin.import_file(file), f"calls_{name}") else ""
     where = str(folder / name) if folder else ""
     stands_in = engine == "graphduel"
-    return question_for(engine, f"{file}:{name}", place, modes, stands_in=stands_in, numbers=where, processes=0)
+    plan = plan_of(engine, f"{file}:{name}", place, modes, numbers=where, processes=0)
+    return replace(plan, subject=replace(plan.subject, stands_in=stands_in))
 
 
-def by_ours(question: Question) -> dict[str, str]:
+def by_ours(plan: ComparisonPlan) -> dict[str, str]:
     """What the gate says of our modes."""
-    function, calls = exchange.program_of(question)
-    case = converting(case_of(function, calls, question.gradient, None))
-    record = measure._gate(ComparisonPlan(question).job(kind_of(Parity), question.modes), case, question)
+    function, calls = exchange.program_of(plan.subject, plan.situation)
+    case = converting(case_of(function, calls, plan.subject.gradient, None))
+    record = measure._gate(plan.job(kind_of(Parity), plan.subject.modes), case, plan)
     step = engines.step("dynamic", case)
     with step.within():
         step.bind(0).run()
@@ -42,26 +44,27 @@ def by_ours(question: Question) -> dict[str, str]:
     return {**{mode: row.reason or row.status for mode, row in record.modes.items()}, "frames": str(seen.total())}
 
 
-def by_torch(question: Question) -> dict[str, str]:
+def by_torch(plan: ComparisonPlan) -> dict[str, str]:
     """PyTorch leaves its numbers."""
-    from compare.instruments.runnables import FunctionRunnable
+    from compare.instruments.bench import Bench
 
-    engine = question.started()
-    subject = measure.subject_of(question, *origin.load_function(question.function, question.inputs))
-    runnable = FunctionRunnable(
+    subject, numbers = plan.subject, plan.situation.numbers
+    engine = subject.started()
+    case = measure.open_case(plan, *origin.load_function(subject.function, subject.inputs))
+    bench = Bench.of_function(
         engine,
-        question.base,
-        question.name,
-        subject.function,
-        subject.calls,
-        question.argnum,
+        subject.base,
+        subject.name,
+        case.function,
+        case.calls,
+        subject.argnum,
         checks=True,
         needed=False,
     )
-    Path(question.numbers).mkdir()
-    exchange.leave_numbers(question.numbers, engine, subject.function, subject.calls)
-    runnable.prepare()
-    exchange.leave_expected(question.numbers, runnable)
+    Path(numbers).mkdir()
+    exchange.leave_numbers(numbers, engine, case)
+    bench.prepare()
+    exchange.leave_expected(numbers, bench)
     return {"eager": "ok"}
 
 
@@ -81,9 +84,9 @@ def main() -> None:
     names = [k for k, f in functions.items() if Path(f.__code__.co_filename) == path and k not in (*MAKERS, "_")]
     for name in options.names or names:
         modes = ["eager"] if options.engine == "torch" else ["dynamic", "static"]
-        question = asked(options.engine, options.file, name, options.numbers, modes)
+        plan = asked(options.engine, options.file, name, options.numbers, modes)
         try:
-            found[name] = by_torch(question) if options.engine == "torch" else by_ours(question)
+            found[name] = by_torch(plan) if options.engine == "torch" else by_ours(plan)
         except Exception as error:  # noqa: BLE001  (whatever one of them raises is its result)
             found[name] = {"raised": f"{type(error).__name__}: {error}"}
     print(json.dumps(found))

@@ -16,7 +16,7 @@ from compare.cli.command import graphduel
 from compare.engines.graphduel.programs import Replay
 from compare.engines.graphduel.standin import as_named
 from compare.errors import InputsError, UnsupportedError
-from compare.own import comparison
+from compare.own.subject import subjects_of
 
 FILE = """
 import torch
@@ -199,7 +199,7 @@ def test_engines_that_cannot_run_a_file_are_refused(tmp_path):
     path = tmp_path / "ours.py"
     path.write_text("import graphs\ndef f(x): return x\n", "utf-8")
     with pytest.raises(InputsError, match="written for graphduel, which"):
-        comparison.questions(["autograd", "graphduel"], f"{path}:f", "", None)
+        subjects_of(["autograd", "graphduel"], f"{path}:f", "", None)
 
 
 def test_a_training_step_is_one_graph_of_our_engine_alone(file):
@@ -291,14 +291,14 @@ def test_an_extension_of_pytorchs_is_refused_by_its_name(tmp_path):
 def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
     """The numbers are left by our own engine here, and one of them is changed after."""
     program = (
-        "import sys, numpy as np; from pathlib import Path; from dataclasses import replace\n"
-        "from compare.own import comparison, exchange, measure\n"
+        "import sys, numpy as np; from pathlib import Path\n"
+        "from compare.own import exchange, measure\n"
         "from compare.own.case import case_of\n"
-        "from compare.own.plan import ComparisonPlan\n"
+        "from compare.own.plan import plans_of\n"
         "from compare import engines\n"
-        "question, = comparison.questions(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
-        "question.started()\n"
-        "function, calls = exchange.program_of(question)\n"
+        "plan, = plans_of(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
+        "plan.subject.started()\n"
+        "function, calls = exchange.program_of(plan.subject, plan.situation)\n"
         "case = case_of(function, calls, None, None)\n"
         "step = engines.step('dynamic', case)\n"
         "stored = {'tolerance': np.array(1e-4)}\n"
@@ -307,8 +307,8 @@ def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
         "    stored[f'value:{i}:0'] = np.asarray(value) * float(sys.argv[3])\n"
         "    stored |= {f'gradient:{i}:{j}': np.asarray(gradients[k]) for j, k in enumerate(sorted(gradients))}\n"
         "np.savez(Path(sys.argv[2], 'expected.npz'), **stored)\n"
-        "question = replace(question, numbers=sys.argv[2])\n"
-        "record = measure._gate(ComparisonPlan(question).job('parity', question.modes), case, question)\n"
+        "plan = plan.within(numbers=sys.argv[2])\n"
+        "record = measure._gate(plan.job('parity', plan.subject.modes), case, plan)\n"
         "print(*[row.status for row in record.modes.values()])\n"
     )
     root = Path(__file__).parents[3]
@@ -323,11 +323,12 @@ def test_what_a_mode_has_wrong_in_the_state_is_found_and_named(file):
     """Sums of Adam's are much smaller than parameters, and judged by their own size."""
     program = (
         "import sys, optree; from compare import engines\n"
-        "from compare.own import comparison, exchange; from compare.own.case import case_of\n"
+        "from compare.own import exchange; from compare.own.case import case_of\n"
+        "from compare.own.plan import plans_of\n"
         "from compare.instruments import parity; from tests.helpers.mutants import altered\n"
-        "question, = comparison.questions(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
-        "question.started()\n"
-        "case = case_of(*exchange.program_of(question), None, None)\n"
+        "plan, = plans_of(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
+        "plan.subject.started()\n"
+        "case = case_of(*exchange.program_of(plan.subject, plan.situation), None, None)\n"
         "expected, honest = parity.expectations(case, 1), engines.step\n"
         "for part in ('tensors', 'sums'):\n"
         "    def change(value, gradients):\n"

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,7 @@ from compare.cli import functions as own_command
 from compare.cli.command import graphduel
 from compare.errors import CompareError, OverrunError, WorkerError
 from compare.instruments.timing import FirstEpoch
-from compare.own import comparison, journal, run, workers
-from compare.own.question import question_for
+from compare.own import journal, run, workers
 from compare.own.result import ComparisonStopped, Result
 from compare.page import function as own_page
 from compare.records import results
@@ -31,6 +29,7 @@ from compare.run.progress import Reporter
 from compare.steps import CallTimes, FirstCall
 from tests.compare.test_framework_own import answered
 from tests.helpers import toy_framework
+from tests.helpers.plans import plan_of
 
 pytestmark = pytest.mark.usefixtures("toy")
 
@@ -67,13 +66,13 @@ def step(tmp_path, monkeypatch):
 
 
 def asked(step, **options):
-    return [question_for("toy", f"{step}:loss", "", ("jit", "slow"), **{"processes": 3, **options})]
+    return [plan_of("toy", f"{step}:loss", "", ("jit", "slow"), **{"processes": 3, **options})]
 
 
 def compared(step, resume=False, told=None, **options):
-    questions = asked(step, **options)
-    with journal.open_folder(questions, ([] if told is None else told).append, resume=resume) as folder:
-        return comparison.compare_questions(questions, Reporter, folder)
+    plans = asked(step, **options)
+    with journal.open_folder(plans, ([] if told is None else told).append, resume=resume) as folder:
+        return run.compare_plans(plans, Reporter, folder)
 
 
 def stopped(monkeypatch, step, at, **options):
@@ -246,7 +245,7 @@ def test_what_was_left_long_ago_is_removed(monkeypatch, step):
     stopped(monkeypatch, step, 5)
     folder = kept(step).parents[1]
     os.utime(folder, (1, 1))
-    with journal.open_folder([replace(asked(step)[0], seed=3)]):
+    with journal.open_folder(asked(step, seed=3)):
         assert not folder.exists()
 
 
@@ -433,7 +432,7 @@ def test_a_notebook_that_is_interrupted_has_what_was_told(monkeypatch, moment):
     if moment == "comparing":
         monkeypatch.setattr(FirstEpoch, "judge", judge)
     with pytest.raises(ComparisonStopped) as stop:
-        run.here(question_for("toy", "", "", ("jit",), seconds=0.02), toy_framework.loss, toy_framework.calls())
+        run.here(plan_of("toy", "", "", ("jit",), seconds=0.02), toy_framework.loss, toy_framework.calls())
     said = " ".join(str(stop.value).split())
     assert ("the 3 first calls of eager took" in said) == (moment != "eager")
     assert ("the 3 first calls of jit took" in said) == (moment == "comparing")

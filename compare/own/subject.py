@@ -1,0 +1,272 @@
+"""The subject of a measurement: one function in one engine, as data that travels to processes, and its situation.
+
+Four constructors make it: `of_workload`, `of_model`, `of_file` and `of_function`. A process opens it as a case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from compare import workloads
+from compare.engines import OWN, Engine, find_engine, of_imports
+from compare.engines.framework import PADDED
+from compare.engines.graphduel.standin import FRAMEWORK, stand_in
+from compare.errors import InputsError
+from compare.own import origin
+from compare.records.job import Job
+from compare.records.own import FunctionLook
+from compare.records.record import Cell, Device, Records, records_of
+from compare.workloads import names, nearest
+from compare.workloads.models import is_model
+
+Function = Callable[..., Any]
+Calls = Sequence[tuple[Any, ...]]
+Modes = tuple[str, ...]
+
+SIZE = "given"
+"""The size of a user's function in records."""
+LIMIT = 300.0
+"""The default seconds without progress after which a worker is ended."""
+SECONDS = 2.5
+"""The default seconds for the rounds of one process."""
+REPEATS = 5
+"""The default number of times that all is built and measured, so that intervals cover several layouts of memory."""
+OURS = ("dynamic", "static", "static-converted", "static-native")
+"""The modes of our engine that stand beside those of a framework, unless others are asked for."""
+
+
+@dataclass(frozen=True)
+class Situation:
+    """How a user's function is measured, and where its processes leave things for one another.
+
+    `processes` workers measure, for `seconds` each; with 0 the worker that looks measures too. `limit` is how many
+    seconds a mode may take for its first pass over the inputs, and a worker without progress. With `apart` a step is
+    also taken apart. `command` is the user's command.
+
+    The worker that looks puts function and calls into `folder`, for others. The first worker of the first of several
+    engines leaves its numbers in the folder `numbers`.
+    """
+
+    seed: int = 0
+    seconds: float = SECONDS
+    limit: float = LIMIT
+    processes: int = REPEATS
+    device: Device = "cpu"
+    apart: bool = False
+    command: str = ""
+    folder: str = ""
+    numbers: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One function in one engine.
+
+    engine     the name of the engine
+    name, size  what records call it
+    modes      those of the engine, the base first, which compiles nothing; () for every mode of a workload
+    source     `module:attribute`, where any worker finds it as a workload; "" for a user's function
+    function   the place of a user's function, `FILE.py:name`, and `inputs` that of its calls, which may be ""
+    gradient   whether a step takes gradients in argument 0; with None our engines decide by the function's result
+    sample     the number of calls that are taken of a stream; 0 takes all
+    beside     whether several engines are asked about one file
+    stands_in  whether our engine stands in for PyTorch in a file that imports it
+    """
+
+    engine: str
+    name: str
+    modes: Modes = ()
+    size: str = SIZE
+    source: str = ""
+    function: str = ""
+    inputs: str = ""
+    gradient: bool | None = None
+    allow_effects: bool = False
+    sample: int = 0
+    beside: bool = False
+    stands_in: bool = False
+
+    @classmethod
+    def of_workload(
+        cls, cell: Cell, engine: Engine | None = None, *, usual: bool = True, sample: int = 0
+    ) -> Subject:  # fmt: skip
+        """Return the subject of a workload at a size.
+
+        In our engine it has every mode of the workload. In a framework it has the modes of the suite, with `usual`
+        only the usual ones; the first that compiles also gets padded examples, where the workload can be padded.
+        """
+        modes: Modes = ()
+        if engine is not None:
+            policies, (eager, *others) = workloads.get(cell.workload).policies, engine.mode_names
+            asked = [
+                mode
+                for mode, traits in ((mode, engine.traits(mode)) for mode in others)
+                if traits.suite and (traits.usual or not usual) and ("symbolic" in policies or not traits.relaxes)
+            ]
+            modes = (eager, *asked, *([asked[0] + PADDED] if "pad" in policies and asked else []))
+        own = OWN if engine is None else engine.name
+        return cls(own, cell.workload, modes, cell.size, workloads.source(cell.workload), sample=sample)
+
+    @classmethod
+    def of_model(cls, cell: Cell, engine: Engine, modes: Sequence[str] = ()) -> Subject:
+        """Return the subject of a real model in the modes by these names, or the first that compiles."""
+        eager, *others = engine.mode_names
+        asked = [mode for mode in others if engine.traits(mode).name in modes] or others[:1]
+        return cls(engine.name, cell.workload, (eager, *asked), cell.size, workloads.source(cell.workload))
+
+    @classmethod
+    def of_file(
+        cls, function: str, inputs: str, engine: str, modes: Sequence[str] | None = None, **facts: Any
+    ) -> Subject:  # fmt: skip
+        """Return the subject of a function of a file, which is not run here; `facts` are further fields.
+
+        Raises InputsError for an unknown mode, and where the engine is not installed.
+        """
+        subject = cls.of_function(function.rpartition(":")[2] or "a function", engine, modes, **facts)
+        named = subject.name if subject.name == function.rpartition(":")[2] else function or subject.name
+        return replace(subject, name=named, function=function, inputs=inputs)
+
+    @classmethod
+    def of_function(cls, title: str, engine: str, modes: Sequence[str] | None = None, **facts: Any) -> Subject:
+        """Return the subject of a function that is an object of this process. Raises as `of_file`.
+
+        Its name differs from any workload's or real model's name.
+        """
+        adapter = find_engine(engine)
+        if adapter.missing:
+            raise InputsError(adapter.missing)
+        name = f"your {title}" if title in names() or is_model(title) else title
+        return cls(adapter.name, name, modes_of(adapter, modes), **facts)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Subject:
+        """Return the subject that `to_dict` wrote."""
+        return cls(**{**values, "modes": tuple(values["modes"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the subject as plain JSON values."""
+        return asdict(self)
+
+    @property
+    def adapter(self) -> Engine:
+        """Return the adapter of the engine."""
+        return find_engine(self.engine)
+
+    @property
+    def argnum(self) -> int | None:
+        """Return the argument whose gradients a step takes; None for the value alone."""
+        return None if self.gradient is False else 0
+
+    @property
+    def base(self) -> str:
+        """Return the mode that compiles nothing."""
+        return self.modes[0]
+
+    def label(self, mode: str) -> str:
+        """Return the user's name of a mode; it includes the engine only if others stand beside it."""
+        return mode if self.beside else self.adapter.traits(mode).name or "eager"
+
+    @property
+    def labels(self) -> Modes:
+        """Return the user's names of the modes, in order."""
+        return tuple(map(self.label, self.modes))
+
+    @property
+    def given_modes(self) -> Modes:
+        """Return the modes as `--modes` takes them."""
+        return tuple(self.adapter.traits(mode).name or "eager" for mode in self.modes)
+
+    def job(self, kind: str, process: int | None = None, modes: Modes | None = None, **options: Any) -> Job:
+        """Return the job of one process that makes a record of that kind; `options` are further fields of the job."""
+        asked = self.modes if modes is None else modes
+        place = {"source": self.source, "thin": self.sample, "modes": asked}
+        return Job(kind, self.name, self.size, process, **{**place, **options})
+
+    def started(self, situation: Situation = Situation()) -> Engine:
+        """Start the engine in this process and on the device, with a user's default settings; return it.
+
+        Raises InputsError where the device is missing.
+        """
+        if self.stands_in:
+            stand_in()
+        self.adapter.start(situation.seed, doubles=None, device=situation.device)
+        return self.adapter
+
+    def with_written(self, first: Records) -> Subject:
+        """Return the subject with the mode of the file's own compilation, if the first look has seen it compile."""
+        written = self.adapter.written
+        mode = self.adapter.mode_names[self.adapter.modes.index(written)] if written else self.base
+        compiles = any(look.settings.get("compiles") for look in records_of(first, FunctionLook))
+        return replace(self, modes=(*self.modes, mode)) if compiles and mode not in self.modes else self
+
+
+# Several engines, and the names of their modes -----------------------------------------------------------------------
+
+
+def subjects_of(
+    engines: Sequence[str], function: str, inputs: str, modes: Sequence[str] | None, **facts: Any
+) -> list[Subject]:
+    """Return the subject of a file in each engine, first the one whose program it is: others start from its numbers.
+
+    Raises InputsError for modes that none has, and where an engine cannot run a file of that framework.
+    """
+    imported = of_imports(origin.source(function))
+    ordered = sorted(dict.fromkeys(engines), key=lambda name: name != imported)
+    beside = len(ordered) > 1
+    for name in ordered if beside else ():
+        _check_engine(name, engines, imported, function)
+    chosen = {name: _modes_among(name, modes) if beside else modes for name in ordered}
+    unknown = [mode for mode in modes or () if not any(mode in names for names in chosen.values() if names)]
+    if unknown:
+        raise InputsError(f"none of {', '.join(ordered)} has a mode {unknown[0]!r}")
+    subjects = []
+    for name in ordered:
+        stands_in = name == OWN and imported == FRAMEWORK
+        asked = chosen[name] if modes is not None else OURS if stands_in and beside else None
+        subject = Subject.of_file(function, inputs, name, asked or None, **facts)
+        subjects.append(replace(subject, beside=beside, stands_in=stands_in))
+    return subjects
+
+
+def _check_engine(name: str, engines: Sequence[str], imported: str | None, function: str) -> None:
+    if name != (imported or OWN) and not (name == OWN and imported == FRAMEWORK):
+        raise InputsError(
+            f"--engines {','.join(engines)}: {function.rpartition(':')[0]} is written for "
+            f"{find_engine(imported or OWN).title}, which {find_engine(name).title} cannot run; our engine runs files "
+            f"of PyTorch's beside their own: --engines {FRAMEWORK},{OWN}"
+        )
+
+
+def _modes_among(name: str, modes: Sequence[str] | None) -> list[str] | None:
+    """Return the modes that an engine has, by any of their names; None for None."""
+    if modes is None:
+        return None
+    full_names = modes_by_name(find_engine(name))
+    return [mode for mode in modes if mode in full_names]
+
+
+def modes_of(engine: Engine, modes: Sequence[str] | None = None) -> Modes:
+    """Return the full names of some modes, each once, the base first. Raises InputsError.
+
+    All are compared with the base. Without names there are two modes, the second being the first that compiles.
+    """
+    base, *others = engine.mode_names
+    if modes is None:
+        return (base, *others[:1])
+    full_names = modes_by_name(engine)
+    names = (modes,) if isinstance(modes, str) else tuple(modes)
+    if not names:
+        raise InputsError(f"modes is empty; choose some of {', '.join(full_names)}")
+    for name in names:
+        if name not in full_names:
+            raise InputsError(f"{engine.title} has no mode {name!r}; {nearest(name, tuple(full_names))}")
+    return tuple(dict.fromkeys((base, *(full_names[name] for name in names))))
+
+
+def modes_by_name(engine: Engine) -> Mapping[str, str]:
+    """Return the full names of an engine's modes by short names, by full names, and by aliases."""
+    full_names = {engine.traits(mode).name or "eager": mode for mode in engine.mode_names}
+    full_names |= {mode: mode for mode in engine.mode_names}
+    return full_names | {alias: full_names[short] for alias, short in engine.aliases.items()}
