@@ -16,6 +16,7 @@ import numpy.typing as npt
 from compare import text
 from compare.claims import regimes
 from compare.claims.base import (
+    ON_THE_FLY,
     SMALLEST_EFFECT,
     Citation,
     Claim,
@@ -300,12 +301,7 @@ CLAIM = Claim(
             ratio=1 / 3.54,
             beside="steady state, static-symbolic",
         ),
-        Citation(
-            "on-the-fly batching in DyNet took a sentence from 193 to 16.9 ms",
-            "arXiv 1705.07860",
-            "one CPU, a model over sentences, compared with the same sentences one by one",
-            apart="it compares engines within one way of batching; `python -m benchmarks.batched` compares the ways",
-        ),
+        ON_THE_FLY,
         Citation(
             "TensorFlow Fold batches varying structures, more than 10x faster",
             "arXiv 1702.02181",

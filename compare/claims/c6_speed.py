@@ -13,6 +13,7 @@ from compare import text
 from compare.claims import regimes
 from compare.claims.base import (
     NO_INTERVAL,
+    ON_THE_FLY,
     SMALLEST_EFFECT,
     Citation,
     Claim,
@@ -195,12 +196,7 @@ CLAIM = Claim(
             ratio=2433 / 2585,
             beside="steady state, sequences of varying length",
         ),
-        Citation(
-            "on-the-fly batching in DyNet took a sentence from 193 to 16.9 ms",
-            "arXiv 1705.07860",
-            "one CPU, a model over sentences, compared with the same sentences one by one",
-            apart="it compares engines within one way of batching; `python -m benchmarks.batched` compares the ways",
-        ),
+        ON_THE_FLY,
     ),
     not_tested=(
         "accelerators, where dispatch overlaps with the kernels",

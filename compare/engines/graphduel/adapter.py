@@ -28,7 +28,7 @@ from compare.engines.nudge import FloatChange, double
 from compare.engines.process import Switch
 from compare.engines.reach import Kinds
 from compare.engines.state import Piece
-from compare.engines.step import Compilation, Function, Observations
+from compare.engines.step import Function, Observations
 from compare.errors import UnsupportedError
 from compare.records.own import CallCounts
 from compare.records.record import Device
@@ -134,10 +134,7 @@ class GraphDuel(Engine):
     def observed(self, step: Function) -> Observations:
         """Return the compilations of a jitted function with their reasons; each gets the mean compile time."""
         stats = getattr(step, "stats", None)
-        if stats is None:
-            return Observations()
-        share = stats.compile_seconds / (stats.compiles or 1)
-        return Observations([Compilation(reason, share) for reason in stats.reasons])
+        return steps.compilations(stats) if stats else Observations()
 
 
 class OwnProcess(Process):

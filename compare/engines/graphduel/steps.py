@@ -154,14 +154,18 @@ class GraphStep(Step):
     @property
     def observed(self) -> Observations:
         """Return one compilation per graph, with its reason and the mean compile time in seconds."""
-        reasons = self.stats.reasons or ["the step was built"] * self.stats.compiles
-        share = self.stats.compile_seconds / (self.stats.compiles or 1)
-        return Observations([Compilation(reason, share) for reason in reasons])
+        return compilations(self.stats)
 
     def close(self) -> None:
         """Close the step and drop its function."""
         super().close()
         del self.function
+
+
+def compilations(stats: Stats) -> Observations:
+    """Return the compilations that stats count, with their reasons; each gets the mean compile time in seconds."""
+    share = stats.compile_seconds / (stats.compiles or 1)
+    return Observations([Compilation(each, share) for each in stats.reasons or ["the step was built"] * stats.compiles])
 
 
 class CompiledStep(GraphStep):
