@@ -238,7 +238,8 @@ def _cast_result(data: np.ndarray[Any, Any], result: TensorData) -> TensorData:
         raise ShapeError(locate(f"in-place change of a tensor of shape {data.shape} to {shape}; write it out of place"))
     if dtype == data.dtype:
         return result
-    if not np.can_cast(dtype, data.dtype, "same_kind"):
+    is_whole = dtype.kind in "iu" and data.dtype.kind in "iu"
+    if not is_whole and not np.can_cast(dtype, data.dtype, "same_kind"):
         raise DTypeError(
             locate(f"in-place change of {data.dtype} values to {dtype}; convert the tensor with astype first")
         )

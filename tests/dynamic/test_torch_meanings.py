@@ -7,6 +7,7 @@ import functools
 import math
 import operator
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -133,7 +134,7 @@ def test_kinds_are_converted_by_every_word_for_them() -> None:
 
 def test_what_pytorch_refuses_is_refused() -> None:
     ints = torch.tensor([[1, 2], [3, 4]])
-    for refused in (ints.mean, ints.std, lambda: ints.softmax(1), lambda: ints.masked_fill(ints > 1, 0.5)):
+    for refused in (ints.mean, ints.std, lambda: ints.softmax(1), lambda: ints.log_softmax(1)):
         with pytest.raises(DTypeError):
             refused()
     with pytest.raises(
@@ -441,3 +442,60 @@ def test_layers_have_the_options_that_they_were_made_with() -> None:
     table, larger = torch.nn.Embedding(3, 2, max_norm=1.0), torch.nn.Upsample(scale_factor=2, mode="bilinear")
     assert (table.max_norm, table.norm_type, table.scale_grad_by_freq, table.sparse) == (1.0, 2.0, False, False)
     assert (larger.size, larger.scale_factor, larger.mode, larger.align_corners) == (None, 2, "bilinear", None)
+
+
+# Numbers beside ints and halves -------------------------------------------------------------------------------------
+
+NUMBERS: dict[str, tuple[Callable[[], Any], Any, Any]] = {
+    "alpha in the dtype of the result": (
+        lambda: torch.sub(torch.tensor([1.5]), torch.tensor([2], dtype=torch.uint8), alpha=-1), torch.float32, [3.5]
+    ),
+    "alpha in place": (
+        lambda: torch.tensor([1.5]).add_(torch.tensor([2], dtype=torch.uint8), alpha=-1), torch.float32, [-0.5]
+    ),
+    "alpha beside a bool": (
+        lambda: torch.add(torch.tensor(8, dtype=torch.int16), torch.tensor([True]), alpha=-1), torch.int16, [7]
+    ),
+    "alpha of bools": (lambda: torch.add(torch.tensor([True]), torch.tensor([True]), alpha=2), torch.bool, [True]),
+    "addcmul of ints": (
+        lambda: torch.addcmul(torch.tensor([8]), torch.tensor([3]), torch.tensor([2]), value=2.5), torch.int64, [20]
+    ),
+    "index_add of ints": (
+        lambda: torch.ones(2, dtype=torch.int64).index_add(0, torch.tensor([1]), torch.tensor([5]), alpha=2.5),
+        torch.int64,
+        [1, 11],
+    ),
+    "ldexp of halves": (lambda: torch.ldexp(torch.tensor([3.0]).half(), torch.tensor([2])), torch.float16, [12]),
+    "masked_fill of ints": (
+        lambda: torch.tensor([5, -7]).masked_fill(torch.tensor([True, False]), -1.7), torch.int64, [-1, -7]
+    ),
+    "masked_fill of ints by a tensor": (
+        lambda: torch.tensor([5, -7]).masked_fill(torch.tensor([True, False]), torch.tensor(2.5)), torch.int64, [2, -7]
+    ),
+    "bytes in place": (
+        lambda: torch.tensor([5, 7], dtype=torch.uint8).mul_(torch.tensor([2, -3])), torch.uint8, [10, 235]
+    ),
+    "a bool of NumPy's": (
+        lambda: torch.zeros(2).scatter(0, torch.tensor([1]), np.bool_(True)), torch.float32, [0, 1]
+    ),
+}  # fmt: skip
+
+
+@together("make,dtype,values", NUMBERS.values(), NUMBERS)
+def test_a_number_takes_the_dtype_that_it_takes_in_pytorch(make: Any, dtype: Any, values: Any) -> None:
+    made = make()
+    assert (made.dtype, made.tolist()) == (dtype, values)
+
+
+@together(
+    "wrong",
+    [
+        lambda: torch.add(torch.tensor([8]), torch.tensor([2]), alpha=0.5),
+        lambda: torch.tensor([5]).masked_fill(torch.tensor([True]), math.inf),
+        lambda: torch.tensor([5], dtype=torch.int8).masked_fill(torch.tensor([True]), -1e9),
+        lambda: torch.tensor([True]).add_(torch.tensor([2])),
+    ],
+)
+def test_a_number_that_ints_do_not_hold_is_refused(wrong: Any) -> None:
+    with pytest.raises(GraphError, match=r"; (give|convert)"):
+        wrong()

@@ -230,8 +230,21 @@ def atan2(input: Any, other: Any) -> Any:
     return ops.atan2(*both)
 
 
-def _scale(other: Any, alpha: Any) -> Any:
-    return other if alpha == 1 else other * alpha if is_weak(other) else mul(other, alpha)
+def _promote_scaled(input: Any, other: Any, alpha: Any) -> Sequence[Any]:
+    """The operands in the dtype that PyTorch computes in, the second one times `alpha` in that dtype.
+
+    Raises DTypeError for ints or bools and an `alpha` that is a float.
+    """
+    first, second = promote(input, other)
+    if alpha == 1:
+        return first, second
+    if is_weak(second):
+        return promote(first, second * alpha)
+    dtype, factor = result_dtype((first, second)), number(alpha)
+    if dtype.kind != "f" and isinstance(factor, float):
+        raise refuse(f"alpha={factor} of {dtype}", "give an int, or convert with .float() first")
+    scaled = cast(second, dtype)
+    return first, mul(scaled, bool(factor) if dtype.kind == "b" and is_weak(factor) else factor)
 
 
 def _number_first(option: str, count: int) -> Callable[[F], F]:
@@ -253,7 +266,7 @@ def _number_first(option: str, count: int) -> Callable[[F], F]:
 @_number_first("alpha", 1)
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input + alpha * other`."""
-    return ops.add(*promote(input, _scale(other, alpha)))
+    return ops.add(*_promote_scaled(input, other, alpha))
 
 
 @name("subtract", in_place=True)
@@ -262,7 +275,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`. Raises DTypeError for bools."""
     if all_bools(input, number(other)):
         raise refuse("a difference of bools", "use logical_xor, or convert with .int()")
-    return ops.subtract(*promote(input, _scale(other, alpha)))
+    return ops.subtract(*_promote_scaled(input, other, alpha))
 
 
 @name()
@@ -409,8 +422,10 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 @name(in_place=True)
 @_number_first("value", 2)
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
-    """`input + value * tensor1 * tensor2`."""
-    return add(input, mul(tensor1, tensor2), alpha=value)
+    """`input + value * tensor1 * tensor2`; of ints the value is cut to an int."""
+    product = mul(tensor1, tensor2)
+    is_whole = result_dtype((input, product)).kind != "f"
+    return add(input, product, alpha=int(value) if is_whole and is_weak(number(value)) else value)
 
 
 @name(in_place=True)

@@ -27,7 +27,11 @@ def float_power(input: Any, exponent: Any) -> Any:
 def ldexp(input: Any, other: Any) -> Any:
     """`input * 2 ** other`, in floats."""
     check_tensor(input, other)
-    return arithmetic.mul(input, ops.pow(2.0, floats(other)))
+    exponent = floats(other)
+    if not is_scalar(input) and dtype_of(input) == np.float16 and dtype_of(other).kind != "f":
+        scaled = arithmetic.mul(cast(input, np.float32), ops.pow(2.0, exponent))
+        return cast(scaled, np.float16)
+    return arithmetic.mul(input, ops.pow(2.0, exponent))
 
 
 class FrexpResult(NamedTuple):

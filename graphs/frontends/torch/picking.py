@@ -73,7 +73,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
 @name(in_place=True)
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
     """The input with the elements of `src` written to the places along an axis that `index` names."""
-    axis, source = place(dim, ndim_of(input)), value if src is None else src
+    axis, source = place(dim, ndim_of(input)), number(value if src is None else src)
     check_index(input, axis, index, source)
     if reduce is not None:
         if reduce not in _REDUCTIONS:
@@ -131,7 +131,8 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) 
     """The input with `alpha * source` added to the slices of an axis that `index` names."""
     axis, x = place(dim, ndim_of(input)), as_row(input)
     check_source(input, axis, index, source)
-    added = as_row(source) if alpha == 1 else ops.multiply(as_row(source), alpha)
+    factor = int(number(alpha)) if dtype_of(input).kind in "iu" and is_scalar(number(alpha)) else alpha
+    added = as_row(source) if alpha == 1 else ops.multiply(as_row(source), factor)
     return ops.reshape(ops.add(x, ops.scatter_add(added, as_row(index), shape_of(x), axis)), shape_of(input))
 
 
@@ -166,11 +167,9 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """The input with one value where the mask is true."""
     if not is_scalar(value) and ndim_of(value):
         raise ShapeError(locate("masked_fill: the value is a number or has no axes; use where"))
-    is_float = isinstance(value, float) if is_scalar(value) else dtype_of(value).kind == "f"
-    dtype = dtype_of(input)
-    if is_float and dtype.kind != "f":
-        raise refuse(f"masked_fill of {dtype} with a float", "convert one of them")
-    if isinstance(value, int) and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
+    dtype, value = dtype_of(input), number(value)
+    is_whole = dtype.kind in "iu" and is_scalar(value)
+    if is_whole and not (math.isfinite(value) and np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max):
         raise OptionError(locate(f"masked_fill of {dtype} with {value}, which it does not hold; convert with .long()"))
     filled = np.asarray(value).astype(dtype) if is_scalar(value) else cast(value, dtype)
     return ops.where(_mask(mask), filled, input)
