@@ -8,7 +8,9 @@ from collections import OrderedDict, deque
 import numpy as np
 import pytest
 
-from compare.engines.reach import ReachedCode, outermost
+from compare.engines.nudge import changed_values
+from compare.engines.process import patched
+from compare.engines.reach import MISSING, ReachedCode, outermost
 from compare.engines.state import Snapshot
 from compare.own import effects
 
@@ -166,3 +168,49 @@ def test_an_object_that_raises_as_it_is_asked_for_an_attribute_is_none_that_wrap
     assert holds(f, asked)
     assert [place.read() for place in effects.places(f)] == [place.read() for place in effects.places(f)]
     assert not Snapshot(f, [(asked,)], lambda _: None).changed()
+
+
+def test_each_place_is_read_written_and_emptied():
+    added = np.ones(1)
+
+    def f(x, scale=2.0, *, shift=1.0):
+        return WEIGHTS @ x * scale + shift + added
+
+    places = {place.name: place for place in ReachedCode(f).places}
+    assert {"WEIGHTS", "scale", "shift", "added"} <= set(places)
+    for name in ("scale", "shift", "added"):
+        before = places[name].read()
+        places[name].write("other")
+        assert places[name].read() == "other"
+        places[name].write(before)
+    assert f(np.ones(3)) == 3 * 2.0 + 1.0 + 1
+    places["added"].write(MISSING)
+    assert places["added"].read() is MISSING
+    places["added"].write("again")
+    assert places["added"].read() == "again"
+
+
+def test_a_patched_namespace_has_its_values_back_and_no_other_names():
+    space = {"held": 1, "other": 2}
+
+    def fail():
+        with patched(space, {"held": 3, "new": 4}):
+            assert space == {"held": 3, "other": 2, "new": 4}
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert space == {"held": 1, "other": 2}
+
+
+def test_changed_values_come_back_where_a_block_fails():
+    arrays = np.arange(3.0), np.arange(2.0)
+
+    def fail():
+        with changed_values(arrays, np.copy, np.copyto, lambda numbers: -numbers):
+            assert [number for array in arrays for number in array] == [0, -1, -2, 0, -1]
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert [number for array in arrays for number in array] == [0, 1, 2, 0, 1]
