@@ -9,10 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from compare import workloads
 from compare.engines import Engine, find_engine, process
-from compare.engines.framework import PADDED
 from compare.instruments.timing import COLD
+from compare.own.subject import Subject
 from compare.records.cells import Admission, Parity, Time, admit_modes
 from compare.records.job import Job
 from compare.records.record import Cell, OfCell, Record, kind_of, records_of
@@ -113,19 +112,20 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
     frameworks = installed_engines(settings.frameworks)
     processes = settings.processes if models else limits.processes
     shared = [
-        (framework, cell, modes)
+        (subject, modes)
         for framework in frameworks
         for cell in cells(settings, chosen)
-        for modes in groups(kind_of(Time), modes_of(framework, cell, usual=limits.usual, modes=settings.modes))
+        for subject in (subject_of(settings, framework, cell),)
+        for modes in groups(kind_of(Time), subject.modes)
     ]
     counting = process.heap_environment(counter) if settings.device == "cpu" else {}
-    cold = [cell_job(settings, *share, COLD, directory, counting) for share in shared]
+    cold = [time_job(settings, *share, COLD, directory, counting) for share in shared]
     cold += [job for framework in frameworks for job in _check_jobs(settings, framework, directory)]
-    first = [cell_job(settings, *share, COLD + 1, directory) for share in shared]
+    first = [time_job(settings, *share, COLD + 1, directory) for share in shared]
     others = [
-        cell_job(settings, framework, cell, modes, process, directory)
+        time_job(settings, subject, modes, process, directory)
         for process in range(COLD + 2, processes)
-        for framework, cell, modes in shared
+        for subject, modes in shared
         if len(modes) > 1  # one mode has no ratio, so no interval
     ]
     return cold, first, others
@@ -136,42 +136,28 @@ def installed_engines(names: Sequence[str]) -> list[Engine]:
     return [framework for framework in map(find_engine, names) if not framework.missing]
 
 
-def modes_of(framework: Engine, cell: Cell, *, usual: bool, modes: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the modes in which a cell is measured, the eager one first.
-
-    They are the modes of the suite, with `usual` only its usual ones. The first mode that compiles also gets padded
-    examples, where the workload can be padded. For a model they are those of `modes`, or the first that compiles.
-    """
-    eager, *others = framework.mode_names
+def subject_of(settings: Settings, framework: Engine, cell: Cell) -> Subject:
+    """Return the subject of a cell in a framework: a real model, or a workload in the modes of the preset."""
     if is_model(cell.workload):
-        return eager, *([mode for mode in others if framework.traits(mode).name in modes] or others[:1])
-    policies = workloads.get(cell.workload).policies
-    asked = [
-        mode
-        for mode, traits in ((mode, framework.traits(mode)) for mode in others)
-        if traits.suite and (traits.usual or not usual) and ("symbolic" in policies or not traits.relaxes)
-    ]
-    if "pad" in policies and asked:
-        asked.append(asked[0] + PADDED)
-    return eager, *asked
+        return Subject.of_model(cell, framework, settings.modes)
+    return Subject.of_workload(cell, framework, usual=settings.limits.frameworks.usual)
 
 
-def cell_job(
+def time_job(
     settings: Settings,
-    framework: Engine,
-    cell: Cell,
+    subject: Subject,
     modes: tuple[str, ...],
     process: int,
     directory: Path,
     counting: Mapping[str, str] = MappingProxyType({}),
 ) -> Job:
-    """Return the job of one process with modes on a workload; `counting` are variables for counting bytes."""
-    limits = settings.limits.frameworks
-    job = settings.job("time", cell, process, limits.budget)
+    """Return the job of one process with modes of a subject; `counting` are variables for counting bytes."""
+    limits, mode = settings.limits.frameworks, modes[-1]
     limit = limits.limit if process == COLD else limits.limit / 2  # compiled code is on the disk
-    variables = framework.environment(folder(directory, modes[-1], cell), settings.device)
-    asked = {"limit": limit, "device": settings.device}
-    return replace(job, mode=modes[-1], modes=modes, asked=asked, variables={**variables, **counting}, memory=0)
+    cell = Cell(subject.name, subject.size)
+    variables = {**subject.adapter.environment(folder(directory, mode, cell), settings.device), **counting}
+    options = {"mode": mode, "seed": settings.seed, "budget": limits.budget, "variables": variables}
+    return subject.job("time", process, modes, asked={"limit": limit, "device": settings.device}, **options)
 
 
 def _device_job(settings: Settings, framework: Engine, directory: Path) -> Job:

@@ -153,14 +153,14 @@ def closer_jobs(chosen: list[Cell], settings: Settings) -> list[Job]:
 def beyond_parity(settings: Settings) -> list[Job]:
     """Return the gate jobs of timed cells of further sizes."""
     beyond = _beyond(settings)
-    return [replace(settings.job("parity", cell), thin=beyond.examples) for cell in beyond.timed]
+    return [settings.job("parity", cell, sample=beyond.examples) for cell in beyond.timed]
 
 
 def beyond_times(settings: Settings) -> list[Job]:
     """Return the time jobs of cells of further sizes, process by process."""
     beyond = _beyond(settings)
     timed = product(range(settings.processes), beyond.timed)
-    return [replace(settings.job("time", cell, at, beyond.budget), thin=beyond.examples) for at, cell in timed]
+    return [settings.job("time", cell, at, beyond.budget, beyond.examples) for at, cell in timed]
 
 
 def beyond_counts(settings: Settings) -> list[Job]:
@@ -169,7 +169,7 @@ def beyond_counts(settings: Settings) -> list[Job]:
     left = {*settings.limits.leaves_out, *beyond.leaves_out}
     named = [name for name in workloads.WORKLOADS if name in workloads.names() and name not in left]
     cells = dict.fromkeys((*starmap(Cell, product(named, beyond.sizes)), *beyond.timed))
-    return [replace(settings.job("memory", cell), thin=beyond.examples) for cell in cells]
+    return [settings.job("memory", cell, sample=beyond.examples) for cell in cells]
 
 
 def _beyond(settings: Settings) -> Beyond:

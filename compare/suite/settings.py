@@ -205,17 +205,15 @@ class Settings:
         """Return the settings as a run's first line records them."""
         return {**asdict(self), "frameworks": list(self.frameworks), "modes": list(self.modes)}
 
-    def job(self, kind: str, cell: Cell, process: int | None = None, budget: Budget | None = None) -> Job:
-        """Return a job of that kind for a cell, with the budget of the preset unless another is given."""
-        from compare import workloads  # which load NumPy
+    def job(
+        self, kind: str, cell: Cell, process: int | None = None, budget: Budget | None = None, sample: int = 0
+    ) -> Job:
+        """Return a job of that kind for a cell, with the budget of the preset unless another is given.
 
-        return Job(
-            kind,
-            cell.workload,
-            cell.size,
-            process,
-            source=workloads.source(cell.workload),
-            seed=self.seed,
-            budget=budget or self.limits.budget,
-            memory=self.limits.memory,
-        )
+        With `sample` it takes so many examples of the stream.
+        """
+        from compare.own.subject import Subject  # which loads NumPy
+
+        asked = budget or self.limits.budget
+        subject = Subject.of_workload(cell, sample=sample)
+        return subject.job(kind, process, seed=self.seed, budget=asked, memory=self.limits.memory)

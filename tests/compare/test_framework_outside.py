@@ -22,6 +22,7 @@ from compare.cli.command import graphduel
 from compare.engines.cases import longest
 from compare.engines.framework import WorkloadStep
 from compare.instruments import timing
+from compare.own.subject import Subject
 from compare.page import assemble as section
 from compare.records import results
 from compare.records.cells import Compilations, Memory, MemoryRow, Parity, ParityRow, Time, TimeRow
@@ -143,25 +144,27 @@ def test_a_traced_mode_is_given_the_rewritten_loss():
 
 def test_modes_share_a_process_unless_they_disturb_each_other():
     toy, text = frameworks.find_engine("toy"), Cell("rnn_text", "small")
-    assert groups("time", stage.modes_of(toy, TINY, usual=True)) == [PAIR]
-    assert groups("time", stage.modes_of(toy, text, usual=True)) == [(*PAIR, "toy-jit-padded")]
+    assert groups("time", Subject.of_workload(TINY, toy, usual=True).modes) == [PAIR]
+    assert groups("time", Subject.of_workload(text, toy, usual=True).modes) == [(*PAIR, "toy-jit-padded")]
     toy.shares = False
-    assert groups("time", stage.modes_of(toy, text, usual=True)) == [PAIR, ("toy-eager", "toy-jit-padded")]
+    assert groups("time", Subject.of_workload(text, toy, usual=True).modes) == [PAIR, ("toy-eager", "toy-jit-padded")]
 
 
 def test_a_quick_run_has_the_usual_modes_of_the_suite():
     toy = toy_framework.Toy()
     eager, jit = toy.modes[:2]
     toy.modes = (eager, replace(jit, usual=False), replace(toy.modes[2], usual=True, suite=False))
-    assert groups("time", stage.modes_of(toy, TINY, usual=True)) == [("toy-eager",)]
-    assert groups("time", stage.modes_of(toy, TINY, usual=False)) == [PAIR]
+    assert groups("time", Subject.of_workload(TINY, toy, usual=True).modes) == [("toy-eager",)]
+    assert groups("time", Subject.of_workload(TINY, toy, usual=False).modes) == [PAIR]
 
 
 def test_a_mode_for_shapes_that_vary_is_measured_where_they_do():
     toy = toy_framework.Toy()
     toy.modes = (toy.modes[0], replace(toy.modes[1], relaxes=True))
-    assert groups("time", stage.modes_of(toy, TINY, usual=True)) == [("toy-eager",)]
-    assert groups("time", stage.modes_of(toy, Cell("rnn_text", "small"), usual=True)) == [(*PAIR, "toy-jit-padded")]
+    assert groups("time", Subject.of_workload(TINY, toy, usual=True).modes) == [("toy-eager",)]
+    assert groups("time", Subject.of_workload(Cell("rnn_text", "small"), toy, usual=True).modes) == [
+        (*PAIR, "toy-jit-padded")
+    ]
 
 
 def test_cold_processes_and_checks_come_first_and_then_process_after_process(tmp_path):
