@@ -428,7 +428,10 @@ def _contest(kind: type[OfModes], read: Read, name: str, side: ClaimSide) -> Cal
         costs, interval = f"{_cost(cell, best, read)}, {_cost(cell, cell.base, read)}", ratios[best]
         if interval is None:
             return Finding("inconclusive", ("too few numbers for an interval", costs, *left))
-        regimes = tuple(_regime(mode, ratio, side) for mode, ratio in ratios.items())
+        regimes = tuple(
+            Regime(mode, beyond(ratio, side), ratio.estimate if ratio else None, ratio and _spread(ratio))
+            for mode, ratio in ratios.items()
+        )
         effect = Effect(f"{name}, static ÷ dynamic", interval.estimate, "ratio")
         return Finding(beyond(interval, side), (costs, *left), effect, _spread(interval), regimes, side)
 
@@ -441,10 +444,6 @@ def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | No
         return cell.ratio(top, bottom, read) or cell.unpaired_ratio(top, bottom, read)
     over, under = cell.mean(top, read), cell.mean(bottom, read)
     return Interval(over / under, over / under, over / under) if over and under else None
-
-
-def _regime(mode: str, ratio: Interval | None, side: ClaimSide) -> Regime:
-    return Regime(mode, beyond(ratio, side), ratio.estimate if ratio else None, ratio and _spread(ratio))
 
 
 def _cost(cell: Evidence, mode: str, read: Read) -> str:

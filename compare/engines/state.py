@@ -193,7 +193,9 @@ class Snapshot:
         }
         data = {name: value for name, value in values.items() if not (callable(value) or hasattr(value, "__get__"))}
         self.pieces += [_attribute(kind, name, value, self._iterators) for name, value in data.items()]
-        self._next(map(_plain_function, values.values()), label, False, False)
+        bound = (staticmethod, classmethod)
+        functions = [value.__func__ if isinstance(value, bound) else value for value in values.values()]
+        self._next([f.fget if isinstance(f, property) else f for f in functions], label, False, False)
 
     def _object(self, value: Any, label: str, built: bool) -> None:
         package = type(value).__module__
@@ -241,12 +243,6 @@ def _inside(value: Any) -> Iterable[Any] | None:
     if isinstance(value, MethodType):
         return value.__self__, value.__func__
     return (value.func, value.args, value.keywords) if isinstance(value, partial) else None
-
-
-def _plain_function(value: Any) -> Any:
-    if isinstance(value, property):
-        return value.fget
-    return value.__func__ if isinstance(value, (staticmethod, classmethod)) else value
 
 
 def _slots(value: Any) -> Iterator[tuple[str, Any]]:
