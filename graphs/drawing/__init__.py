@@ -1,8 +1,8 @@
 """Drawings of graphs: one model, one layout, and a writer for each format.
 
-`adapt` makes a `Diagram` of a graph, `grouping` finds groups in it, `folding` makes a large one small, and `layout`
-places what it holds. `svg`, `text` and `paint` write it; `viewer` makes a page in which its groups open and close.
-`difference` tells what changed between two. `GraphDrawing` holds a diagram and does all of this when it is asked.
+`diagram` is the model, and makes it from a graph. `groups` finds groups in it and folds a large one, and `layout` gives
+each item its place. `pictures` and `text` write it; `drawing` makes pages, bitmaps and PDFs of it, and has
+`GraphDrawing`, which does all of this on demand. `difference` marks what changed between two diagrams.
 """
 
 from graphs.drawing.diagram import Body, Diagram, Item, Link, beside, of_graph

@@ -1,10 +1,7 @@
-"""What a drawing holds, as plain data: items, links between them, and boxes around some of them.
+"""The diagram of a graph as plain data: items, links between them, and boxes around some of them.
 
-From a graph to the diagram of it.
-
-Several graphs in one picture, each in a box of its own: a tape beside the graph that static traces.
-
-The user's lines of a diagram as they are written, with the function that each is in.
+`of_graph` makes the diagram of a graph. `beside` puts several diagrams into one picture, each in a box of its own, such
+as a tape beside a static graph. `code_of` reads the user's lines that a diagram names, each with its function.
 """
 
 from __future__ import annotations
@@ -26,11 +23,12 @@ Look = Literal["input", "constant", "forward", "backward", "added", "removed", "
 
 @dataclass(frozen=True)
 class Item:
-    """One node, or several that were folded into one.
+    """One node of the graph, or one group of nodes that is folded.
 
-    `saved` are the bytes that the backward pass reads of it; `count` is how many nodes it stands for; `lines` are the
-    user's lines that it came from; `box` is the key of the box that it stands in, "" for none. `size` are the bytes of
-    its result, 0 where a size is symbolic; `change` is what makes it differ from the graph that it is compared with.
+    `lines` are the user's lines that it came from, and `box` is the key of the box around it, "" for none. `size` is
+    the size of its result in bytes, 0 where a size is symbolic; `saved` is the number of bytes that the backward pass
+    reads of it. `count` is the number of nodes in it. `change` says how it differs from the graph that it is compared
+    with.
     """
 
     key: str
@@ -48,13 +46,13 @@ class Item:
 
     @property
     def look(self) -> Look:
-        """How it is drawn: by its change, and else by its kind."""
+        """The look of the item: its change where it has one, else its kind."""
         return self.change or self.kind
 
 
 @dataclass(frozen=True)
 class Link:
-    """`target` reads `source`; `inside` where the target is the box of a body that the source's node runs."""
+    """An edge: `target` reads `source`. With `inside`, `target` is the box of a body that the node of `source` runs."""
 
     source: str
     target: str
@@ -63,7 +61,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Body:
-    """A body: a branch, the condition or the step of a control-flow node. `around` is the key of the outer box."""
+    """The box of a body of control flow: a branch, a condition or a step. `around` is the key of the outer box."""
 
     key: str
     title: str
@@ -71,7 +69,7 @@ class Body:
 
 
 class CodeLine(NamedTuple):
-    """A line of the user's: the function that it is in, "" for none, and what it says."""
+    """A line of the user's code: its text, and the name of its function, "" for none."""
 
     function: str
     text: str
@@ -79,7 +77,7 @@ class CodeLine(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagram:
-    """A graph to be drawn; `code` says what stands in the lines of its items, as far as that can be read."""
+    """A graph as items, links and boxes. `code` holds the user's lines that its items name, where they can be read."""
 
     title: str
     items: tuple[Item, ...]
@@ -93,9 +91,9 @@ Node = Any
 
 
 def of_graph(graph: Graph) -> Diagram:
-    """The diagram of a graph; what its control-flow nodes run stands in boxes.
+    """The diagram of a graph; the bodies of its control-flow nodes are boxes.
 
-    What gradient rules have made is the backward pass, and what it reads of the forward pass is saved.
+    Nodes that gradient rules made are marked as the backward pass, and what that reads of the forward pass as saved.
     """
     parts = _Parts()
     parts.add(graph, "", "")
@@ -110,7 +108,7 @@ class _Parts:
         self.boxes: list[Body] = []
 
     def add(self, graph: Graph, prefix: str, box: str) -> None:
-        """A graph and the bodies in it; keys of its items start with `prefix`."""
+        """Add a graph and the bodies in it; the keys of their items start with `prefix`."""
         names = {node: f"{prefix}%{i}" for i, node in enumerate(graph.nodes)}
         outputs, saved = set(graph.outputs), saved_bytes(graph)
         for node, key in names.items():
@@ -124,7 +122,7 @@ class _Parts:
 
 
 def bodies(node: Node) -> Iterator[tuple[str, Graph]]:
-    """The graphs that a control-flow node runs, each with its name in the node."""
+    """The graphs that a control-flow node runs, each with the name of its attribute."""
     for name, value in node.attrs.items():
         for number, graph in enumerate(value if isinstance(value, tuple) else (value,)):
             if any(graph is body for body in node.subgraphs):
@@ -157,7 +155,7 @@ def _constant(node: Node) -> str:
 
 
 def beside(*diagrams: Diagram) -> Diagram:
-    """The diagrams as one, each in a box with its title."""
+    """One diagram of several: each is a box with its title."""
     titles = [diagram.title for diagram in diagrams]
     items, links, boxes = [], [], []
     for number, diagram in enumerate(diagrams):
@@ -171,7 +169,7 @@ def beside(*diagrams: Diagram) -> Diagram:
 
 
 def code_of(lines: Iterable[str]) -> dict[str, CodeLine]:
-    """The code of each line `model.py:12`; a line is left out unless exactly one loaded file has that name."""
+    """The code of each line `model.py:12`. A line is left out unless exactly one loaded file has that name."""
     numbers: dict[str, set[int]] = {}
     for line in lines:
         name, _, digits = line.rpartition(":")
@@ -191,7 +189,7 @@ def code_of(lines: Iterable[str]) -> dict[str, CodeLine]:
 
 
 def _functions(texts: list[str]) -> dict[int, str]:
-    """The innermost function of each line that is in one."""
+    """The innermost function around each line, by line; lines outside of functions are left out."""
     try:
         tree = ast.parse("".join(texts))
     except (SyntaxError, ValueError):  # a cell of a notebook with a magic in it, for one
@@ -200,7 +198,7 @@ def _functions(texts: list[str]) -> dict[int, str]:
 
 
 def _spans(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """The lines of each function with its name, those of inner functions last."""
+    """Each line of each function, with the name of the function; inner functions come last."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for number in range(node.lineno, (node.end_lineno or node.lineno) + 1):

@@ -1,4 +1,4 @@
-"""What one graph has that another does not: nodes that were added, removed, or read other nodes than before."""
+"""The difference of two graphs: nodes that were added or removed, or that read other nodes than before."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _NUMBER = re.compile(r"%\d+")
 
 
 def difference(before: Diagram, after: Diagram) -> Diagram:
-    """Both diagrams as one: what is in both once, else as removed from `before`, added in `after`, or rewritten.
+    """One diagram of two: items in both appear once, others as removed from `before`, added in `after`, or rewritten.
 
-    A node that is rewritten has the op, spec and options of one in `before`, and reads other nodes. A node that was
-    removed stands above what followed it.
+    A rewritten node has the op, spec and options of a node in `before`, and reads other nodes. A removed node stands
+    above what followed it.
     """
     same = match_nodes(before, after)
     left, right = changes(before, after, same)
@@ -46,7 +46,7 @@ def difference(before: Diagram, after: Diagram) -> Diagram:
 
 
 def mark_changes(before: Diagram, after: Diagram) -> tuple[Diagram, Diagram]:
-    """Each diagram with its own nodes marked: those removed from the first, those added or rewritten in the second."""
+    """Both diagrams with their changes marked: removed in the first, added or rewritten in the second."""
     left, right = changes(before, after, match_nodes(before, after))
     return _mark(before, left), _mark(after, right)
 
@@ -56,7 +56,7 @@ def _mark(diagram: Diagram, change: Mapping[str, Change]) -> Diagram:
 
 
 def changes(before: Diagram, after: Diagram, same: Mapping[str, str]) -> tuple[dict[str, Change], dict[str, Change]]:
-    """By key what was removed from `before`, and what was added or rewritten in `after`."""
+    """The changes by key: of the items removed from `before`, and of those added or rewritten in `after`."""
     kept = {key: old for old, key in same.items()}
     left: dict[str, Change] = {item.key: "removed" for item in before.items if item.key not in same}
     reads_before, reads_after = _sources(before), _sources(after)
@@ -70,10 +70,11 @@ def changes(before: Diagram, after: Diagram, same: Mapping[str, str]) -> tuple[d
 
 
 def match_nodes(before: Diagram, after: Diagram) -> dict[str, str]:
-    """From keys of `before` to those of the same nodes in `after`: each has the same op, spec and options.
+    """The key in `after` for each key in `before` of the same node: one of the same op, spec and options.
 
-    First those that are computed alike from the inputs on; then those that are used alike up to the results; then those
-    that read and are read by nodes of one op; then the others in their order.
+    Nodes are matched in four rounds. The first matches nodes that are computed alike from the inputs on, the second
+    nodes that are used alike up to the results. The third matches nodes whose neighbours have the same ops, and the
+    last matches the others in their order.
     """
     same = dict[str, str]()
     numbers: defaultdict[Hashable, int] = defaultdict(count().__next__)
@@ -97,9 +98,9 @@ def match_nodes(before: Diagram, after: Diagram) -> dict[str, str]:
 
 
 def renumber_like(before: Diagram, after: Diagram, fresh: Iterator[int]) -> Diagram:
-    """`after` with the numbers of `before` for the nodes that both have, and fresh ones for the others.
+    """`after` with the numbers of `before` for the nodes that both have, and new numbers for the others.
 
-    A node is then called the same through all passes. Nodes in bodies keep their own numbers.
+    So a node keeps its name through all passes. Nodes in bodies keep their own numbers.
     """
     kept = {key: old for old, key in match_nodes(before, after).items()}
     names = {item.key: kept.get(item.key) or f"%{next(fresh)}" for item in after.items if not item.box}
@@ -126,7 +127,7 @@ def _by_content(contents: Mapping[str, int]) -> dict[int, list[str]]:
 
 
 def _own(diagram: Diagram, numbers: defaultdict[Hashable, int]) -> dict[str, int]:
-    """What each item is apart from what it reads: inputs by their order, boxes without the numbers of their nodes."""
+    """A description of each item without its sources; inputs are described by their order."""
     places = count()
     return {
         item.key: numbers[
@@ -142,7 +143,7 @@ def _own(diagram: Diagram, numbers: defaultdict[Hashable, int]) -> dict[str, int
 def _through(
     own: Mapping[str, int], beside: Mapping[str, Sequence[str]], numbers: defaultdict[Hashable, int]
 ) -> dict[str, int]:
-    """What each item is with all that it is reached from through `beside`, as one number."""
+    """A number for each item that stands for it and all items from which `beside` leads to it."""
     contents: dict[str, int] = {}
     for start in own:
         stack = [start]
@@ -163,7 +164,7 @@ def _near(
     readers: Mapping[str, Sequence[str]],
     numbers: defaultdict[Hashable, int],
 ) -> dict[str, int]:
-    """What each item is with the ops beside it, as one number."""
+    """A number for each item that stands for it and the ops of its neighbours."""
     return {
         key: numbers[content, tuple(own[k] for k in sources[key]), tuple(sorted(own[k] for k in readers[key]))]
         for key, content in own.items()

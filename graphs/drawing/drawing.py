@@ -1,7 +1,7 @@
-"""A drawing: a diagram that shows itself in a notebook, and that is written to a file of any format.
+"""Drawings that show themselves in a notebook, and that are written to a file of any format.
 
-A map of an arena over time: a rectangle for each buffer, as wide as it lives and as high as it is large. An interactive
-drawing is a page with a script.
+`GraphDrawing` draws a graph; an interactive drawing is a page with a script. `MemoryMap` draws an arena over time: a
+rectangle for each buffer, as wide as its lifetime and as high as its size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SMALL, ROOM = 60, 24
 
 
 class Stage(NamedTuple):
-    """A graph at one moment, the title of that, and what is said of it: one of the stops of the page's slider."""
+    """One stop of the slider of a page: a graph, its title, and a remark on it."""
 
     title: str
     note: str
@@ -37,7 +37,7 @@ class Stage(NamedTuple):
 
 
 def viewer(title: str, stages: Sequence[Stage]) -> str:
-    """The page that shows the stages, as HTML."""
+    """The HTML page that shows the stages."""
     code = {line: text for stage in stages for line, text in stage.diagram.code.items()}
     data = {"stages": [_stage(stage) for stage in stages], "code": code, "signs": SIGNS, "words": WORDS}
     return fill_template(
@@ -63,7 +63,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
 
 
 def _tree(parts: Sequence[Part], numbers: dict[str, int]) -> list[Any]:
-    """A number for an item; key, title and parts for a group."""
+    """The parts as JSON: an item is its number, a group a list of key, title and parts."""
     return [
         numbers[part] if isinstance(part, str) else [part.key, part.title, _tree(part.parts, numbers)] for part in parts
     ]
@@ -84,14 +84,14 @@ main{{overflow-x:auto}}@media (max-width:700px){{main>svg{{max-width:none!import
 
 
 def page(title: str, body: str) -> str:
-    """The HTML of a page with this title over `body`, which is HTML itself."""
+    """The HTML page with this title and `body`, which is HTML."""
     return _PAGE.format(title=escape_html(title), body=body)
 
 
 def fill_template(template: str, script: str, data: Any, **parts: str) -> str:
     """The template with `{{script}}`, its hash as `{{policy}}`, `{{data}}` as JSON, and other parts, which are HTML.
 
-    With the hash in its policy a page runs no code but the script, whatever is in the data.
+    The policy of the page allows the script with this hash alone, whatever text is in the data.
     """
     policy = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     filled = {**parts, "script": script, "policy": policy, "data": _json(data)}
@@ -99,7 +99,7 @@ def fill_template(template: str, script: str, data: Any, **parts: str) -> str:
 
 
 def _json(data: Any) -> str:
-    """JSON that ends no script and begins no comment, whatever text is in it."""
+    """JSON for a script: no text in it can end the script or begin a comment."""
     text = json.dumps(data, separators=(",", ":"))  # ASCII alone
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -109,7 +109,7 @@ _EDGES = {"forward": "#0072b2", "backward": "#d55e00", "added": "#009e73", "remo
 
 
 def paint(diagram: Diagram, kind: str) -> bytes:
-    """The picture, as a file of a format that matplotlib knows."""
+    """The diagram as a bitmap or a PDF, painted by matplotlib; `kind` is a format that matplotlib knows."""
     from matplotlib.figure import Figure
     from matplotlib.patches import FancyArrowPatch, FancyBboxPatch, Rectangle
     from matplotlib.path import Path as PathOfPoints
@@ -149,7 +149,7 @@ def paint(diagram: Diagram, kind: str) -> bytes:
 
 
 class GraphDrawing:
-    """What `draw()` gives: `svg()`, `dot()`, `mermaid()`, `json()`, `html()`, and `save(path)` by the path's suffix.
+    """The result of `draw()`, which is written by `svg()`, `dot()`, `mermaid()`, `json()`, `html()` or `save(path)`.
 
     A graph of more than 150 nodes is folded to groups (repeated blocks, functions, lines of the user's), unless it is
     drawn with `unfold`. The HTML page opens and closes them; the JSON formats hold every node.
@@ -162,7 +162,7 @@ class GraphDrawing:
 
     @classmethod
     def of_stages(cls, stages: Sequence[Stage], unfold: bool = False) -> GraphDrawing:
-        """The drawing of the last of several stages, whose HTML page has a slider over all of them."""
+        """The drawing of the last of several stages; its HTML page has a slider over all of them."""
         drawing = cls(stages[-1].diagram, unfold)
         drawing.stages = stages
         return drawing
@@ -172,23 +172,23 @@ class GraphDrawing:
         return svg(self.shown)
 
     def dot(self) -> str:
-        """The text that Graphviz reads."""
+        """The drawing in the language of Graphviz."""
         return text.dot(self.shown)
 
     def mermaid(self) -> str:
-        """The text that Mermaid reads."""
+        """The drawing in the language of Mermaid."""
         return text.mermaid(self.shown)
 
     def json(self) -> str:
-        """Items, links and boxes."""
+        """The items, links and boxes as JSON."""
         return text.as_json(self.whole)
 
     def model_explorer(self) -> str:
-        """The JSON that Google's Model Explorer reads."""
+        """The drawing as JSON for Google's Model Explorer."""
         return text.model_explorer(self.whole)
 
     def html(self) -> str:
-        """A page of its own, in which every group opens and closes; it needs nothing from a network."""
+        """A complete HTML page, in which every group opens and closes; it loads nothing from a network."""
         return viewer(self.whole.title, self.stages)
 
     def save(self, path: str | Path) -> Path:
@@ -231,7 +231,7 @@ _STYLE = """
 
 
 class MappedBuffer(NamedTuple):
-    """A buffer: what it holds, the half-open interval of steps in which it lives, its bytes and where they start."""
+    """A buffer: its content, the half-open interval of steps in which it lives, its size and its offset in bytes."""
 
     name: str
     lower: int
@@ -241,7 +241,7 @@ class MappedBuffer(NamedTuple):
 
 
 class MemoryMap:
-    """What `draw_memory()` gives: it shows itself in a notebook, and `save(path)` writes an .svg or .html file."""
+    """The result of `draw_memory()`. It shows itself in a notebook, and `save(path)` writes an .svg or .html file."""
 
     def __init__(self, title: str, buffers: Sequence[MappedBuffer], peak: int) -> None:
         self.title, self.buffers, self.peak = title, tuple(buffers), peak

@@ -1,9 +1,8 @@
-"""A diagram as groups in groups: repeated blocks, functions and lines of the user's, none of more than `LEVEL` parts.
+"""Nested groups of a diagram: repeated blocks, functions and lines of the user's, of at most `LEVEL` parts each.
 
-A group holds nodes that stand beside each other in the order of the graph. So groups, closed, never read each other in
-a circle. An input or a constant stands with what reads it first.
-
-A large diagram made small: its closed groups become one item each.
+The nodes of a group are neighbours in the order of the graph, so that closed groups never read each other in a circle.
+An input or a constant is in the group of its first reader. `fold` makes a large diagram small: each closed group
+becomes one item.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _PERIOD, _DEPTH, _LEAST = 400, 60, 6
 
 @dataclass(frozen=True)
 class ItemGroup:
-    """Keys of items and further groups under a title; `count` are the items in all of it.
+    """A group: a title, and the keys of its items and inner groups. `count` is the number of items in all of it.
 
-    `cut` tells that its parts were too many, and stand in groups that mean nothing of their own. A repeated block says
-    how many `times` it is there, and is the `first` time what that holds.
+    With `cut` the group exists only because its parts were too many. A repeated block occurs `times` times, and the
+    parts of its group are those of the `first` time.
     """
 
     key: str
@@ -45,12 +44,12 @@ Part = ItemGroup | str
 
 
 def group_items(diagram: Diagram, most: int = LEVEL) -> tuple[Part, ...]:
-    """The groups and the keys of single items at the top, in the order of the graph."""
+    """The groups and the keys of single items at the top level, in the order of the graph."""
     return _add_keys(_Grouping(diagram, most).level(""), "")
 
 
 def open_groups(parts: Sequence[Part], most: int) -> set[str]:
-    """The keys of the groups that are open at first: those beside each other together, while `most` parts are seen."""
+    """The keys of the groups to open at first: level by level, while at most `most` parts are visible."""
     shown, keys, waiting = len(parts), set[str](), [parts]
     while waiting:
         groups = [part for part in waiting.pop(0) if isinstance(part, ItemGroup) and not part.cut]
@@ -64,7 +63,7 @@ def open_groups(parts: Sequence[Part], most: int) -> set[str]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """An item with the inputs and constants that it is the first to read, and the bodies that it runs."""
+    """An item with the inputs and constants that it reads first, and the bodies that it runs."""
 
     item: Item
     parts: tuple[Part, ...]
@@ -92,7 +91,7 @@ class _Grouping:
         self.names: tuple[Callable[[Item], str], ...] = (self._function, self._line, lambda item: item.label)
 
     def level(self, box: str) -> list[Part]:
-        """The parts of a box: those of a box without owner, as a tape beside a graph, come as they are."""
+        """The parts of one box. A box in it without an owner, such as a tape beside a graph, is a group of its own."""
         units = list(self._units(box))
         owned = {key for keys in self.bodies.values() for key in keys}
         loose = [body.key for body in self.diagram.boxes if body.around == box and body.key not in owned]
@@ -128,7 +127,7 @@ class _Grouping:
         return _kind_label(item.lines[0], item.kind) if item.lines else ""
 
     def _arrange(self, units: _Token, depth: int) -> list[Part]:
-        """The parts of units: by function (depth 0), in it by line, and at last one by one, each with repetitions."""
+        """The parts of units: by function at depth 0, then by line, then single; each depth folds repetitions."""
         if depth == len(self.names) - 1:
             return self._fold_repeats([[unit] for unit in units], depth, _DEPTH)
         tokens: list[_Token] = []
@@ -140,7 +139,7 @@ class _Grouping:
         return self._fold_repeats(tokens, depth, _DEPTH)
 
     def _fold_repeats(self, tokens: Sequence[_Token], depth: int, again: int) -> list[Part]:
-        """The parts of tokens, with the block that repeats itself over most nodes as one of them."""
+        """The parts of tokens; the repeated block that covers most nodes is one part."""
         best = _repetition(tokens) if again else None
         if best is None:
             return [part for token in tokens for part in self._as_parts(token, depth)]
@@ -158,7 +157,7 @@ class _Grouping:
         return [*self._fold_repeats(left, depth, again - 1), whole, *self._fold_repeats(right, depth, again - 1)]
 
     def _common_name(self, token: _Token, depth: int) -> str:
-        """The name that all units of a token have."""
+        """The name that all units of a token share."""
         item = token[0].item
         return next(filter(None, (name(item) for name in self.names[depth:])), item.label)
 
@@ -168,7 +167,7 @@ class _Grouping:
         return [self._group(self._common_name(token, depth), self._arrange(token, depth + 1))]
 
     def _cut(self, parts: list[Part]) -> list[Part]:
-        """The parts, as groups of parts beside each other where they are too many."""
+        """The parts, or where they are too many, groups of neighbouring parts."""
         while len(parts) > self.most:
             size = ceil(len(parts) / min(self.most, ceil(len(parts) / self.most)))
             cuts = [parts[at : at + size] for at in range(0, len(parts), size)]
@@ -195,7 +194,7 @@ def _kind_label(name: str, kind: Kind) -> str:
 
 
 def _repetition(tokens: Sequence[_Token]) -> tuple[int, int, int] | None:
-    """Where the block begins that repeats itself over most nodes, its tokens, and how often it is there."""
+    """The start, the number of tokens and the repetitions of the repeated block that covers most nodes."""
     if len(tokens) < 2:
         return None
     numbers: dict[Hashable, int] = {}
@@ -215,7 +214,7 @@ def _repetition(tokens: Sequence[_Token]) -> tuple[int, int, int] | None:
 
 
 def _longest(holds: np.ndarray) -> tuple[int, int]:
-    """Where the longest run of True begins, and how long it is."""
+    """The start and the length of the longest run of True."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]])))
     if not edges.size:
         return 0, 0
@@ -225,7 +224,7 @@ def _longest(holds: np.ndarray) -> tuple[int, int]:
 
 
 def _add_keys(parts: Sequence[Part], path: str) -> tuple[Part, ...]:
-    """The parts with a key for each group that has none: its titles from the top, so that similar graphs share keys."""
+    """The parts with keys for groups without one: the path of titles, so that similar graphs share keys."""
     times: Counter[str] = Counter()
     keyed: list[Part] = []
     for part in parts:
@@ -243,7 +242,7 @@ MOST = 150
 
 
 def fold(diagram: Diagram, most: int = MOST) -> Diagram:
-    """The diagram with at most about so many items: the groups of `group_items`, open as far as there is room."""
+    """The diagram with about `most` items at most: the groups of `group_items`, opened as far as that allows."""
     if len(diagram.items) <= most:
         return diagram
     parts = group_items(diagram, min(most, LEVEL))
@@ -266,7 +265,7 @@ def fold(diagram: Diagram, most: int = MOST) -> Diagram:
 
 
 def keys_of(part: Part) -> Iterator[str]:
-    """The keys of the items in a part."""
+    """The keys of all items in a part."""
     if isinstance(part, ItemGroup):
         for inner in part.parts:
             yield from keys_of(inner)
@@ -275,7 +274,7 @@ def keys_of(part: Part) -> Iterator[str]:
 
 
 def groups_of(group: ItemGroup) -> Iterator[ItemGroup]:
-    """The group and all that are in it."""
+    """The group itself and all groups inside it."""
     yield group
     for part in group.parts:
         if isinstance(part, ItemGroup):
@@ -291,9 +290,9 @@ def _visible(parts: Sequence[Part], open_: set[str]) -> Iterator[Part]:
 
 
 def as_one(group: ItemGroup, items: Sequence[Item], around: Mapping[str, str]) -> Item:
-    """A closed group as an item: of the backward pass, and changed, where all of its nodes are.
+    """A closed group as one item. It is marked as backward, or as changed, where all of its nodes are.
 
-    `around` is the outer box of each box: a body stands in that.
+    `around` maps each box to its outer box.
     """
     own = [item for item in items if item.kind not in ("input", "constant")] or items
     count = sum(item.count for item in items)
@@ -315,7 +314,7 @@ def as_one(group: ItemGroup, items: Sequence[Item], around: Mapping[str, str]) -
 
 
 def commonest(items: Iterable[Item]) -> str:
-    """The ops that most items are, of items that are folded already by what those say."""
+    """The most common ops of the items, as text; folded items count by their own text."""
     counts: Counter[str] = Counter()
     for item in items:
         said = item.detail.partition(": ")[2].split(", ")
