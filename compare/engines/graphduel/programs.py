@@ -32,6 +32,9 @@ from static.trace.step import Place, at
 from static.trace.symbol import Symbol
 from static.trace.tracing import of_kind
 
+count_as_ours(__file__)
+
+Calls = Sequence[tuple[Any, ...]]
 Draws = Sequence[Sequence[np.ndarray]]
 """For each of several calls, the arrays of random numbers that it draws, in order."""
 Draw = Callable[[np.random.Generator], Any]
@@ -100,9 +103,7 @@ def replaying(replay: Replay | None) -> Iterator[None]:
         yield
 
 
-count_as_ours(__file__)
-
-Calls = Sequence[tuple[Any, ...]]
+# Programs -------------------------------------------------------------------------------------------------------------
 
 
 class _Whole:
