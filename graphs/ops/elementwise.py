@@ -314,8 +314,9 @@ atan: Op = elementwise(
 atan2: Op = elementwise(
     "atan2",
     np.arctan2,
-    lambda g, x, y: divide(multiply(g, y), add(square(x), square(y))),
-    lambda g, x, y: negative(divide(multiply(g, x), add(square(x), square(y)))),
+    # By the distance twice: its square would leave the range of the dtype for tiny and for large numbers.
+    lambda g, x, y: divide(divide(multiply(g, y), hypot(x, y)), hypot(x, y)),
+    lambda g, x, y: negative(divide(divide(multiply(g, x), hypot(x, y)), hypot(x, y))),
     flops=15,
     doc="The angle of the point (y, x): the inverse tangent of x / y in the right quadrant.",
 )
