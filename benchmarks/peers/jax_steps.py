@@ -8,7 +8,7 @@ from typing import Any
 import jax
 from jax import numpy as jnp
 
-from benchmarks.modes import ModeRow
+from benchmarks.modes import Mode
 from benchmarks.rows import Params, Row
 
 Value = Any
@@ -122,9 +122,9 @@ def _cross_entropy(logits: Value, y: Value) -> Value:
 LOSSES = {f.__name__: f for f in (tiny_mlp, mlp, chain, rnn, transformer, cnn, lstm, gpt, vae)}
 
 
-def jitted(row: Row) -> ModeRow:
+def jitted(row: Row) -> Mode:
     """The step, waited for: a call of JAX returns before its result is there."""
     params, inputs = jax.device_put((row.params, row.inputs))
     compiled = jax.jit(jax.value_and_grad(LOSSES[row.loss.__name__]))
     run = partial(compiled, params, *inputs)
-    return ModeRow(lambda: jax.block_until_ready(run()), partial(jax.tree.map, jax.device_get))
+    return Mode(lambda: jax.block_until_ready(run()), partial(jax.tree.map, jax.device_get))

@@ -9,7 +9,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # or its import writes a pag
 
 import tensorflow as tf
 
-from benchmarks.modes import ModeRow
+from benchmarks.modes import Mode
 from benchmarks.rows import Params, Row
 from compare.errors import UnsupportedError
 
@@ -66,7 +66,7 @@ def _normed(x: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
 LOSSES = {f.__name__: f for f in (tiny_mlp, mlp, chain, rnn, transformer)}
 
 
-def function(row: Row) -> ModeRow:
+def function(row: Row) -> Mode:
     """The step as a graph of TensorFlow's, run by its executor. Raises UnsupportedError where nobody wrote it."""
     if row.loss.__name__ not in LOSSES:
         raise UnsupportedError("nobody has written this step for TensorFlow")
@@ -81,7 +81,7 @@ def function(row: Row) -> ModeRow:
             value = loss(params, *inputs)
         return value, tape.gradient(value, params)
 
-    return ModeRow(step, _arrays)
+    return Mode(step, _arrays)
 
 
 def _arrays(result: Any) -> Any:

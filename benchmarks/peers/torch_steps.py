@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.nn import functional as nn
 
-from benchmarks.modes import ModeRow, threads
+from benchmarks.modes import Mode, threads
 from benchmarks.rows import Params, Row
 
 Tensor = Any
@@ -190,22 +190,22 @@ OPS = {
 }  # fmt: skip
 
 
-def eager(row: Row) -> ModeRow:
+def eager(row: Row) -> Mode:
     """The step as PyTorch runs it by default, with the library's fused functions."""
     return _mode(LOSSES[row.loss.__name__], row)
 
 
-def op_by_op(row: Row) -> ModeRow:
+def op_by_op(row: Row) -> Mode:
     """The step as PyTorch runs it by default, in the ops of the row."""
     return _mode(OPS[row.loss.__name__], row)
 
 
-def compiled(row: Row) -> ModeRow:
+def compiled(row: Row) -> Mode:
     """The step with its loss under `torch.compile`, for these shapes alone."""
     return _mode(torch.compile(LOSSES[row.loss.__name__], dynamic=False), row)
 
 
-def _mode(loss: Any, row: Row) -> ModeRow:
+def _mode(loss: Any, row: Row) -> Mode:
     torch.set_num_threads(threads())
     params = {name: torch.from_numpy(value).requires_grad_() for name, value in row.params.items()}
     inputs, leaves = [torch.from_numpy(value) for value in row.inputs], list(params.values())
@@ -218,4 +218,4 @@ def _mode(loss: Any, row: Row) -> ModeRow:
         value, grads = result
         return value.item(), {name: grad.numpy() for name, grad in zip(params, grads, strict=True)}
 
-    return ModeRow(step, arrays)
+    return Mode(step, arrays)
