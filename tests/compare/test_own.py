@@ -237,6 +237,18 @@ def test_the_same_array_is_one_array_in_the_worker(tmp_path):
     assert getattr(exchange, str(tmp_path)).case(SIZE).argnum == 0
 
 
+def test_where_the_conversion_is_refused_its_reason_is_told_and_not_that_of_a_plain_trace():
+    def refuses(x):
+        part = x[:1] if g.sum(x) > 0 else x
+        return g.sum(part * part)
+
+    shown = compare.compare(refuses, [(-np.ones(2),), (-np.ones(2),)], **QUICK)
+    assert set(shown.verdict.steady.values) == {"dynamic"}
+    why = shown.verdict.refused["static-exact"]
+    assert "the value is a tensor float64[2] on one path and a tensor float64[1] on the other" in why
+    assert "convert=True" not in why
+
+
 def test_a_worker_converts_what_was_found_to_need_it(tmp_path):
     here = converting(case_of(own.branch, own.inputs, None, None))
     assert here.branches
