@@ -10,7 +10,6 @@ by the process that started it (`compare.run.processes`).
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import re
 import sys
@@ -172,12 +171,9 @@ def is_library(file: str) -> bool:
 _asked = set[Path]()
 
 
-def count_as_users(function: Any) -> None:
-    """Count the package of a function as the user's from now on, even if it is installed."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    function = inspect.unwrap(function)
-    name = (getattr(function, "__module__", None) or "").partition(".")[0]
+def count_as_users(name: str) -> None:
+    """Count the package of a module as the user's from now on, even if it is installed."""
+    name = name.partition(".")[0]
     module = sys.modules.get(name)
     if module is None or name in sys.stdlib_module_names:
         return

@@ -198,6 +198,13 @@ class ReachedCode:
                 self._enter(place.read())
 
 
+def module_of(function: Any) -> str:
+    """Return the name of the module that defines a function, without what wraps it; "" where it has none."""
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(inspect.unwrap(function), "__module__", None) or ""
+
+
 def outermost(modules: Sequence[Any]) -> list[Any]:
     """Return each module once, without modules that are inside another."""
     inside = {id(inner) for module in modules for inner in module.modules() if inner is not module}

@@ -65,7 +65,7 @@ class Bench:
         """
         bench = cls(engine, Case(function, None, tuple(calls), tuple(map(call_size, calls)), argnum=argnum))
         bench.base, bench.name, bench.kind, bench._needed = base, name, kind, needed
-        bench.state = state = FunctionState(engine, base, name, function, calls)
+        bench.state = state = FunctionState(engine, base, name, bench.case)
         bench.references = EagerReferences(bench, state, checks=checks)
         return bench
 

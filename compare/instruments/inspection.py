@@ -9,7 +9,8 @@ import inspect
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,10 +130,10 @@ def rewrite_hints(what: Job, case: Case, *, scans: bool = True) -> RewriteHints 
     may as well be layers, or an optimizer's parameters.
     """
     alone = cases.alone(case)
-    graph, error = _try_trace(alone.loss, alone)
+    graph, error = _try_trace(alone)
     hints = list(static_values(case))
     if isinstance(error, ControlFlowError):
-        graph, still = _try_trace(static.converted(alone.loss), alone)
+        graph, still = _try_trace(replace(alone, loss=static.converted(alone.loss)))
         hints.insert(0, branch_hint(error, graph, still))
     hints += loop_hints(graph) if graph and scans else ()
     if not hints:
@@ -142,10 +143,10 @@ def rewrite_hints(what: Job, case: Case, *, scans: bool = True) -> RewriteHints 
     )
 
 
-def _try_trace(f: Callable[..., Any], case: Case) -> tuple[Graph | None, Exception | None]:
-    """Return the graph of the function without gradients, or the error of its trace."""
+def _try_trace(case: Case) -> tuple[Graph | None, Exception | None]:
+    """Return the graph of the loss without gradients, or the error of its trace."""
     try:
-        return static.trace(transform_step(static, f, None), case.params, *case.examples[0]), None
+        return static.trace(transform_step(static, case.loss, None), case.params, *case.examples[0]), None
     except Exception as error:  # noqa: BLE001  (the gate tells an error that is not of control flow)
         return None, error
 

@@ -202,9 +202,10 @@ def same_graph(case: Case) -> tuple[bool | None, dict[str, dict[str, int]]]:
     The first is None where they cannot be compared: the function cannot be traced, its result cannot be in a graph,
     such as text, or its graph has branches or loops, as a tape has only the path that was taken.
     """
-    rewritten, example = case.static_loss or case.loss, case.examples[0]
+    example = case.examples[0]
     try:
-        tape = dynamic.record(transform_step(dynamic, rewritten, case.argnum), case.params, *example)
+        step = transform_step(dynamic, case.static_loss or case.loss, case.argnum)
+        tape = dynamic.record(step, case.params, *example)
     except graphs.DTypeError:
         return None, {}
     calls = {"dynamic": _counts(tape)}

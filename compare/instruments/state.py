@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from compare.engines.base import Engine
-from compare.engines.state import turns_of
+from compare.engines.state import Snapshot, turns_of
 from compare.engines.step import StateReader, Step, TrainingFunction, Turns
 from compare.errors import EffectsError
 from compare.steps import now
+from compare.workloads.base import Case
 
 SEED = 1
 """The seed of every first call."""
@@ -60,9 +61,12 @@ class FunctionState(SubjectState):
     other call does.
     """
 
-    def __init__(self, engine: Engine, base: str, name: str, function: Any, calls: Sequence[Any]) -> None:
-        self.engine, self.base, self.name, self.function, self.calls = engine, base, name, function, calls
-        self._begin = engine.state.snapshot(function, calls)
+    def __init__(self, engine: Engine, base: str, name: str, case: Case) -> None:
+        self.engine, self.base, self.name, self.case = engine, base, name, case
+        self._begin = self._snapshot()
+
+    def _snapshot(self) -> Snapshot:
+        return self.engine.state.snapshot(self.case.loss, self.case.examples)
 
     @cached_property
     def training(self) -> TrainingFunction | None:
@@ -77,14 +81,13 @@ class FunctionState(SubjectState):
     @cached_property
     def _training_and_reader(self) -> tuple[TrainingFunction | None, StateReader]:
         """Return the training step, or None, and the reader of its state; makes a first call in eager."""
-        engine, function, calls = self.engine, self.function, self.calls
+        case, state = self.case, self.engine.state
         now(f"made call 1 in {self.base}")
         with self.fresh():
-            training = engine.state.training(function, calls, self._begin.changed)
+            training = state.training(case.loss, case.examples, self._begin.changed)
             changed = self._begin.changed()
-        return training, engine.state.reader(
-            function, calls, changed, trains=training is not None
-        )  # named by the places of the first values
+        reader = state.reader(case.loss, case.examples, changed, trains=training is not None)
+        return training, reader  # named by the places of the first values
 
     @property
     def objects(self) -> list[Any]:
@@ -138,10 +141,10 @@ class FunctionState(SubjectState):
         epochs = [step.epoch for step in steps.values()]
         try:
             epochs[0]()
-            return turns_of(self.engine.state.snapshot(self.function, self.calls), epochs)
+            return turns_of(self._snapshot(), epochs)
         except Exception:  # noqa: BLE001  (a schedule has come to its end, for one: the first epoch has run)
             self._begin.rewind()
-        return turns_of(self.engine.state.snapshot(self.function, self.calls), epochs)
+        return turns_of(self._snapshot(), epochs)
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
@@ -149,7 +152,7 @@ class FunctionState(SubjectState):
         if not self.training:
             yield
             return
-        before = self.engine.state.snapshot(self.function, self.calls)
+        before = self._snapshot()
         try:
             yield
         finally:
@@ -168,7 +171,7 @@ class FunctionState(SubjectState):
     @contextmanager
     def _aside(self) -> Iterator[None]:
         """A context in which the start's state is the present one."""
-        begin, self._begin = self._begin, self.engine.state.snapshot(self.function, self.calls)
+        begin, self._begin = self._begin, self._snapshot()
         try:
             yield
         finally:

@@ -26,6 +26,7 @@ import optree
 from compare import engines, workloads
 from compare.engines import Engine
 from compare.engines.process import LimitError, limit_seconds
+from compare.engines.reach import module_of
 from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
 from compare.instruments import ledger, parity
@@ -299,7 +300,7 @@ def model_of(job: Job, engine: Engine) -> Bench:
     """Return the bench of a real model; only the process that finds no compiled code compares results."""
     now(f"imported {job.workload}")
     (holder, function), checks = models.holder_of(job.source), job.process == COLD
-    count_as_users(function)
+    count_as_users(module_of(function))
     engine.arrays(list(engine.state.reached(function)))  # moves modules to the device of the inputs
     inputs = holder.batches() if hasattr(holder, "batches") else holder.inputs
     calls = [engine.arrays(call) for call in inputs]

@@ -21,12 +21,14 @@ from typing import Any
 import numpy as np
 
 import static
-from compare import engines, text
+from compare import engines, steps, text
 from compare.engines.containers import CallContainers, apart, is_container
 from compare.engines.graphduel.steps import transform_step
-from compare.engines.reach import Place, ReachedCode, outermost
-from compare.errors import InputsError
+from compare.engines.reach import Place, ReachedCode, module_of, outermost
+from compare.errors import InputsError, count_as_users
 from compare.instruments.bench import call_size
+from compare.own.effects import effects_in
+from compare.own.subject import Function, Subject
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
 from graphs.errors import ControlFlowError
@@ -39,7 +41,6 @@ STREAM = 500
 """The most calls that are taken from an iterable without a length."""
 
 Examples = tuple[Example, ...]
-Function = Callable[..., Any]
 OutputOf = Callable[[Callable[..., Any], Example], Any]
 
 
@@ -90,6 +91,21 @@ def case_of(
     loss, argnum = _after_params(loss), None if argnum is None else 1
     shifted = None if axes is None else (None, *axes)
     return make_case(loss, (), examples, sizes, masked=loss, dims=shifted, argnum=argnum)
+
+
+def open_case(subject: Subject, function: Function, inputs: Any, dims: Any = None) -> FunctionCase:
+    """Return the case of a function in the subject's engine. Raises InputsError, EffectsError, and its own errors.
+
+    In a framework its first call must stay the first, so its effects are searched later.
+    """
+    count_as_users(module_of(function))
+    engine, calls = subject.adapter, calls_in(inputs, function)
+    if not engine.is_reference:
+        return case_of_calls(function, [engine.devices.placed(call) for call in calls], subject.argnum)
+    steps.now(f"called {subject.name}")
+    effects = [] if subject.stands_in else effects_in(subject, function, check_inputs(calls, function)[0])
+    case = replace(case_of(function, calls, subject.gradient, dims), effects=effects)
+    return converting(case) if subject.modes[1:] else case
 
 
 def case_of_calls(function: Function, calls: Sequence[Any], argnum: int | None) -> FunctionCase:

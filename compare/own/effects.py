@@ -37,6 +37,7 @@ from compare.engines import Engine
 from compare.engines.reach import ReachedCode, entries_of, is_users_class, size_of, values_in
 from compare.errors import EffectsError, is_users
 from compare.own import traffic
+from compare.own.subject import Subject
 from graphs import tree
 from graphs.errors import is_internal
 
@@ -86,6 +87,15 @@ def not_deterministic(name: str) -> EffectsError:
         f"{name} is not deterministic: two calls on the same arguments give different results, so that no mode can be "
         "compared with another. Seed what it draws, as in np.random.default_rng(0), or pass the numbers as an argument"
     )
+
+
+def effects_in(subject: Subject, function: Callable[..., Any], call: Any, *, trains: bool = False) -> list[SideEffect]:
+    """Return the function's side effects. Raises EffectsError where modes would not repeat them alike."""
+    with traffic.one_process(subject.name):
+        effects = effects_of(function, call, subject.adapter, trains=trains)
+    if not (subject.allow_effects or subject.adapter.keeps_effects or trains):
+        refuse(subject.name, effects)
+    return effects
 
 
 def effects_of(

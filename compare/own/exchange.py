@@ -27,7 +27,7 @@ from compare.engines.graphduel import standin
 from compare.engines.graphduel.programs import RepeatedDraws, Replay, StandingProgram
 from compare.engines.graphduel.training import LossProgram, TrainingProgram
 from compare.engines.process import keep_switches
-from compare.engines.reach import Kinds
+from compare.engines.reach import Kinds, module_of
 from compare.engines.step import loss_in
 from compare.errors import InputsError, count_as_users
 from compare.instruments import parity
@@ -207,7 +207,7 @@ def program_of(subject: Subject, situation: Situation) -> tuple[Function, Calls]
     standin.stand_in()
     numbers = situation.numbers
     function, inputs = origin.load_function(subject.function, subject.inputs)
-    count_as_users(function)
+    count_as_users(module_of(function))
     brought = calls_in(inputs, function)
     engine = engines.find_engine(engines.OWN)
     kinds = engine.state.kinds()

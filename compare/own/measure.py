@@ -21,16 +21,16 @@ from compare import engines, steps
 from compare.engines import Engine
 from compare.engines.graphduel.standin import as_named
 from compare.engines.process import limit_seconds
-from compare.errors import CompareError, EffectsError, FunctionError, InputsError, count_as_users, describe_error
+from compare.errors import CompareError, EffectsError, FunctionError, InputsError, describe_error
 from compare.instruments import inspection, parity, rounding, timing
 from compare.instruments.bench import Bench
 from compare.instruments.timing import Limited
 from compare.own import effects, exchange, journal, origin, traffic
-from compare.own.case import FunctionCase, calls_in, case_of, case_of_calls, check_inputs, converting
-from compare.own.effects import SideEffect
+from compare.own.case import FunctionCase, open_case
+from compare.own.effects import SideEffect, effects_in
 from compare.own.journal import Answers
 from compare.own.plan import ComparisonPlan, admitted_modes, follow
-from compare.own.subject import Function, Subject
+from compare.own.subject import Subject
 from compare.own.workers import Account, answer_or_fault
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
@@ -45,32 +45,6 @@ from compare.run.runner import Runner
 from compare.run.worker import failure, handler
 from compare.workloads import Workload
 from compare.workloads.base import Case
-
-
-def open_case(plan: ComparisonPlan, function: Function, inputs: Any, dims: Any = None) -> FunctionCase:
-    """Return the case of a function in the plan's engine. Raises InputsError and EffectsError, and its own errors.
-
-    In a framework its first call must stay the first, so its effects are searched later.
-    """
-    count_as_users(function)
-    subject, engine, calls = plan.subject, plan.subject.adapter, calls_in(inputs, function)
-    if not engine.is_reference:
-        return case_of_calls(function, [engine.devices.placed(call) for call in calls], subject.argnum)
-    steps.now(f"called {subject.name}")
-    seen = [] if subject.stands_in else effects_in(subject, function, check_inputs(calls, function)[0])
-    case = replace(case_of(function, calls, subject.gradient, dims), effects=seen)
-    return converting(case) if subject.modes[1:] else case
-
-
-def effects_in(
-    subject: Subject, function: Function, call: tuple[Any, ...], *, trains: bool = False
-) -> list[SideEffect]:
-    """Return the function's side effects. Raises EffectsError where modes would not repeat them alike."""
-    with traffic.one_process(subject.name):
-        seen = effects.effects_of(function, call, subject.adapter, trains=trains)
-    if not (subject.allow_effects or subject.adapter.keeps_effects or trains):
-        effects.refuse(subject.name, seen)
-    return seen
 
 
 def look_record(
@@ -103,9 +77,9 @@ def _answer(plan: ComparisonPlan, job: Job) -> Record:
     subject.started(situation)
     steps.now(f"imported {subject.function.rpartition(':')[0]}")
     if subject.stands_in:
-        case = open_case(plan, *exchange.program_of(subject, situation))
+        case = open_case(subject, *exchange.program_of(subject, situation))
     else:
-        case = open_case(plan, *origin.load_function(subject.function, subject.inputs))
+        case = open_case(subject, *origin.load_function(subject.function, subject.inputs))
     if not subject.adapter.is_reference:
         gc.freeze()  # keeps loaded objects out of each collection below
         return times(plan, case, job)

@@ -12,10 +12,14 @@ from typing import Any
 
 from compare import engines, text
 from compare.claims.verdict import verdict
+from compare.engines import OWN, find_engine, of_imports
+from compare.engines.graphduel.standin import FRAMEWORK
+from compare.errors import InputsError
 from compare.instruments.rounds import ClockName, clock_name
 from compare.instruments.timing import COLD
+from compare.own import origin
 from compare.own.result import merge_records
-from compare.own.subject import REPEATS, Modes, Situation, Subject, subjects_of
+from compare.own.subject import OURS, REPEATS, Modes, Situation, Subject, modes_by_name
 from compare.records import cells
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
@@ -137,9 +141,44 @@ def plans_of(
     engines: Sequence[str], function: str, inputs: str = "", modes: Sequence[str] | None = None,
     *, gradient: bool | None = None, allow_effects: bool = False, **situation: Any,
 ) -> list[ComparisonPlan]:  # fmt: skip
-    """Return the plan for a function of a file in each engine. Raises as `subject.subjects_of`."""
-    subjects = subjects_of(engines, function, inputs, modes, gradient=gradient, allow_effects=allow_effects)
-    return [ComparisonPlan(subject, Situation(**situation)) for subject in subjects]
+    """Return the plan for a file in each engine, first the one whose program it is: others start from its numbers.
+
+    Raises InputsError for modes that none has, and where an engine cannot run a file of that framework.
+    """
+    imported = of_imports(origin.source(function))
+    ordered = sorted(dict.fromkeys(engines), key=lambda name: name != imported)
+    beside = len(ordered) > 1
+    for name in ordered if beside else ():
+        _check_engine(name, engines, imported, function)
+    chosen = {name: _modes_among(name, modes) if beside else modes for name in ordered}
+    unknown = [mode for mode in modes or () if not any(mode in names for names in chosen.values() if names)]
+    if unknown:
+        raise InputsError(f"none of {', '.join(ordered)} has a mode {unknown[0]!r}")
+    plans = []
+    for name in ordered:
+        stands_in = name == OWN and imported == FRAMEWORK
+        asked = chosen[name] if modes is not None else OURS if stands_in and beside else None
+        subject = Subject.of_file(function, inputs, name, asked or None, gradient=gradient)
+        subject = replace(subject, allow_effects=allow_effects, beside=beside, stands_in=stands_in)
+        plans.append(ComparisonPlan(subject, Situation(**situation)))
+    return plans
+
+
+def _check_engine(name: str, engines: Sequence[str], imported: str | None, function: str) -> None:
+    if name != (imported or OWN) and not (name == OWN and imported == FRAMEWORK):
+        raise InputsError(
+            f"--engines {','.join(engines)}: {function.rpartition(':')[0]} is written for "
+            f"{find_engine(imported or OWN).title}, which {find_engine(name).title} cannot run; our engine runs files "
+            f"of PyTorch's beside their own: --engines {FRAMEWORK},{OWN}"
+        )
+
+
+def _modes_among(name: str, modes: Sequence[str] | None) -> list[str] | None:
+    """Return the modes that an engine has, by any of their names; None for None."""
+    if modes is None:
+        return None
+    full_names = modes_by_name(find_engine(name))
+    return [mode for mode in modes if mode in full_names]
 
 
 def _title(subject: Subject, kind: str, modes: Modes, process: int | None) -> str:

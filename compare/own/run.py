@@ -17,6 +17,7 @@ from compare.engines.graphduel.standin import as_named
 from compare.errors import CompareError, FunctionError, InputsError, refuse_exit
 from compare.instruments.judge import TOLERANCES
 from compare.own import measure
+from compare.own.case import open_case
 from compare.own.journal import Answers
 from compare.own.plan import ComparisonPlan, follow, look, source_of
 from compare.own.result import ComparisonStopped, Result, merge_records
@@ -113,7 +114,7 @@ def here(
         plan.subject.adapter.process.visit(plan.situation.seed),
         _workers(plan, reporter or Reporter()) as (plan, workers),
     ):
-        case, engine, source = measure.open_case(plan, function, inputs, dims), plan.subject.adapter, ""
+        case, engine, source = open_case(plan.subject, function, inputs, dims), plan.subject.adapter, ""
         if processes != 0 and engine.is_reference:
             with suppress(*([] if processes else [InputsError])):
                 source = measure.write_case(plan, case, dims)

@@ -10,11 +10,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compare import workloads
-from compare.engines import OWN, Engine, find_engine, of_imports
+from compare.engines import OWN, Engine, find_engine
 from compare.engines.framework import PADDED
-from compare.engines.graphduel.standin import FRAMEWORK, stand_in
+from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
-from compare.own import origin
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import Cell, Device, Records, records_of
@@ -200,51 +199,6 @@ class Subject:
         mode = self.adapter.mode_names[self.adapter.modes.index(written)] if written else self.base
         compiles = any(look.settings.get("compiles") for look in records_of(first, FunctionLook))
         return replace(self, modes=(*self.modes, mode)) if compiles and mode not in self.modes else self
-
-
-# Several engines, and the names of their modes -----------------------------------------------------------------------
-
-
-def subjects_of(
-    engines: Sequence[str], function: str, inputs: str, modes: Sequence[str] | None, **facts: Any
-) -> list[Subject]:
-    """Return the subject of a file in each engine, first the one whose program it is: others start from its numbers.
-
-    Raises InputsError for modes that none has, and where an engine cannot run a file of that framework.
-    """
-    imported = of_imports(origin.source(function))
-    ordered = sorted(dict.fromkeys(engines), key=lambda name: name != imported)
-    beside = len(ordered) > 1
-    for name in ordered if beside else ():
-        _check_engine(name, engines, imported, function)
-    chosen = {name: _modes_among(name, modes) if beside else modes for name in ordered}
-    unknown = [mode for mode in modes or () if not any(mode in names for names in chosen.values() if names)]
-    if unknown:
-        raise InputsError(f"none of {', '.join(ordered)} has a mode {unknown[0]!r}")
-    subjects = []
-    for name in ordered:
-        stands_in = name == OWN and imported == FRAMEWORK
-        asked = chosen[name] if modes is not None else OURS if stands_in and beside else None
-        subject = Subject.of_file(function, inputs, name, asked or None, **facts)
-        subjects.append(replace(subject, beside=beside, stands_in=stands_in))
-    return subjects
-
-
-def _check_engine(name: str, engines: Sequence[str], imported: str | None, function: str) -> None:
-    if name != (imported or OWN) and not (name == OWN and imported == FRAMEWORK):
-        raise InputsError(
-            f"--engines {','.join(engines)}: {function.rpartition(':')[0]} is written for "
-            f"{find_engine(imported or OWN).title}, which {find_engine(name).title} cannot run; our engine runs files "
-            f"of PyTorch's beside their own: --engines {FRAMEWORK},{OWN}"
-        )
-
-
-def _modes_among(name: str, modes: Sequence[str] | None) -> list[str] | None:
-    """Return the modes that an engine has, by any of their names; None for None."""
-    if modes is None:
-        return None
-    full_names = modes_by_name(find_engine(name))
-    return [mode for mode in modes if mode in full_names]
 
 
 def modes_of(engine: Engine, modes: Sequence[str] | None = None) -> Modes:

@@ -13,7 +13,7 @@ from types import FunctionType
 
 from compare import engines
 from compare.own import exchange, measure, origin
-from compare.own.case import case_of, converting
+from compare.own.case import case_of, converting, open_case
 from compare.own.plan import ComparisonPlan
 from compare.records.cells import Parity
 from compare.records.record import kind_of
@@ -50,7 +50,7 @@ def by_torch(plan: ComparisonPlan) -> dict[str, str]:
 
     subject, numbers = plan.subject, plan.situation.numbers
     engine = subject.started()
-    case = measure.open_case(plan, *origin.load_function(subject.function, subject.inputs))
+    case = open_case(plan.subject, *origin.load_function(subject.function, subject.inputs))
     bench = Bench.of_function(
         engine,
         subject.base,

@@ -16,7 +16,7 @@ from compare.cli.command import graphduel
 from compare.engines.graphduel.programs import Replay
 from compare.engines.graphduel.standin import as_named
 from compare.errors import InputsError, UnsupportedError
-from compare.own.subject import subjects_of
+from compare.own.plan import plans_of
 
 FILE = """
 import torch
@@ -199,7 +199,7 @@ def test_engines_that_cannot_run_a_file_are_refused(tmp_path):
     path = tmp_path / "ours.py"
     path.write_text("import graphs\ndef f(x): return x\n", "utf-8")
     with pytest.raises(InputsError, match="written for graphduel, which"):
-        subjects_of(["autograd", "graphduel"], f"{path}:f", "", None)
+        plans_of(["autograd", "graphduel"], f"{path}:f", "", None)
 
 
 def test_a_training_step_is_one_graph_of_our_engine_alone(file):
