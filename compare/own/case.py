@@ -117,8 +117,8 @@ def case_of_calls(function: Function, calls: Sequence[Any], argnum: int | None) 
 def converting(case: FunctionCase) -> FunctionCase:
     """Return the case with its control flow converted for the static engine, if a trace needs that.
 
-    `branches` is set where Python branches on a value of the first example. Where the conversion is refused too, the gate
-    then tells its reason: that of a plain trace is the first branch, and its remedy is to convert.
+    `branches` is set where Python branches on a value of the first example. Where the conversion is refused too, the
+    gate then tells its reason: that of a plain trace is the first branch, and its remedy is to convert.
     """
     arguments = (case.params, *case.examples[0])
     try:
