@@ -99,7 +99,7 @@ def compare(
     5 nothing was measured, or nothing but the first mode, 6 a rule of --fail-if holds, 130 stopped by Ctrl-C, 143 by
     SIGTERM.
     """
-    from compare.own import journal
+    from compare.own import workers
     from compare.own.result import empty
 
     overwrite = overwrite or resume
@@ -110,7 +110,7 @@ def compare(
     plans = _plans(function, apart=out is not None, **asked)
     gate = _gate(rules, junit, summary, plans) if rules or junit or summary else None
     notice = partial(echo, err=True)
-    with _failing(gate, function), journal.open_folder(plans, notice, resume=resume) as folder:
+    with _failing(gate, function), workers.open_folder(plans, notice, resume=resume) as folder:
         result, stop = _measure(plans, folder)
         is_silent = str(path) == "-"
         echo(str(result), err=is_silent)

@@ -25,13 +25,12 @@ from compare.errors import CompareError, EffectsError, FunctionError, InputsErro
 from compare.instruments import inspection, parity, rounding, timing
 from compare.instruments.bench import Bench
 from compare.instruments.timing import Limited
-from compare.own import effects, exchange, journal, origin, traffic
+from compare.own import effects, exchange, origin, traffic
 from compare.own.case import FunctionCase, open_case
 from compare.own.effects import SideEffect, effects_in
-from compare.own.journal import Answers
 from compare.own.plan import ComparisonPlan, admitted_modes, follow
 from compare.own.subject import Subject
-from compare.own.workers import Account, answer_or_fault
+from compare.own.workers import Account, Answers, answer_or_fault, loaded_files
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
 from compare.records.journal import Journal
@@ -59,7 +58,7 @@ def look_record(
         **({"compiles": True} if subject.adapter.compiles else {}),
     }
     beside = list(map(to_json, records))
-    return FunctionLook(subject.name, list(subject.modes), settings, source, files=journal.files(), beside=beside)
+    return FunctionLook(subject.name, list(subject.modes), settings, source, files=loaded_files(), beside=beside)
 
 
 # A worker -------------------------------------------------------------------------------------------------------------

@@ -18,11 +18,10 @@ from compare.errors import CompareError, FunctionError, InputsError, refuse_exit
 from compare.instruments.judge import TOLERANCES
 from compare.own import measure
 from compare.own.case import open_case
-from compare.own.journal import Answers
 from compare.own.plan import ComparisonPlan, follow, look, source_of
 from compare.own.result import ComparisonStopped, Result, merge_records
 from compare.own.subject import LIMIT, REPEATS, SECONDS, SIZE, Situation, Subject
-from compare.own.workers import Workers
+from compare.own.workers import Answers, Workers
 from compare.page.show import ALONE, HERE, WORKERS
 from compare.records.cells import Compilations, Glimpse, Parity, ParityRow, Time
 from compare.records.job import Job

@@ -18,7 +18,7 @@ from compare.cli import functions as own_command
 from compare.cli.command import graphduel
 from compare.errors import CompareError, OverrunError, WorkerError
 from compare.instruments.timing import FirstEpoch
-from compare.own import journal, run, workers
+from compare.own import run, workers
 from compare.own.result import ComparisonStopped, Result
 from compare.page import function as own_page
 from compare.records import results
@@ -71,7 +71,7 @@ def asked(step, **options):
 
 def compared(step, resume=False, told=None, **options):
     plans = asked(step, **options)
-    with journal.open_folder(plans, ([] if told is None else told).append, resume=resume) as folder:
+    with workers.open_folder(plans, ([] if told is None else told).append, resume=resume) as folder:
         return run.compare_plans(plans, Reporter, folder)
 
 
@@ -233,7 +233,7 @@ def test_a_cache_that_is_full_costs_no_answer(monkeypatch, step):
 
 def test_two_at_once_do_not_meet(monkeypatch, step):
     Asked(monkeypatch)
-    with journal.open_folder(asked(step)) as first, journal.open_folder(asked(step)) as second:
+    with workers.open_folder(asked(step)) as first, workers.open_folder(asked(step)) as second:
         assert first != second
         with pytest.raises(CompareError, match=r"cannot go on: .* is being written by process \d+ on this host"):
             compared(step, resume=True)
@@ -245,7 +245,7 @@ def test_what_was_left_long_ago_is_removed(monkeypatch, step):
     stopped(monkeypatch, step, 5)
     folder = kept(step).parents[1]
     os.utime(folder, (1, 1))
-    with journal.open_folder(asked(step, seed=3)):
+    with workers.open_folder(asked(step, seed=3)):
         assert not folder.exists()
 
 
