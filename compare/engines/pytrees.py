@@ -308,9 +308,9 @@ def variable_reader(calls: Sequence[tuple[Any, ...]], changed: Sequence[Piece], 
     return StateReader(read(), read)
 
 
-def changed_variables(held: Sequence[Any], change: Callable[[Any], Any]) -> AbstractContextManager[None]:
-    """Return a context in which the variables of nnx in `held` have arrays changed by `change`."""
-    variables = [value for value in held if loaded_nnx() and isinstance(value, loaded_nnx().Variable)]
+def changed_variables(holders: Sequence[Any], change: Callable[[Any], Any]) -> AbstractContextManager[None]:
+    """Return a context in which the variables of nnx in `holders` have arrays changed by `change`."""
+    variables = [value for value in holders if loaded_nnx() and isinstance(value, loaded_nnx().Variable)]
     return changed_values(
         variables, lambda each: each.get_raw_value(), lambda each, new: each.set_raw_value(new), change
     )

@@ -61,11 +61,13 @@ def moving(seed: int, unit: float = 0.0) -> Change:
 
 
 @contextmanager
-def meanwhile(held: Sequence[Any], change: Change) -> Iterator[None]:
-    """A context in which float tensors in `held` have changed data, and gradients of the same dtype."""
+def meanwhile(holders: Sequence[Any], change: Change) -> Iterator[None]:
+    """A context in which tensors of floats or complex numbers have changed data, and gradients of the same dtype."""
     import torch
 
-    values = [value for value in held if isinstance(value, torch.Tensor) and inexact(value)]
+    values = [
+        each for each in holders if isinstance(each, torch.Tensor) and (each.is_floating_point() or each.is_complex())
+    ]
     tensors = [(value, value.data, value.grad if value.is_leaf else None) for value in values]
     try:
         for tensor, data, _ in tensors:
@@ -88,11 +90,6 @@ def _detach_gradient(tensor: Any) -> None:
     """Remove a tensor's gradient, since its dtype must equal the tensor's, which could not change otherwise."""
     if tensor.is_leaf and tensor.grad is not None:
         tensor.grad = None
-
-
-def inexact(tensor: Any) -> bool:
-    """Return whether a tensor holds floats or complex numbers."""
-    return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
 _MARK = "_dynamo_propagated_dynamic_indices"
@@ -119,7 +116,9 @@ def snapshot(value: Any) -> Piece | None:
 def _kept_tensor(tensor: Any) -> Piece:
     import torch
 
-    if not _is_plain(tensor):
+    # only a tensor that has its own elements, each stored once, is changed in place
+    dense = tensor.layout is torch.strided and tensor.device.type != "meta"
+    if not dense or any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape, strict=True)):
         return Piece()
     with torch.no_grad():
         before, wants = tensor.detach().clone(), tensor.requires_grad
@@ -145,14 +144,6 @@ def _kept_tensor(tensor: Any) -> Piece:
 
     hooks = (tensor._backward_hooks, getattr(tensor, "_post_accumulate_grad_hooks", None))  # one may hold an optimizer
     return Piece(same, back, [gradient, *hooks, *vars(tensor).values()])
-
-
-def _is_plain(tensor: Any) -> bool:
-    """Return whether a tensor has its own elements, each stored once; others are not changed in place."""
-    import torch
-
-    dense = tensor.layout is torch.strided and tensor.device.type != "meta"
-    return dense and not any(step == 0 and size > 1 for step, size in zip(tensor.stride(), tensor.shape, strict=True))
 
 
 # What a call leaves ---------------------------------------------------------------------------------------------------
