@@ -402,7 +402,7 @@ def _function(change: FloatChange) -> Function:
 
     nudge = change.function()
 
-    def changed(leaf: Any) -> Any:
+    def change_leaf(leaf: Any) -> Any:
         if change.seed is None and not isinstance(leaf, jax.Array):
             return leaf
         if not jnp.issubdtype(leaf.dtype, jnp.inexact):
@@ -411,7 +411,7 @@ def _function(change: FloatChange) -> Function:
             return jnp.asarray(nudge(np.asarray(leaf)))
         return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
 
-    return changed
+    return change_leaf
 
 
 def makers() -> list[Maker]:

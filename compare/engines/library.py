@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import graphs
-from compare.engines.process import patched
+from compare.engines.process import patch_namespace
 
 OURS = ("graphs", "static", "dynamic")
 
@@ -55,7 +55,7 @@ class Loader:
         module = ModuleType(f"{self.prefix}.{name}")
         module.__file__ = file
         sys.modules[module.__name__] = module  # inspect looks here for a function's source
-        with patched(sys.modules, {"graphs": self.graphs, **again}):
+        with patch_namespace(sys.modules, {"graphs": self.graphs, **again}):
             exec(compile(tree, file, "exec"), module.__dict__)  # noqa: S102  (a module of the harness or the user)
         return module
 

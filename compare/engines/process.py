@@ -131,7 +131,7 @@ PROCESS = (
 
 
 @contextmanager
-def patched(space: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
+def patch_namespace(space: MutableMapping[str, Any], values: Mapping[str, Any]) -> Iterator[None]:
     """A context in which a namespace has other values under some names; names that it lacked are removed at the end."""
     before = {name: space[name] for name in values if name in space}
     space.update(values)

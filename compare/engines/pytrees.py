@@ -83,11 +83,11 @@ class Pytrees(Leaves):
         """Return whether the function branches on a Python number, which then is a constant, as by `static_argnums`."""
         import jax
 
-        traced, filled = holes(args, self.is_traced)
+        traced, fill = holes(args, self.is_traced)
         if not any(isinstance(leaf, (bool, int, float, complex)) for leaf in traced):
             return False
         try:
-            jax.eval_shape(lambda *values: function(*filled(values)), *traced)
+            jax.eval_shape(lambda *values: function(*fill(values)), *traced)
         except Exception:  # noqa: BLE001  (any other error comes again in the call itself)
             return True
         return False
@@ -108,7 +108,7 @@ class DifferentiatedStep(Bindable):
 
         loss, before, after = self.loss, args[: self.argnum], args[self.argnum + 1 :]
         argument = args[self.argnum] if args else ()
-        floats, filled = holes(argument, _is_inexact)
+        floats, fill = holes(argument, _is_inexact)
         rows, structure = jax.tree_util.tree_flatten_with_path(argument)
         if not floats:
             raise NoGradientsError("the first argument holds no floats; give the parameters first")
@@ -122,7 +122,7 @@ class DifferentiatedStep(Bindable):
             return scalar, value
 
         if len(floats) < len(rows):
-            of_floats = jax.value_and_grad(lambda values: loss_of(filled(values)), has_aux=True)
+            of_floats = jax.value_and_grad(lambda values: loss_of(fill(values)), has_aux=True)
             differentiated = partial(of_floats, floats)
             names = [jax.tree_util.keystr(path) for path, leaf in rows if _is_inexact(leaf)]
             result = lambda returned: (returned[0][1], dict(zip(names, returned[1], strict=True)))  # noqa: E731
@@ -217,11 +217,11 @@ def holes(tree: Any, chosen: Callable[[Any], bool]) -> tuple[list[Any], Callable
     leaves, structure = jax.tree_util.tree_flatten(tree)
     at = [i for i, leaf in enumerate(leaves) if chosen(leaf)]
 
-    def filled(values: Sequence[Any]) -> Any:
+    def fill(values: Sequence[Any]) -> Any:
         placed = dict(zip(at, values, strict=True))
         return structure.unflatten([placed.get(i, leaf) for i, leaf in enumerate(leaves)])
 
-    return [leaves[i] for i in at], filled
+    return [leaves[i] for i in at], fill
 
 
 # What a trace shows ---------------------------------------------------------------------------------------------------
@@ -231,8 +231,8 @@ def jaxpr_of(step: Function, call: tuple[Any, ...]) -> Any:
     """Return the jaxpr of a call; its inputs are the call's arrays."""
     import jax
 
-    arrays, filled = holes(call, lambda leaf: isinstance(leaf, jax.Array))
-    return jax.make_jaxpr(lambda *values: step(*filled(values)))(*arrays).jaxpr
+    arrays, fill = holes(call, lambda leaf: isinstance(leaf, jax.Array))
+    return jax.make_jaxpr(lambda *values: step(*fill(values)))(*arrays).jaxpr
 
 
 def nested_jaxprs(jaxpr: Any) -> Iterator[Any]:

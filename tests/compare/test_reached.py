@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from compare.engines.nudge import changed_values
-from compare.engines.process import patched
+from compare.engines.process import patch_namespace
 from compare.engines.reach import MISSING, ReachedCode, outermost
 from compare.engines.state import Snapshot
 from compare.own import effects
@@ -194,7 +194,7 @@ def test_a_patched_namespace_has_its_values_back_and_no_other_names():
     space = {"held": 1, "other": 2}
 
     def fail():
-        with patched(space, {"held": 3, "new": 4}):
+        with patch_namespace(space, {"held": 3, "new": 4}):
             assert space == {"held": 3, "other": 2, "new": 4}
             raise KeyError
 

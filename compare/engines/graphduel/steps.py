@@ -54,11 +54,11 @@ def transform_step(engine: Any, f: Callable[..., Any], argnum: int | None) -> Ca
         return StepFromStart(step, start)
 
     @functools.wraps(step)
-    def traced(*args: Any) -> Any:
+    def trace(*args: Any) -> Any:
         start.begin(is_trace=True)
         return step(*args)
 
-    return traced
+    return trace
 
 
 class StepFromStart(Bindable):

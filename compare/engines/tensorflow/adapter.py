@@ -328,12 +328,12 @@ class FunctionsStep(WrittenStep):
         self.around, self.made, self.entries = around, list[Any](), list(around.entries)
 
     def _noting(self, args: Sequence[Any]) -> AbstractContextManager[None]:
-        def made(function: Function, maker: Function) -> Any:
+        def make(function: Function, maker: Function) -> Any:
             self.made.append(maker(function))
             return self.made[-1]
 
         self.entries += self.around.of_objects(args)
-        return watch_makers(self.around.makers, made)
+        return watch_makers(self.around.makers, make)
 
     def observed(self) -> Observations:
         """Return one compilation per trace of a function."""

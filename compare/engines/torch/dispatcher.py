@@ -95,7 +95,7 @@ def giving(drawn: Sequence[Any]) -> Iterator[None]:
     """
     left = list(drawn)
 
-    def given(op: Any, _: Any, __: Any, result: Any) -> Any:
+    def give(op: Any, _: Any, __: Any, result: Any) -> Any:
         if not _is_drawn(op):
             return None
         numbers = left.pop(0) if left else None
@@ -103,7 +103,7 @@ def giving(drawn: Sequence[Any]) -> Iterator[None]:
             raise UnsupportedError(f"in float64 {op} cannot draw the same random numbers")
         return result.copy_(numbers)
 
-    with watching(given):
+    with watching(give):
         yield
     if left:
         raise UnsupportedError("in float64 it draws fewer random numbers")

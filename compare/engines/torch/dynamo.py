@@ -19,7 +19,7 @@ from typing import Any
 import optree
 
 from compare.engines.base import Compiler, Mode
-from compare.engines.process import patched
+from compare.engines.process import patch_namespace
 from compare.engines.step import Compilation, Function, Observations
 from compare.errors import is_users
 from compare.records.record import WRITTEN
@@ -68,7 +68,7 @@ class TorchCompiler(Compiler):
             return asked(callback) if asked else None
 
         instead = {"_callback_from_stance": noting} if asked else {}  # private to Dynamo, so it may be missing
-        with torch.compiler.set_stance("force_eager"), patched(vars(eval_frame), instead):
+        with torch.compiler.set_stance("force_eager"), patch_namespace(vars(eval_frame), instead):
             yield
 
     def compiled(self, mode: str, function: Function) -> Function:

@@ -14,7 +14,7 @@ from typing import Any
 import optree
 
 from compare import text
-from compare.engines.process import patched
+from compare.engines.process import patch_namespace
 from compare.engines.reach import ReachedCode, names_in, outermost
 from compare.engines.step import LOSS, Bindable, BoundCall, Context, Function, inside, loss_in
 from compare.errors import InputsError, NoGradientsError
@@ -239,5 +239,5 @@ def _differentiating() -> Iterator[_BackwardPasses]:
         seen.leaves_gradients |= bool(options.get("accumulate_grad"))
         return run(*args, **options)
 
-    with patched(vars(autograd), {"_engine_run_backward": noting}):
+    with patch_namespace(vars(autograd), {"_engine_run_backward": noting}):
         yield seen
