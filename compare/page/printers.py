@@ -113,29 +113,18 @@ _DEEPEST = 6
 
 def to_markdown(page: Page) -> str:
     """Return the Markdown of `page`; text is escaped, so that no result can add markup."""
-    return "\n\n".join(filter(None, _blocks(page))) + "\n"
-
-
-def _blocks(page: Page) -> Iterator[str]:
-    yield f"# {_text(page.title)}"
-    yield _text(page.subtitle)
-    if page.conditions:
-        yield from _print_block(page.conditions, 2)
-    for section in page.sections:
-        yield from _section(section, 2)
-
-
-def _section(section: Section, level: int) -> Iterator[str]:
-    yield f"{'#' * min(level, _DEEPEST)} {_text(section.title)}"
-    for block in section.blocks:
-        yield from _print_block(block, level + 1)
+    parts: tuple[Block, ...] = (*filter(None, (page.conditions,)), *page.sections)
+    pieces = (piece for part in parts for piece in _print_block(part, 2))
+    return "\n\n".join(filter(None, (f"# {_text(page.title)}", _text(page.subtitle), *pieces))) + "\n"
 
 
 def _print_block(block: Block, level: int) -> Iterator[str]:
     """Yield the pieces of Markdown of a block."""
     match block:
         case blocks.Section():
-            yield from _section(block, level)
+            yield f"{'#' * min(level, _DEEPEST)} {_text(block.title)}"
+            for inner in block.blocks:
+                yield from _print_block(inner, level + 1)
         case blocks.FoldedBlock():
             yield f"**{_text(block.title)}**"
             for inner in block.blocks:
@@ -170,10 +159,9 @@ def _piece(
         case blocks.VerdictMark():
             return f"**{block.icon} {_text(block.word)}** {_text(f'{block.effect} {block.of}')}".strip()
         case blocks.Claims():
+            headers = ("claim", "verdict", "effect [95% interval]", "why")
             rows = [(f"{r.id} {r.title}", f"{r.mark.icon} {r.mark.word}", r.mark.effect, r.why) for r in block.rows]
-            return markdown_table(
-                Table(("claim", "verdict", "effect [95% interval]", "why"), tuple(rows), "llrl") if rows else None
-            )
+            return markdown_table(Table(headers, tuple(rows), "llrl") if rows else None)
         case blocks.Calculator():
             return ""  # Markdown has no scripts; the formula and its coefficients are printed beside it
         case blocks.Terms():

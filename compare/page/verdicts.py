@@ -73,21 +73,18 @@ def claim_section(judged: Verdict, pictures: Sequence[Picture]) -> Section:
     rows = tuple((r.name, _mark_word(r.verdict), value_of(r, unit)) for r in finding.regimes)
     table = Table(("regime", "verdict", "value"), rows, "llr", "Regimes") if rows else None
     several = (Terms(tuple(_strongest(finding, unit))), table)
+    # For one function the only regime has the value of the effect, so that it need not be shown again.
+    values = [regime.value for regime in finding.regimes]
+    repeats = len(values) < 2 and finding.effect is not None and values == [finding.effect.value]
     blocks: tuple[Block | None, ...] = (
         mark(judged),
-        *(() if _repeats(finding) else several),
+        *(() if repeats else several),
         *pictures[:1],
         *fold_pictures(pictures[1:]),
         Bullets(judged.reasons, "Reasons") if judged.reasons else None,
         FoldedBlock(_RULE, (rule, *(Bullets(lines, name) for name, lines in lists if lines))),
     )
     return Section(f"{claim.id}: {claim.title}", tuple(filter(None, blocks)), f"claim-{anchor(claim.id)}")
-
-
-def _repeats(finding: Finding) -> bool:
-    """Whether the only regime has the value of the effect, as for one function, so that it need not be shown."""
-    values = [regime.value for regime in finding.regimes]
-    return len(values) < 2 and finding.effect is not None and values == [finding.effect.value]
 
 
 def fold_pictures(pictures: Sequence[Picture]) -> Iterator[FoldedBlock]:
@@ -196,9 +193,10 @@ def advice(places: Sequence[CostPlace]) -> Iterator[str]:
     inside = [place for place in places if place.at.elements <= reach]
     paid = max(place.pays_after or 1 for place in inside)
     low, mean, high = _spread(inside)
+    arrays = f"hold up to {text.size(reach * FLOAT)} each" if reach * FLOAT >= PAGE else "are tiny"
     yield (
         f"Compile a step that runs more than {paid:,} times for each shape of its inputs, if its arrays "
-        f"{_arrays(reach)}: once compiled, it is {_speedup(mean)} faster than dynamic ({_speedup(high)} to "
+        f"{arrays}: once compiled, it is {_speedup(mean)} faster than dynamic ({_speedup(high)} to "
         f"{_speedup(low)})."
     )
     yield (
@@ -226,11 +224,6 @@ def _beyond(places: Sequence[CostPlace]) -> Iterator[str]:
         said = [f"{mean} ({low} to {high}) for {ops} ops" for ops, (low, mean, high) in kinds.items()]
         size = text.size(largest * FLOAT)
         yield f"With larger arrays the op decides: at {size} static ÷ dynamic is {text.join_words(said)}."
-
-
-def _arrays(floats: int) -> str:
-    """Return the size of arrays in words, as `hold up to 32 KiB each`; `are tiny` if smaller than a page of memory."""
-    return f"hold up to {text.size(floats * FLOAT)} each" if floats * FLOAT >= PAGE else "are tiny"
 
 
 def _spread(places: Sequence[CostPlace]) -> tuple[float, float, float]:
@@ -279,13 +272,10 @@ def claims(judged: Sequence[Verdict]) -> Claims:
 def _row(judged: Verdict) -> ClaimRow:
     finding = judged.finding
     svg, words = draw_claim(judged.claim.id, finding)
-    claim, why = judged.claim, _sentence("".join(finding.reasons[:1]))
-    there = is_measured(judged)
-    return ClaimRow(claim.id, claim.title, anchor(claim.id) if there else "", mark(judged), why, svg, words)
-
-
-def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+    claim, reason = judged.claim, "".join(finding.reasons[:1])
+    why = f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else ""
+    place = anchor(claim.id) if is_measured(judged) else ""
+    return ClaimRow(claim.id, claim.title, place, mark(judged), why, svg, words)
 
 
 def calculator(summary: Summary) -> Section | None:

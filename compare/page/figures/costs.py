@@ -95,12 +95,11 @@ def _sort_ratios(ratios: Sequence[Ratio]) -> list[Ratio]:
 
 
 def _whisker(axes: Axes, row: int, ratio: Ratio) -> None:
-    colour, interval = style.colour(ratio.mode), ratio.interval
-    axes.plot(style.ends(interval), [row, row], color=colour, marker="|", markersize=11, solid_capstyle="butt")
-    (dot,) = axes.plot(interval.estimate, row, color=colour, marker=style.marker(ratio.mode), markersize=5.5)
-    style.add_tooltip(dot, f"{ratio.cell.title}, {ratio.mode}: {' '.join(style.ratio_cells(interval))}, {ratio.words}")
-    words = (*style.ratio_cells(interval), ratio.words)[: style.columns(3)]
-    for offset, word in zip(_COLUMNS, words, strict=False):
+    words = (*style.ratio_cells(ratio.interval), ratio.words)
+    said = f"{ratio.cell.title}, {ratio.mode}: {' '.join(words[:2])}, {ratio.words}"
+    look = (style.colour(ratio.mode), style.marker(ratio.mode), said)
+    style.whisker(axes, row, ratio.interval, *look, marker="|", markersize=11)
+    for offset, word in zip(_COLUMNS, words[: style.columns(3)], strict=False):
         style.beside(axes, row, word, offset, 8.5)
 
 

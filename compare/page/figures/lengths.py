@@ -251,9 +251,8 @@ def draw_lengths(summary: Summary) -> Drawing:
             measured = cell.of(name)
             colour = _COLOURS.get(name.partition(",")[0], style.FAINT)
             marker = "o" if measured[0].batching == "one by one" else "s"
-            axes.plot(style.ends(interval), [row, row], color=colour, linewidth=1.6, solid_capstyle="butt")
-            (dot,) = axes.plot(interval.estimate, row, color=colour, marker=marker, markersize=5.5)
-            style.add_tooltip(dot, f"{name}: {' '.join(style.ratio_cells(interval))}")
+            said = f"{name}: {' '.join(style.ratio_cells(interval))}"
+            style.whisker(axes, row, interval, colour, marker, said, linewidth=1.6)
             style.beside(axes, row, f"{measured[0].compiles} · {computed_per_element(measured):.2f}", 4, 7.5)
         style.rows(axes, names, fontsize=8)
         shown = [interval.estimate for interval in compared.values()]  # whiskers may reach beyond the panel

@@ -345,6 +345,13 @@ def beside(axes: Axes, row: int, words: str, offset: float, size: float) -> None
     axes.annotate(words, (1, row), (offset, 0), fontsize=size, annotation_clip=False, **look)
 
 
+def whisker(axes: Axes, row: int, interval: Interval, colour: str, shape: str, words: str, **look: Any) -> None:
+    """Draw an estimate as a dot on its interval in a row, with words as its tooltip; `look` is that of the interval."""
+    axes.plot(ends(interval), [row, row], color=colour, solid_capstyle="butt", **look)
+    (dot,) = axes.plot(interval.estimate, row, color=colour, marker=shape, markersize=5.5)
+    add_tooltip(dot, words)
+
+
 def tie_zone(axes: Axes) -> None:
     """Draw a line at 1 on an axis of ratios, and a strip over the ratios that count as a tie."""
     axes.axvspan(1 / (1 + SMALLEST_EFFECT), 1 + SMALLEST_EFFECT, color=FAINT, alpha=0.3, linewidth=0)

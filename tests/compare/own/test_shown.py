@@ -10,6 +10,7 @@ from compare.claims import conditions
 from compare.claims.verdict import MeasuredFunction, judge
 from compare.page import function as page
 from compare.page import printers, show
+from compare.page.blocks import Page
 from compare.records.cells import (
     Call,
     Ladder,
@@ -105,7 +106,7 @@ def test_the_answer_has_no_word_of_the_harness(tape, settings):
     result = measured(modes, tape=tape, **settings)
     assert HARNESS.findall(show.plain(result)) == []
     section = page.answer(result.records, judge(result.records))
-    assert HARNESS.findall("\n".join(printers._section(section, 2))) == []
+    assert HARNESS.findall(printers.to_markdown(Page("", "", (section,)))) == []
 
 
 def test_where_the_seconds_of_backward_are_is_said_where_a_line_calls_it():
