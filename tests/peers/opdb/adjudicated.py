@@ -56,7 +56,7 @@ KINDS = (
     ),
     Kind(
         "a number stands for a tensor beside one, element by element",
-        "clamp_max|clamp_min|atan2|copysign|eq|ne|lt|le|gt|ge|f?max(imum)?|f?min(imum)?|fmod|remainder|ldexp|logaddexp2?|"
+        "rsub|clamp_max|clamp_min|atan2|copysign|eq|ne|lt|le|gt|ge|f?max(imum)?|f?min(imum)?|fmod|remainder|ldexp|logaddexp2?|"
         "logical_(and|or|xor)|heaviside|lcm|gcd|isclose|igammac?|hypot|nextafter|bitwise_\\w+",
         (ANSWERED,),
         r"error, \d\): (int64\[3\]=\[.*\], 2|2, int64\[3\]=\[.*\]) -> .*(must be Tensor, not|got \(int, Tensor)",
@@ -165,7 +165,7 @@ KINDS = (
         "a method of a number is its function",
         ".*",
         (ANSWERED,),
-        r"\((\w+, )?method, .*TypeError: descriptor '\w+' for 'torch\._C\.TensorBase' objects doesn't apply",
+        r"\((\w+, )?(method|function), .*TypeError: descriptor '\w+' for 'torch\._C\.TensorBase' objects doesn't apply",
     ),
     Kind(
         "a number less a tensor is a difference; PyTorch turns it round",
