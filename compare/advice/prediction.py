@@ -32,8 +32,7 @@ from compare.errors import CompareError
 from compare.records.own import CallCounts, CountedProgram, Terms, TimedCall
 from compare.records.record import Fingerprint, fingerprint, machine_differences
 from compare.records.results import write_json
-from compare.run import product
-from compare.run.environment import cache_folder, environment
+from compare.run.environment import cache_folder, code_digest, environment
 from compare.stats import Interval, student_quantile, student_within
 from compare.text import count_noun
 from graphs.plain import escape_html
@@ -164,7 +163,7 @@ def load(path: Path, here: Mapping[str, Any]) -> Prices:
 def machine(engine: Engine) -> Fingerprint:
     """Return the fingerprint for which prices hold: this machine, its libraries, the engine and graphduel's code."""
     here = {name: value for name, value in fingerprint(environment()).items() if name != "commit"}
-    return {**here, "engine": engine.version, "code": product.code()}
+    return {**here, "engine": engine.version, "code": code_digest()}
 
 
 def load_prices(

@@ -96,10 +96,10 @@ def examine() -> tuple[Rows, Rows]:
 
 def places() -> Rows:
     """Return the folder of each package and the file of the compiled tape; workers import the same ones."""
-    from compare.run import product
+    from compare.run.environment import package_files
     from compare.run.start import PACKAGES
 
-    return [(name, str(Path(file).parent) if name in PACKAGES else file) for name, file in product.files().items()]
+    return [(name, str(Path(file).parent) if name in PACKAGES else file) for name, file in package_files().items()]
 
 
 def _imports(name: str) -> str:

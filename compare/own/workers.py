@@ -45,8 +45,7 @@ from compare.records.journal import Journal
 from compare.records.own import FunctionFault, FunctionLook
 from compare.records.record import Failure, Record, Status, error_of, kind_of, records_of
 from compare.records.results import to_json, unfold
-from compare.run import product
-from compare.run.environment import cache_folder, environment
+from compare.run.environment import cache_folder, code_digest, environment
 from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
@@ -378,7 +377,7 @@ def _identity(plan: ComparisonPlan) -> dict[str, Any]:
         **asked,
         "apart": situation.apart and subject.adapter.is_reference,
         "files": {str(Path(file).absolute()): _digest(Path(file)) for file in places if file},
-        "versions": [product.code(), platform.python_version(), version("numpy"), subject.adapter.version],
+        "versions": [code_digest(), platform.python_version(), version("numpy"), subject.adapter.version],
     }
 
 

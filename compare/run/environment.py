@@ -9,19 +9,25 @@ Producing wrong data without doing anything obviously wrong, ASPLOS 2009). Curts
 environment of another size, two blocks of heap that it keeps, one taken before anything is imported and one after, and
 an offset of the static engine's arenas within a page, except where bytes are counted. Large arrays have pages of their
 own and begin where these do, as in any program; and code stays where the loader puts it.
+
+The running graphduel is identified by the files of its packages, by its tape, and by a digest of its code, which is
+equal on every host with the same code.
 """
 
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib.util
 import os
 import platform
 import signal
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -240,3 +246,41 @@ def shift_memory(job: Job) -> None:
 
 def _job_random(job: Job, when: str = "before") -> Random:
     return seeded_random(f"{job.seed}/{job.label}/{when}")
+
+
+# The identity of the running graphduel --------------------------------------------------------------------------------
+
+
+TAPE = "dynamic._native"
+"""The compiled part of the dynamic engine, which may be missing."""
+NO_TAPE = "none: the loops of the tape run in Python"
+
+
+def package_files() -> dict[str, str]:
+    """Return the file from which this process imports each package, and the file of the compiled tape."""
+    imported = {name: str(Path(_origin(name)).resolve()) for name in start.PACKAGES}
+    built = find_spec(TAPE)
+    return {**imported, TAPE: str(Path(built.origin).resolve()) if built and built.origin else NO_TAPE}
+
+
+def package_differences(expected: Mapping[str, str]) -> list[str]:
+    """Return the packages that this process imports from other files than another process, which says its own."""
+    own = package_files()
+    return [f"{name} is {own[name]} here and {there} there" for name, there in expected.items() if own[name] != there]
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of the packages' Python files, equal wherever the same graphduel is installed."""
+    digest = hashlib.sha256()
+    for name in start.PACKAGES:
+        folder = Path(_origin(name)).parent
+        for path in sorted(folder.rglob("*.py")):
+            digest.update(f"{name}/{path.relative_to(folder).as_posix()}\0".encode())
+            digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _origin(name: str) -> str:
+    spec = find_spec(name)
+    return (spec and spec.origin) or "nowhere"

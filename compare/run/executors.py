@@ -304,10 +304,9 @@ def _there(call: Callable[[], Any]) -> Any:
 
 def _environment() -> tuple[str, Environment]:
     """Return a digest of the code that runs here, and the environment."""
-    from compare.run import product
-    from compare.run.environment import environment
+    from compare.run.environment import code_digest, environment
 
-    return product.code(), environment()
+    return code_digest(), environment()
 
 
 def _of_another(code: str, there: Environment) -> list[str]:

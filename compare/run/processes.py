@@ -32,7 +32,7 @@ from compare.errors import OverrunError, ResultsError, WorkerError, is_users
 from compare.records.job import Job
 from compare.records.record import Record
 from compare.records.results import parse_line
-from compare.run import environment, product, start
+from compare.run import environment, start
 from compare.run.environment import THREAD_VARIABLES
 from compare.run.worker import failure
 
@@ -127,7 +127,7 @@ class _Worker:
         except OSError as error:
             raise _not_started(error.strerror or str(error)) from error
         path = [str(Path(entry).absolute()) for entry in sys.path]
-        request = {"parent": os.getpid(), "files": product.files(), "path": path, "job": job.to_dict()}
+        request = {"parent": os.getpid(), "files": environment.package_files(), "path": path, "job": job.to_dict()}
         message = json.dumps({"spawned": time.time(), **request}).encode()
         try:
             for run in (lambda: self._send(message), self._read_lines, self._read_errors):

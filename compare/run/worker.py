@@ -27,7 +27,7 @@ from compare.errors import describe_error
 from compare.records.job import KINDS, Job
 from compare.records.record import Failure, Record, gpu_in_use
 from compare.records.results import encode, valid
-from compare.run import environment, product
+from compare.run import environment
 
 
 def main() -> None:
@@ -41,7 +41,7 @@ def main() -> None:
     message = json.load(sys.stdin)
     environment.end_with(message["parent"])
     sys.path += [entry for entry in message["path"] if entry not in sys.path]  # last, so that it hides nothing
-    if others := product.differences(message["files"]):
+    if others := environment.package_differences(message["files"]):
         raise SystemExit(f"it has imported another graphduel than the one that started it: {others[0]}")
     job = Job.from_dict(message["job"])
     environment.pin(job.lane, all_cores=job.kind in KINDS and KINDS[job.kind].all_cores)

@@ -20,7 +20,7 @@ from msgspec import to_builtins
 from compare import workloads
 from compare.errors import UnknownNameError, WorkerError
 from compare.records.job import Budget, Job
-from compare.run import environment, processes, product, start, worker
+from compare.run import environment, processes, start, worker
 from dynamic import tapes
 from tests.helpers.fake_workloads import job
 from tests.helpers.records import plain
@@ -213,8 +213,8 @@ def test_the_module_is_the_command_also_beside_files_named_as_our_packages(elsew
 
 @pytest.mark.slow
 def test_a_worker_that_imported_other_files_measures_nothing(monkeypatch):
-    there = {**product.files(), "dynamic": "/elsewhere/dynamic/__init__.py"}
-    monkeypatch.setattr(product, "files", lambda: there)
+    there = {**environment.package_files(), "dynamic": "/elsewhere/dynamic/__init__.py"}
+    monkeypatch.setattr(environment, "package_files", lambda: there)
     with pytest.raises(WorkerError, match=r"another graphduel than the one that started it: dynamic is .* /elsewhere"):
         processes.ask(Job("environment"), 60)
 
@@ -222,11 +222,11 @@ def test_a_worker_that_imported_other_files_measures_nothing(monkeypatch):
 def test_the_digest_of_the_code_depends_on_each_file_and_on_no_place(tmp_path, monkeypatch):
     for name in start.PACKAGES:
         shutil.copytree(Path(ROOT) / name, tmp_path / name, ignore=SOURCE)
-    here = product.code()
-    monkeypatch.setattr(product, "_origin", lambda name: str(tmp_path / name / "__init__.py"))
-    assert product.code.__wrapped__() == here
+    here = environment.code_digest()
+    monkeypatch.setattr(environment, "_origin", lambda name: str(tmp_path / name / "__init__.py"))
+    assert environment.code_digest.__wrapped__() == here
     (tmp_path / "static" / "jit.py").write_text("# changed\n", "utf-8")
-    assert product.code.__wrapped__() != here
+    assert environment.code_digest.__wrapped__() != here
 
 
 def test_an_unknown_kind_of_job_is_a_failure_record():
