@@ -6,6 +6,7 @@ Reasons, graph breaks and Dynamo's limit are told each with the user's line.
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 import re
 import sys
@@ -78,12 +79,22 @@ class TorchCompiler(Compiler):
     def captured(self, mode: str, function: Function, *, whole: bool = True) -> Function | None:
         """Return both passes as graphs of Dynamo and AOTAutograd, run op by op; None for an export.
 
-        A function that need not be `whole` has as many graphs as it needs.
+        A function that need not be `whole` has as many graphs as it needs. It compiles within `eagerly` too, since the
+        eager mode calls it.
         """
-        if not whole:
-            return compile_loss(next(iter(OPTIONS)), function, backend=GRAPHS)
-        traits = self.engine.traits(mode)
-        return None if traits is EXPORT else compile_loss(traits, function, fullgraph=True, backend=GRAPHS)
+        import torch
+
+        traits = self.engine.traits(mode) if whole else next(iter(OPTIONS))
+        if traits is EXPORT:
+            return None
+        compiled = compile_loss(traits, function, backend=GRAPHS, **({"fullgraph": True} if whole else {}))
+
+        @functools.wraps(compiled)
+        def run(*args: Any) -> Any:
+            with torch.compiler.set_stance("default"):
+                return compiled(*args)
+
+        return run
 
     def forget(self) -> None:
         """Drop Dynamo's code and counts in memory; Inductor's cache on the disk stays."""
