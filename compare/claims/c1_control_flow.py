@@ -39,9 +39,9 @@ from compare.engines import Engine
 from compare.engines.process import LimitError, limit_seconds
 from compare.engines.step import Compilation, Observations
 from compare.errors import describe_error, without_folders
-from compare.instruments.judge import TOLERANCES
 from compare.instruments.rounding import tree_error
 from compare.instruments.rounds import paired_rounds
+from compare.instruments.standard import TOLERANCES
 from compare.records.checks import ProgramRow, Programs
 from compare.records.job import KINDS, Budget, Job
 from compare.records.record import Records, kind_of, records_of

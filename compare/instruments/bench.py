@@ -19,8 +19,8 @@ from compare.engines.base import Engine
 from compare.engines.cases import signature
 from compare.engines.step import Step
 from compare.errors import EffectsError, NoGradientsError, place_of
-from compare.instruments.judge import Result, Standard
 from compare.instruments.references import EMPTY, EagerReferences, References
+from compare.instruments.standard import Result, Standard
 from compare.instruments.state import FunctionState, SubjectState
 from compare.records.record import Status
 from compare.workloads.base import Case

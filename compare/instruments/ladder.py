@@ -28,11 +28,12 @@ from compare.engines.graphduel import steps
 from compare.engines.graphduel.steps import CompiledStep, GraphStep
 from compare.errors import describe_error
 from compare.instruments import parity
-from compare.instruments.judge import Standard, judge_calls, lowest
+from compare.instruments.judge import judge_calls
 from compare.instruments.memory import numpy_memory, warm_peak
 from compare.instruments.parity import ExpectedResult
 from compare.instruments.rounding import Moves
 from compare.instruments.rounds import own_rounds, paired_rounds
+from compare.instruments.standard import Standard, lowest
 from compare.instruments.timing import steady_call
 from compare.records import cells as schema
 from compare.records.job import Job

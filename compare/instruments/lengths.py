@@ -32,9 +32,9 @@ from compare.engines.step import BoundCall, Function, Step
 from compare.errors import UnsupportedError
 from compare.instruments import parity
 from compare.instruments.bench import Bench
-from compare.instruments.judge import Result, Standard
 from compare.instruments.references import References
 from compare.instruments.rounds import orders, without_collection
+from compare.instruments.standard import Result, Standard
 from compare.instruments.timing import first_epoch, no_limit, steady_rounds, time_call
 from compare.records.cells import GroupCall, Lengths, StrategyRow
 from compare.records.job import Job

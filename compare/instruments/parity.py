@@ -34,19 +34,9 @@ from compare.engines.nudge import DOUBLE, FloatChange
 from compare.engines.process import limit_seconds
 from compare.engines.step import Step
 from compare.errors import describe_error
-from compare.instruments.judge import (
-    AWAY,
-    TOLERANCES,
-    Again,
-    CallJudgement,
-    Result,
-    Standard,
-    judge_calls,
-    lowest,
-    right_nearby,
-    unit_of,
-)
+from compare.instruments.judge import AWAY, Again, CallJudgement, judge_calls, right_nearby
 from compare.instruments.rounding import Moves
+from compare.instruments.standard import TOLERANCES, Result, Standard, lowest, unit_of
 from compare.records.cells import Parity, ParityRow
 from compare.records.job import Job
 from compare.records.record import DYNAMIC, Status

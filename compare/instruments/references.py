@@ -19,9 +19,9 @@ from compare.engines.base import DRAWS, Engine
 from compare.engines.nudge import DOUBLE, FloatChange
 from compare.engines.step import Context, Step
 from compare.errors import UnsupportedError
-from compare.instruments import judge
-from compare.instruments.judge import MULTIPLE, Result, ResultLeaf, Standard, leaves_of, lowest
+from compare.instruments import judge, standard
 from compare.instruments.rounding import Moves, is_exact
+from compare.instruments.standard import MULTIPLE, Result, ResultLeaf, Standard, leaves_of, lowest
 from compare.instruments.state import SEED, FunctionState
 from compare.steps import now
 from compare.workloads.base import Case
@@ -189,7 +189,7 @@ class EagerReferences(References):
 
     def _rights(self, built: Callable[..., Any], seed: int) -> list[bool]:
         """Return for each call whether a mode is right from its own inputs (seed 0), or from nudged ones."""
-        unit = judge.AWAY * judge.unit_of(self._dtype) if seed else None
+        unit = judge.AWAY * standard.unit_of(self._dtype) if seed else None
         try:
             results, plain = self._results_from(seed, unit, built), self._results_from(seed, unit)
             wider = any(each.wider for each in self.expected.values())
@@ -307,7 +307,7 @@ class EagerReferences(References):
             with self.state.changed(self.engine.numbers.meanwhile(self.state.objects, DOUBLE)):
                 doubled = partial(self.engine.numbers.changed, change=DOUBLE)
                 exact = self._results(doubled, within=contexts)
-                if self._dtype in judge.UNITS and self._lowest(exact[0], doubled) in judge.UNITS:
+                if self._dtype in standard.UNITS and self._lowest(exact[0], doubled) in standard.UNITS:
                     self.undoubled = f"it casts to {self._dtype} by itself"
                     return nothing
                 if self._dtype == "float32" and not _is_wide(exact[0]):
@@ -335,7 +335,7 @@ class EagerReferences(References):
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
         """Return eager's results from nudged inputs, call by call; incomparable ones where it raises."""
         try:
-            return self._results_from(seed, judge.UNITS.get(self._dtype, 0.0), exact=exact)
+            return self._results_from(seed, standard.UNITS.get(self._dtype, 0.0), exact=exact)
         except Exception:  # noqa: BLE001  (eager has run from its own inputs, so the function is fine)
             return [NOTHING] * len(self.calls)
 

@@ -31,7 +31,7 @@ from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
 from compare.instruments import ledger, parity
 from compare.instruments.bench import Bench, Build
-from compare.instruments.judge import CallJudgement, Result, Standard, judge_calls
+from compare.instruments.judge import CallJudgement, judge_calls
 from compare.instruments.parity import expectations, parity_mode
 from compare.instruments.rounds import (
     CLOCK,
@@ -47,6 +47,7 @@ from compare.instruments.rounds import (
     rotate_modes,
     without_collection,
 )
+from compare.instruments.standard import Result, Standard
 from compare.records.cells import (
     Call,
     CompilationRow,

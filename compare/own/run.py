@@ -15,7 +15,7 @@ from msgspec import structs
 from compare import engines, text
 from compare.engines.graphduel.standin import as_named
 from compare.errors import CompareError, FunctionError, InputsError, refuse_exit
-from compare.instruments.judge import TOLERANCES
+from compare.instruments.standard import TOLERANCES
 from compare.own import measure
 from compare.own.case import open_case
 from compare.own.plan import ComparisonPlan, follow, look, source_of

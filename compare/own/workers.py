@@ -34,7 +34,7 @@ from compare.errors import (
     explain_user_error,
     is_users,
 )
-from compare.instruments.judge import TOLERANCES
+from compare.instruments.standard import TOLERANCES
 from compare.instruments.timing import COLD
 from compare.own.plan import ComparisonPlan
 from compare.own.subject import LIMIT, Subject

@@ -109,7 +109,7 @@ def parity_table(parity: Sequence[Parity]) -> Table | None:
     rows = (
         {
             **record.cell._asdict(),
-            "arm": mode,
+            "mode": mode,
             "status": row.status,
             "output error": _error(row.output_error),
             "gradient error": _error(row.gradient_error),

@@ -15,7 +15,7 @@ from compare.claims.evidence import cells, steady
 from compare.claims.verdict import ratio_of
 from compare.engines.graphduel.steps import STATIC
 from compare.instruments.inspection import DEFAULT, EXACT
-from compare.instruments.judge import TOLERANCES
+from compare.instruments.standard import TOLERANCES
 from compare.page.blocks import Section, Table, section
 from compare.records.cells import Compilations, Parity, ParityRow, Time
 from compare.records.own import PolicyCount, RewriteHint, RewriteHints, ShapePolicies

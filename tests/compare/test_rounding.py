@@ -7,9 +7,9 @@ import graphs as g
 from compare import engines
 from compare.engines.nudge import ULPS, nudging
 from compare.instruments import judge, parity, rounding
-from compare.instruments.judge import Standard
 from compare.instruments.parity import parity_mode
 from compare.instruments.rounding import Difference, Moves
+from compare.instruments.standard import Standard
 from compare.own import run
 from compare.page import compiled
 from compare.records.cells import Compilations, Parity, ParityRow

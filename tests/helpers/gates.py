@@ -15,7 +15,7 @@ import pytest
 from compare import engines
 from compare.instruments import parity
 from compare.instruments.bench import Bench
-from compare.instruments.judge import Result
+from compare.instruments.standard import Result
 from compare.instruments.timing import first_epoch, no_limit
 from compare.own.case import case_of
 from compare.page import compiled

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compare import engines
-from compare.instruments import judge
+from compare.instruments import judge, standard
 from compare.instruments.bench import Bench
 from tests.helpers.together import check_each
 
@@ -54,7 +54,7 @@ def test_a_gradient_one_percent_further_off_than_the_error_of_eager_allows_is_re
     assert len(gradients) == 4
 
     def check(name):
-        allowed = min(judge.FACTOR * reference.own[gradients[name]], reference.tolerance)
+        allowed = min(standard.FACTOR * reference.own[gradients[name]], reference.tolerance)
         assert fault(bench, off_by(bench, name, 0.98 * allowed)) is None
         assert f"`model.{name}` in call 1 is off by" in fault(bench, off_by(bench, name, allowed + 0.01))
 
