@@ -68,11 +68,12 @@ def a_channel(array):
 @pytest.mark.parametrize("wrong", [all_of_it, a_channel])
 def test_each_gradient_that_is_wrong_beside_that_is_refused(bench, turned, wrong):
     """By less than a ReLU on its other side puts it off, in the layers before it."""
-    value, [gradients], state = turned
+    value, of_models, state = turned
+    [(model, gradients)] = of_models.items()
     largest = max(np.abs(array).max() for array in gradients.values())
     wide = [name for name, array in gradients.items() if np.abs(array[:1]).max() > 0.05 * largest]
     assert len(wide) > 20
     for name in wide:
         other = gradients[name].copy()
         wrong(other)
-        assert verdict(bench, (value, [{**gradients, name: other}], state)).fault, name
+        assert verdict(bench, (value, {model: {**gradients, name: other}}, state)).fault, name
