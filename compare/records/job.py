@@ -156,7 +156,7 @@ _TABLE = (
     Kind(
         Time,
         "compare.instruments.timing:measure",
-        of_question="compare.own.measure:measure",
+        of_subject="compare.own.measure:measure",
         typical={"": 1.8, "medium": 2.2, "large": 3.0, ELSEWHERE: 8.0, FIRST: 16.0},
     ),
     Kind(Ladder, "compare.instruments.ladder:measure", counts=True, typical={"small": 1.7, "": 3.5}),

@@ -277,18 +277,17 @@ def group_by(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 class Kind(NamedTuple):
     """A kind of record: its type, the function that measures it, and how its jobs are run.
 
-    `measure` is the `module:function` that a worker calls with the job, and `of_question` the one for a job that has a
+    `measure` is the `module:function` that a worker calls with the job, and `of_subject` the one for a job that has a
     plan for a user's function instead of a source. With `by_mode`, each mode has a process of its own. If `timed` is
     false, jobs may run in parallel on all cores. If the job `counts` exact bytes, the memory layout of its worker is
-    not varied.
-    With `everywhere`, the check of a claim is also made for each framework of a run; `job.mode` is then a mode of it. A
-    worker with `all_cores` may use every core of the run. `typical` are the seconds of a job by size, with the key ""
-    for other sizes; only their proportions matter.
+    not varied. With `everywhere`, the check of a claim is also made for each framework of a run; `job.mode` is then a
+    mode of it. A worker with `all_cores` may use every core of the run. `typical` are the seconds of a job by size,
+    with the key "" for other sizes; only their proportions matter.
     """
 
     type: type[Record]
     measure: str = ""
-    of_question: str = ""
+    of_subject: str = ""
     by_mode: bool = False
     timed: bool = True
     counts: bool = False

@@ -87,7 +87,7 @@ def handler(job: Job) -> Callable[[], Record]:
     kind = KINDS.get(job.kind) if job.source else KINDS[job.kind]
     if kind is None:  # the check of a claim that this process has not imported
         return partial(_load_function(job.source), job)
-    return partial(_load_function(kind.measure if job.source else kind.of_question or kind.measure), job)
+    return partial(_load_function(kind.measure if job.source else kind.of_subject or kind.measure), job)
 
 
 def failure(job: Job, error: str, *, overran: bool = False) -> Failure:
