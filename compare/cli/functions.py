@@ -64,9 +64,7 @@ if TYPE_CHECKING:
 )
 @options.default("--seconds", type=Seconds(0.01), default=2.5, help="Measure this long in each process.")
 @options.SEED
-@click.option(
-    "--fail-if", multiple=True, metavar="RULE", help="Exit with 6 if this rule holds: 'static > 1.05'. Repeatable."
-)
+@options.FAIL_IF
 @click.option("--junit", type=options.FILE, help="Write the checks here as JUnit XML.")
 @click.option("--summary", type=options.FILE, help="Write a Markdown summary here.")
 @options.JSON_ALONE
@@ -108,7 +106,7 @@ def compare(
     rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
     kept = asked.pop("save_baseline"), asked.pop("baseline")
     plans = _plans(function, apart=out is not None, **asked)
-    gate = _gate(rules, junit, summary, plans) if rules or junit or summary else None
+    gate = _gate(rules, junit, summary, plans, kept[1]) if rules or junit or summary else None
     notice = partial(echo, err=True)
     with _failing(gate, function), workers.open_folder(plans, notice, resume=resume) as folder:
         result, stop = _measure(plans, folder)
@@ -143,10 +141,20 @@ def _measure(plans: Sequence[ComparisonPlan], folder: Path) -> tuple[Result, Key
         return stop.result, stop
 
 
-def _gate(*asked: Any) -> Gate:
+def _gate(
+    rules: Sequence[str],
+    junit: Path | None,
+    summary: Path | None,
+    plans: Sequence[ComparisonPlan],
+    baseline: Path | None,
+) -> Gate:
+    """Return the gate of the rules; the records of the baseline are read before anything is measured."""
     from compare.gate.rules import gate
 
-    return gate(*asked)
+    if baseline is None:
+        return gate(rules, junit, summary, plans)
+    with options.reading(baseline):
+        return gate(rules, junit, summary, plans, options.results_in(baseline))
 
 
 @contextmanager

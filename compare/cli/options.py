@@ -180,6 +180,10 @@ ONLY = click.option(
     help="Use only the cells whose workload or workload/size matches this glob.",
 )  # fmt: skip
 SEED = default("--seed", type=click.IntRange(0), default=0, help="Set the random order of the measurements.")
+FAIL_IF = click.option(
+    "--fail-if", multiple=True, metavar="RULE",
+    help="Exit with 6 if this rule holds: 'static > 1.05', 'compile.compiles > 2'. Repeatable.",
+)  # fmt: skip
 RESUME = click.option("--resume", is_flag=True, help="Continue the run in --out, and keep what it has measured.")
 
 

@@ -18,7 +18,8 @@ from compare.text import echo
 
 if TYPE_CHECKING:
     from compare.claims.changes import CellChange, Comparison, JudgedRun
-    from compare.records.record import Records
+    from compare.gate.rules import Judgement
+    from compare.records.record import Cell, Records
 
 
 def _several(_ctx: click.Context, _param: click.Parameter, directories: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -40,6 +41,7 @@ DIRECTORIES = click.argument(
 )
 @click.option("--all", "whole", is_flag=True, help="Show what did not change too.")
 @click.option("--unlike-machines", is_flag=True, help="Compare the times of two machines too.")
+@options.FAIL_IF
 @options.JSON_ALONE
 @click.pass_context
 @options.of_results
@@ -50,17 +52,21 @@ def diff(
     out: Path | None,
     whole: bool,
     unlike_machines: bool,
+    fail_if: Sequence[str],
     path: Path | None,
 ) -> None:
     """Show the verdicts on the runs in DIRECTORIES side by side.
 
     All runs are judged by the same rules. Of two runs also show what changed from the first to the second: time and
-    bytes of each cell, beyond 5% with 95% confidence. The exit code is 1 if two runs settle a claim differently.
+    bytes of each cell, beyond 5% with 95% confidence. A rule of --fail-if is about the second run, in each cell; in it
+    `baseline` is the first: 'static / baseline > 1.1'. The exit code is 6 if a rule holds, 5 if its modes were not
+    measured, and 1 if two runs settle a claim differently.
     """
     from compare.claims import changes
     from compare.page import runs as pages
 
     runs = _runs(directories)
+    judged = _judge(fail_if, runs)
     compared = changes.compare_runs(*runs, unlike_machines=unlike_machines) if len(runs) == 2 else None
     if str(path) != "-":
         _print(runs, compared, whole=whole)
@@ -68,7 +74,28 @@ def diff(
     options.write_json(path, {"schema": 1, "runs": [run.to_dict() for run in runs], **changed})
     if out:
         options.write_page(out, pages.beside(runs, compared))
-    ctx.exit(int(bool(changes.differing(runs))))
+    for cell, judgement in judged:
+        echo(f"{cell}: {judgement}", err=str(path) == "-")
+    ctx.exit(_exit_code(judged) or int(bool(changes.differing(runs))))
+
+
+def _judge(rules: Sequence[str], runs: Sequence[JudgedRun]) -> list[tuple[Cell, Judgement]]:
+    """Judge rules on the second of two runs. Raises UsageError for rules on more runs."""
+    if not rules:
+        return []
+    from compare.gate.rules import judge_change
+
+    if len(runs) != 2:
+        raise click.UsageError("--fail-if judges the second of two runs; give two")
+    return judge_change(rules, *(run.records for run in runs))
+
+
+def _exit_code(judged: Sequence[tuple[Cell, Judgement]]) -> int:
+    if not judged:
+        return 0
+    from compare.gate.rules import exit_code
+
+    return exit_code(0, [judgement for _, judgement in judged])
 
 
 def _runs(directories: Sequence[Path]) -> list[JudgedRun]:

@@ -55,6 +55,8 @@ class Mode:
     keeps_each   whether it has a graph for each shape
     readable     whether each kernel of a step can be watched: it runs from a tape, or from the one graph among
                  its `executables`
+    kernels      whether it makes kernels. A mode without them captures the graphs of the first mode that compiles, and
+                 takes less time, so that graphs are counted by it
     uncounted    whether another runtime allocates the arrays, where none of our counters sees them
     derivatives  the module that `graphs.testing.check_grads` differentiates with, to any order; None where it has only
                  `build`
@@ -70,6 +72,7 @@ class Mode:
     keeps: bool = False
     keeps_each: bool = False
     readable: bool = False
+    kernels: bool = True
     uncounted: bool = False
     derivatives: ModuleType | None = None
 

@@ -74,29 +74,69 @@ def jit_step(step: Any, **options: Any) -> static.Jitted:
 def compiles_once(step: Any, inputs: Sequence[tuple[Any, ...]], **options: Any) -> Stats:
     """Check that a step compiles once in a pass over the inputs, each a tuple of arguments; returns its stats.
 
-    A function is compiled by `static.jit` with these options, a function of a framework by the framework's first
-    compiling mode. For a step that is jitted already, all its earlier compiles count. Raises AssertionError with the
-    reason of each compile unless there was exactly one, and InputsError for unusable arguments.
+    A function is compiled by `static.jit` with these options, a function of a framework by the mode of the framework
+    that captures its graphs in the least time. For a step that is jitted already, all its earlier compiles count.
+    Raises AssertionError with the reason of each compile unless there was exactly one, and InputsError for unusable
+    arguments.
     """
     __tracebackhide__ = True  # pytest shows the line of the test
-    if framework := _framework_of(step, inputs):
-        if options:
-            raise InputsError(
-                f"{text.join_words(list(options))}: options of static.jit, which compiles no {framework.title}"
-            )
-        told = records_of(_compare_briefly(framework, step, inputs), Compilations)
-        made = [made for record in told for row in list(record.modes.values())[1:] for made in row.made]
-        calls, stats = inputs, Stats(compiles=len(made), reasons=[compile.reason for compile in made])
-    else:
+    stats, _ = _compile_stats(step, inputs, options)
+    return _check_compiles(step, inputs, stats, stats.compiles == 1, "once")
+
+
+@alive
+def compiles_at_most(step: Any, inputs: Sequence[tuple[Any, ...]], n: int, **options: Any) -> Stats:
+    """Check that a step compiles at most `n` times in a pass over the inputs; else as `compiles_once`."""
+    __tracebackhide__ = True
+    if type(n) is not int or n < 0:
+        raise InputsError(f"n is the number of compiles that are allowed, such as 2, not {n!r}")
+    stats, _ = _compile_stats(step, inputs, options)
+    return _check_compiles(step, inputs, stats, stats.compiles <= n, f"at most {text.count_noun(n, 'time')}")
+
+
+@alive
+def no_breaks(step: Any, inputs: Sequence[tuple[Any, ...]], **options: Any) -> Stats:
+    """Check that a step is captured whole in a pass over the inputs: no graph ends at a line that runs eagerly.
+
+    Our static engine captures a step whole or refuses it; then its error is raised. The step and its options are as in
+    `compiles_once`. Raises AssertionError with the reason and the line of each graph break.
+    """
+    __tracebackhide__ = True
+    stats, breaks = _compile_stats(step, inputs, options)
+    if breaks:
+        reasons = "".join(f"\n  {reason.splitlines()[0]}" for reason in breaks)
+        raise AssertionError(f"{name_of(step)}: {text.count_noun(sum(breaks.values()), 'graph break')}:{reasons}")
+    return stats
+
+
+def _compile_stats(step: Any, inputs: Sequence[tuple[Any, ...]], options: Any) -> tuple[Stats, dict[str, int]]:
+    """Return the compilations of a step in a pass over the inputs, and its graph breaks by reason and line."""
+    framework = _framework_of(step, inputs)
+    if framework is None:
         calls, run = check_inputs(inputs, step), jit_step(step, **options)
         for call in calls:
             run(*call)
-        stats = run.stats
-    if stats.compiles != 1:
+        return run.stats, {}
+    if options:
+        raise InputsError(
+            f"{text.join_words(list(options))}: options of static.jit, which compiles no {framework.title}"
+        )
+    others = sorted(framework.modes[1:], key=lambda mode: mode.kernels)
+    if not others:
+        raise InputsError(f"{framework.title} compiles nothing, so that there is nothing to count")
+    told = records_of(_compare_briefly(framework, step, inputs, modes=[others[0].name]), Compilations)
+    rows = [row for record in told for row in list(record.modes.values())[1:]]
+    reasons = [compilation.reason for row in rows for compilation in row.made]
+    return Stats(compiles=len(reasons), reasons=reasons), {k: n for row in rows for k, n in row.breaks.items()}
+
+
+def _check_compiles(step: Any, inputs: Sequence[Any], stats: Stats, is_right: bool, expected: str) -> Stats:
+    __tracebackhide__ = True
+    if not is_right:
         reasons = "".join(f"\n  {place}: {reason}" for place, reason in enumerate(stats.reasons, 1))
         raise AssertionError(
             f"{name_of(step)}: compiled {text.count_noun(stats.compiles, 'time')} for "
-            f"{text.count_noun(len(calls), 'input')}, expected once; the reason of each:{reasons}"
+            f"{text.count_noun(len(inputs), 'input')}, expected {expected}; the reason of each:{reasons}"
         )
     return stats
 

@@ -19,6 +19,22 @@ def assert_compiles_once() -> Check:
 
 
 @pytest.fixture
+def assert_compiles_at_most() -> Check:
+    """`assert_compiles_at_most(step, inputs, n, **options)`: the step is compiled at most `n` times for all inputs."""
+    from compare.gate.checks import compiles_at_most
+
+    return compiles_at_most
+
+
+@pytest.fixture
+def assert_no_breaks() -> Check:
+    """`assert_no_breaks(step, inputs, **options)`: the step is captured whole, with no graph break at any line."""
+    from compare.gate.checks import no_breaks
+
+    return no_breaks
+
+
+@pytest.fixture
 def assert_parity() -> Check:
     """`assert_parity(step, inputs, modes=None)`: value, and gradient of a loss, as the eager mode has them."""
     from compare.gate.checks import parity

@@ -1,9 +1,14 @@
 """The rules of `--fail-if`: `static > 1.05` holds where static takes more than 1.05 times as long as dynamic.
 
-    RULE = MODE [ "/" MODE ] ( ">" | ">=" | "<" | "<=" ) NUMBER
+    RULE     = [ MODE "." ] QUANTITY [ "/" MODE ] COMPARISON NUMBER [ UNIT ]
+             | MODE [ "/" MODE ] COMPARISON NUMBER
+    QUANTITY = "call" | "first_run" | "memory" | "compiles" | "breaks" | "coverage"
 
-The ratio is of the steady times of two modes; the second is the first measured mode, such as dynamic, if it is not
-named. A rule holds only if the whole 95% interval of the ratio lies on its side, so that noise alone fails no build.
+A rule without a quantity is about a warm call. Seconds and bytes with a unit are compared as they are. Without one they
+are divided by those of a second mode: of the first measured one, such as dynamic, if it is not named; of the same mode
+in an earlier run, if it is `baseline`. Counts and the coverage are compared as they are. Without a mode a rule is about
+the first mode that compiles. A rule holds only if the whole 95% interval lies on its side, so that noise alone fails no
+build.
 
 The second part is the gate of `graphduel compare`: it judges the rules, computes the exit code, and writes JUnit XML,
 which CI systems show as tests, and a Markdown summary.
@@ -15,28 +20,38 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 from xml.etree import ElementTree as ET
 
 from compare import text
-from compare.claims.evidence import cells, join_evidence, steady
-from compare.claims.verdict import ratio_of
+from compare.engines import OWN, find_engine
 from compare.errors import InputsError, NothingMeasuredError
+from compare.gate.quantities import QUANTITIES, Quantity
 from compare.own.plan import ComparisonPlan
 from compare.own.result import Result
 from compare.page import show
-from compare.records.cells import Parity, ParityRow, Time
-from compare.records.record import Failure, Records, records_of
+from compare.records.cells import Parity, ParityRow
+from compare.records.record import Cell, Failure, OfModes, Record, Records, group_by, records_of
 from compare.stats import LEAST, Interval
+from compare.workloads import nearest
 from graphs.files import write_file
 from graphs.plain import plain
 
-ALLOWED = "write MODE > NUMBER or MODE / MODE > NUMBER, with >, >=, < or <=, such as 'static > 1.05'"
+ALLOWED = (
+    "write MODE > NUMBER or MODE / MODE > NUMBER, with >, >=, < or <=, such as 'static > 1.05', or one of "
+    f"{', '.join(QUANTITIES)} of a mode, such as 'compile.compiles > 2' or 'compile.first_run > 30 s'"
+)
+BASELINE = "baseline"
+"""The word for the same mode in an earlier run."""
+TIME = "call"
+"""The quantity of a rule that names none."""
 
 Outcome = Literal["holds", "does not hold", "unclear", "not measured"]
 
-_RULE = re.compile(r"([\w-]+)\s*(?:/\s*([\w-]+))?\s*(>=|<=|>|<)\s*([0-9]+(?:\.[0-9]+)?)", re.ASCII)
+_SIDE = r"([\w-]+)(?:\.(\w+))?"
+_RULE = re.compile(rf"{_SIDE}\s*(?:/\s*([\w-]+))?\s*(>=|<=|>|<)\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zA-Zµ]*)", re.ASCII)
 _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le,
 }  # fmt: skip
@@ -44,63 +59,133 @@ _COMPARISONS: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True)
 class FailRule:
-    """A rule as written, and its parts: the ratio `top / bottom` of two modes is compared with a number."""
+    """A rule as written, and its parts: a `quantity` of the mode `top`, or its ratio to `bottom`, and a number.
+
+    `bottom` is a mode, `BASELINE`, or "" where the quantity is compared as it is. `number` is in seconds or bytes where
+    the rule has a unit.
+    """
 
     written: str
     top: str
     bottom: str
     comparison: str
     number: float
+    quantity: str = TIME
 
-    def judge(self, records: Records) -> Judgement:
-        """Judge the rule by the records of one function."""
-        timed = cells(records, Time)
-        ratio = ratio_of(join_evidence(timed), self.top, self.bottom, steady) if timed else None
-        if ratio is None:
+    def judge(self, records: Records, before: Records = ()) -> Judgement:
+        """Judge the rule by the records of one function; `before` are those of the baseline."""
+        measured = self._measure(QUANTITIES[self.quantity], records, before)
+        if measured is None:
             return Judgement(self, "not measured", None)
         compared = _COMPARISONS[self.comparison]
-        ends = {compared(ratio.low, self.number), compared(ratio.high, self.number)}
-        if len(ends) == 2 or not ratio.bounded:
-            return Judgement(self, "unclear", ratio)
-        return Judgement(self, "holds" if ends.pop() else "does not hold", ratio)
+        ends = {compared(measured.low, self.number), compared(measured.high, self.number)}
+        if len(ends) == 2 or not measured.bounded:
+            return Judgement(self, "unclear", measured)
+        return Judgement(self, "holds" if ends.pop() else "does not hold", measured)
+
+    def _measure(self, quantity: Quantity, records: Records, before: Records) -> Interval | None:
+        if self.bottom == BASELINE:
+            return quantity.change(records, before, self.top)
+        return quantity.ratio(records, self.top, self.bottom) if self.bottom else quantity.of(records, self.top)
+
+    @property
+    def measure(self) -> str:
+        """What the rule measures, as `static-exact ÷ dynamic`, `compile.compiles` or `compile.memory ÷ eager`."""
+        top = self.top if self.quantity == TIME and self.bottom else f"{self.top}.{self.quantity}"
+        return f"{top} ÷ {self.bottom}" if self.bottom else top
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A rule, whether it holds, and the ratio with its interval."""
+    """A rule, whether it holds, and what was measured: a ratio, or a quantity, with its interval."""
 
     rule: FailRule
     outcome: Outcome
-    ratio: Interval | None
+    value: Interval | None
 
     @property
     def measured(self) -> str:
-        """The measured ratio in words, as `static-exact ÷ dynamic is 0.45× [0.44, 0.46]`."""
-        pair = f"{self.rule.top} ÷ {self.rule.bottom}"
-        return f"{pair} is {text.estimate(self.ratio)}" if self.ratio else f"{pair} was not measured"
+        """The measured value in words, as `static-exact ÷ dynamic is 0.45× [0.44, 0.46]`."""
+        if self.value is None:
+            where = " in both runs, on one machine" if self.rule.bottom == BASELINE else ""
+            return f"{self.rule.measure} was not measured{where}"
+        written = text.ratio if self.rule.bottom else QUANTITIES[self.rule.quantity].written
+        return f"{self.rule.measure} is {_with_interval(self.value, written)}"
 
     def __str__(self) -> str:
         return f"--fail-if '{self.rule.written}': {self.outcome}: {self.measured}"
 
 
-def parse_rule(written: str, modes: Sequence[str], aliases: Mapping[str, str]) -> FailRule:
-    """Parse a rule over the measured modes; a rule with one mode compares it with the first of them.
+def _with_interval(value: Interval, written: Callable[[float], str]) -> str:
+    """Return a quantity with its interval; one without width is exact, and has none."""
+    if value.low == value.high:
+        return written(value.estimate)
+    if written is text.ratio or not value.bounded:
+        return f"{written(value.estimate)} {text.interval(value.low, value.high)}"
+    return f"{written(value.estimate)} [{written(value.low)}, {written(value.high)}]"
+
+
+def parse_rule(
+    written: str, modes: Sequence[str], aliases: Mapping[str, str], *, has_baseline: bool = False
+) -> FailRule:
+    """Parse a rule over the measured modes, the first of which is the base.
 
     Raises InputsError, which says what is allowed.
     """
     parts = _RULE.fullmatch(written.strip())
     if parts is None:
         raise InputsError(f"--fail-if {written!r} cannot be read; {ALLOWED}")
-    top, bottom = (aliases.get(name, name) for name in (parts[1], parts[2] or modes[0]))
+    top, quantity, bottom, comparison, figure, unit = parts.groups()
+    if quantity is None and top in QUANTITIES and top not in (*modes, *aliases):
+        top, quantity = modes[min(1, len(modes) - 1)], top
+    quantity = quantity or TIME
+    if quantity not in QUANTITIES:
+        raise InputsError(f"--fail-if {written!r}: {quantity} is no quantity; {nearest(quantity, tuple(QUANTITIES))}")
+    asked = QUANTITIES[quantity]
+    if unit and (unit not in asked.units or bottom):
+        allowed = ", ".join(asked.units) if asked.units and not bottom else "none, since it is a plain number"
+        raise InputsError(f"--fail-if {written!r}: {unit!r} is no unit of {quantity}; its units: {allowed}")
+    if not (unit or asked.absolute):
+        bottom = bottom or modes[0]
+    top, bottom = (aliases.get(name, name) for name in (top, bottom or ""))
+    _check_modes(written, top, bottom, modes, has_baseline=has_baseline)
+    number = float(figure) * asked.units.get(unit, 1.0)
+    if bottom and not number:
+        raise InputsError(f"--fail-if {written!r} compares with 0, which no ratio reaches; {ALLOWED}")
+    return FailRule(written.strip(), top, bottom, comparison, number, quantity)
+
+
+def _check_modes(written: str, top: str, bottom: str, modes: Sequence[str], *, has_baseline: bool) -> None:
+    if bottom == BASELINE and BASELINE not in modes and not has_baseline:
+        raise InputsError(
+            f"--fail-if {written!r} compares with an earlier run; give --baseline NAME, made by --save-baseline"
+        )
     for mode in (top, bottom):
-        if mode not in modes:
+        if mode not in (*modes, BASELINE * has_baseline, ""):
             raise InputsError(f"--fail-if {written!r}: {mode} is not measured; the modes that are: {', '.join(modes)}")
     if top == bottom:
         raise InputsError(f"--fail-if {written!r} compares {top} with itself; {ALLOWED}")
-    number = float(parts[4])
-    if not number:
-        raise InputsError(f"--fail-if {written!r} compares with 0, which no ratio reaches; {ALLOWED}")
-    return FailRule(written.strip(), top, bottom, parts[3], number)
+
+
+def judge_change(written: Sequence[str], before: Records, after: Records) -> list[tuple[Cell, Judgement]]:
+    """Judge rules on the later of two finished runs, in each cell that has the rule's modes; the other is the baseline.
+
+    Raises InputsError as `parse_rule`.
+    """
+    cells = group_by(records_of(after, OfModes), lambda record: record.cell)
+    modes = {cell: tuple(dict.fromkeys(mode for r in group for mode in r.modes)) for cell, group in cells.items()}
+    everything, aliases = tuple(dict.fromkeys(chain.from_iterable(modes.values()))), find_engine(OWN).aliases
+    rules = [parse_rule(each, everything, aliases, has_baseline=True) for each in written]
+    return [
+        (cell, rule.judge(*(_of_cell(records, cell) for records in (after, before))))
+        for rule in rules
+        for cell, there in modes.items()
+        if {rule.top, rule.bottom} <= {*there, BASELINE, ""}
+    ]
+
+
+def _of_cell(records: Records, cell: Cell) -> list[Record]:
+    return [record for record in records if not isinstance(record, OfModes) or record.cell == cell]
 
 
 RULE_HOLDS = 6
@@ -110,15 +195,16 @@ _INCONCLUSIVE = 3
 
 @dataclass(frozen=True)
 class Gate:
-    """The rules of a comparison, and the files to write: JUnit XML and a Markdown summary."""
+    """The rules of a comparison, the records of its baseline, and the files to write: JUnit XML and Markdown."""
 
     rules: tuple[FailRule, ...] = ()
     junit: Path | None = None
     summary: Path | None = None
+    before: Records = ()
 
     def judge(self, result: Result) -> tuple[Judgement, ...]:
         """Judge each rule, write the files, and return the judgements."""
-        judgements = tuple(rule.judge(result.records) for rule in self.rules)
+        judgements = tuple(rule.judge(result.records, self.before) for rule in self.rules)
         if self.junit is not None:
             write_file(self.junit, junit(result, judgements))
         if self.summary is not None:
@@ -133,19 +219,25 @@ class Gate:
             write_file(self.summary, f"## {_text(name)}\n\nNo result: {_text(error)}\n".encode())
 
 
-def gate(rules: Sequence[str], junit: Path | None, summary: Path | None, plans: Sequence[ComparisonPlan]) -> Gate:
-    """Make the gate of these rules and files, over the modes of all plans.
+def gate(
+    rules: Sequence[str],
+    junit: Path | None,
+    summary: Path | None,
+    plans: Sequence[ComparisonPlan],
+    before: Records | None = None,
+) -> Gate:
+    """Make the gate of these rules and files, over the modes of all plans; `before` are the baseline's records.
 
     Raises InputsError for a rule that cannot be read, or could never be judged.
     """
     modes = tuple(mode for plan in plans for mode in plan.subject.labels)
     aliases = {alias: mode for plan in plans for alias, mode in plan.subject.adapter.aliases.items()}
     processes = plans[0].situation.processes
-    read = tuple(parse_rule(rule, modes, aliases) for rule in rules)
-    if rules and 0 < processes < LEAST:
+    read = tuple(parse_rule(rule, modes, aliases, has_baseline=before is not None) for rule in rules)
+    if 0 < processes < LEAST and any(QUANTITIES[rule.quantity].paired for rule in read):
         asked = f"--processes 0 or at least {LEAST}, not {processes}"
         raise InputsError(f"--fail-if needs an interval, and so {asked}")
-    return Gate(read, junit, summary)
+    return Gate(read, junit, summary, before or ())
 
 
 def exit_code(measured: int, judgements: Sequence[Judgement]) -> int:

@@ -3,7 +3,7 @@
 import pytest
 
 from compare.errors import InputsError
-from compare.gate.checks import compiles_once, parity
+from compare.gate.checks import compiles_at_most, compiles_once, no_breaks, parity
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
 torch = pytest.importorskip("torch")
@@ -36,3 +36,21 @@ def test_parity_of_a_function_of_pytorch_compares_each_mode_with_eager():
     )
     with pytest.raises(AssertionError, match=r"wrong: the modes do not agree:\n  aot-eager: disagree: "):
         parity(wrong, calls(4), modes=("aot-eager",))
+
+
+def breaking(w, x):
+    total = (x @ w).sum()
+    if total.item() > 0:
+        total = total * 2
+    return total
+
+
+def test_breaks_and_compilations_of_pytorch_are_counted_without_making_kernels():
+    assert compiles_at_most(loss, calls(4, 5), 2).compiles == 2
+    with pytest.raises(
+        AssertionError, match=r"loss: compiled 2 times for 2 inputs, expected at most 1 time; the reason"
+    ):
+        compiles_at_most(loss, calls(4, 5), 1)
+    assert no_breaks(loss, calls(4, 5)).compiles == 2
+    with pytest.raises(AssertionError, match=r"breaking: 1 graph break:\n  .*test_torch_checks\.py:\d+"):
+        no_breaks(breaking, calls(4))

@@ -34,7 +34,7 @@ OPTIONS: dict[Mode, dict[str, Any]] = {
     Mode("compile-dynamic", relaxes=True): {"dynamic": True},
     Mode("reduce-overhead", suite=False): {"mode": "reduce-overhead"},
     Mode("max-autotune", suite=False): {"mode": "max-autotune"},
-    Mode("aot-eager", suite=False): {"backend": GRAPHS},
+    Mode("aot-eager", suite=False, kernels=False): {"backend": GRAPHS},
 }
 """The modes of `torch.compile`, with its options."""
 

@@ -11,8 +11,17 @@ import graphs as g
 import static
 from compare.errors import FunctionError, InputsError
 from compare.gate import checks
-from compare.gate.checks import Counts, compiles_once, counts_of, not_slower, parity
+from compare.gate.checks import (
+    Counts,
+    compiles_at_most,
+    compiles_once,
+    counts_of,
+    no_breaks,
+    not_slower,
+    parity,
+)  # fmt: skip
 from compare.stats import Interval
+from graphs.errors import ControlFlowError
 from tests.helpers.together import together
 
 W = np.full((3, 2), 0.5, np.float32)
@@ -73,6 +82,25 @@ def test_a_jitted_step_counts_what_it_compiled_before():
 def test_compiles_once_refuses(step, inputs, options, message):
     with pytest.raises(InputsError, match=message):
         compiles_once(step, inputs, **options)
+
+
+def test_a_step_may_compile_a_number_of_times():
+    assert compiles_at_most(loss, [batch(4), batch(5), batch(4)], 2).compiles == 2
+    with pytest.raises(
+        AssertionError, match=r"loss: compiled 2 times for 2 inputs, expected at most 1 time; the reason"
+    ):
+        compiles_at_most(loss, [batch(4), batch(5)], 1)
+    assert compiles_at_most(loss, [batch(4), batch(5)], 1, shapes="symbolic", dims=(None, ("B", None))).compiles == 1
+    for wrong in (-1, True, 1.5, None):
+        with pytest.raises(InputsError, match="n is the number of compiles that are allowed"):
+            compiles_at_most(loss, [batch(4)], wrong)
+
+
+def test_our_engine_captures_a_step_whole_or_refuses_it():
+    assert no_breaks(loss, [batch(4), batch(5)]).compiles == 2
+    with pytest.raises(ControlFlowError, match=r"test_checks\.py"):
+        no_breaks(branching, [batch(4)])
+    assert no_breaks(branching, [batch(4)], convert=True).compiles == 1
 
 
 # parity

@@ -80,9 +80,7 @@ RATIOS = [
 
 @pytest.mark.parametrize(("comparison", "ratio", "outcome"), RATIOS)
 def test_a_rule_holds_only_with_its_whole_interval(comparison, ratio, outcome, monkeypatch):
-    monkeypatch.setattr(rules, "cells", lambda *_: ["cell"])
-    monkeypatch.setattr(rules, "join_evidence", lambda cells: cells[0])
-    monkeypatch.setattr(rules, "ratio_of", lambda *_: ratio)
+    monkeypatch.setattr(rules.Quantity, "ratio", lambda *_: ratio)
     assert FailRule("r", "static-exact", "dynamic", comparison, 1.05).judge([]).outcome == outcome
 
 
