@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -361,9 +361,11 @@ class CallState(Role):
         """Return the classes for tensors and modules, where the engine has PyTorch's names for them; else None."""
         return None
 
-    def snapshot(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Snapshot:
-        """Return a snapshot that restores all state of a function and of its calls."""
-        return Snapshot(function, calls, self.kept, self.engine.internals, self.engine.builders)
+    @property
+    def snapshot(self) -> Callable[[Function, Sequence[tuple[Any, ...]]], Snapshot]:
+        """Return `snapshot(function, calls)`, which restores all state of a function and of its calls."""
+        engine = self.engine
+        return partial(Snapshot, kept=self.kept, internals=engine.internals, builders=engine.builders)
 
     def kept(self, value: Any) -> Piece | None:
         """Return a piece that restores one of the framework's objects with numbers; None for any other value."""

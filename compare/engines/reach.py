@@ -198,6 +198,15 @@ class ReachedCode:
                 self._enter(place.read())
 
 
+def codes_of(function: Any) -> list[CodeType]:
+    """Return the code of a function and of the functions that it wraps, the innermost last."""
+    codes: list[CodeType] = []
+    while function is not None:
+        codes += filter(None, [getattr(function, "__code__", None)])
+        function = behind(function)
+    return codes
+
+
 def module_of(function: Any) -> str:
     """Return the name of the module that defines a function, without what wraps it; "" where it has none."""
     while isinstance(function, partial):

@@ -17,7 +17,7 @@ from compare.engines.framework import Framework
 from compare.engines.library import compose
 from compare.engines.nudge import FloatChange
 from compare.engines.process import ByteCounter, Switch
-from compare.engines.reach import Kinds
+from compare.engines.reach import Kinds, codes_of
 from compare.engines.step import Context, Function, LineOp, Observations, TrainingFunction, ValueStep, inside
 from compare.engines.torch import dispatcher, dynamo, state
 from compare.engines.torch.dynamo import MANY
@@ -88,14 +88,14 @@ class Torch(Framework):
         """Return a step of the loss as the mode runs it, with gradients in the leaves of one argument."""
         import torch
 
-        run, within = run_of(self, mode, loss), context_of(self, mode, loss)
+        run, within = run_of(self, mode, loss), context_of(self, mode)
         if argnum is None:
             return ValueStep(run, inside(within, torch.no_grad))
         return TorchStep(run, argnum, loss, within)
 
     def observed(self, step: Function) -> Observations:
         """Return Dynamo's records of the step."""
-        return dynamo.dynamo_observations(getattr(step, "run", step))
+        return dynamo.dynamo_observations(codes_of(getattr(step, "run", step)))
 
 
 def run_of(engine: Engine, mode: str, function: Function) -> Function:
@@ -104,9 +104,9 @@ def run_of(engine: Engine, mode: str, function: Function) -> Function:
     return function if traits in (EAGER, dynamo.AS_WRITTEN) else dynamo.compile_loss(traits, function)
 
 
-def context_of(engine: Engine, mode: str, function: Function) -> Context:
+def context_of(engine: Engine, mode: str) -> Context:
     """Return the context in which a mode runs a function."""
-    return partial(engine.compiler.eagerly, function) if engine.traits(mode) is EAGER else nullcontext
+    return partial(dynamo.uncompiled, engine) if engine.traits(mode) is EAGER else nullcontext
 
 
 class TorchProcess(Process):
@@ -217,12 +217,10 @@ class TorchState(CallState):
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """Return a training step where a call shows that the function differentiates by itself; else None."""
-        with self.engine.compiler.eagerly(function):
+        with dynamo.uncompiled(self.engine):
             if not trains(function, calls[0], changed):
                 return None
-        return TrainingFunction(
-            lambda mode: (run_of(self.engine, mode, function), context_of(self.engine, mode, function))
-        )
+        return TrainingFunction(lambda mode: (run_of(self.engine, mode, function), context_of(self.engine, mode)))
 
     def kinds(self) -> Kinds:
         """Return PyTorch's classes of tensors and modules."""

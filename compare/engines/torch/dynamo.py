@@ -11,15 +11,15 @@ import linecache
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 import optree
 
-from compare.engines.base import Compiler, Mode
+from compare.engines.base import Compiler, Engine, Mode
 from compare.engines.process import patch_namespace
 from compare.engines.step import Compilation, Function, Observations
 from compare.errors import is_users
@@ -53,24 +53,29 @@ def compile_loss(mode: Mode, loss: Function, **options: Any) -> Function:
     return compiled
 
 
+@contextmanager
+def uncompiled(engine: Engine) -> Iterator[None]:
+    """A context in which Dynamo's stance lets nothing compile; the engine's `compiles` notes what would have."""
+    import torch
+    from torch._dynamo import eval_frame
+
+    asked = vars(eval_frame).get("_callback_from_stance")
+
+    def noting(callback: Any) -> Any:
+        engine.compiles |= callback not in (None, False)
+        return asked(callback) if asked else None
+
+    instead = {"_callback_from_stance": noting} if asked else {}  # private to Dynamo, so it may be missing
+    with torch.compiler.set_stance("force_eager"), patch_namespace(vars(eval_frame), instead):
+        yield
+
+
 class TorchCompiler(Compiler):
     """The compiler role of PyTorch."""
 
-    @contextmanager
-    def eagerly(self, function: Function) -> Iterator[None]:
-        """A context in which Dynamo's stance lets nothing compile."""
-        import torch
-        from torch._dynamo import eval_frame
-
-        asked = vars(eval_frame).get("_callback_from_stance")
-
-        def noting(callback: Any) -> Any:
-            self.engine.compiles |= callback not in (None, False)
-            return asked(callback) if asked else None
-
-        instead = {"_callback_from_stance": noting} if asked else {}  # private to Dynamo, so it may be missing
-        with torch.compiler.set_stance("force_eager"), patch_namespace(vars(eval_frame), instead):
-            yield
+    def eagerly(self, function: Function) -> AbstractContextManager[None]:
+        """Return a context in which nothing compiles, whatever the function is."""
+        return uncompiled(self.engine)
 
     def compiled(self, mode: str, function: Function) -> Function:
         """Return the function compiled with `fullgraph=True`, or exported."""
@@ -187,17 +192,18 @@ class Breaks(Counter[str]):
         super().__setitem__(reason, count)
 
 
-def dynamo_observations(function: Any = None) -> Observations:
+def dynamo_observations(codes: Sequence[CodeType]) -> Observations:
     """Return Dynamo's records of this process: compilations, graph breaks by reason, and where it met its limit.
 
-    If Dynamo compiled a library's wrapper of the function, the compilation names the function instead.
+    `codes` are those of a function and of what it wraps, the innermost last. If Dynamo compiled a library's wrapper,
+    the compilation names the innermost instead.
     """
     import torch
     from torch._dynamo.utils import get_compilation_metrics
 
     # a backward pass that compiles on first need has a second record
     records = [metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False]
-    compiled = [_compilation(metrics, function) for metrics in records if metrics.graph_op_count is not None]
+    compiled = [_compilation(metrics, codes) for metrics in records if metrics.graph_op_count is not None]
     limit = f"the recompile limit of {torch._dynamo.config.recompile_limit}"
     limits = [
         f"{limit}: {_reason(metrics)}; torch._dynamo.config.recompile_limit raises it"
@@ -232,12 +238,8 @@ def _breaks() -> Counter[str]:
     return breaks
 
 
-def _compilation(metrics: Any, function: Any) -> Compilation:
+def _compilation(metrics: Any, codes: Sequence[CodeType]) -> Compilation:
     reason, place = _reason(metrics) or FIRST, _place(metrics)
-    codes: list[CodeType] = []  # of the function and of the functions that it wraps, the innermost last
-    while function is not None:
-        codes += filter(None, [getattr(function, "__code__", None)])
-        function = getattr(function, "__wrapped__", None)
     wraps = any((outer.co_filename, outer.co_firstlineno) == _first_line(metrics)[:2] for outer in codes[:-1])
     if wraps and is_users((code := codes[-1]).co_filename):
         names = code.co_varnames
