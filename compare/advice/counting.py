@@ -24,15 +24,15 @@ from compare.engines import OWN, Engine, cases, find_engine
 from compare.errors import CompareError, InputsError, WorkerError, describe_error
 from compare.instruments.rounds import time_block, without_collection
 from compare.instruments.timing import steady_call
-from compare.own import origin
-from compare.own.case import calls_in, case_of, converting
-from compare.own.subject import Subject
 from compare.own.workers import answer_or_fault, check_answer
 from compare.records.job import Budget, Job
 from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, TimedCall
 from compare.records.record import error_of, kind_of
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
+from compare.subjects import origin
+from compare.subjects.case import calls_in, case_of, converting
+from compare.subjects.subject import Subject
 from compare.workloads.base import Case
 from graphs.errors import GraphError
 

@@ -21,11 +21,11 @@ from compare import workloads
 from compare.advice import counting
 from compare.advice.prediction import TIE, Modes, Prices, predict, winner_of
 from compare.engines import Engine
-from compare.own.subject import Subject
 from compare.records.own import CountedProgram
 from compare.records.record import group_by
 from compare.run.progress import Reporter
 from compare.stats import proportion_interval
+from compare.subjects.subject import Subject
 
 TARGET = 0.9
 SIZES = ("small", "medium")

@@ -136,8 +136,8 @@ def run(
 ) -> None:
     """Measure the workloads and write results, verdicts and a report."""
     from compare.claims import base
+    from compare.plans.settings import PRESETS, REAL, Settings
     from compare.run import executors, progress
-    from compare.suite.settings import PRESETS, REAL, Settings
     from compare.suite.stages import run as measure
     from dynamic import tapes
 
@@ -240,10 +240,10 @@ def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Compare outputs, gradients and graphs of all modes; time nothing."""
     from compare.page import assemble
+    from compare.plans.settings import Settings
     from compare.records.cells import Parity
     from compare.records.record import Failure, records_of
     from compare.run import progress
-    from compare.suite.settings import Settings
     from compare.suite.stages import check as gate
     from compare.text import show_table
 
@@ -291,7 +291,7 @@ def show(name: str) -> None:
     from compare import claims, workloads
     from compare.claims import verdict as own
     from compare.errors import UnknownNameError
-    from compare.own import origin
+    from compare.subjects import origin
 
     every = {**claims.CLAIMS, **own.OWN}
     if name.upper() in every:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from compare.advice import Prices
     from compare.gate.rules import Gate
     from compare.own import Result
-    from compare.own.plan import ComparisonPlan
-    from compare.own.subject import Subject
+    from compare.plans.comparison import ComparisonPlan
+    from compare.subjects.subject import Subject
 
 
 @click.command()
@@ -186,7 +186,7 @@ def _plans(
     """Return the plan for each engine. Raises CompareError for unknown modes, before a worker is started."""
     from compare.engines import OWN
     from compare.errors import InputsError
-    from compare.own.plan import plans_of
+    from compare.plans.comparison import plans_of
 
     if framework and engines:
         raise InputsError("--framework names one engine, and --engines all; leave one of them out")
@@ -205,7 +205,7 @@ def _plans(
 def _engine(function: str, framework: str | None) -> str:
     """Return the engine that is asked for; else the framework that the file imports; else our own."""
     from compare import engines
-    from compare.own import origin
+    from compare.subjects import origin
 
     if framework:
         return engines.find_engine(framework).name
@@ -223,7 +223,7 @@ def _engine(function: str, framework: str | None) -> str:
 
 def warn(function: str) -> None:
     """Warn of packages beside the user's file that share a name with graphduel's: `import` does not find them."""
-    from compare.own import origin
+    from compare.subjects import origin
 
     for entry in origin.hidden_packages(Path(function.rpartition(":")[0])):
         echo(f"{entry} has the name of a package of graphduel, so `import` does not find it; rename it", err=True)
@@ -324,8 +324,8 @@ def advise(
 
 def _evaluate(asked: Subject, prices: Prices, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
     from compare.advice import evaluation, programs
-    from compare.own import origin
     from compare.run import progress
+    from compare.subjects import origin
     from compare.text import count_noun, show_table
 
     chosen = programs.held_out_names() if held_out else evaluation.names(asked.adapter, only)

@@ -204,7 +204,7 @@ def _in_a_file(ctx: click.Context, _param: click.Parameter, written: str) -> str
     Raises InputsError, before a worker starts, if there is no such file.
     """
     if not ctx.resilient_parsing:
-        from compare.own.origin import PlaceInFile
+        from compare.subjects.origin import PlaceInFile
 
         place = PlaceInFile.of(written)
         if not Path(place.file).is_file():

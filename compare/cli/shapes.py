@@ -15,9 +15,9 @@ from compare.text import echo
 
 if TYPE_CHECKING:
     from compare.instruments.trace import LengthTrace, TraceSample
+    from compare.plans.settings import Settings
     from compare.records.job import Budget
     from compare.records.record import Record
-    from compare.suite.settings import Settings
 
 DRAWN, LONGEST = 2000, 56
 """The number of lengths drawn from a known distribution, and the largest length."""
@@ -57,7 +57,7 @@ def shapes(
     """
     from compare.instruments.lengths import SIZES
     from compare.page.figures import lengths as screen
-    from compare.suite.settings import Settings
+    from compare.plans.settings import Settings
     from compare.text import show_table
 
     settings = Settings("quick" if quick else "full", seed, processes)
@@ -117,9 +117,9 @@ def _measure_processes(
     settings: Settings, model: str, name: str, trace: LengthTrace
 ) -> tuple[list[Record], TraceSample]:
     """Run all workers; returns the records of processes, failures included, and the sample that they timed."""
+    from compare.plans.jobs import lengths_job
     from compare.run import progress
     from compare.run.runner import Runner
-    from compare.suite.jobs import lengths_job
 
     reporter = progress.reporter()
     runner = Runner.of_workers(reporter, settings.limits.timeout)
@@ -137,8 +137,8 @@ def _measure_processes(
 def _sample(settings: Settings, model: str, trace: LengthTrace) -> tuple[TraceSample, Budget]:
     """Return the lengths to time and their budget, so that by a probe a worker needs half of its time limit."""
     from compare.instruments.trace import fit_sample, paces, quantiles
+    from compare.plans.jobs import lengths_job
     from compare.run.processes import run_job
-    from compare.suite.jobs import lengths_job
 
     limit, wanted = settings.limits.timeout, COUNTS[settings.preset]
     job = lengths_job(model, "probe", settings, 0, tuple(quantiles(sorted(trace.lengths), 6, 6)))

@@ -19,13 +19,13 @@ from compare.errors import InputsError, refuse_exit
 from compare.instruments import parity as measure
 from compare.instruments.rounds import own_rounds
 from compare.own import compare
-from compare.own.case import case_of, check_inputs
 from compare.own.measure import pin_process
-from compare.own.subject import SIZE, modes_of
 from compare.records.cells import Compilations, Parity
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Records, records_of
 from compare.stats import Interval, ratio_interval
+from compare.subjects.case import case_of, check_inputs
+from compare.subjects.subject import SIZE, modes_of
 from graphs import tree
 from static.call.jit import Stats
 

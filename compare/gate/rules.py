@@ -29,9 +29,9 @@ from compare import text
 from compare.engines import OWN, find_engine
 from compare.errors import InputsError, NothingMeasuredError
 from compare.gate.quantities import QUANTITIES, Quantity
-from compare.own.plan import ComparisonPlan
 from compare.own.result import Result
 from compare.page import show
+from compare.plans.comparison import ComparisonPlan
 from compare.records.cells import Parity, ParityRow
 from compare.records.record import Cell, Failure, OfModes, Record, Records, group_by, records_of
 from compare.stats import LEAST, Interval

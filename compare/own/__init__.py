@@ -1,8 +1,8 @@
 """The comparison of a user's function in both engines, behind the same gate and measured as workloads are.
 
-Read `subject` (a function in an engine, as data), `plan` (the jobs, and which modes drop out), `measure` (a function in
-this process) and `run` (from plans to a result). `origin` finds a function, `case` makes a case of it, `effects` and
-`traffic` find its side effects, `exchange` hands it to other processes, and `result` shows it.
+Read `measure` (what one process finds on a function), `workers` (the processes, and the answers that are kept), `run`
+(from plans to a result) and `result`, which shows it. `graph` has the graph of a function. The function is a subject
+(`compare.subjects`), and its jobs are a plan (`compare.plans`).
 """
 
 from compare.own.result import Result

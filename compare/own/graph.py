@@ -13,12 +13,12 @@ import dynamic
 import static
 from compare import steps, text
 from compare.engines.graphduel.steps import transform_step
-from compare.own import origin
-from compare.own.case import case_of
 from compare.own.workers import answer_or_fault
 from compare.page.show import WIDTH
 from compare.records.job import Job
 from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
+from compare.subjects import origin
+from compare.subjects.case import case_of
 from compare.workloads.base import Case
 from graphs.drawing import beside, difference, mark_changes, of_graph
 from graphs.drawing.diagram import Change

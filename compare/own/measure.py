@@ -25,12 +25,8 @@ from compare.errors import CompareError, EffectsError, FunctionError, InputsErro
 from compare.instruments import inspection, parity, rounding, timing
 from compare.instruments.bench import Bench
 from compare.instruments.timing import Limited
-from compare.own import effects, exchange, origin, traffic
-from compare.own.case import FunctionCase, open_case
-from compare.own.effects import SideEffect, effects_in
-from compare.own.plan import ComparisonPlan, admitted_modes, follow
-from compare.own.subject import Subject
 from compare.own.workers import Account, Answers, answer_or_fault, loaded_files
+from compare.plans.comparison import ComparisonPlan, admitted_modes, follow
 from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
 from compare.records.journal import Journal
@@ -42,6 +38,10 @@ from compare.run.executors import Pool, Serial
 from compare.run.progress import Reporter
 from compare.run.runner import Runner
 from compare.run.worker import failure, handler
+from compare.subjects import effects, exchange, origin, traffic
+from compare.subjects.case import FunctionCase, open_case
+from compare.subjects.effects import SideEffect, effects_in
+from compare.subjects.subject import Subject
 from compare.workloads import Workload
 from compare.workloads.base import Case
 

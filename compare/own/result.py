@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from msgspec import to_builtins
-from msgspec.structs import replace
 
 from compare.claims.verdict import MeasuredFunction
 from compare.errors import CompareError, NothingMeasuredError
 from compare.page import show
-from compare.records import cells, journal, results
-from compare.records.cells import Compilations, Ledger, Memory, MemoryRow, Parity, SourceLines, Time
-from compare.records.own import FunctionLook
-from compare.records.record import Failure, ModeRow, OfModes, Record, Records, records_of
+from compare.records import journal, results
+from compare.records.record import Failure
 
-TOGETHER: tuple[type[OfModes], ...] = (Parity, Compilations, Memory, Ledger, SourceLines)
-"""The kinds of record that are merged into one record of a run."""
 SCHEMA = 1
 """The version of `Result.to_dict`; a field may be added without a new version."""
 
@@ -101,27 +95,3 @@ def empty(folder: Path, *, overwrite: bool = False) -> Path:
     except OSError as error:
         raise CompareError(f"cannot write to {folder}: {error.strerror}; choose another") from error
     return folder
-
-
-def merge_records(records: Records) -> Iterator[Record]:
-    """Yield the records, with one of each kind except times. A refusal by any process stands, else the first finding.
-
-    A mode that was ended at its limit but completed later, with compiled code in its cache, counts as complete.
-    """
-    together = {
-        kind: replace(some[0], modes=cells.together(some)) for kind in TOGETHER if (some := records_of(records, kind))
-    }
-    gate = together.get(Parity)
-    rows = {} if gate is None else {mode: row for mode, row in gate.modes.items() if row.status != "ok"}
-    bad = {mode: ModeRow(row.status, row.reason) for mode, row in rows.items()}
-    for told in records:
-        record = together.pop(type(told), None) if isinstance(told, OfModes) and type(told) in TOGETHER else told
-        if isinstance(record, Parity):
-            record.agree = all(row.status == "unsupported" for row in bad.values())
-        elif isinstance(record, Memory):
-            record.add({mode: MemoryRow(row.status, row.reason) for mode, row in bad.items()})
-        elif isinstance(record, Time):  # each worker's record stays apart
-            others = {mode: row for mode, row in bad.items() if mode not in record.modes}
-            record = replace(record, modes={**record.modes, **others})
-        if record is not None and not isinstance(record, FunctionLook):
-            yield record

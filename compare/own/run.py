@@ -17,20 +17,20 @@ from compare.engines.graphduel.standin import as_named
 from compare.errors import CompareError, FunctionError, InputsError, refuse_exit
 from compare.instruments.standard import TOLERANCES
 from compare.own import measure
-from compare.own.case import open_case
-from compare.own.plan import ComparisonPlan, follow, look, source_of
-from compare.own.result import ComparisonStopped, Result, merge_records
-from compare.own.subject import LIMIT, REPEATS, SECONDS, SIZE, Situation, Subject
+from compare.own.result import ComparisonStopped, Result
 from compare.own.workers import Answers, Workers
 from compare.page.show import ALONE, HERE, WORKERS
+from compare.plans.comparison import ComparisonPlan, follow, look, source_of
 from compare.records.cells import Compilations, Glimpse, Parity, ParityRow, Time
 from compare.records.job import Job
-from compare.records.own import FunctionLook
+from compare.records.own import FunctionLook, merge_records
 from compare.records.record import OWN, Bare, Failure, Record, Records, Run, Setting, records_of
 from compare.run.executors import Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, start_record
+from compare.subjects.case import open_case
+from compare.subjects.subject import LIMIT, REPEATS, SECONDS, SIZE, Situation, Subject
 from graphs import tree
 
 

@@ -36,8 +36,7 @@ from compare.errors import (
 )
 from compare.instruments.standard import TOLERANCES
 from compare.instruments.timing import COLD
-from compare.own.plan import ComparisonPlan
-from compare.own.subject import LIMIT, Subject
+from compare.plans.comparison import ComparisonPlan
 from compare.records import journal, results
 from compare.records.cells import Call, Glimpse, GlimpseRow, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Job
@@ -50,6 +49,7 @@ from compare.run.processes import ask
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from compare.steps import CallTimes, FirstCall, Told
+from compare.subjects.subject import LIMIT, Subject
 
 DAYS = 14
 JOURNALS = f"*/{results.RESULTS}"

@@ -74,8 +74,8 @@ class Job:
     `examples` gives lengths directly. `comparison` is the number of a comparison in a selftest. Workers that run at
     once have different lanes, and so different cores. `mode` is a mode of a framework, which is compared with the
     framework's eager mode; None means our engines. `asked` are the arguments of a job without a source, as the plan for
-    a user's function (`compare.own.plan`), and `variables` are environment variables of its worker. `thin` is the
-    number of examples taken of a stream (`compare.instruments.parity`), with the memory of all modes counted in one
+    a user's function (`compare.plans.comparison`), and `variables` are environment variables of its worker. `thin` is
+    the number of examples taken of a stream (`compare.instruments.parity`), with the memory of all modes counted in one
     process; 0 takes all. `title` is the user's name for the job, if `name` does not tell it from others.
     """
 

@@ -7,15 +7,21 @@ amounts times their prices on a machine.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from compare.records.record import ModeRow, OfCell, Record, Setting
+from compare.records import cells
+from compare.records.cells import Compilations, Ledger, Memory, MemoryRow, Parity, SourceLines, Time
+from compare.records.record import ModeRow, OfCell, OfModes, Record, Records, Setting, records_of
 from graphs.drawing import Diagram
 from graphs.drawing.drawing import MappedBuffer, Stage
+
+TOGETHER: tuple[type[OfModes], ...] = (Parity, Compilations, Memory, Ledger, SourceLines)
+"""The kinds of record that are merged into one record of a run."""
 
 
 class FunctionFault(Record, tag="function fault"):
@@ -218,3 +224,27 @@ def count_calls(ran: Iterable[RanOp]) -> CallCounts:
         control="between graphs" if reads else "none",
         remarks=[read] if reads else [],
     )
+
+
+def merge_records(records: Records) -> Iterator[Record]:
+    """Yield the records, with one of each kind except times. A refusal by any process stands, else the first finding.
+
+    A mode that was ended at its limit but completed later, with compiled code in its cache, counts as complete.
+    """
+    together = {
+        kind: replace(some[0], modes=cells.together(some)) for kind in TOGETHER if (some := records_of(records, kind))
+    }
+    gate = together.get(Parity)
+    rows = {} if gate is None else {mode: row for mode, row in gate.modes.items() if row.status != "ok"}
+    bad = {mode: ModeRow(row.status, row.reason) for mode, row in rows.items()}
+    for told in records:
+        record = together.pop(type(told), None) if isinstance(told, OfModes) and type(told) in TOGETHER else told
+        if isinstance(record, Parity):
+            record.agree = all(row.status == "unsupported" for row in bad.values())
+        elif isinstance(record, Memory):
+            record.add({mode: MemoryRow(row.status, row.reason) for mode, row in bad.items()})
+        elif isinstance(record, Time):  # each worker's record stays apart
+            others = {mode: row for mode, row in bad.items() if mode not in record.modes}
+            record = replace(record, modes={**record.modes, **others})
+        if record is not None and not isinstance(record, FunctionLook):
+            yield record

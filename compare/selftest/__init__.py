@@ -27,10 +27,9 @@ from compare import workloads
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
 from compare.errors import NothingMeasuredError
-from compare.own.subject import REPEATS
-from compare.own.subject import SECONDS as OWN_SECONDS
 from compare.page.blocks import Table
 from compare.page.printers import markdown_table
+from compare.plans.settings import PRESETS
 from compare.records import journal, results
 from compare.records.checks import Coverage, LeakRate, Outcome, Rate, Selftest, SpeedRate, TrialMemory, TrialTime
 from compare.records.job import Budget, Job
@@ -42,7 +41,8 @@ from compare.run.progress import Reporter
 from compare.run.runner import Runner
 from compare.selftest.trials import AGAIN, NAME, SIZES, SOURCE, size_of
 from compare.stats import LEAST, Interval, proportion_interval
-from compare.suite.settings import PRESETS
+from compare.subjects.subject import REPEATS
+from compare.subjects.subject import SECONDS as OWN_SECONDS
 from compare.text import count_noun
 from graphs.files import write_file
 

@@ -24,9 +24,9 @@ import graphs
 from compare import engines, workloads
 from compare.engines.step import BoundCall, Observations, Step
 from compare.instruments import memory, timing
-from compare.own.case import case_of
 from compare.records.checks import TrialMemory, TrialRow, TrialTime
 from compare.records.job import Job
+from compare.subjects.case import case_of
 from compare.workloads import Case, Workload
 
 PARTS = 100

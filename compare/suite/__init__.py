@@ -1,5 +1,5 @@
-"""A run of our own workloads: its settings, the order of its jobs, and the use of its records.
+"""A run of our own workloads: the stages of its plan, and the use of its records.
 
-Read `settings` (presets and cells), then `jobs` (cells become jobs) and `stages` (gate, times, sharper intervals,
-report). `frameworks` adds the jobs of PyTorch, TensorFlow and JAX.
+Read `stages` (gate, times, sharper intervals, report). `frameworks` is the stage of PyTorch, TensorFlow and JAX. The
+settings and the jobs are in `compare.plans`.
 """

@@ -11,14 +11,14 @@ from types import MappingProxyType
 
 from compare.engines import Engine, find_engine, process
 from compare.instruments.timing import COLD
-from compare.own.subject import Subject
+from compare.plans.jobs import check_jobs, is_read, missing_packages
+from compare.plans.settings import Settings
 from compare.records.cells import Admission, Parity, Time, admit_modes
 from compare.records.job import Job
 from compare.records.record import Cell, OfCell, Record, kind_of, records_of
 from compare.run.executors import groups
 from compare.run.runner import JobStage, Runner, Wanted
-from compare.suite.jobs import check_jobs, is_read, missing_packages
-from compare.suite.settings import Settings
+from compare.subjects.subject import Subject
 from compare.workloads.models import FRAMEWORK, is_model
 
 FOLDER = "compiled"

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from compare.errors import NothingMeasuredError
+from compare.plans import jobs
+from compare.plans.settings import Settings
 from compare.records import journal, results
 from compare.records.cells import Parity, admit_modes
 from compare.records.job import KINDS, Job
@@ -24,8 +26,7 @@ from compare.run.executors import Execute, Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import JobStage, Runner, Wanted
-from compare.suite import frameworks, jobs
-from compare.suite.settings import Settings
+from compare.suite import frameworks
 
 if TYPE_CHECKING:
     from compare.claims import Verdict

@@ -17,7 +17,7 @@ from compare.advice.prediction import save
 from compare.engines import OWN, find_engine
 from compare.engines.graphduel.counting import output_of
 from compare.errors import InputsError
-from compare.own.case import differentiates
+from compare.subjects.case import differentiates
 from graphs.errors import ShapeError
 from tests.helpers.fake_workloads import BRANCH, STREAM
 from tests.helpers.prices import MODES, US, X, advise, costs, program, seconds, square_sum

@@ -17,10 +17,11 @@ from compare import own
 from compare.cli.command import graphduel
 from compare.cli.graph import read_buffers
 from compare.errors import CompareError, InputsError
-from compare.own import origin, run
+from compare.own import run
 from compare.own.result import empty
 from compare.records import results
 from compare.run.start import HOME, PACKAGES
+from compare.subjects import origin
 from static import memory
 from tests.helpers.asked_here import asked_here
 from tests.helpers.hard_instances import packed

@@ -7,8 +7,8 @@ import pytest
 
 from compare.instruments import crossover as measure
 from compare.instruments.crossover import GRIDS, MODES, Grid
+from compare.plans.settings import PRESETS
 from compare.records.job import Budget, Job
-from compare.suite.settings import PRESETS
 from tests.helpers.records import plain, typed
 
 FAST = Budget(rounds=2, least=2, seconds=0.0, block_seconds=1e-4)

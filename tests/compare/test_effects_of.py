@@ -24,8 +24,8 @@ import graphs as g
 from compare import engines
 from compare.cli.command import graphduel
 from compare.errors import EffectsError
-from compare.own import effects
-from compare.own.effects import SideEffect, fingerprint
+from compare.subjects import effects
+from compare.subjects.effects import SideEffect, fingerprint
 from tests.helpers import own_functions as own
 
 X = np.ones(3, np.float32)

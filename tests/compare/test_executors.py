@@ -20,6 +20,8 @@ from compare import page as report
 from compare import workloads
 from compare.cli.command import graphduel
 from compare.errors import CompareError
+from compare.plans import settings as presets
+from compare.plans.settings import Settings
 from compare.records import results
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
@@ -27,9 +29,7 @@ from compare.records.record import Environment, fingerprint, host_label, machine
 from compare.run import executors, runner
 from compare.run.executors import Cluster, Pool, Serial
 from compare.run.progress import Reporter
-from compare.suite import settings as presets
 from compare.suite import stages as runs
-from compare.suite.settings import Settings
 from tests.helpers.fake_run import Machine, answered
 from tests.helpers.records import lines, typed
 

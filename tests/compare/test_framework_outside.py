@@ -22,8 +22,8 @@ from compare.cli.command import graphduel
 from compare.engines.cases import longest
 from compare.engines.framework import WorkloadStep
 from compare.instruments import timing
-from compare.own.subject import Subject
 from compare.page import assemble as section
+from compare.plans.settings import Settings
 from compare.records import results
 from compare.records.cells import Compilations, Memory, MemoryRow, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Budget, Job
@@ -32,9 +32,9 @@ from compare.records.record import Cell, Failure, JobName, records_of
 from compare.run.executors import groups
 from compare.run.progress import Reporter
 from compare.run.worker import perform
+from compare.subjects.subject import Subject
 from compare.suite import frameworks as stage
 from compare.suite import stages
-from compare.suite.settings import Settings
 from tests.helpers import toy_framework
 from tests.helpers.claim_records import PEAKS, SIZES
 

@@ -19,11 +19,9 @@ from compare.engines.base import CallState
 from compare.engines.library import Loader, namespace
 from compare.engines.step import Compilation, Observations, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
-from compare.own import Result, exchange, origin, run, workers
-from compare.own.case import calls_in, check_inputs
-from compare.own.plan import ComparisonPlan
-from compare.own.subject import modes_of
+from compare.own import Result, run, workers
 from compare.page import compiled
+from compare.plans.comparison import ComparisonPlan
 from compare.records import results
 from compare.records.cells import (
     Call,
@@ -40,6 +38,9 @@ from compare.records.own import FunctionFault
 from compare.records.record import Bare, Environment, Run, kind_of, records_of
 from compare.run.progress import Reporter
 from compare.run.worker import failure
+from compare.subjects import exchange, origin
+from compare.subjects.case import calls_in, check_inputs
+from compare.subjects.subject import modes_of
 from tests.helpers import toy_framework
 from tests.helpers.plans import plan_of
 

@@ -30,9 +30,9 @@ from compare.page import show
 from compare.page.figures import parts
 from compare.page.figures.parts import waterfalls
 from compare.page.summary import summarise
+from compare.plans import jobs
+from compare.plans.settings import Cell, Settings
 from compare.records.job import Budget
-from compare.suite import jobs
-from compare.suite.settings import Cell, Settings
 from static.call import backend
 from static.native import pool
 from static.passes import pipeline

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from compare.errors import UnknownNameError
-from compare.suite import jobs
-from compare.suite.settings import Settings
+from compare.plans import jobs
+from compare.plans.settings import Settings
 from compare.workloads import models
 from compare.workloads.models import MODELS
 

@@ -19,6 +19,9 @@ from compare.claims.evidence import of_framework
 from compare.cli.command import graphduel
 from compare.errors import InputsError, UnknownNameError
 from compare.page import models as shown
+from compare.plans import jobs
+from compare.plans import settings as presets
+from compare.plans.settings import Settings
 from compare.records import record, results
 from compare.records.cells import Call, Memory, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Budget
@@ -26,9 +29,7 @@ from compare.records.record import Cell, Run, records_of
 from compare.run.progress import Reporter
 from compare.run.worker import perform
 from compare.suite import frameworks as stage
-from compare.suite import jobs, stages
-from compare.suite import settings as presets
-from compare.suite.settings import Settings
+from compare.suite import stages
 from compare.workloads import models
 from compare.workloads.models import MODELS, Model
 from tests.helpers import toy_framework

@@ -19,13 +19,14 @@ from compare.claims.verdict import OWN
 from compare.engines.graphduel.steps import transform_step
 from compare.errors import CompareError, EffectsError, InputsError
 from compare.instruments import rounding
-from compare.own import exchange, measure, origin
-from compare.own.case import calls_in, case_of, converting, differentiates, lengths, varying_axes
+from compare.own import measure
 from compare.own.result import Result
-from compare.own.subject import REPEATS, SIZE, modes_of
 from compare.records import results
 from compare.records.cells import Time
 from compare.records.record import Failure
+from compare.subjects import exchange, origin
+from compare.subjects.case import calls_in, case_of, converting, differentiates, lengths, varying_axes
+from compare.subjects.subject import REPEATS, SIZE, modes_of
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import MASKS, QUICK, STREAM
 from tests.helpers.records import lines, typed

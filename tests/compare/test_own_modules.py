@@ -8,7 +8,7 @@ import pytest
 from compare import own
 from compare.engines.reach import outermost
 from compare.errors import EffectsError
-from compare.own.case import functional
+from compare.subjects.case import functional
 from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
 

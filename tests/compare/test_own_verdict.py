@@ -16,14 +16,14 @@ from compare.claims.verdict import judge, verdict
 from compare.errors import EffectsError
 from compare.instruments import memory as memory_instrument
 from compare.own import measure
-from compare.own.case import case_of
 from compare.own.result import Result
-from compare.own.subject import SIZE
 from compare.page import show, verdicts
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Run, records_of
 from compare.stats import Interval
+from compare.subjects.case import case_of
+from compare.subjects.subject import SIZE
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, KEYS, cell, memory
 from tests.helpers.own_functions import MASKS, QUICK, STREAM

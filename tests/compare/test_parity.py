@@ -15,7 +15,7 @@ from compare import engines
 from compare.engines import cases
 from compare.errors import UnsupportedError
 from compare.instruments import parity, rounding
-from compare.own.case import case_of
+from compare.subjects.case import case_of
 from compare.workloads import Case
 from graphs.errors import ControlFlowError, DTypeError, ShapeError, VerificationError
 from tests.helpers import fake_workloads, mutants

@@ -36,8 +36,8 @@ from os import _exit as leave  # in its own name, since compare replaces the one
 from pathlib import Path
 sys.path.insert(0, {str(ROOT)!r})
 import compare, static, dynamic
-from compare.own import origin
-from compare.own.plan import plans_of
+from compare.subjects import origin
+from compare.plans.comparison import plans_of
 from compare.run.worker import perform
 
 file, way, engine = Path(sys.argv[1]), *sys.argv[2:]

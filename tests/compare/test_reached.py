@@ -12,7 +12,7 @@ from compare.engines.nudge import changed_values
 from compare.engines.process import patch_namespace
 from compare.engines.reach import MISSING, ReachedCode, outermost
 from compare.engines.state import Snapshot
-from compare.own import effects
+from compare.subjects import effects
 
 WEIGHTS, ELSEWHERE = np.ones(3), np.ones(2)
 TABLE = {"first": [WEIGHTS]}

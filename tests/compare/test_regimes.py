@@ -11,13 +11,12 @@ from compare.claims.evidence import Evidence, right_modes
 from compare.errors import UnsupportedError
 from compare.instruments import memory, parity, timing
 from compare.instruments.memory import measure_mode
-from compare.own import plan
-from compare.own.subject import Subject
+from compare.plans import comparison, jobs
+from compare.plans.settings import PRESETS, Settings
 from compare.records.cells import Parity, Time, TimeRow, admit_modes
 from compare.records.job import Budget, Job
 from compare.records.record import Cell, Failure, JobName
-from compare.suite import jobs
-from compare.suite.settings import PRESETS, Settings
+from compare.subjects.subject import Subject
 from tests.helpers.claim_records import memory as memory_records
 from tests.helpers.records import typed
 
@@ -132,7 +131,7 @@ def test_a_look_that_fails_costs_no_mode():
     gate = Parity(subject.name, "given", {mode: row("ok") for mode in subject.modes}, agree=True, same_graph=None,
                   kernel_calls={})  # fmt: skip
     failed = Failure(JobName("shape policies"), "ZeroDivisionError: in a look at the function")
-    assert plan.admitted_modes(subject, [gate, failed]) == ["dynamic", "static-exact"]
+    assert comparison.admitted_modes(subject, [gate, failed]) == ["dynamic", "static-exact"]
 
 
 class Off:

@@ -99,8 +99,8 @@ from compare.errors import ResultsError
 from compare.page import formats
 from compare.records import results
 from compare.run import executors, worker
-from compare.suite import jobs
-from compare.suite.settings import Settings
+from compare.plans import jobs
+from compare.plans.settings import Settings
 
 job = jobs.check_jobs(Settings())[-1]
 assert (job.kind, job.claim, job.source) == ("haste", "C9", "builtins:dict")

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from compare.errors import ResultsError, UnknownNameError
+from compare.plans import jobs
+from compare.plans import settings as presets
+from compare.plans.settings import Cell, Settings
 from compare.records import results
 from compare.records.job import Job
 from compare.run.progress import Reporter
-from compare.suite import jobs
-from compare.suite import settings as presets
 from compare.suite import stages as runs
-from compare.suite.settings import Cell, Settings
 from tests.helpers.fake_run import OK, SETTINGS, TIMED, Machine, environment, failing, go, kinds, parity_with, raw
 from tests.helpers.records import lines, typed
 

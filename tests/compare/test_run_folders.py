@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from compare.errors import CompareError, ResultsError
+from compare.plans.settings import Settings
 from compare.records import journal, results
 from compare.run.progress import Reporter
 from compare.suite import stages as runs
-from compare.suite.settings import Settings
 from tests.helpers.fake_run import SETTINGS, failing, go, kinds
 from tests.helpers.records import lines, typed
 
@@ -213,8 +213,8 @@ import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN if os.environ.get("IN_BACKGROUND") else signal.default_int_handler)
 from dataclasses import replace
 from compare import page as report, workloads
-from compare.suite import jobs
-from compare.suite import settings as presets
+from compare.plans import jobs
+from compare.plans import settings as presets
 from compare.records.job import Budget
 quick = replace(presets.PRESETS["quick"], budget=Budget(3, 1, 1, 1e-4), more_seconds=-1)
 presets.PRESETS = {"quick": quick}

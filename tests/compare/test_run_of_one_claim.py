@@ -7,10 +7,11 @@ from click.testing import CliRunner
 
 from compare.claims import CLAIMS, judge
 from compare.cli.command import graphduel
+from compare.plans import jobs
+from compare.plans.settings import Settings
 from compare.records.job import KINDS
 from compare.records.record import Cell, kind_of
-from compare.suite import frameworks, jobs
-from compare.suite.settings import Settings
+from compare.suite import frameworks
 
 COST = "time", "memory", "crossover", "crossover memory", "lengths", "ladder", "parts", "ledger"
 

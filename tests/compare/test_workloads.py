@@ -18,9 +18,9 @@ from compare import workloads
 from compare.cli.command import graphduel
 from compare.engines import cases
 from compare.instruments import parity
-from compare.suite import jobs
-from compare.suite import settings as presets
-from compare.suite.settings import Settings
+from compare.plans import jobs
+from compare.plans import settings as presets
+from compare.plans.settings import Settings
 from compare.workloads import Case, Workload
 from compare.workloads.base import Example
 from tests.helpers.slow import mostly_slow

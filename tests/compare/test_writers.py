@@ -24,7 +24,7 @@ PACKAGES = ("graphs", "static", "dynamic", "compare")
 IN_PARTS = {
     "compare/records/results.py": "adds a line to a journal, and takes it back where the disk is full",
     "compare/records/journal.py": "a lock is held through an open file",
-    "compare/own/exchange.py": "a folder of this command's own",
+    "compare/subjects/exchange.py": "a folder of this command's own",
     "compare/engines/library.py": "a folder of this command's own",
     "compare/instruments/memory.py": "a switch of the kernel's",
     "graphs/files.py": "the one writer, and a zip in memory",

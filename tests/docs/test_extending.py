@@ -105,8 +105,8 @@ from compare import claims, engines, workloads
 from compare.claims import regimes
 from compare.claims.evidence import Evidence
 from compare.records.record import Cell
-from compare.suite import jobs
-from compare.suite.settings import Settings
+from compare.plans import jobs
+from compare.plans.settings import Settings
 
 assert list(regimes.by_kind([Evidence("gated", "small", ())])) == ["networks over batches"]
 assert Cell("gated", "small") in jobs.cells(Settings())
@@ -126,8 +126,8 @@ def test_all_six_are_known_once_they_are_listed(tmp_path: Path) -> None:
 
 OUTSIDE = """
 from compare import claims, engines, workloads
-from compare.suite import jobs
-from compare.suite.settings import Settings
+from compare.plans import jobs
+from compare.plans.settings import Settings
 
 assert engines.frameworks()[-1] == "differences"
 assert engines.of_mode("differences") is engines.find_engine("differences")

@@ -171,7 +171,7 @@ def in_circles(imports: dict[str, set[str]]) -> set[str]:
 @pytest.mark.parametrize(
     ("package", "importer", "used"),
     [
-        ("compare", "compare.suite.settings", "compare.records.job"),
+        ("compare", "compare.plans.settings", "compare.records.job"),
         ("dynamic", "dynamic.tapes", "dynamic.fast"),  # in a function
         ("graphs", "graphs.ops.control", "graphs.ir"),
         ("static", "static.call.executable", "static.codegen.kernels"),

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from compare import page as report
 from compare import workloads
+from compare.plans.settings import Settings
 from compare.records import results
 from compare.run.progress import Reporter
 from compare.suite import stages as run
-from compare.suite.settings import Settings
 from tests.helpers.fake_run import answered
 from tests.helpers.records import typed
 

@@ -2,10 +2,10 @@
 
 import msgspec
 
+from compare.plans.settings import Settings
 from compare.records import results
 from compare.run.progress import Reporter
 from compare.suite import stages as runs
-from compare.suite.settings import Settings
 from tests.helpers.records import lines, typed
 
 OK = {"status": "ok", "output_error": 0.0, "gradient_error": 0.0, "tolerance": 1e-4, "reason": None}

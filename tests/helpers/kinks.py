@@ -18,7 +18,7 @@ from compare import engines
 from compare.instruments import parity
 from compare.instruments.bench import Bench
 from compare.instruments.timing import first_epoch, no_limit
-from compare.own.case import case_of
+from compare.subjects.case import case_of
 from tests.helpers.mutants import altered
 from tests.helpers.toy_framework import Toy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compare.own.plan import ComparisonPlan, plans_of
+from compare.plans.comparison import ComparisonPlan, plans_of
 
 
 def plan_of(

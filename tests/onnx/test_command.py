@@ -10,7 +10,7 @@ import graphs as g
 import static
 from compare.cli.command import graphduel
 from compare.errors import InputsError
-from compare.own import origin
+from compare.subjects import origin
 
 
 @pytest.fixture

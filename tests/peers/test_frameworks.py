@@ -9,9 +9,10 @@ import graphs as g
 from compare import engines as frameworks
 from compare import workloads
 from compare.instruments import parity, rounding
-from compare.own import effects, run
+from compare.own import run
 from compare.records.cells import Compilations, Parity
 from compare.records.record import records_of
+from compare.subjects import effects
 from graphs import op as registry
 from graphs.testing import samples
 from tests.helpers.plans import plan_of

@@ -12,9 +12,10 @@ import pytest
 from compare import engines as frameworks
 from compare.engines.torch import dynamo
 from compare.errors import InputsError
-from compare.own import origin, run
+from compare.own import run
 from compare.records.cells import Compilations, Parity
 from compare.records.record import records_of
+from compare.subjects import origin
 from tests.helpers.plans import plan_of
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]  # PyTorch warns of what Dynamo does itself

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from compare.own.subject import OURS
+from compare.subjects.subject import OURS
 
 FOLDER = Path(__file__).parent / "training_files"
 MODES = ("torch-eager", "torch-compile", "dynamic", "static-exact", *OURS[2:])

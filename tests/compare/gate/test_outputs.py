@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli.command import graphduel
-from compare.own import origin
+from compare.subjects import origin
 from tests.helpers.asked_here import asked_here
 
 QUICK = ["--processes", "0", "--seconds", "0.01"]

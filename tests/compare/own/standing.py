@@ -12,11 +12,12 @@ from pathlib import Path
 from types import FunctionType
 
 from compare import engines
-from compare.own import exchange, measure, origin
-from compare.own.case import case_of, converting, open_case
-from compare.own.plan import ComparisonPlan
+from compare.own import measure
+from compare.plans.comparison import ComparisonPlan
 from compare.records.cells import Parity
 from compare.records.record import kind_of
+from compare.subjects import exchange, origin
+from compare.subjects.case import case_of, converting, open_case
 from tests.compare.test_harness_frames import frames
 from tests.helpers.plans import plan_of
 

@@ -14,11 +14,12 @@ import static
 from compare import engines
 from compare.engines.step import loss_in
 from compare.errors import InputsError
-from compare.own import compare, origin
-from compare.own.case import calls_in
-from compare.own.origin import PlaceInFile
+from compare.own import compare
 from compare.records.cells import Parity, Time
 from compare.records.record import Failure, records_of
+from compare.subjects import origin
+from compare.subjects.case import calls_in
+from compare.subjects.origin import PlaceInFile
 
 X, Y = np.ones(3), np.zeros(3)
 PACKAGE = {

@@ -9,7 +9,6 @@ import pytest
 import compare
 import graphs as g
 from compare.instruments import inspection
-from compare.own.case import case_of
 from compare.page import function
 from compare.page.blocks import Inline
 from compare.page.figures import parity
@@ -18,6 +17,7 @@ from compare.records import results
 from compare.records.job import Job
 from compare.records.own import EngineGraphs
 from compare.records.record import records_of
+from compare.subjects.case import case_of
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK
 

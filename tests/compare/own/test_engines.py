@@ -16,7 +16,7 @@ from compare.cli.command import graphduel
 from compare.engines.graphduel.programs import Replay
 from compare.engines.graphduel.standin import as_named
 from compare.errors import InputsError, UnsupportedError
-from compare.own.plan import plans_of
+from compare.plans.comparison import plans_of
 
 FILE = """
 import torch
@@ -292,9 +292,9 @@ def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
     """The numbers are left by our own engine here, and one of them is changed after."""
     program = (
         "import sys, numpy as np; from pathlib import Path\n"
-        "from compare.own import exchange, measure\n"
-        "from compare.own.case import case_of\n"
-        "from compare.own.plan import plans_of\n"
+        "from compare.own import measure; from compare.subjects import exchange\n"
+        "from compare.subjects.case import case_of\n"
+        "from compare.plans.comparison import plans_of\n"
         "from compare import engines\n"
         "plan, = plans_of(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
         "plan.subject.started()\n"
@@ -323,8 +323,8 @@ def test_what_a_mode_has_wrong_in_the_state_is_found_and_named(file):
     """Sums of Adam's are much smaller than parameters, and judged by their own size."""
     program = (
         "import sys, optree; from compare import engines\n"
-        "from compare.own import exchange; from compare.own.case import case_of\n"
-        "from compare.own.plan import plans_of\n"
+        "from compare.subjects import exchange; from compare.subjects.case import case_of\n"
+        "from compare.plans.comparison import plans_of\n"
         "from compare.instruments import parity; from tests.helpers.mutants import altered\n"
         "plan, = plans_of(['graphduel'], sys.argv[1], '', ['dynamic', 'static'])\n"
         "plan.subject.started()\n"

@@ -9,7 +9,6 @@ import compare
 import graphs as g
 from compare.engines.cases import signature
 from compare.instruments import inspection
-from compare.own.case import case_of
 from compare.page import compiled
 from compare.page import function as page
 from compare.page.blocks import Table
@@ -18,6 +17,7 @@ from compare.records.cells import Time
 from compare.records.job import Job
 from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
 from compare.records.record import records_of
+from compare.subjects.case import case_of
 from static.call.jit import LIMIT
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import BASE, cell

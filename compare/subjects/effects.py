@@ -36,8 +36,8 @@ import dynamic
 from compare.engines import Engine
 from compare.engines.reach import ReachedCode, entries_of, is_users_class, size_of, values_in
 from compare.errors import EffectsError, is_users
-from compare.own import traffic
-from compare.own.subject import Subject
+from compare.subjects import traffic
+from compare.subjects.subject import Subject
 from graphs import tree
 from graphs.errors import is_internal
 

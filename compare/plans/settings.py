@@ -212,7 +212,7 @@ class Settings:
 
         With `sample` it takes so many examples of the stream.
         """
-        from compare.own.subject import Subject  # which loads NumPy
+        from compare.subjects.subject import Subject  # which loads NumPy
 
         asked = budget or self.limits.budget
         subject = Subject.of_workload(cell, sample=sample)

@@ -3,8 +3,8 @@
 A program of PyTorch's that draws its parameters and data draws other ones in another engine. So all engines start from
 the numbers of the first, and the gate compares their results with its results.
 
-A job names the folder of a bundle as its source, `compare.own.exchange:FOLDER`, and the worker loads that as it does
-any workload: `__getattr__` below reads it. The folder is temporary and this program's own.
+A job names the folder of a bundle as its source, `compare.subjects.exchange:FOLDER`, and the worker loads that as it
+does any workload: `__getattr__` below reads it. The folder is temporary and this program's own.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from compare.errors import InputsError, count_as_users
 from compare.instruments import parity
 from compare.instruments.bench import Bench
 from compare.instruments.parity import MOST_EXAMPLES, ExpectedResult
-from compare.own import origin
-from compare.own.case import FunctionCase, Inputs, calls_in, case_of
-from compare.own.origin import Origin
-from compare.own.subject import SIZE, Calls, Function, Situation, Subject
 from compare.records.record import DYNAMIC
+from compare.subjects import origin
+from compare.subjects.case import FunctionCase, Inputs, calls_in, case_of
+from compare.subjects.origin import Origin
+from compare.subjects.subject import SIZE, Calls, Function, Situation, Subject
 from compare.workloads import Workload
 from compare.workloads.base import Case
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from compare.errors import InputsError
-from compare.own.case import INPUTS, Inputs, batches_of, takes_nothing
 from compare.run.start import HOME, PACKAGES
+from compare.subjects.case import INPUTS, Inputs, batches_of, takes_nothing
 from compare.workloads import nearest
 from graphs.errors import GraphError
 from graphs.spec import TensorSpec
@@ -203,7 +203,7 @@ def import_file(path: Path) -> ModuleType:
     for folder in dict.fromkeys((str(root), str(where.parent))):
         if folder not in sys.path:
             sys.path.append(folder)
-    from compare.own import traffic
+    from compare.subjects import traffic
 
     try:
         with traffic.one_process(path.name):

@@ -12,10 +12,10 @@ from math import inf
 from compare import engines, text, workloads
 from compare.claims import CLAIMS
 from compare.errors import UnknownNameError
+from compare.plans.settings import Beyond, Settings
 from compare.records.cells import Ladder, Ledger, Memory, Parity, Parts, Threads, Time
 from compare.records.job import KINDS, Budget, Job
 from compare.records.record import LENGTH_DISTRIBUTIONS, LENGTH_MODELS, Cell, Record
-from compare.suite.settings import Beyond, Settings
 from compare.workloads import models
 
 INSTALL = "pip install 'graphduel[models]'"

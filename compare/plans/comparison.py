@@ -17,16 +17,15 @@ from compare.engines.graphduel.standin import FRAMEWORK
 from compare.errors import InputsError
 from compare.instruments.rounds import ClockName, clock_name
 from compare.instruments.timing import COLD
-from compare.own import origin
-from compare.own.result import merge_records
-from compare.own.subject import OURS, REPEATS, Modes, Situation, Subject, modes_by_name
 from compare.records import cells
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
-from compare.records.own import FunctionLook
+from compare.records.own import FunctionLook, merge_records
 from compare.records.record import Failure, Records, kind_of, records_of
 from compare.run.executors import groups
 from compare.run.runner import Runner, Wanted
+from compare.subjects import origin
+from compare.subjects.subject import OURS, REPEATS, Modes, Situation, Subject, modes_by_name
 
 
 @dataclass(frozen=True)

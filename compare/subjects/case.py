@@ -27,8 +27,8 @@ from compare.engines.graphduel.steps import transform_step
 from compare.engines.reach import Place, ReachedCode, module_of, outermost
 from compare.errors import InputsError, count_as_users
 from compare.instruments.bench import call_size
-from compare.own.effects import effects_in
-from compare.own.subject import Function, Subject
+from compare.subjects.effects import effects_in
+from compare.subjects.subject import Function, Subject
 from compare.workloads.base import Case, Dims, Example
 from graphs import tree
 from graphs.errors import ControlFlowError

@@ -5,7 +5,7 @@ first needed, that does nothing unless somebody listens. A profiler, which sees 
 environment (`watch_traffic`). Traffic of C code by itself is not seen.
 
 Traffic of a library for itself does not count: its files, bytecode, and files that it reads as it is imported. Files
-that it keeps at its first use, compiled code or fonts, do not recur in a second call (`compare.own.effects`).
+that it keeps at its first use, compiled code or fonts, do not recur in a second call (`compare.subjects.effects`).
 """
 
 from __future__ import annotations
