@@ -106,7 +106,7 @@ def run_of(engine: Engine, mode: str, function: Function) -> Function:
 
 def context_of(engine: Engine, mode: str) -> Context:
     """Return the context in which a mode runs a function."""
-    return partial(dynamo.uncompiled, engine) if engine.traits(mode) is EAGER else nullcontext
+    return partial(dynamo.eager_stance, engine) if engine.traits(mode) is EAGER else nullcontext
 
 
 class TorchProcess(Process):
@@ -217,7 +217,7 @@ class TorchState(CallState):
         self, function: Function, calls: Sequence[tuple[Any, ...]], changed: Callable[[], Sequence[Any]]
     ) -> TrainingFunction | None:
         """Return a training step where a call shows that the function differentiates by itself; else None."""
-        with dynamo.uncompiled(self.engine):
+        with dynamo.eager_stance(self.engine):
             if not trains(function, calls[0], changed):
                 return None
         return TrainingFunction(lambda mode: (run_of(self.engine, mode, function), context_of(self.engine, mode)))

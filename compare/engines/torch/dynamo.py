@@ -54,7 +54,7 @@ def compile_loss(mode: Mode, loss: Function, **options: Any) -> Function:
 
 
 @contextmanager
-def uncompiled(engine: Engine) -> Iterator[None]:
+def eager_stance(engine: Engine) -> Iterator[None]:
     """A context in which Dynamo's stance lets nothing compile; the engine's `compiles` notes what would have."""
     import torch
     from torch._dynamo import eval_frame
@@ -75,7 +75,7 @@ class TorchCompiler(Compiler):
 
     def eagerly(self, function: Function) -> AbstractContextManager[None]:
         """Return a context in which nothing compiles, whatever the function is."""
-        return uncompiled(self.engine)
+        return eager_stance(self.engine)
 
     def compiled(self, mode: str, function: Function) -> Function:
         """Return the function compiled with `fullgraph=True`, or exported."""
