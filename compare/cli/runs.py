@@ -219,7 +219,7 @@ def changed_since(records: Records, save: Path | None, against: Path | None) -> 
         echo(f"\nBaseline: {save}")
 
 
-FORMATS = ("pyperf", "speedscope", "perfetto")
+FORMATS = ("pyperf", "pytest-benchmark", "asv", "speedscope", "perfetto")
 STDOUT = Path("-")
 OUT = options.out("Write to this file; by default to stdout.", options.FILE)
 
@@ -239,13 +239,14 @@ OUT = options.out("Write to this file; by default to stdout.", options.FILE)
 def export(directory: Path, *, kind: str, mode: str | None, out: Path | None) -> None:
     """Write what was measured in DIRECTORY for another tool.
 
-    `pyperf` has the steady times, for `python -m pyperf compare_to`. `speedscope` and `perfetto` have the step of a
-    function of yours line by line, for https://www.speedscope.app and https://ui.perfetto.dev.
+    `pyperf` has the steady times, for `python -m pyperf compare_to`, and `pytest-benchmark` and `asv` have them for
+    those. `speedscope` and `perfetto` have the step of a function of yours line by line, for
+    https://www.speedscope.app and https://ui.perfetto.dev.
     """
     from compare.page import formats
 
-    made = {"pyperf": formats.pyperf, "speedscope": formats.speedscope, "perfetto": formats.perfetto}[kind]
-    options.write_json(out or STDOUT, made(options.results_in(directory), mode))
+    write = getattr(formats, kind.replace("-", "_"))
+    options.write_json(out or STDOUT, write(options.results_in(directory), mode))
 
 
 @click.command()

@@ -145,6 +145,95 @@ def test_pyperf_reads_and_compares_what_is_exported(tmp_path):
     assert "ERROR" not in done.stdout + done.stderr
 
 
+def test_a_function_of_a_framework_has_a_cold_process_before_those_it_was_asked_for():
+    cold = {**time("tiny", 0), "cache": "cold"}
+    cold["arms"] = {mode: {**row, "blocks": []} for mode, row in cold["arms"].items()}
+    warm = [{**time("tiny", process), "cache": "warm"} for process in (1, 2, 3)]
+    run = {"kind": "run", "run": "r", "at": "2030-01-02", "settings": {"processes": 3}}
+    (found, _) = export.pyperf(typed([run, parity("tiny"), cold, *warm]))["benchmarks"]
+    assert [each["metadata"]["graphduel_process"] for each in found["runs"]] == [1, 2, 3]
+
+
+# pytest-benchmark and asv
+
+RUN = {
+    "kind": "run", "run": "r", "at": "2030-01-02T03:04:05+00:00", "settings": {"processes": 5}, "host": "host-1",
+    "environment": {**ENVIRONMENT, "commit": "abc", "logical_cores": 2},
+}  # fmt: skip
+MEANS = [0.21, 0.42, 0.63, 0.21 * 2.5, 0.21 * 20]
+
+
+def varying():
+    """Five processes of a mode, whose means are `MEANS` seconds."""
+    return [RUN, parity("tiny"), *(
+        {**record, "arms": {mode: {**row, "blocks": [b * MEANS[record["process"]] / 0.21 for b in row["blocks"]]}
+                            for mode, row in record["arms"].items()}}
+        for record in (time("tiny", process) for process in range(5))
+    )]  # fmt: skip
+
+
+def test_pytest_benchmark_has_the_statistics_of_the_processes():
+    found = export.pytest_benchmark(typed(varying()), "dynamic")
+    (benchmark,) = found["benchmarks"]
+    assert (benchmark["name"], benchmark["fullname"]) == ("tiny/small", "tiny/small")
+    stats = benchmark["stats"]
+    assert stats["data"] == pytest.approx(MEANS)
+    assert {name: stats[name] for name in ("min", "max", "mean", "median", "q1", "q3", "iqr", "total", "ops")} == {
+        "min": pytest.approx(0.21), "max": pytest.approx(4.2), "mean": pytest.approx(1.197),
+        "median": pytest.approx(0.525), "q1": pytest.approx(0.42), "q3": pytest.approx(0.63),
+        "iqr": pytest.approx(0.21), "total": pytest.approx(5.985), "ops": pytest.approx(1 / 1.197),
+    }  # fmt: skip
+    assert (stats["outliers"], stats["ld15iqr"], stats["hd15iqr"]) == ("1;1", pytest.approx(0.21), pytest.approx(0.63))
+    assert (stats["rounds"], stats["iterations"]) == (5, 4)
+    assert (found["datetime"], found["commit_info"]["id"]) == ("2030-01-02T03:04:05+00:00", "abc")
+    assert found["machine_info"]["cpu"] == {"brand_raw": "one", "count": 2}
+
+
+def test_one_process_has_statistics_without_spread():
+    (benchmark,) = export.pytest_benchmark(typed(RECORDS[:2]), "dynamic")["benchmarks"]
+    assert (benchmark["stats"]["stddev"], benchmark["stats"]["iqr"], benchmark["stats"]["rounds"]) == (0, 0, 1)
+
+
+def test_asv_has_a_benchmark_for_each_cell_and_a_parameter_for_its_modes():
+    found = export.asv(typed(varying()))
+    assert (found["version"], found["commit_hash"], found["params"]["machine"]) == (2, "abc", "host-1")
+    row = dict(zip(found["result_columns"], found["results"]["tiny/small"], strict=True))
+    assert row["params"] == [["'dynamic'", "'static-exact'"]]
+    assert row["result"] == pytest.approx([0.525, 0.275])
+    assert row["stats_q_25"][0] == pytest.approx(0.42)
+    assert row["samples"][0] == pytest.approx(MEANS)
+    assert found["date"] == row["started_at"] == 1893553445000
+
+
+@pytest.mark.peers
+def test_asv_reads_what_is_exported(tmp_path):
+    asv = pytest.importorskip("asv.results")
+    path = tmp_path / "results" / "host-1" / "abc-existing.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(export.asv(typed(varying()))))
+    read = asv.Results.load(str(path), machine_name="host-1")
+    assert read.commit_hash == "abc"
+    assert read.get_result_value("tiny/small", [["'dynamic'", "'static-exact'"]]) == pytest.approx([0.525, 0.275])
+    assert [stats["q_75"] for stats in read.get_result_stats("tiny/small", [["'dynamic'", "'static-exact'"]])] == (
+        pytest.approx([0.63, 0.33])
+    )
+
+
+def test_pytest_benchmark_reads_and_compares_what_is_exported(tmp_path):
+    pytest.importorskip("pytest_benchmark")
+    for mode in BLOCKS:
+        (tmp_path / f"{mode}.json").write_text(json.dumps(export.pytest_benchmark(typed(varying()), mode)))
+    command = [
+        sys.executable,
+        "-m",
+        "pytest_benchmark",
+        "compare",
+        *(str(tmp_path / f"{mode}.json") for mode in BLOCKS),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.count("tiny/small") == 2, done.stdout
+
+
 # The schema as a JSON Schema
 
 
