@@ -101,9 +101,9 @@ def test_what_the_first_call_does_once_leaves_blocks_as_long_as_those_of_others(
     def call():
         next(calls, later)()
 
-    timed = rounds.paired_rounds({"arm": call}, Budget(rounds=7, seconds=9), Random(0), clock)
-    assert timed.counts["arm"] >= 100
-    assert timed.steady() == {"arm": [pytest.approx(40e-6)] * 7}
+    timed = rounds.paired_rounds({"mode": call}, Budget(rounds=7, seconds=9), Random(0), clock)
+    assert timed.counts["mode"] >= 100
+    assert timed.steady() == {"mode": [pytest.approx(40e-6)] * 7}
 
 
 def test_calibration_ends_on_a_clock_too_coarse_to_see_one_call():

@@ -167,8 +167,8 @@ def test_what_may_be_slower_by_what_counts_is_an_answer_all_the_same():
 
 @pytest.mark.parametrize("times", [1.02, 0.97])
 def test_too_few_processes_call_nothing_faster_by_less_than_counts(times):
-    arms = {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE * times}}
-    records = typed(cell("mine", arms, "given", processes=2))
+    modes = {"dynamic": {"seconds": BASE}, "static-exact": {"seconds": BASE * times}}
+    records = typed(cell("mine", modes, "given", processes=2))
     said = verdict(records).sentence
     assert "differ by less than 5% in 2 processes (an interval needs 3)" in said
     assert "Once warm, static-exact is" not in said

@@ -24,7 +24,7 @@ def test_the_first_use_of_a_word_links_to_its_meaning():
 
 
 def test_only_words_that_a_sentence_uses_are_listed():
-    (section,) = page("Padded sizes.", Table(("arm",), (("tape",),), "l")).sections[1:]
+    (section,) = page("Padded sizes.", Table(("mode",), (("tape",),), "l")).sections[1:]
     assert section.blocks[0].blocks[0].rows == (("padding", WORDS["padding"]),)
     assert glossary([Section("x", ("nothing of the kind",))]) is None
 
