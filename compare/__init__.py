@@ -2,8 +2,8 @@
 
 The path of a measurement, room by room: a Subject (`subjects`) gets a Plan of jobs (`plans`), which a Runner (`run`)
 hands to processes. Each of these makes Records (`records`) by instruments (`instruments`). The Verdict is judged from
-records (`claims`), and the Report is drawn from both (`page`). `suite`, `own`, `gate` and `selftest` walk the path, and
-`cli` has their commands.
+records (`claims`), and the Report is drawn from both (`report`). `suite`, `own`, `gate` and `selftest` walk the path,
+and `cli` has their commands.
 """
 
 from typing import TYPE_CHECKING

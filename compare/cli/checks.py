@@ -74,7 +74,7 @@ def selftest(
 # The doctor ----------------------------------------------------------------------------------------------------------
 
 
-PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.page", "compare.suite.stages")
+PARTS = ("graphs", "static", "dynamic", "compare.claims", "compare.report", "compare.suite.stages")
 LIBRARIES = ("numpy", "optree", "networkx", "matplotlib", "msgspec", "rich", "jinja2", "psutil", "threadpoolctl")
 FINE = "fine"
 START_SECONDS = 60.0

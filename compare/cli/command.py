@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from compare.cli import options
+from compare.cli import options, signals
 from compare.cli.checks import selftest
 from compare.cli.functions import advise, compare
 from compare.cli.graph import graph, plan
@@ -21,7 +21,6 @@ from compare.cli.runs import baselines, changed_since, diff, export, schema, tre
 from compare.cli.shapes import shapes
 from compare.errors import CompareError
 from compare.records.record import DEVICES, MODELS, options_of
-from compare.run import signals
 from compare.text import echo, wrap
 
 if TYPE_CHECKING:
@@ -215,7 +214,7 @@ def report(directories: tuple[Path, ...], *, python_tape: bool, out: Path | None
 
 def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
     from compare.claims import changes
-    from compare.page import runs as pages
+    from compare.report import runs as pages
     from compare.text import show_table
 
     if out is None:
@@ -239,10 +238,10 @@ def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
 @click.pass_context
 def check(ctx: click.Context, *, quick: bool, only: str | None) -> None:
     """Compare outputs, gradients and graphs of all modes; time nothing."""
-    from compare.page import assemble
     from compare.plans.settings import Settings
     from compare.records.cells import Parity
     from compare.records.record import Failure, records_of
+    from compare.report import assemble
     from compare.run import progress
     from compare.suite.stages import check as gate
     from compare.text import show_table
@@ -343,8 +342,8 @@ for name, command in sorted(graphduel.commands.items()):
 def _announce(directory: Path, records: list[Record], verdicts: list[Verdict]) -> None:
     from compare.claims import conditions
     from compare.claims.base import OPEN
-    from compare.page.verdicts import narrow_table, verdict_table
     from compare.records.record import Run, records_of
+    from compare.report.verdicts import narrow_table, verdict_table
 
     echo(conditions.summary(records) + "\n")
     settings = [run.settings for run in records_of(records, Run)]

@@ -23,8 +23,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from compare.cli import signals
 from compare.errors import CompareError
-from compare.run import signals
 from compare.text import echo
 
 
@@ -297,7 +297,7 @@ def write_json(path: Path | None, values: Mapping[str, Any]) -> None:
 
 def write_page(path: Path, page: Any) -> None:
     """Write a page to a file: as HTML if its name ends with .html, otherwise as Markdown."""
-    from compare.page import printers
+    from compare.report import printers
     from graphs.files import write_file
 
     printed = printers.to_html if path.suffix == ".html" else printers.to_markdown

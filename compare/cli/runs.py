@@ -63,7 +63,7 @@ def diff(
     measured, and 1 if two runs settle a claim differently.
     """
     from compare.claims import changes
-    from compare.page import runs as pages
+    from compare.report import runs as pages
 
     runs = _runs(directories)
     judged = _judge(fail_if, runs)
@@ -106,7 +106,7 @@ def _runs(directories: Sequence[Path]) -> list[JudgedRun]:
 
 def _print(runs: Sequence[JudgedRun], compared: Comparison | None, *, whole: bool) -> None:
     from compare.claims import changes
-    from compare.page import runs as pages
+    from compare.report import runs as pages
     from compare.text import show_table
 
     if changes.is_settled(runs):
@@ -130,7 +130,7 @@ def show(compared: Comparison, *, whole: bool = False) -> None:
 
 
 def _table(shown: Sequence[CellChange]) -> None:
-    from compare.page import runs as pages
+    from compare.report import runs as pages
     from compare.text import show_table
 
     if shown:
@@ -151,7 +151,7 @@ def trend(*, directories: tuple[Path, ...], out: Path) -> None:
     compared with earlier ones of the same machine only.
     """
     from compare.claims import changes
-    from compare.page import runs as pages
+    from compare.report import runs as pages
 
     if out.suffix not in (".html", ".md"):
         raise click.UsageError(f"--out {out} is neither .html nor .md")
@@ -243,7 +243,7 @@ def export(directory: Path, *, kind: str, mode: str | None, out: Path | None) ->
     those. `speedscope` and `perfetto` have the step of a function of yours line by line, for
     https://www.speedscope.app and https://ui.perfetto.dev.
     """
-    from compare.page import formats
+    from compare.report import formats
 
     write = getattr(formats, kind.replace("-", "_"))
     options.write_json(out or STDOUT, write(options.results_in(directory), mode))
@@ -253,6 +253,6 @@ def export(directory: Path, *, kind: str, mode: str | None, out: Path | None) ->
 @OUT
 def schema(*, out: Path | None) -> None:
     """Write the JSON Schema of a line of results.jsonl."""
-    from compare.page import formats
+    from compare.report import formats
 
     options.write_json(out or STDOUT, formats.json_schema())

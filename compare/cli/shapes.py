@@ -56,8 +56,8 @@ def shapes(
     and padding on all lengths, and times a sample that it describes.
     """
     from compare.instruments.lengths import SIZES
-    from compare.page.figures import lengths as screen
     from compare.plans.settings import Settings
+    from compare.report.figures import lengths as screen
     from compare.text import show_table
 
     settings = Settings("quick" if quick else "full", seed, processes)
@@ -87,9 +87,9 @@ def _time_sample(settings: Settings, model: str, name: str, trace: LengthTrace, 
     """Time a sample, print it, and return the exit code. Raises NothingMeasuredError if no strategy was measured."""
     from compare.claims import c4_shapes
     from compare.errors import NothingMeasuredError
-    from compare.page.figures import lengths as screen
     from compare.records.cells import Lengths
     from compare.records.record import Failure, records_of
+    from compare.report.figures import lengths as screen
     from compare.text import show_table
 
     records, sample = _measure_processes(settings, model, name, trace)

@@ -30,10 +30,10 @@ from compare.engines import OWN, find_engine
 from compare.errors import InputsError, NothingMeasuredError
 from compare.gate.quantities import QUANTITIES, Quantity
 from compare.own.result import Result
-from compare.page import show
 from compare.plans.comparison import ComparisonPlan
 from compare.records.cells import Parity, ParityRow
 from compare.records.record import Cell, Failure, OfModes, Record, Records, group_by, records_of
+from compare.report import show
 from compare.stats import LEAST, Interval
 from compare.workloads import nearest
 from graphs.files import write_file

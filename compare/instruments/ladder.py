@@ -1,7 +1,7 @@
 """The ladder from the dynamic to the static engine: each rung adds one thing, so that every difference has a cause.
 
 From `tape`, the dynamic engine as it is, one rung leads to `pool`, and one to `replay`: the same kernels in a fixed
-graph, without recording. From there each rung adds passes or the arena. A waterfall (`compare.page.figures.parts`)
+graph, without recording. From there each rung adds passes or the arena. A waterfall (`compare.report.figures.parts`)
 shows all rungs of a cell together.
 
 The clock is that of the thread, since time that other processes take of the core belongs to no rung. The last rung,

@@ -14,9 +14,9 @@ import static
 from compare import steps, text
 from compare.engines.graphduel.steps import transform_step
 from compare.own.workers import answer_or_fault
-from compare.page.show import WIDTH
 from compare.records.job import Job
 from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
+from compare.report.show import WIDTH
 from compare.subjects import origin
 from compare.subjects.case import case_of
 from compare.workloads.base import Case

@@ -10,9 +10,9 @@ from msgspec import to_builtins
 
 from compare.claims.verdict import MeasuredFunction
 from compare.errors import CompareError, NothingMeasuredError
-from compare.page import show
 from compare.records import journal, results
 from compare.records.record import Failure
+from compare.report import show
 
 SCHEMA = 1
 """The version of `Result.to_dict`; a field may be added without a new version."""
@@ -65,7 +65,7 @@ class Result(MeasuredFunction):
         Raises CompareError where the directory cannot be written or is not empty; with `overwrite` it may hold results,
         which stay until the new ones are complete.
         """
-        from compare.page.function import finish
+        from compare.report.function import finish
 
         folder = empty(Path(directory), overwrite=overwrite)
         with journal.hold_lock(folder, results.silent):

@@ -19,12 +19,12 @@ from compare.instruments.standard import TOLERANCES
 from compare.own import measure
 from compare.own.result import ComparisonStopped, Result
 from compare.own.workers import Answers, Workers
-from compare.page.show import ALONE, HERE, WORKERS
 from compare.plans.comparison import ComparisonPlan, follow, look, source_of
 from compare.records.cells import Compilations, Glimpse, Parity, ParityRow, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook, merge_records
 from compare.records.record import OWN, Bare, Failure, Record, Records, Run, Setting, records_of
+from compare.report.show import ALONE, HERE, WORKERS
 from compare.run.executors import Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter

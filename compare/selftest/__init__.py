@@ -27,13 +27,13 @@ from compare import workloads
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
 from compare.errors import NothingMeasuredError
-from compare.page.blocks import Table
-from compare.page.printers import markdown_table
 from compare.plans.settings import PRESETS
 from compare.records import journal, results
 from compare.records.checks import Coverage, LeakRate, Outcome, Rate, Selftest, SpeedRate, TrialMemory, TrialTime
 from compare.records.job import Budget, Job
 from compare.records.record import Cell, Environment, Records, kind_of, records_of
+from compare.report.blocks import Table
+from compare.report.printers import markdown_table
 from compare.run.environment import affinity
 from compare.run.executors import Execute, Pool
 from compare.run.processes import run_job

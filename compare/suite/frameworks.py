@@ -85,7 +85,7 @@ def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> I
 def model_lines(records: Sequence[Record], cell: Cell) -> Iterator[str]:
     """Yield a line for each mode of a model: its seconds when warm and at first, or why they are not known."""
     from compare.claims.frameworks import model_costs
-    from compare.page import models as shown
+    from compare.report import models as shown
 
     of_cell = [record for record in records_of(records, OfCell) if record.cell == cell]
     yield from map(shown.line, model_costs(of_cell, find_engine(FRAMEWORK)))

@@ -107,12 +107,12 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     run was asked for it, claims are judged by a tape in Python too. Raises ResultsError where the disk refuses a file.
     """
     if any(run.is_own for run in records_of(records, Run)):
-        from compare.page import function as own
+        from compare.report import function as own
 
         return own.finish(directory, records)
     if run := next(reversed([run for run in records_of(records, Run) if run.is_of_models]), None):
         return _of_models(directory, records, run)
-    from compare import claims, page
+    from compare import claims, report
     from compare.claims import frameworks
     from compare.claims.evidence import of_ours
 
@@ -121,16 +121,16 @@ def finish(directory: Path, records: list[Record], *, python_tape: bool = False)
     tape = python_tape or any(start.get("python_tape") for start in starts)
     ours = of_ours(records)
     verdicts = claims.judge(ours, python_tape=tape, asked=asked)
-    page.publish(directory, ours, verdicts, frameworks.outside(records, verdicts))
+    report.publish(directory, ours, verdicts, frameworks.outside(records, verdicts))
     return verdicts
 
 
 def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict]:
     """Publish the page on real models in their framework; return its verdicts."""
-    from compare import engines, page
+    from compare import engines, report
     from compare.claims import frameworks
     from compare.claims.evidence import of_framework
-    from compare.page import models as shown
+    from compare.report import models as shown
     from compare.workloads.models import FRAMEWORK
 
     framework, against = engines.find_engine(FRAMEWORK), run.settings.get("against")
@@ -139,7 +139,7 @@ def _of_models(directory: Path, records: list[Record], run: Run) -> list[Verdict
     verdicts, rows = frameworks.of_models(measured), list(frameworks.model_costs(measured, framework))
     beside = frameworks.of_models(of_framework(results.read(small), framework)) if small else []
     opening = shown.answer(rows, verdicts, framework.title)
-    page.publish(directory, measured, verdicts, answer=opening, sections=shown.sections(rows, verdicts, beside))
+    report.publish(directory, measured, verdicts, answer=opening, sections=shown.sections(rows, verdicts, beside))
     return verdicts
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from compare import page as report
+from compare import report
 from compare.claims import changes, judge
 from compare.cli.command import graphduel
-from compare.page import printers
-from compare.page import runs as several
+from compare.report import printers
+from compare.report import runs as several
 from tests.helpers.claim_records import BASE, cell, grid, grid_memory, lengths
 from tests.helpers.records import typed
 

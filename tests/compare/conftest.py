@@ -3,8 +3,7 @@
 import pytest
 
 from compare import engines as frameworks
-from compare import page as report
-from compare import workloads
+from compare import report, workloads
 from compare.advice.prediction import machine, save
 from tests.helpers.prices import US, costs
 
@@ -37,4 +36,4 @@ def saved(tmp_path):
 @pytest.fixture
 def undrawn(monkeypatch):
     """The figures of a page are laid out and not drawn, which takes nearly all of its time: the test reads words."""
-    monkeypatch.setattr("compare.page.figures.style.render", lambda drawing, kind: b'<svg width="1pt"></svg>')
+    monkeypatch.setattr("compare.report.figures.style.render", lambda drawing, kind: b'<svg width="1pt"></svg>')

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from compare.claims import changes
 from compare.cli.command import graphduel
-from compare.page import printers
-from compare.page import runs as pages
 from compare.records import results
+from compare.report import printers
+from compare.report import runs as pages
 from tests.helpers.claim_records import memories, prototypes
 from tests.helpers.records import typed
 

@@ -12,8 +12,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare import claims, workloads
-from compare import page as report
+from compare import claims, report, workloads
 from compare import text as terminal
 from compare.cli.command import SHOWN, graphduel
 from compare.records import results

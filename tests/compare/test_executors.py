@@ -16,8 +16,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec import convert, to_builtins
 
-from compare import page as report
-from compare import workloads
+from compare import report, workloads
 from compare.cli.command import graphduel
 from compare.errors import CompareError
 from compare.plans import settings as presets

@@ -12,9 +12,9 @@ from click.testing import CliRunner
 
 from compare.cli.command import graphduel
 from compare.errors import NothingMeasuredError, ResultsError
-from compare.page import formats as export
 from compare.records import results
 from compare.records.job import KINDS
+from compare.report import formats as export
 from graphs.files import write_file
 from tests.helpers.records import typed
 

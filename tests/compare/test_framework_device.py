@@ -15,11 +15,11 @@ from compare.engines.torch.adapter import EventClock, allocator
 from compare.errors import InputsError
 from compare.instruments.rounds import NAME
 from compare.own import run, workers
-from compare.page.show import HERE
 from compare.records import record
 from compare.records.cells import Memory, Time
 from compare.records.record import DEVICES, Environment, fingerprint, gpu_in_use, machine_differences, records_of
 from compare.records.results import unfold
+from compare.report.show import HERE
 from compare.run.worker import perform
 from tests.helpers import toy_framework
 from tests.helpers.plans import plan_of

@@ -22,13 +22,13 @@ from compare.cli.command import graphduel
 from compare.engines.cases import longest
 from compare.engines.framework import WorkloadStep
 from compare.instruments import timing
-from compare.page import assemble as section
 from compare.plans.settings import Settings
 from compare.records import results
 from compare.records.cells import Compilations, Memory, MemoryRow, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Budget, Job
 from compare.records.journal import Journal
 from compare.records.record import Cell, Failure, JobName, records_of
+from compare.report import assemble as section
 from compare.run.executors import groups
 from compare.run.progress import Reporter
 from compare.run.worker import perform

@@ -20,7 +20,6 @@ from compare.engines.library import Loader, namespace
 from compare.engines.step import Compilation, Observations, TrainingFunction
 from compare.errors import CompareError, FunctionError, InputsError, OverrunError, UnknownNameError, WorkerError
 from compare.own import Result, run, workers
-from compare.page import compiled
 from compare.plans.comparison import ComparisonPlan
 from compare.records import results
 from compare.records.cells import (
@@ -36,6 +35,7 @@ from compare.records.cells import (
 )
 from compare.records.own import FunctionFault
 from compare.records.record import Bare, Environment, Run, kind_of, records_of
+from compare.report import compiled
 from compare.run.progress import Reporter
 from compare.run.worker import failure
 from compare.subjects import exchange, origin

@@ -26,13 +26,13 @@ from compare.instruments.ladder import (
     measure_rungs,
 )
 from compare.instruments.rounds import paired_rounds
-from compare.page import show
-from compare.page.figures import parts
-from compare.page.figures.parts import waterfalls
-from compare.page.summary import summarise
 from compare.plans import jobs
 from compare.plans.settings import Cell, Settings
 from compare.records.job import Budget
+from compare.report import show
+from compare.report.figures import parts
+from compare.report.figures.parts import waterfalls
+from compare.report.summary import summarise
 from static.call import backend
 from static.native import pool
 from static.passes import pipeline

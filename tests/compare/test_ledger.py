@@ -11,10 +11,10 @@ from compare.engines.graphduel.steps import transform_step
 from compare.instruments import watched_graph, watched_tape
 from compare.instruments.ledger import attribute_causes, counts, disagreements, measure_mode, most_live
 from compare.instruments.watched_tape import Reading, Timeline, moment, thin_moments, watch_kernels
-from compare.page.figures import memory
-from compare.page.summary import summarise
 from compare.records.cells import LedgerCount, Moment
 from compare.records.job import Job
+from compare.report.figures import memory
+from compare.report.summary import summarise
 from compare.run.processes import run_job
 from compare.workloads import Case
 from tests.helpers import fake_workloads

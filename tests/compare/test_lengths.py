@@ -6,10 +6,10 @@ import pytest
 from compare.claims.c4_shapes import tables
 from compare.instruments import lengths
 from compare.instruments.lengths import STRATEGIES, Strategy, collate
-from compare.page.figures.lengths import percentile, rows, table
 from compare.plans import settings as presets
 from compare.records.job import Budget, Job
 from compare.records.record import LENGTH_DISTRIBUTIONS, LENGTH_MODELS
+from compare.report.figures.lengths import percentile, rows, table
 from compare.workloads import lengths as models
 from compare.workloads.lengths import DISTRIBUTIONS, draw_lengths
 from tests.helpers.records import plain, typed

@@ -18,7 +18,6 @@ from compare.claims import frameworks as costs
 from compare.claims.evidence import of_framework
 from compare.cli.command import graphduel
 from compare.errors import InputsError, UnknownNameError
-from compare.page import models as shown
 from compare.plans import jobs
 from compare.plans import settings as presets
 from compare.plans.settings import Settings
@@ -26,6 +25,7 @@ from compare.records import record, results
 from compare.records.cells import Call, Memory, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Budget
 from compare.records.record import Cell, Run, records_of
+from compare.report import models as shown
 from compare.run.progress import Reporter
 from compare.run.worker import perform
 from compare.suite import frameworks as stage

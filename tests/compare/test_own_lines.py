@@ -20,13 +20,13 @@ from compare.instruments import watched_tape as ticks
 from compare.instruments.ledger import measure_lines, texts
 from compare.instruments.rounds import IS_FINE
 from compare.instruments.watched_tape import LineKernel, align_lines
-from compare.page.figures import parts
-from compare.page.summary import summarise
 from compare.plans.comparison import ComparisonPlan
 from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import records_of
+from compare.report.figures import parts
+from compare.report.summary import summarise
 from compare.subjects.case import case_of
 from compare.subjects.subject import Situation, Subject
 from graphs.errors import count_as_ours, is_internal

@@ -17,10 +17,10 @@ from compare.errors import EffectsError
 from compare.instruments import memory as memory_instrument
 from compare.own import measure
 from compare.own.result import Result
-from compare.page import show, verdicts
 from compare.records.cells import Parity, Time
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Run, records_of
+from compare.report import show, verdicts
 from compare.stats import Interval
 from compare.subjects.case import case_of
 from compare.subjects.subject import SIZE

@@ -9,11 +9,11 @@ import static
 from compare.errors import UnsupportedError
 from compare.instruments import parts as programs
 from compare.instruments.parts import DYNAMIC, ENGINES, STATIC, UNEXPLAINED, measure_parts
-from compare.page.figures import parts
-from compare.page.figures.parts import stages, step_parts
-from compare.page.summary import summarise
 from compare.records.job import Budget
 from compare.records.record import Cell
+from compare.report.figures import parts
+from compare.report.figures.parts import stages, step_parts
+from compare.report.summary import summarise
 from compare.stats import sum_interval
 from tests.helpers import fake_workloads
 from tests.helpers.records import plain, typed

@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from compare.cli.command import graphduel
 from compare.errors import NothingMeasuredError
-from compare.page import formats as profiles
 from compare.records import results
+from compare.report import formats as profiles
 from tests.helpers.records import typed
 
 LINES = {

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from compare.claims import CLAIMS
-from compare.page import figures
-from compare.page.figures import FIGURES
 from compare.records.job import KINDS, register
 from compare.records.record import Kind, Record
+from compare.report import figures
+from compare.report.figures import FIGURES
 from tests.helpers.records import typed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,7 +96,7 @@ NEW = Claim(
 compare.claims.CLAIMS = {**compare.claims.CLAIMS, "C9": NEW}  # as the one list has it
 
 from compare.errors import ResultsError
-from compare.page import formats
+from compare.report import formats
 from compare.records import results
 from compare.run import executors, worker
 from compare.plans import jobs

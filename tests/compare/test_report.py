@@ -9,11 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from compare import page as report
+from compare import report
 from compare.claims.base import Claim, Effect, Finding, Regime, Verdict
-from compare.page.blocks import Bullets, Code, Inline, Section, Table, Terms, VerdictMark
-from compare.page.figures import costs, parity, style
-from compare.page.summary import summarise
+from compare.report.blocks import Bullets, Code, Inline, Section, Table, Terms, VerdictMark
+from compare.report.figures import costs, parity, style
+from compare.report.summary import summarise
 from compare.stats import Interval
 from graphs.errors import GraphError
 from tests.helpers.records import typed

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from compare.page.figures.style import compact, with_classes
+from compare.report.figures.style import compact, with_classes
 
 
 def svg(body, text="x"):

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from matplotlib import rc_context
 
-from compare import page as report
+from compare import report
 from compare.claims import judge
 from compare.claims import regimes as crossover_claim
 from compare.claims.regimes import Course, MapPlace
 from compare.cli.command import graphduel
 from compare.errors import ResultsError
-from compare.page import assemble, printers, verdicts
-from compare.page import summary as model
-from compare.page.figures import DrawnPlots, maps, style
-from compare.page.figures import lengths as strategies
-from compare.page.summary import summarise
+from compare.report import assemble, printers, verdicts
+from compare.report import summary as model
+from compare.report.figures import DrawnPlots, maps, style
+from compare.report.figures import lengths as strategies
+from compare.report.summary import summarise
 from compare.stats import Interval
 from tests.helpers.claim_records import BASE, grid, grid_memory, lengths, strategy
 from tests.helpers.records import typed

@@ -9,13 +9,13 @@ import pytest
 from compare import text
 from compare.claims.base import Effect, Finding, Regime
 from compare.claims.regimes import Course, break_even
-from compare.page import verdicts
-from compare.page.blocks import Page, Section
-from compare.page.figures import parity, style
-from compare.page.figures.parity import layer_graph
-from compare.page.printers import to_markdown
-from compare.page.summary import largest
 from compare.records.record import Cell
+from compare.report import verdicts
+from compare.report.blocks import Page, Section
+from compare.report.figures import parity, style
+from compare.report.figures.parity import layer_graph
+from compare.report.printers import to_markdown
+from compare.report.summary import largest
 from compare.stats import Interval
 
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from compare.page.figures import costs, style
-from compare.page.summary import summarise
+from compare.report.figures import costs, style
+from compare.report.summary import summarise
 from tests.helpers.claim_records import cell
 from tests.helpers.records import typed
 

@@ -2,8 +2,8 @@
 
 import re
 
-from compare.page import printers
-from compare.page.blocks import WORDS, Bullets, Page, Section, Table, Terms, glossary, words_in
+from compare.report import printers
+from compare.report.blocks import WORDS, Bullets, Page, Section, Table, Terms, glossary, words_in
 
 
 def page(*blocks):

@@ -11,9 +11,9 @@ from compare.instruments.parity import parity_mode
 from compare.instruments.rounding import Difference, Moves
 from compare.instruments.standard import Standard
 from compare.own import run
-from compare.page import compiled
 from compare.records.cells import Compilations, Parity, ParityRow
 from compare.records.record import records_of
+from compare.report import compiled
 from compare.workloads import Case
 from tests.helpers import mutants, toy_framework
 from tests.helpers.fake_workloads import job

@@ -212,7 +212,7 @@ DRIVER = """
 import os, signal
 signal.signal(signal.SIGINT, signal.SIG_IGN if os.environ.get("IN_BACKGROUND") else signal.default_int_handler)
 from dataclasses import replace
-from compare import page as report, workloads
+from compare import report, workloads
 from compare.plans import jobs
 from compare.plans import settings as presets
 from compare.records.job import Budget

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from compare import claims, text
 from compare.claims import Effect, Finding, Verdict
-from compare.page import verdicts
+from compare.report import verdicts
 from compare.run import progress
 from compare.run.progress import Bar
 from compare.stats import Interval

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from compare.errors import CompareError, NothingMeasuredError
 from compare.instruments import lengths, trace
 from compare.instruments.lengths import STRATEGIES
-from compare.page.figures.lengths import sample_note
 from compare.records.cells import LengthsProbe
 from compare.records.record import Failure, JobName
+from compare.report.figures.lengths import sample_note
 from tests.helpers.slow import examples
 
 

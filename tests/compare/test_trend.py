@@ -8,9 +8,9 @@ from click.testing import CliRunner
 from compare.claims import changes
 from compare.claims.changes import JudgedRun
 from compare.cli.command import graphduel
-from compare.page import printers, verdicts
-from compare.page import runs as pages
 from compare.records import results
+from compare.report import printers, verdicts
+from compare.report import runs as pages
 from compare.stats import Interval
 from tests.helpers.claim_records import cell
 from tests.helpers.records import typed

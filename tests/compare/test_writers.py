@@ -30,7 +30,7 @@ IN_PARTS = {
     "graphs/files.py": "the one writer, and a zip in memory",
     "dynamic/pytorch/saving.py": "a zip in the file that the one writer gives, or that the user has opened",
     "graphs/drawing/drawing.py": "a picture in memory",
-    "compare/page/figures/style.py": "a picture in memory",
+    "compare/report/figures/style.py": "a picture in memory",
     "compare/steps.py": "an answer into a pipe",
 }
 """The files that write by other means, and why they may."""

@@ -11,8 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from compare import page as report
-from compare import workloads
+from compare import report, workloads
 from compare.plans.settings import Settings
 from compare.records import results
 from compare.run.progress import Reporter

@@ -26,8 +26,8 @@ import compare
 import graphs as g
 from compare.cli.command import graphduel
 from compare.errors import CompareError
-from compare.page.figures import style
 from compare.records import results
+from compare.report.figures import style
 from tests.fuzz.artifacts import damaged_bytes
 
 Lines = list[dict[str, Any]]

@@ -17,8 +17,8 @@ from compare.instruments import parity
 from compare.instruments.bench import Bench
 from compare.instruments.standard import Result
 from compare.instruments.timing import first_epoch, no_limit
-from compare.page import compiled
 from compare.records.cells import Compilations, Parity
+from compare.report import compiled
 from compare.subjects.case import case_of
 from tests.helpers.fake_workloads import job
 from tests.helpers.mutants import altered

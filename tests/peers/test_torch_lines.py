@@ -6,10 +6,10 @@ from compare import engines
 from compare.instruments import ledger
 from compare.instruments.bench import Bench
 from compare.own import run
-from compare.page import show
 from compare.records.cells import SourceLines
 from compare.records.job import Job
 from compare.records.record import records_of
+from compare.report import show
 from tests.helpers.plans import plan_of
 
 torch = pytest.importorskip("torch")

@@ -10,8 +10,8 @@ import pytest
 import compare
 from compare.claims.evidence import cells
 from compare.claims.regimes import course
-from compare.page.show import calculator
 from compare.records.cells import Time
+from compare.report.show import calculator
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK
 

@@ -9,14 +9,14 @@ import pytest
 import compare
 import graphs as g
 from compare.instruments import inspection
-from compare.page import function
-from compare.page.blocks import Inline
-from compare.page.figures import parity
-from compare.page.summary import summarise
 from compare.records import results
 from compare.records.job import Job
 from compare.records.own import EngineGraphs
 from compare.records.record import records_of
+from compare.report import function
+from compare.report.blocks import Inline
+from compare.report.figures import parity
+from compare.report.summary import summarise
 from compare.subjects.case import case_of
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK

@@ -9,14 +9,14 @@ import compare
 import graphs as g
 from compare.engines.cases import signature
 from compare.instruments import inspection
-from compare.page import compiled
-from compare.page import function as page
-from compare.page.blocks import Table
 from compare.records import results
 from compare.records.cells import Time
 from compare.records.job import Job
 from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
 from compare.records.record import records_of
+from compare.report import compiled
+from compare.report import function as page
+from compare.report.blocks import Table
 from compare.subjects.case import case_of
 from static.call.jit import LIMIT
 from tests.helpers import own_functions as own

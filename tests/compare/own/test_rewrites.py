@@ -9,12 +9,12 @@ import pytest
 import compare
 import graphs as g
 from compare.instruments import inspection
-from compare.page import compiled
-from compare.page import function as page
 from compare.records import results
 from compare.records.job import Job
 from compare.records.own import RewriteHints
 from compare.records.record import records_of
+from compare.report import compiled
+from compare.report import function as page
 from compare.subjects.case import case_of
 from tests.helpers import own_functions as own
 from tests.helpers.own_functions import QUICK

@@ -8,9 +8,6 @@ import pytest
 
 from compare.claims import conditions
 from compare.claims.verdict import MeasuredFunction, judge
-from compare.page import function as page
-from compare.page import printers, show
-from compare.page.blocks import Page
 from compare.records.cells import (
     Call,
     Ladder,
@@ -26,6 +23,9 @@ from compare.records.cells import (
     TimeRow,
 )
 from compare.records.record import Environment, Run
+from compare.report import function as page
+from compare.report import printers, show
+from compare.report.blocks import Page
 
 HARNESS = re.compile(r"\b(arms?|cells?|regimes?|controls?(?! flow)|tapes?)\b", re.IGNORECASE)
 """The words that the claims need, and an answer does not."""

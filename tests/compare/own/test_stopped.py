@@ -15,16 +15,16 @@ import pytest
 from click.testing import CliRunner
 
 from compare.cli import functions as own_command
+from compare.cli import signals
 from compare.cli.command import graphduel
 from compare.errors import CompareError, OverrunError, WorkerError
 from compare.instruments.timing import FirstEpoch
 from compare.own import run, workers
 from compare.own.result import ComparisonStopped, Result
-from compare.page import function as own_page
 from compare.records import results
 from compare.records.cells import Glimpse, GlimpseRow, Time
 from compare.records.record import Bare, Environment, records_of
-from compare.run import signals
+from compare.report import function as own_page
 from compare.run.progress import Reporter
 from compare.steps import CallTimes, FirstCall
 from tests.compare.test_framework_own import answered

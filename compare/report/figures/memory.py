@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 
 from compare import text
 from compare.instruments.ledger import MODES, attribute_causes
-from compare.page.blocks import Table
-from compare.page.figures import Drawing, alt_text, style
-from compare.page.summary import Summary, largest
 from compare.records.cells import Ledger, LedgerRow, Memory, MemoryRow
 from compare.records.record import Cell, records_of
+from compare.report.blocks import Table
+from compare.report.figures import Drawing, alt_text, style
+from compare.report.summary import Summary, largest
 
 _TITLE = "Memory of one step, by class"
 _CAPTION = (

@@ -14,10 +14,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import to_builtins
 
-from compare.page import blocks
-from compare.page.blocks import Block, FoldedBlock, Page, Picture, Section, Table, Terms
-from compare.page.figures import style
-from compare.page.figures.style import with_classes
+from compare.report import blocks
+from compare.report.blocks import Block, FoldedBlock, Page, Picture, Section, Table, Terms
+from compare.report.figures import style
+from compare.report.figures.style import with_classes
 from graphs.plain import plain
 
 _LONG = 8  # a table or list with more rows than this starts folded
@@ -57,7 +57,7 @@ def _defined_terms(section: Section) -> Iterator[str]:
 
 def _environment(unused: set[str]) -> Environment:
     environment = Environment(
-        loader=PackageLoader("compare.page"),
+        loader=PackageLoader("compare.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

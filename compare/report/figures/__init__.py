@@ -12,8 +12,8 @@ from pathlib import Path
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
-from compare.page.blocks import Picture, Table
-from compare.page.summary import Summary
+from compare.report.blocks import Picture, Table
+from compare.report.summary import Summary
 from graphs.files import write_file
 
 FIGURES = {
@@ -60,7 +60,7 @@ class DrawnPlots:
 
 def draw_all(summary: Summary, directory: Path) -> DrawnPlots:
     """Draw every figure that the records allow, and write it into `directory` as PNG and SVG."""
-    from compare.page.figures import style  # imported here, since it loads the engines
+    from compare.report.figures import style  # imported here, since it loads the engines
 
     pictures: dict[str, list[Picture]] = defaultdict(list)
     missing, files = [], []

@@ -18,10 +18,10 @@ from compare.claims.regimes import course
 from compare.claims.verdict import MeasuredFunction
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
 from compare.instruments.rounds import half_width
-from compare.page import compiled
 from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesRow, Threads, Time, rank_lines
 from compare.records.own import RewriteHints
 from compare.records.record import DYNAMIC, Failure, Records, Run, group_by, records_of
+from compare.report import compiled
 from compare.stats import Interval, geometric_mean
 from graphs.drawing.drawing import fill_template
 from graphs.plain import escape_html

@@ -10,18 +10,18 @@ import msgspec
 
 from compare import text
 from compare.claims import conditions
-from compare.page import blocks, verdicts
-from compare.page.blocks import Block, Bullets, Code, FoldedBlock, Page, Section, Table, section
-from compare.page.summary import Summary
 from compare.records.cells import Memory, Parity, Time
 from compare.records.checks import Gradients
 from compare.records.record import Failure, OfModes, Records, Run, options_of, records_of
 from compare.records.results import lost_jobs
+from compare.report import blocks, verdicts
+from compare.report.blocks import Block, Bullets, Code, FoldedBlock, Page, Section, Table, section
+from compare.report.summary import Summary
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
     from compare.claims.frameworks import Outside
-    from compare.page.figures import DrawnPlots
+    from compare.report.figures import DrawnPlots
 
 _TITLE = "graphduel: static against dynamic computation graphs"
 _MODELS = "graphduel: real models, eager and compiled"
@@ -44,7 +44,7 @@ def page(
     answer: Section | None = None,
     sections: Sequence[Section] = (),
 ) -> Page:
-    """Return the page of the run directory `name`; `answer` and `sections` are as for `compare.page.write`."""
+    """Return the page of the run directory `name`; `answer` and `sections` are as for `compare.report.write`."""
     records = summary.records
     run = next(reversed(records_of(records, Run)), None)
     settled = [verdict for verdict in judged if verdicts.is_measured(verdict)]

@@ -9,9 +9,9 @@ from compare import text
 from compare.claims import CLAIMS, changes, conditions
 from compare.claims.base import SMALLEST_EFFECT, Regime, Verdict, agreement
 from compare.claims.changes import MEASURES, CellChange, Comparison, JudgedRun, Measure, Series
-from compare.page import blocks, verdicts
-from compare.page.blocks import Block, Inline, Page, PicturedTable, Section, Table, Terms, section
 from compare.records.record import Cell
+from compare.report import blocks, verdicts
+from compare.report.blocks import Block, Inline, Page, PicturedTable, Section, Table, Terms, section
 from compare.stats import Interval
 
 CHANGED = ("step", "mode", "what", "before", "after", "after ÷ before", "change")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from compare.page.summary import CostModel
+    from compare.report.summary import CostModel
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Route
 from networkx.algorithms.isomorphism import categorical_edge_match, categorical_node_match
 
-from compare.page.figures import Drawing, alt_text, style
-from compare.page.summary import Summary
 from compare.records.record import Run, records_of
+from compare.report.figures import Drawing, alt_text, style
+from compare.report.summary import Summary
 from graphs.errors import GraphError
 
 Point = tuple[float, float]

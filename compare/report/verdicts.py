@@ -17,8 +17,9 @@ from compare.claims import regimes
 from compare.claims.base import SMALLEST_EFFECT, Finding, Label, Regime, Verdict, strongest
 from compare.claims.changes import JudgedRun
 from compare.claims.regimes import CostPlace
-from compare.page import summary as model
-from compare.page.blocks import (
+from compare.records.record import Cell, Records, group_by
+from compare.report import summary as model
+from compare.report.blocks import (
     Block,
     Bullets,
     Calculator,
@@ -32,8 +33,7 @@ from compare.page.blocks import (
     VerdictMark,
     section,
 )
-from compare.page.summary import Ratio, Summary
-from compare.records.record import Cell, Records, group_by
+from compare.report.summary import Ratio, Summary
 from compare.stats import Interval, geometric_mean
 from graphs.plain import escape_html
 

@@ -22,12 +22,12 @@ from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, cells, steady
 from compare.claims.regimes import BreakEven, Course, break_even
-from compare.page.blocks import Table
-from compare.page.figures import Drawing, alt_text, style
-from compare.page.figures.style import grid
-from compare.page.summary import Ratio, Summary, largest, size_order
 from compare.records.cells import Call, Time
 from compare.records.record import Cell, Run, records_of
+from compare.report.blocks import Table
+from compare.report.figures import Drawing, alt_text, style
+from compare.report.figures.style import grid
+from compare.report.summary import Ratio, Summary, largest, size_order
 from compare.stats import geometric_mean
 
 _TITLE = "Steady-state time, relative to dynamic"

@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compare import engines, page, text
+from compare import engines, report, text
 from compare.claims import verdict
 from compare.claims.verdict import MeasuredFunction
 from compare.instruments import inspection
 from compare.instruments.inspection import MOST, TITLES
-from compare.page import compiled, show
-from compare.page import verdicts as suite
-from compare.page.blocks import Bullets, Inline, Section, Table, section
 from compare.records.cells import Parity
 from compare.records.own import EngineGraphs, PolicyCount, RewriteHints, ShapePolicies
 from compare.records.record import Record, Records, Run, records_of
+from compare.report import compiled, show
+from compare.report import verdicts as suite
+from compare.report.blocks import Bullets, Inline, Section, Table, section
 from graphs.drawing import Diagram, beside
 from graphs.drawing.groups import fold
 from graphs.drawing.pictures import svg
@@ -36,7 +36,7 @@ _NUMBERS = ("compiles", "elements", "a call ÷ exact")
 def finish(directory: Path, records: list[Record]) -> list[Verdict]:
     """Judge the records, and write verdicts and report into the folder. Raises ResultsError if that fails."""
     verdicts = verdict.judge(records)
-    page.publish(directory, records, verdicts, answer=answer(records, verdicts), sections=sections(records))
+    report.publish(directory, records, verdicts, answer=answer(records, verdicts), sections=sections(records))
     return verdicts
 
 

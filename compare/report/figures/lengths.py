@@ -18,11 +18,11 @@ from compare.claims.c4_shapes import CONTESTS, PHASES, best
 from compare.claims.evidence import Evidence, first_run, steady
 from compare.instruments.lengths import KEPT, MOST_SIZES, STRATEGIES, CallLayout, Strategy, combine_layouts
 from compare.instruments.trace import LengthTrace, TraceSample
-from compare.page.blocks import Table
-from compare.page.figures import Drawing, alt_text, style
-from compare.page.summary import Summary
 from compare.records.cells import StrategyRow
 from compare.records.record import DYNAMIC
+from compare.report.blocks import Table
+from compare.report.figures import Drawing, alt_text, style
+from compare.report.summary import Summary
 
 _SHARES = (0.5, 0.95, 0.99)
 

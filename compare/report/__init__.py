@@ -16,8 +16,8 @@ from compare.errors import ResultsError
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
     from compare.claims.frameworks import Outside
-    from compare.page.blocks import Section
     from compare.records.record import Records
+    from compare.report.blocks import Section
 
 __all__ = ["publish", "write"]
 
@@ -35,7 +35,7 @@ def write(
     `outside` has the results on frameworks, and `records` are those of our engines. `answer` replaces the section that
     opens the page, and `sections` follow it. The limits list the claims and figures that the run did not measure.
     """
-    from compare.page import assemble, figures, printers, summary
+    from compare.report import assemble, figures, printers, summary
     from graphs.files import write_file
 
     summarised = summary.summarise(records)

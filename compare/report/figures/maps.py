@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.regimes import CostPlace, MapPlace, Point
-from compare.page.blocks import Table
-from compare.page.figures import Drawing, alt_text, style
-from compare.page.summary import Summary
+from compare.report.blocks import Table
+from compare.report.figures import Drawing, alt_text, style
+from compare.report.summary import Summary
 
 _WHEN = "When does compiling pay?"
 _SHAPES: tuple[tuple[int, Any], ...] = ((1, "-"), (10, (0, (5, 2))), (100, (0, (1, 1.5))))

@@ -11,8 +11,8 @@ from compare.claims import regimes
 from compare.claims.base import agreement
 from compare.claims.frameworks import ModelCosts
 from compare.claims.regimes import BreakEven
-from compare.page import verdicts
-from compare.page.blocks import Section, Table, section
+from compare.report import verdicts
+from compare.report.blocks import Section, Table, section
 from compare.stats import geometric_mean
 
 if TYPE_CHECKING:

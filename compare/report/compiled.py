@@ -16,10 +16,10 @@ from compare.claims.verdict import ratio_of
 from compare.engines.graphduel.steps import STATIC
 from compare.instruments.inspection import DEFAULT, EXACT
 from compare.instruments.standard import TOLERANCES
-from compare.page.blocks import Section, Table, section
 from compare.records.cells import Compilations, Parity, ParityRow, Time
 from compare.records.own import PolicyCount, RewriteHint, RewriteHints, ShapePolicies
 from compare.records.record import Records, records_of
+from compare.report.blocks import Section, Table, section
 from compare.stats import Interval
 
 MOST_REASONS = 4

@@ -22,11 +22,11 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, steady
 from compare.instruments.ladder import LADDER, NATIVE, RUNGS, TAPE, THREADS
 from compare.instruments.parts import ENGINES, UNEXPLAINED
-from compare.page.blocks import Table
-from compare.page.figures import Drawing, alt_text, style
-from compare.page.summary import Summary
 from compare.records.cells import Ladder, LineCost, Parts, SourceLines, SourceLinesRow, Threads, rank_lines
 from compare.records.record import Cell, Records, group_by, records_of
+from compare.report.blocks import Table
+from compare.report.figures import Drawing, alt_text, style
+from compare.report.summary import Summary
 from compare.stats import Interval, geometric_mean, sum_interval
 
 LARGEST_UNEXPLAINED = 0.05
