@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
@@ -25,7 +25,19 @@ if TYPE_CHECKING:
     from compare.subjects.subject import Subject
 
 
-@click.command()
+class CompareCommand(options.Sections):
+    """The command `graphduel compare`, whose options are many."""
+
+    sections: ClassVar = {
+        "What is run": ("inputs", "gradient", "allow_effects"),
+        "How it is run": ("framework", "engines", "modes", "device"),
+        "How long it is measured": ("processes", "seconds", "limit", "seed"),
+        "What is kept": ("out", "overwrite", "resume", "path"),
+        "As a gate": ("fail_if", "junit", "summary", "save_baseline", "baseline"),
+    }
+
+
+@click.command(cls=CompareCommand)
 @options.FUNCTION
 @options.INPUTS
 @click.option(

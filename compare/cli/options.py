@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 from click.core import ParameterSource
@@ -124,6 +124,25 @@ JSON_ALONE = click.option(
     "--json", "path", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     help="Write the answer to this file as JSON; `-` is stdout, which then has nothing else.",
 )  # fmt: skip
+
+
+class Sections(click.Command):
+    """A command whose help lists its options in sections; `sections` has the names of each one's parameters.
+
+    An option that no section names stands in the last one, under "Other options".
+    """
+
+    sections: ClassVar[Mapping[str, Sequence[str]]]
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each group of options that has any."""
+        records = {param.name: row for param in self.get_params(ctx) if (row := param.get_help_record(ctx))}
+        listed = {name for names in self.sections.values() for name in names}
+        others = [name for name in records if name not in listed]
+        for title, names in {**self.sections, "Other options": others}.items():
+            if rows := [records[name] for name in names if name in records]:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
 
 class Seconds(click.FloatRange):

@@ -7,6 +7,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from hypothesis import given
@@ -76,6 +77,17 @@ def test_the_command_is_the_module(module):
     assert done.stdout.startswith("Usage: graphduel [OPTIONS] COMMAND")
     for name in ("run", "report", "compare", "doctor", "lab"):
         assert f"\n  {name} " in done.stdout
+
+
+def test_the_help_of_compare_lists_each_option_in_one_section(call):
+    command = graphduel.commands["compare"]
+    listed = [name for names in command.sections.values() for name in names]
+    options = {param.name for param in command.params if isinstance(param, click.Option)}
+    assert sorted(listed) == sorted(options)
+    done = call("compare", "--help")
+    titles = [*command.sections, "Other options"]
+    assert [line[:-1] for line in done.stdout.splitlines() if line.endswith(":") and line[:-1] in titles] == titles
+    assert done.stdout.rstrip().splitlines()[-1].split()[:2] == ["-h,", "--help"]
 
 
 def test_list_names_every_workload_and_claim(call):
