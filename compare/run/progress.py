@@ -5,6 +5,7 @@ The estimate combines the seconds of jobs of each kind in this run with typical 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -39,7 +40,7 @@ GOES_ON = {
     "trained": "training",
     "waited": "waiting",
 }
-"""The verbs of steps, told in the past tense when they begin, in the form that a live bar shows."""
+"""The verbs of steps in the form in which they are shown."""
 TRUST = 6
 """The number of jobs of a kind in this run that weighs as much as the typical seconds from elsewhere."""
 
@@ -135,6 +136,12 @@ def _round_seconds(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
+def in_progress(step: str) -> str:
+    """Return a step, told in the past tense when it begins, as it is shown: `making call 1 in torch-compile`."""
+    verb, *rest = plain(step).split(" ", 1)
+    return " ".join([GOES_ON.get(verb, verb), *rest])
+
+
 class Reporter:
     """A reporter that hears of each job and says nothing. Tell `pace` the jobs, or their number, before the first."""
 
@@ -190,14 +197,46 @@ class Reporter:
 
 
 class LineReporter(Reporter):
-    """A reporter for logs, with one plain line per job that ran."""
+    """A reporter for logs: one plain line per job that ran, and one each `every` seconds while a job goes on.
 
-    def __init__(self, stream: IO[str]) -> None:
+    A compiler may work for minutes; its step and its seconds so far show that it is alive.
+    """
+
+    def __init__(self, stream: IO[str], every: float = 10.0) -> None:
         super().__init__()
         self.stream = stream
+        self._every, self._step, self._began = every, "", 0.0
+        self._ends = threading.Event()
+
+    def __enter__(self) -> Self:
+        self._ends.clear()
+        self._beat = threading.Thread(target=self._go_on, name="graphduel-progress", daemon=True)
+        self._beat.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        self._beat.join()
+
+    def start(self, label: str) -> None:
+        """Note that a job begins."""
+        super().start(label)
+        self._step, self._began = "", time.monotonic()
+
+    def step(self, what: str) -> None:
+        """Note the worker's present step."""
+        self._step = in_progress(what)
+
+    def _go_on(self) -> None:
+        """Write a line each `every` seconds while a job goes on, until the reporter ends."""
+        while not self._ends.wait(self._every):
+            seconds = time.monotonic() - self._began
+            if self._began and seconds >= self._every:
+                self.notice(f"    {self.label}{self._step and f', {self._step}'}: {_round_seconds(seconds)} so far")
 
     def ended(self, seconds: float, error: str | None) -> None:
         """Write `[ 3/42] time rnn_text/small, process 1: 2.1 s, about 80 s left`."""
+        self._began = 0.0
         ending = f"FAILED, {error}" if error else f"{seconds:.1f} s"
         place = f"{self.pace.done:{len(str(self.pace.total))}}/{self.pace.total}"
         self.notice(f"[{place}] {self.label}: {ending}, {self.pace.left}")
@@ -233,8 +272,7 @@ class Bar(Reporter):
 
     def step(self, what: str) -> None:
         """Show the step beside the bar in its present form: `making call 1 in torch-compile`."""
-        verb, *rest = plain(what).split(" ", 1)
-        self.progress.update(self.task, description=" ".join([GOES_ON.get(verb, verb), *rest]))
+        self.progress.update(self.task, description=in_progress(what))
 
     def ended(self, seconds: float, error: str | None) -> None:
         """Leave a line above the bar for a failure."""

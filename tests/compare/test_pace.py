@@ -1,10 +1,13 @@
-"""The estimate of how long a run will still take."""
+"""The estimate of how long a run will still take, and the lines of a log."""
 
+import io
+import time
 from pathlib import Path
 
 import pytest
 
 from compare.records.job import KINDS, Job
+from compare.run import progress
 from compare.run.progress import Pace
 
 PROGRAM, PARITY = (KINDS[kind].typical[""] for kind in ("program", "parity"))
@@ -78,3 +81,24 @@ def test_after_a_tenth_of_a_real_run_the_estimate_is_within_a_factor_of_one_and_
     assert len(factors) > 0.8 * len(ran)
     assert min(factors) > 1 / 1.5
     assert max(factors) < 1.5
+
+
+def test_a_log_says_what_a_long_job_is_doing_and_for_how_long():
+    stream = io.StringIO()
+    for _ in range(2):  # one reporter may serve several runs
+        with progress.LineReporter(stream, every=0.02) as log:
+            log.pace.expect([Job("time")])
+            log.start("first calls of compile")
+            log.step("made call 1 in torch-compile")
+            deadline = time.monotonic() + 20
+            while stream.getvalue().count("so far") < 2 and time.monotonic() < deadline:
+                time.sleep(0.01)
+            log.finish(job=Job("time"))
+            said = stream.getvalue()
+            time.sleep(0.1)
+            assert stream.getvalue() == said  # nothing runs
+        first, *_, last = said.splitlines()
+        assert first == "    first calls of compile, making call 1 in torch-compile: 0 s so far"
+        assert "] first calls of compile: " in last
+        stream.seek(0)
+        stream.truncate()
