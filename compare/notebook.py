@@ -40,6 +40,7 @@ def _words() -> _Words:
     words.add_argument("--modes", metavar="LIST")
     words.add_argument("--gradient", action=argparse.BooleanOptionalAction, default=None)
     words.add_argument("--seconds", type=float, default=1.0)
+    words.add_argument("--threads", metavar="N|auto", default="1")
     words.add_argument("--allow-effects", action="store_true")
     return words
 
@@ -50,7 +51,7 @@ def magic(shell: Any) -> Any:
     def graphduel(line: str, cell: str) -> Any:
         """Run the cell and compare the last function that it defines, in this process.
 
-        `%%graphduel [INPUTS] [--framework NAME] [--modes LIST] [--gradient | --no-gradient] [--seconds S]
+        `%%graphduel [INPUTS] [--framework NAME] [--modes LIST] [--gradient | --no-gradient] [--seconds S] [--threads N]
         [--allow-effects]`: INPUTS is an expression without spaces or in quotes, a list of calls, each a tuple of
         arguments; `inputs` if not given.
         """
@@ -74,7 +75,7 @@ def _compare_cell(shell: Any, line: str, cell: str) -> Any:
         raise MagicError(f"%%graphduel: {error}; give a list of calls, each a tuple of arguments") from None
     modes = asked.modes.replace(" ", "").split(",") if asked.modes else None
     chosen = {"gradient": asked.gradient, "seconds": asked.seconds, "allow_effects": asked.allow_effects}
-    chosen["framework"] = asked.framework
+    chosen |= {"framework": asked.framework, "threads": asked.threads}
     return compare(shell.user_ns[name], inputs, modes, processes=0, **chosen)
 
 

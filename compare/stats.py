@@ -95,6 +95,11 @@ def ratio_interval(
     return _mean_interval(_log_ratios(_logs(numerator), _logs(denominator)), seed, resamples, comparisons)
 
 
+def typical(values: Sequence[float]) -> float:
+    """Return the geometric mean of a process's blocks, of which the outer quarters are moved to the quartiles."""
+    return exp(float(np.mean(_winsorise(_logs([values])[0]))))
+
+
 def unpaired_ratio_interval(numerator: Nested, denominator: Nested) -> Interval:
     """Return the ratio of two geometric means whose processes are independent, such as those of two runs.
 

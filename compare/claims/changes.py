@@ -215,7 +215,7 @@ def values_by_run(
 ) -> dict[tuple[Cell, str], list[T | None]]:
     """Return for each cell and mode the result of `of_mode` in each run; None in a run without one."""
     values_of_runs = [
-        {(cell.cell, mode): value for cell in cells(run.records, measure.kind)
+        {(cell.cell, cell.name_of(mode)): value for cell in cells(run.records, measure.kind)
          for mode in dict.fromkeys((*cell.modes, *cell.start.modes)) if (value := of_mode(cell, mode))}
         for run in runs
     ]  # fmt: skip

@@ -17,7 +17,7 @@ from compare.engines import Engine
 from compare.engines.framework import PADDED
 from compare.records.cells import Compilations, CompiledRow, Memory, Parity, Time, admit_modes
 from compare.records.record import DYNAMIC, Cell, Failure, OfCell, OfModes, Record, Records, group_by, records_of
-from compare.stats import Interval, geometric_mean, ratio_interval, unpaired_ratio_interval
+from compare.stats import Interval, geometric_mean, ratio_interval, typical, unpaired_ratio_interval
 
 SIZES = ("small", "medium", "large")
 
@@ -31,6 +31,9 @@ class Evidence:
 
     `base` is the mode that records its graph on every run; the other modes are compared with it. `cold` holds the
     processes that found no compiled code on the disk and timed no steady state; it is empty for engines that keep none.
+
+    On several `threads` each mode has processes of its own. Those with one number, next to each other in time, are one
+    of `processes`, and their blocks are not paired.
     """
 
     workload: str
@@ -38,6 +41,7 @@ class Evidence:
     processes: tuple[Mapping[str, Any], ...]
     base: str = DYNAMIC
     cold: tuple[Mapping[str, Any], ...] = ()
+    threads: int = 1
 
     @property
     def start(self) -> Evidence:
@@ -64,6 +68,10 @@ class Evidence:
         """The modes that compile a graph: all but the base."""
         return tuple(mode for mode in self.modes if mode != self.base)
 
+    def name_of(self, mode: str) -> str:
+        """Return the name of a mode, with the threads if these are several: times on others cannot be compared."""
+        return mode if self.threads == 1 else f"{mode} on {self.threads} threads"
+
     def of(self, mode: str) -> list[Any]:
         """Return the rows of a mode, one for each process that measured it."""
         return [process[mode] for process in self.processes if mode in process]
@@ -76,15 +84,18 @@ class Evidence:
     def ratio(self, top: str, bottom: str, read: Read, comparisons: int = 1) -> Interval | None:
         """Return the ratio `top / bottom` over paired blocks of both modes; None if they share no process.
 
-        `comparisons` is the number of intervals on which one verdict rests; they are widened so that all hold at once.
+        On several threads processes are paired, each by its mean. `comparisons` is the number of intervals on which one
+        verdict rests; they are widened so that all hold at once.
         """
         pairs = [
             (tops, bottoms)
             for process in self.processes
             if top in process and bottom in process
             if _usable(tops := read(process[top])) and _usable(bottoms := read(process[bottom]))
-            if len(tops) == len(bottoms)
+            if self.threads > 1 or len(tops) == len(bottoms)
         ]
+        if self.threads > 1:
+            pairs = [((typical(tops),), (typical(bottoms),)) for tops, bottoms in pairs]
         return ratio_interval(*map(list, zip(*pairs, strict=True)), comparisons=comparisons) if pairs else None
 
     def unpaired_ratio(self, top: str, bottom: str, read: Read) -> Interval | None:
@@ -118,15 +129,23 @@ def cells(records: Records, kind: type[OfModes], *, wrong: bool = False) -> list
             }
         return {mode: row for mode, row in rows if row.status == "ok" and (record.cell, mode) in right}
 
-    groups = group_by(sorted(records_of(records, kind), key=canonical), lambda record: (record.cell, record.base))
+    ordered = sorted(records_of(records, kind), key=canonical)
+    groups = group_by(ordered, lambda record: (record.cell, record.base, record.threads))
     evidence = []
-    for (cell, _), group in groups.items():
+    for (cell, base, threads), group in groups.items():
         cold, warm = (
-            tuple(usable(r) for r in group if (isinstance(r, Time) and r.cache == "cold") is which)
+            [(r, usable(r)) for r in group if (isinstance(r, Time) and r.cache == "cold") is which]
             for which in (True, False)
         )
-        evidence.append(Evidence(*cell, warm, group[0].base, cold))
+        apart = [*_side_by_side(warm)] if threads > 1 else [rows for _, rows in warm]
+        evidence.append(Evidence(*cell, tuple(apart), base, tuple(rows for _, rows in cold), threads))
     return evidence
+
+
+def _side_by_side(told: Iterable[tuple[OfModes, dict[str, Any]]]) -> Iterator[dict[str, Any]]:
+    """Yield for each number the rows of its processes, each of which has another mode."""
+    for of_number in group_by(told, lambda pair: pair[0].job.process).values():
+        yield {mode: row for _, rows in of_number for mode, row in rows.items()}
 
 
 def join_evidence(evidence: Sequence[Evidence]) -> Evidence:
@@ -161,9 +180,18 @@ def unsteady(cells: Sequence[Evidence]) -> tuple[str, ...]:
     )
 
 
+BUSY = 0.1
+"""The share of the cores that other processes may have had where several threads are timed by the wall."""
+
+
+def is_disturbed(measured: Any) -> bool:
+    """Return whether other processes had so much of the cores that wall seconds say nothing."""
+    return (getattr(measured, "neighbours", None) or 0.0) > BUSY
+
+
 def steady(measured: Any) -> Sequence[float]:
-    """Read the steady seconds of a call, or of an example of a stream: one number for each block."""
-    return tuple(measured.blocks)
+    """Read the steady seconds of a call, or of an example of a stream: one for each block, and none if disturbed."""
+    return () if is_disturbed(measured) else tuple(measured.blocks)
 
 
 def first_run(measured: Any) -> Sequence[float]:

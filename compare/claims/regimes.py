@@ -353,7 +353,7 @@ def course(cell: Evidence, mode: str) -> Course:
     heads = [head for _, head in starts]
     head = tuple(statistics.median(s for s in column if s is not None) for column in zip_longest(*heads))
     build = statistics.median(build for build, _ in starts)
-    return Course(build, head, geometric_mean(block for timing in cell.of(mode) for block in timing.blocks))
+    return Course(build, head, geometric_mean(block for timing in cell.of(mode) for block in steady(timing)))
 
 
 def _start(timing: TimeRow) -> tuple[float, list[float]]:

@@ -17,13 +17,21 @@ from compare import text
 from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, beyond, not_measured
 from compare.claims.base import Side as ClaimSide
 from compare.claims.c5_memory import bytes_held
-from compare.claims.evidence import Evidence, Read, cells, exclusion_sentences, first_run, join_evidence, steady
+from compare.claims.evidence import (
+    Evidence,
+    Read,
+    cells,
+    exclusion_sentences,
+    first_run,
+    join_evidence,
+    steady,
+)
 from compare.claims.regimes import BreakEven, break_even, course
+from compare.claims.threads import CANNOT_TELL, at_threads, busy_sentence, more_processes, threads_asked
 from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeRow
 from compare.records.record import DYNAMIC, WRITTEN, OfModes, Record, Records, kind_of, records_of
 from compare.stats import LEAST, Interval, Side
 
-CANNOT_TELL = "cannot tell"
 WAITS = 0.1
 """The share of its wall seconds from which on a step is said to wait."""
 CLEAR = 2.0
@@ -87,9 +95,42 @@ class MeasuredFunction:
     records: tuple[Record, ...]
 
     @cached_property
+    def by_threads(self) -> Mapping[int, MeasuredFunction]:
+        """The measurements on each number of threads that was asked for, in that order."""
+        numbers = threads_asked(self.records)
+        if len(numbers) == 1:
+            return {numbers[0]: self}
+        apart = {number: at_threads(self.records, number) for number in numbers}
+        return {number: MeasuredFunction(self.name, self.modes, records) for number, records in apart.items()}
+
+    @cached_property
     def verdict(self) -> OwnVerdict:
-        """The verdict: which mode costs least once warm, for one run, and in memory; break-even and refused modes."""
-        return verdict(self.records)
+        """The verdict: which mode costs least once warm, for one run, and in memory; break-even and refused modes.
+
+        On several numbers of threads it is that on the first, and its sentence compares all.
+        """
+        if len(self.by_threads) == 1:
+            return verdict(self.records)
+        verdicts = {number: measured.verdict for number, measured in self.by_threads.items()}
+        first = next(iter(verdicts.values()))
+        return replace(
+            first,
+            sentence=_of_threads(verdicts),
+            disagree=any(each.disagree for each in verdicts.values()),
+            answered=all(each.answered for each in verdicts.values()),
+        )
+
+
+def _of_threads(verdicts: Mapping[int, OwnVerdict]) -> str:
+    """Return whether the answer changes with the number of threads, and the answer on each."""
+    words = {number: text.count_noun(number, "thread") for number in verdicts}
+    kinds = {(each.steady.outcome, frozenset(each.steady.leaders)) for each in verdicts.values()}
+    if len(kinds) > 1:
+        each = [_outcome(one.steady, f"with {words[n]}") or f"with {words[n]}, nothing" for n, one in verdicts.items()]
+        change = f"The answer changes with the threads: {'; '.join(each)}."
+    else:
+        change = f"The answer is the same with {text.join_words([*words.values()])}."
+    return " ".join([change, *(f"With {words[number]}: {each.sentence}" for number, each in verdicts.items())])
 
 
 def _plain(value: Any) -> Any:
@@ -108,6 +149,9 @@ def verdict(records: Records) -> OwnVerdict:
     # of processes that timed steady state; if there is none yet, of the cold processes
     timed = [cell if cell.processes else replace(cell, processes=cell.cold) for cell in times]
     warm = contest(timed[0], steady) if times else Contest(base=_base(records))
+    busy = busy_sentence(records)
+    if busy and len(warm.values) < 2:  # an answer would need more processes that were not disturbed
+        warm = Contest("cannot tell", base=warm.base)
     first = contest(times[0].start, first_run, once=bool(times[0].cold)) if times else Contest()
     cached = contest(times[0], first_run) if times and times[0].cold else Contest()
     memory = contest(memories[0], bytes_held) if memories else Contest()
@@ -121,7 +165,8 @@ def verdict(records: Records) -> OwnVerdict:
     start = times[0].start if times else None
     compiles = {mode: max(r.compiles for r in start.of(mode)) for mode in first.values} if start else {}
     stream = start is not None and any(r.stream for process in start.processes for r in process.values())
-    advice = _advice(warm, first, even, of_base.values())
+    more = more_processes(times[0], records) if times else ""
+    advice = _advice(warm, first, even, of_base.values(), more)
     idle = [
         mode for record in records_of(records, Compilations) for mode, row in record.modes.items() if row.share == 0
     ]
@@ -138,7 +183,7 @@ def verdict(records: Records) -> OwnVerdict:
     else:
         alone = early or ("no mode was measured that agrees" if wrong else "nothing was measured")
     sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, alone, stream=stream)
-    sentence = " ".join([*warnings, sentence])
+    sentence = " ".join(filter(None, [busy, *warnings, sentence]))
     disagree = any(row.status == "disagree" for row in rows.values())
     answered = warm.outcome != "cannot tell" or (bool(advice) and not advice.startswith(CANNOT_TELL))
     return OwnVerdict(
@@ -192,7 +237,7 @@ def _side(ratio: Interval, *, once: bool) -> Side:
 
 def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | None:
     """Return after how many calls the mode that is fastest once warm has cost less than the fastest to start."""
-    if warm.outcome in ("alone", "not measured") or not first.leaders:
+    if warm.outcome in ("alone", "not measured") or not (warm.leaders and first.leaders):
         return None
     fast, early = warm.leaders[0], first.leaders[0]
     if early == DYNAMIC and fast != DYNAMIC:  # with a framework, the user's starting point is its eager mode
@@ -258,8 +303,11 @@ def _waiting(records: Records) -> list[str]:
     return said
 
 
-def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iterable[Interval]) -> str:
-    """Return the advice: `stay eager`, or `compile it with static-exact if it runs more than 213 times [200, 240]`."""
+def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iterable[Interval], more: str = "") -> str:
+    """Return the advice: `stay eager`, or `compile it with static-exact if it runs more than 213 times [200, 240]`.
+
+    `more` is that on several threads an interval holds 1, which is no answer.
+    """
     base = warm.base
     if warm.outcome in ("alone", "not measured") or base not in warm.values:
         return ""
@@ -274,6 +322,8 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
         return f"leave out what the file compiles, and stay {base}" if written else f"stay {base}"
     if warm.processes < LEAST:
         return ""  # `_without_interval` gives the ratio that was seen
+    if more:
+        return more
     if all(ratio.bounded and ratio.low >= 1 / (1 + SMALLEST_EFFECT) for ratio in of_base):
         return f"stay {base}: no mode is more than {SMALLEST_EFFECT:.0%} faster"
     return f"{CANNOT_TELL} whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"
@@ -284,7 +334,7 @@ def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more
 
     `less` is the phrase for a leader before another mode, `more` the phrase for another mode before the leader.
     """
-    if contest.outcome in ("alone", "not measured"):
+    if contest.outcome in ("alone", "not measured") or not contest.leaders:
         return ""
     leaders = text.join_words(contest.leaders)
     compared = _compare_leader(contest, less, more)

@@ -61,6 +61,10 @@ class CompareCommand(options.Sections):
     help="End a process that makes no progress for so long, and a mode whose first pass takes longer.",
 )  # fmt: skip
 @options.default("--device", type=click.Choice(DEVICES), default="cpu", help="Run the framework on this device.")
+@options.default(
+    "--threads", metavar="N|auto|1,2", default="auto",
+    help="Compute with so many threads; auto is a thread for each core, or as OMP_NUM_THREADS says.",
+)  # fmt: skip
 @options.gradient("Compare")
 @click.option(
     "--allow-effects", is_flag=True, help="Measure a function that prints, draws random numbers or changes state."
@@ -193,25 +197,39 @@ def _apply_gate(gate: Gate, result: Result) -> int:
 
 
 def _plans(
-    function: str, *, framework: str | None, engines: str | None, modes: str | None, inputs: str | None, **asked: Any
+    function: str,
+    *,
+    framework: str | None,
+    engines: str | None,
+    modes: str | None,
+    inputs: str | None,
+    threads: str,
+    processes: int,
+    **asked: Any,
 ) -> list[ComparisonPlan]:
     """Return the plan for each engine. Raises CompareError for unknown modes, before a worker is started."""
     from compare.engines import OWN
     from compare.errors import InputsError
     from compare.plans.comparison import plans_of
+    from compare.run.environment import AUTO, thread_numbers, too_many, usual_threads
 
+    one_process = not processes or asked["device"] != "cpu"  # where threads are not what decides, and may disturb
+    numbers = thread_numbers(1 if one_process and threads == AUTO else threads)
     if framework and engines:
         raise InputsError("--framework names one engine, and --engines all; leave one of them out")
     names = options.framework_names(engines) if engines else [_engine(function, framework)]
     listed = modes.replace(" ", "").split(",") if modes else None
-    plans = plans_of(names, function, inputs or "", listed, **asked)
+    plans = plans_of(names, function, inputs or "", listed, processes=processes, **asked)
     words = ["--engines", ",".join(names)] if engines else ["--framework", *names] if names != [OWN] else []
     words += ["--modes", modes or ",".join(mode for plan in plans for mode in plan.subject.given_modes)]
     words += ["--inputs", inputs] if inputs else []
+    words += ["--threads", ",".join(map(str, numbers))] if numbers != (1,) or usual_threads() > 1 else []
     words += ["--allow-effects"] if asked["allow_effects"] else []
     warn(function)
     command = shlex.join(["graphduel", "compare", function, *words])
-    return [plan.within(command=command) for plan in plans]
+    for shared in filter(None, map(too_many, numbers)):
+        echo(f"--threads: {shared}", err=True)
+    return [plan.within(command=command, threads=number) for number in numbers for plan in plans]
 
 
 def _engine(function: str, framework: str | None) -> str:

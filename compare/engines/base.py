@@ -104,9 +104,11 @@ class Engine(ABC):
     internals  packages whose objects hold code and no state, such as those of a compiler
     builders   packages whose objects make parts of themselves when they are first called
     draws_otherwise  why compiled code draws other random numbers for a seed than eager code; None where it may not
+    rethreads  whether a process that has computed can be given another number of threads
     written  the mode in which a file compiles functions by itself
     compiles  whether a function run under `eagerly` would have compiled something by itself
     device   the device that arrays lie on
+    threads  how many threads a step computes with
     callbacks  suffixes of the files through which compiled code calls Python on every call
     caches   suffixes of the files that hold compiled code on the disk; writing them is no side effect of a step
     aliases  other names of modes
@@ -133,9 +135,11 @@ class Engine(ABC):
     callbacks: tuple[str, ...] = ()
     caches: tuple[str, ...] = ()
     draws_otherwise: str | None = None
+    rethreads: bool = True
     written: Mode | None = None
     compiles: bool = False
     device: Device = "cpu"
+    threads: int = 1
     aliases: Mapping[str, str] = MappingProxyType({})
     idioms: Mapping[str, str] = MappingProxyType({})
 
@@ -170,13 +174,18 @@ class Engine(ABC):
         """Return the installed version of the distribution that has the module; TensorFlow has several such."""
         return version(_distribution(self.module))
 
+    @property
+    def said_of_compiling(self) -> str:
+        """Return what the user's environment says of compiling, where it counts here; "" where it says nothing."""
+        return ""
+
     @staticmethod
-    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
-        """Return the environment of a process for this framework: one thread, and a folder for its compiled code."""
+    def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
+        """Return the environment of a process for this framework: its threads, and a folder for its compiled code."""
         return {}
 
-    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
-        """Prepare this process: one thread, the seed, float64 where a check needs it, and the device.
+    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu", threads: int = 1) -> None:
+        """Prepare this process: its threads, the seed, float64 where a check needs it, and the device.
 
         For a function of the user's `doubles` is None: the user's own settings of float64 and of recompilation stay.
         Arrays lie on the `device` from now on. Raises InputsError where that device is missing.
@@ -190,7 +199,7 @@ class Engine(ABC):
                     "leave --device out"
                 )
             note_gpu(gpu)
-        self.device = device
+        self.device, self.threads = device, threads
 
     @abstractmethod
     def functions(self) -> dict[str, Function]:
@@ -255,12 +264,16 @@ class Process(Role):
         return ()
 
     @contextmanager
-    def visit(self, seed: int) -> Iterator[None]:
+    def visit(self, seed: int, threads: int = 1) -> Iterator[None]:
         """Prepare as `start` does, in a process that belongs to the user; the switches are restored at the end."""
         with keep_switches(PROCESS), keep_switches(self.switches()):
+            before, self.engine.threads = self.engine.threads, threads
             self.listen()
             self.reset(seed)
-            yield
+            try:
+                yield
+            finally:
+                self.engine.threads = before
 
     def reset(self, seed: int) -> None:
         """Seed the framework's random number generators."""

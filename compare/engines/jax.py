@@ -55,7 +55,7 @@ class Jax(Framework):
     callbacks = ("jax/_src/debugging.py", "jax/_src/callback.py")
     caches = ("jax/_src/compilation_cache.py",)
     modes = (EAGER, JIT, AS_WRITTEN)
-    written = AS_WRITTEN
+    written, rethreads = AS_WRITTEN, False
     remark = (
         "JAX's eager mode compiles each primitive alone, and is slow. "
         "So the graph mode of jit is not the reason for all that it saves."
@@ -76,21 +76,22 @@ class Jax(Framework):
         self.errors = JaxErrors(self)
 
     @staticmethod
-    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
-        """Return variables for one thread, which flags alone do not ensure, and for the cache folder."""
+    def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
+        """Return variables for the threads, which flags alone do not ensure, and for the cache folder."""
+        shares = "false" if threads == 1 else "true"
         return {
             "JAX_PLATFORMS": "cpu" if device == "cpu" else "cuda,cpu",
-            "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+            "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={shares} intra_op_parallelism_threads={threads}",
             "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
         }
 
-    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
+    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu", threads: int = 1) -> None:
         """Prepare this process; JAX has no global seed."""
         import jax
 
-        super().start(seed, device=device)
+        super().start(seed, device=device, threads=threads)
         if doubles is not None:
             jax.config.update("jax_enable_x64", doubles)
 

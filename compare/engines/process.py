@@ -206,6 +206,36 @@ def shares(pid: int) -> dict[str, tuple[int, int]]:
     return told
 
 
+class Neighbours:
+    """The other processes on the cores of this process, and what the host of a virtual machine took of them."""
+
+    def __init__(self) -> None:
+        self._cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 0
+        self._at, self._own, self._busy = time.perf_counter(), time.process_time(), _busy_seconds()
+
+    def share(self) -> float | None:
+        """Return the share of the cores' seconds until now that they had, from 0 to 1; None where it is not told."""
+        passed, own = time.perf_counter() - self._at, time.process_time() - self._own
+        busy = _busy_seconds() - self._busy
+        if not (self._cores and busy and passed):
+            return None
+        return min(1.0, max(0.0, (busy - own) / (passed * self._cores)))
+
+
+def _busy_seconds() -> float:
+    """Return the seconds in which the cores of this process were not idle, since the system started; 0 if untold."""
+    ticks = 0
+    with suppress(OSError, ValueError, AttributeError):
+        names = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+        for line in Path("/proc/stat").read_text("ascii").splitlines():
+            name, *counts = line.split()
+            if name in names:
+                user, nice, system, _idle, _waiting, *rest = map(int, counts[:8])
+                ticks += user + nice + system + sum(rest)
+        return ticks / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def looks_every(seconds: float) -> float:
     """Return the most seconds between two looks at a process with a limit of `seconds`."""
     return min(seconds / LOOKS, OFTEN)

@@ -12,6 +12,7 @@ from compare import text
 from compare.claims.c5_memory import bytes_held
 from compare.claims.changes import JudgedRun
 from compare.claims.evidence import Evidence, Read, cells, first_run, join_evidence, steady
+from compare.claims.threads import threads_asked
 from compare.claims.verdict import ratio_of
 from compare.records.cells import Compilations, CompiledRow, Memory, Parity, Time
 from compare.records.record import OfModes, Records, records_of
@@ -66,12 +67,14 @@ class Quantity:
     def change(self, after: Records, before: Records, mode: str) -> Interval | None:
         """Return `after / before` of a mode in two runs; None where one has not measured it.
 
-        Times of two machines are not compared.
+        Times of two machines, or on other numbers of threads, are not compared.
         """
         if not self.paired:
             return _divide(self.of(after, mode), self.of(before, mode))
         sides = [self.values(records, mode) for records in (after, before)]
         if not all(sides) or JudgedRun("", after).machine != JudgedRun("", before).machine:
+            return None
+        if threads_asked(after) != threads_asked(before):
             return None
         if max(map(len, sides)) < LEAST:
             return _divide(*(self.of(records, mode) for records in (after, before)))

@@ -230,10 +230,12 @@ def gate(
 
     Raises InputsError for a rule that cannot be read, or could never be judged.
     """
-    modes = tuple(mode for plan in plans for mode in plan.subject.labels)
+    modes = tuple(dict.fromkeys(mode for plan in plans for mode in plan.subject.labels))
     aliases = {alias: mode for plan in plans for alias, mode in plan.subject.adapter.aliases.items()}
     processes = plans[0].situation.processes
     read = tuple(parse_rule(rule, modes, aliases, has_baseline=before is not None) for rule in rules)
+    if rules and len({plan.situation.threads for plan in plans}) > 1:
+        raise InputsError("--fail-if judges one answer; give one number of --threads, and a command for each")
     if 0 < processes < LEAST and any(QUANTITIES[rule.quantity].paired for rule in read):
         asked = f"--processes 0 or at least {LEAST}, not {processes}"
         raise InputsError(f"--fail-if needs an interval, and so {asked}")

@@ -31,7 +31,7 @@ from itertools import pairwise
 from math import log, log1p, sqrt
 from random import Random
 from statistics import NormalDist, geometric_mean, median, stdev
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -54,13 +54,18 @@ NAME: ClockName = "cpu" if IS_FINE else "wall"
 """The clock's name in records; Windows counts processor time in steps of 16 ms, so that wall time is used there."""
 
 
-def clock_name(device: Device, *, has_events: bool) -> ClockName:
-    """Return the clock of steady state; a GPU computes while the process waits, so its events or the wall serve."""
+def clock_name(device: Device, *, has_events: bool, threads: int = 1) -> ClockName:
+    """Return the clock of steady state.
+
+    A GPU computes while the process waits, so its events or the wall serve. Several threads compute at once, and spin
+    while they wait for one another, so that their processor seconds say nothing about how long a user waits.
+    """
     if device == "cpu":
-        return NAME
+        return NAME if threads == 1 else "wall"
     return "events" if has_events else "wall"
 
 
+Item = TypeVar("Item")
 TimedCall = Callable[[], object]
 Context = Callable[[], AbstractContextManager[object]]
 
@@ -72,8 +77,8 @@ _NORMAL = NormalDist().inv_cdf(0.975)
 class Rounds:
     """The seconds per call of each mode: in calibration, then in each round; round i is block i of every mode.
 
-    The first mode is the base of ratios. `walls` are the wall seconds of the same blocks, and `others` are the seconds
-    among these in which other processes had the core.
+    The first mode is the base of ratios. `walls` are the wall seconds of the same blocks, `others` are the seconds
+    among these in which other processes had the core, and `busy` the processor seconds of all threads.
     """
 
     counts: dict[str, int]
@@ -81,6 +86,7 @@ class Rounds:
     blocks: dict[str, list[float]]
     walls: dict[str, list[float]] = field(default_factory=dict)
     others: dict[str, list[float]] = field(default_factory=dict)
+    busy: dict[str, list[float]] = field(default_factory=dict)
 
     @property
     def done(self) -> int:
@@ -106,6 +112,10 @@ class Rounds:
         start = self._start()
         pairs = zip(self.blocks[mode], self.others[mode], strict=True)
         return median(self.walls[mode][start:]), median([own + others for own, others in pairs][start:])
+
+    def processor(self, mode: str) -> float:
+        """Return a call's processor seconds over all threads: the median of steady blocks."""
+        return median(self.busy[mode][self._start() :])
 
     def warmup(self, mode: str) -> list[float]:
         """Return a mode's seconds per call before steady state, calibration included."""
@@ -171,14 +181,14 @@ def paired_rounds(
                 trials[mode] += calibrate(call, budget.block_seconds, clock, turns)
     counts = {mode: trial[-1][0] for mode, trial in trials.items()}
     calibration = {mode: [seconds for _, seconds in trial] for mode, trial in trials.items()}
-    blocks, walls, others = ({mode: list[float]() for mode in calls} for _ in range(3))
-    rounds = Rounds(counts, calibration, blocks, walls, others)
+    columns = [{mode: list[float]() for mode in calls} for _ in BlockSeconds._fields]
+    rounds = Rounds(counts, calibration, *columns)
     deadline, order = clock() + int(budget.seconds * 1e9), orders(tuple(calls), rng)
     while rounds.done < budget.least or not (rounds.enough(budget) or clock() > deadline):
         now("timed a round of blocks")
         with without_collection():
             for mode in next(order):
-                for column, seconds in zip((blocks, walls, others), block(mode), strict=True):
+                for column, seconds in zip(columns, block(mode), strict=True):
                     column[mode].append(seconds)
     return rounds
 
@@ -220,11 +230,12 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turn
 
 
 class BlockSeconds(NamedTuple):
-    """The seconds per call by the clock, by the wall, and of the wall those in which others had the core."""
+    """The seconds per call by the clock, by the wall, of these those that others had the core, and of all threads."""
 
     clock: float
     wall: float
     others: float
+    busy: float
 
 
 def time_block(call: TimedCall, count: int, clock: Clock = CLOCK, turns: Turns = ALIKE) -> float:
@@ -239,21 +250,21 @@ def read_block(call: TimedCall, count: int, clock: Clock = CLOCK, turns: Turns =
     delayed = _delay_nanoseconds()
     if turns.call:
         readings = [_read(call, 1, clock, turns.call) for _ in range(count)]
-        own, wall = (sum(column) for column in zip(*readings, strict=True))
+        own, wall, busy = (sum(column) for column in zip(*readings, strict=True))
     else:
-        own, wall = _read(call, count, clock, None)
-    return BlockSeconds(*(ns / count / 1e9 for ns in (own, wall, min(_delay_nanoseconds() - delayed, wall))))
+        own, wall, busy = _read(call, count, clock, None)
+    return BlockSeconds(*(ns / count / 1e9 for ns in (own, wall, min(_delay_nanoseconds() - delayed, wall), busy)))
 
 
-def _read(call: TimedCall, count: int, clock: Clock, begin: Callable[[], None] | None) -> tuple[int, int]:
+def _read(call: TimedCall, count: int, clock: Clock, begin: Callable[[], None] | None) -> tuple[int, int, int]:
     if begin:
         begin()
     numbers = range(count)
-    began, start = time.perf_counter_ns(), clock()
+    busy, began, start = time.process_time_ns(), time.perf_counter_ns(), clock()
     for _ in numbers:
         call()
     end = clock()
-    return end - start, time.perf_counter_ns() - began
+    return end - start, time.perf_counter_ns() - began, time.process_time_ns() - busy
 
 
 def _delay_nanoseconds() -> int:
@@ -272,10 +283,10 @@ def orders(names: Sequence[str], rng: Random) -> Iterator[tuple[str, ...]]:
         yield from rng.sample(square, len(square))
 
 
-def rotate_modes(names: Sequence[str], process: int) -> tuple[str, ...]:
-    """Return the modes rotated by the number of the process, so that each comes first in some process."""
-    start = process % len(names)
-    return (*names[start:], *names[:start])
+def rotate(items: Sequence[Item], process: int) -> tuple[Item, ...]:
+    """Return modes, or groups of them, rotated by the number of the process, so that each is first in some process."""
+    start = process % len(items)
+    return (*items[start:], *items[:start])
 
 
 @contextmanager

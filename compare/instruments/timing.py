@@ -25,7 +25,7 @@ import optree
 
 from compare import engines, workloads
 from compare.engines import Engine
-from compare.engines.process import LimitError, limit_seconds
+from compare.engines.process import LimitError, Neighbours, limit_seconds
 from compare.engines.reach import module_of
 from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
@@ -44,7 +44,7 @@ from compare.instruments.rounds import (
     clock_name,
     paired_rounds,
     processor_seconds,
-    rotate_modes,
+    rotate,
     without_collection,
 )
 from compare.instruments.standard import Result, Standard
@@ -282,7 +282,9 @@ def measure(job: Job) -> Time:
     if engine.is_reference:
         gc.freeze()  # keeps the harness's objects out of each collection below
         cache = job.asked.get("cache")
-        return Time(**job.head, modes=measure_modes(job, case, steady=cache != "cold"), cache=cache, clock=NAME)
+        clock = clock_name(engine.device, has_events=engine.has_events, threads=job.threads)
+        rows = measure_modes(job, case, steady=cache != "cold")
+        return Time(**job.head, modes=rows, cache=cache, clock=clock)
     expected = expectations(workloads.load(job.source).case(str(job.size)))
     bench = Bench(engine, case, expected={each.example: Standard(each.exact) for each in expected})
     gc.freeze()
@@ -293,7 +295,7 @@ def start_engine(job: Job) -> Engine:
     """Start the engine of a job in this process. Raises InputsError where its device is missing."""
     engine = engines.of_mode(job.modes[0])
     doubles = None if models.is_model(job.workload) else False
-    engine.start(job.seed, doubles=doubles, device=job.asked.get("device", "cpu"))
+    engine.start(job.seed, doubles=doubles, device=job.asked.get("device", "cpu"), threads=job.threads)
     return engine
 
 
@@ -322,9 +324,10 @@ def measure_modes(job: Job, case: Case, build: Build = engines.step, *, steady: 
     """Return the times of a job's modes over a given case; `build` makes the step of a mode."""
     bench = Bench(engines.find_engine(engines.OWN), case, build)
     epochs = first_epochs(job, bench, no_limit)
-    rows = {mode: epochs[mode].times(bench) for mode in job.modes}
+    clock = clock_name("cpu", has_events=False, threads=job.threads)
+    rows = {mode: epochs[mode].times(bench, clock) for mode in job.modes}
     if steady:
-        time_steady(rows, epochs, job, CLOCK, bench)
+        time_steady(rows, epochs, job, _clock(clock, bench.engine), bench)
     return rows
 
 
@@ -332,20 +335,25 @@ def answer(job: Job, bench: Bench, limited: Limited, names: Mapping[str, str] | 
     """Return the times of a process that is the gate as well, with the other records beside them.
 
     The process that finds no compiled code counts bytes, and times no steady state; a process without a number does
-    both. `names` maps modes to their names in records. First calls come before all code that judges them.
+    both. Nor does one time steady state in which several modes have several threads: the threads of one mode spin
+    beside those of another, and slow it down. `names` maps modes to their names in records. First calls come before all
+    code that judges them.
     """
     engine = bench.engine
-    is_cold, times_steady = job.process in (COLD, None), job.process != COLD
-    clock = clock_name(engine.device, has_events=engine.has_events)
+    is_cold = job.process in (COLD, None)
+    apart = job.process is not None and job.threads > 1
+    times_steady = job.process != COLD and not (apart and len(job.modes) > 1)
+    clock = clock_name(engine.device, has_events=engine.has_events, threads=job.threads)
     names = {mode: (names or {}).get(mode, mode) for mode in (engine.mode_names[0], *job.modes)}
     with limited(engine.mode_names[0]):
         bench.prepare()
     epochs = {}
-    for mode in rotate_modes(job.modes, job.process or 0):
+    for mode in rotate(job.modes, job.process or 0):
         epochs[mode] = first_calls(bench, mode, limited)
         if is_cold:
             epochs[mode].count_held()
-    seconds = glance(epochs, bench, _clock(clock, engine)) if is_cold and bench.kind == "function" else {}
+    glances = is_cold and not apart and bench.kind == "function"
+    seconds = glance(epochs, bench, _clock(clock, engine)) if glances else {}
     for mode, epoch in epochs.items():
         epoch.judge(bench, mode)
         if is_cold:
@@ -437,7 +445,7 @@ def _beside(
 
 def first_epochs(job: Job, bench: Bench, limited: Limited) -> dict[str, FirstEpoch]:
     """Return the first epoch of each mode; the order rotates with the process."""
-    return {mode: first_epoch(bench, mode, limited) for mode in rotate_modes(job.modes, job.process or 0)}
+    return {mode: first_epoch(bench, mode, limited) for mode in rotate(job.modes, job.process or 0)}
 
 
 def time_steady(
@@ -447,7 +455,9 @@ def time_steady(
     steps = {mode: step for mode in job.modes if (step := epochs[mode].timed(bench))}
     if not steps:
         return
+    neighbours = Neighbours()
     rounds = steady_rounds(steps, job.budget, job.random(), clock, bench.state.turns(steps))
+    share = neighbours.share()
     for mode, (is_steady, seconds) in rounds.settled().items():
         row, examples = rows[mode], len(steps[mode].examples)
         row.steady = is_steady
@@ -457,6 +467,8 @@ def time_steady(
         if clock is CLOCK and NAME == "cpu":
             wall, busy = rounds.on_the_wall(mode)
             row.wall, row.waits = wall / examples, max(0.0, 1 - busy / wall)
+        elif job.threads > 1:
+            row.busy, row.neighbours = rounds.processor(mode) / examples, share
 
 
 def steady_rounds(

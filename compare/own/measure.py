@@ -129,7 +129,7 @@ def times(plan: ComparisonPlan, case: FunctionCase, job: Job) -> Time:
     bench = Bench.of_function(
         engine, subject.base, subject.function, case.function, case.calls, case.argnum, checks=checks, needed=needed
     )
-    names = {mode: subject.label(mode) for mode in job.modes}
+    names = {mode: subject.label(mode) for mode in (subject.base, *job.modes)}
     with silence_output():
         if is_first:
             exchange.leave_numbers(numbers, engine, case)
@@ -290,8 +290,9 @@ class Here:
             return look_record(self.plan.subject, self.case, records=untimed_records(self.plan, self.case))
         try:
             environment.shift_memory(job)
-            with pin_process(), silence_output():
+            with pin_process(job.threads), silence_output():
                 record = valid(handler(replace(job, source=_live(self.case)))())
+                record.threads = job.threads
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return failure(job, describe_error(error))
         if isinstance(record, Memory):
@@ -358,18 +359,18 @@ def silence_output() -> Iterator[None]:
 
 
 @contextmanager
-def pin_process() -> Iterator[None]:
-    """A context with one core and one BLAS thread, as a worker has."""
+def pin_process(threads: int = 1) -> Iterator[None]:
+    """A context with as many cores and BLAS threads, as a worker has."""
     from threadpoolctl import threadpool_limits
 
     cores = environment.affinity()
     mine = not gc.get_freeze_count()  # the caller's frozen objects cannot be unfrozen apart
     if mine:
         gc.freeze()  # keeps earlier objects out of each collection
-    with threadpool_limits(1):
+    with threadpool_limits(threads):
         try:
             if cores:
-                os.sched_setaffinity(0, {max(cores)})
+                os.sched_setaffinity(0, cores[-threads:])
             yield
         finally:
             if cores:

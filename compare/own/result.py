@@ -56,6 +56,7 @@ class Result(MeasuredFunction):
             "function": self.name,
             "modes": list(self.modes),
             "verdict": self.verdict.to_dict(),
+            "threads": {number: measured.verdict.to_dict() for number, measured in self.by_threads.items()},
             "records": to_builtins(self.records),
         }
 

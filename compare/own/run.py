@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,9 @@ from compare.plans.comparison import ComparisonPlan, follow, look, source_of
 from compare.records.cells import Compilations, Glimpse, Parity, ParityRow, Time
 from compare.records.job import Job
 from compare.records.own import FunctionLook, merge_records
-from compare.records.record import OWN, Bare, Failure, Record, Records, Run, Setting, records_of
+from compare.records.record import OWN, Bare, Failure, Record, Records, Run, Setting, group_by, records_of
 from compare.report.show import ALONE, HERE, WORKERS
+from compare.run.environment import thread_numbers
 from compare.run.executors import Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
@@ -110,7 +112,7 @@ def here(
     Raises InputsError where workers are asked for and cannot find the function or get its inputs.
     """
     with (
-        plan.subject.adapter.process.visit(plan.situation.seed),
+        plan.subject.adapter.process.visit(plan.situation.seed, plan.situation.threads),
         _workers(plan, reporter or Reporter()) as (plan, workers),
     ):
         case, engine, source = open_case(plan.subject, function, inputs, dims), plan.subject.adapter, ""
@@ -139,7 +141,7 @@ def _workers(
 ) -> Iterator[tuple[ComparisonPlan, Runner]]:
     """A context with the plan and its folder, and the runner of its jobs in fresh processes."""
     with tempfile.TemporaryDirectory(prefix="graphduel-") if folder is None else nullcontext(folder) as place, reporter:
-        own = Path(place) / plan.subject.engine
+        own = Path(place) / plan.situation.place(plan.subject.engine)
         plan, answers = plan.within(folder=str(own)), Answers.of(own, reporter.notice)
         pool = Pool(Serial(raises=True), Workers(plan, reporter, answers))
         yield plan, Runner(answers, reporter, pool, plan.situation.limit, strict=True)
@@ -180,6 +182,8 @@ def result(plan: ComparisonPlan, answers: Records, where: str, environment: Reco
         "framework": None if plan.subject.engine == engines.OWN else plan.subject.engine,
         "version": plan.subject.adapter.version,
         "device": plan.situation.device,
+        **({"threads": plan.situation.threads} if plan.situation.threads > 1 else {}),
+        **({"compiling": said} if (said := plan.subject.adapter.said_of_compiling) else {}),
         "processes": repeats,
         "command": plan.situation.command or None,
         **({"stopped": stopped} if stopped else {}),
@@ -189,15 +193,52 @@ def result(plan: ComparisonPlan, answers: Records, where: str, environment: Reco
     )
 
 
-# Several engines ------------------------------------------------------------------------------------------------------
+# Several numbers of threads, and several engines ----------------------------------------------------------------------
 
 
-def compare_plans(
-    plans: Sequence[ComparisonPlan],
-    reporter: Callable[[], Reporter],
-    folder: Path,
-) -> Result:
-    """Return the result of all plans: the first engine's, with the records of the others added.
+def compare_plans(plans: Sequence[ComparisonPlan], reporter: Callable[[], Reporter], folder: Path) -> Result:
+    """Return the result of all plans: that of the first number of threads, with the records of the others added.
+
+    Raises as `_compare_engines` does.
+    """
+    groups = group_by(plans, lambda plan: plan.situation.threads)
+    return join_threads(partial(_compare_engines, group, reporter, folder) for group in groups.values())
+
+
+def join_threads(measures: Iterable[Callable[[], Result]]) -> Result:
+    """Measure for one number of threads after the other, and join the results. Raises ComparisonStopped."""
+    done: list[Result] = []
+    for measure_one in measures:
+        try:
+            done.append(measure_one())
+        except ComparisonStopped as stop:
+            if not done:
+                raise
+            stopped = {"stopped": _settings(stop.result)["stopped"] if stop.result else "in the next number of threads"}
+            so_far = [*done, *([stop.result] if stop.result else [])]
+            raise ComparisonStopped(_with_threads(so_far, **stopped)) from stop.__cause__
+    return _with_threads(done)
+
+
+def _with_threads(results: Sequence[Result], **more: Setting) -> Result:
+    """Return the first result, with the records of the others, which are on other numbers of threads."""
+    first, *others = results
+    if not others:
+        return first
+    numbers: list[str] = [str(_settings(each).get("threads", 1)) for each in results]
+    start, *records = first.records
+    settings: dict[str, Setting] = {**_settings(first), "threads": numbers, **more}
+    joined = (
+        structs.replace(start, settings=settings),
+        *records,
+        *(one for each in others for one in each.records[1:]),
+    )
+    modes = dict.fromkeys(mode for each in results for mode in each.modes)
+    return Result(first.name, tuple(modes), joined)
+
+
+def _compare_engines(plans: Sequence[ComparisonPlan], reporter: Callable[[], Reporter], folder: Path) -> Result:
+    """Return the result of plans on one number of threads: the first engine's, with the records of the others added.
 
     Processes whose answers are in the folder do not run again, as `journal.open_folder` says. If an engine cannot run
     the file at all, its modes are refused with the reason. Raises CompareError where the first engine cannot, and
@@ -206,7 +247,7 @@ def compare_plans(
     first, *others = plans
     if not others:
         return _alone(first, reporter(), folder)
-    numbers = folder / "numbers"
+    numbers = folder / first.situation.place("numbers")
     numbers.mkdir(exist_ok=True)
     leading = run_plan(first.within(numbers=str(numbers)), reporter(), folder)
     records = list(leading.records[1:])
@@ -273,6 +314,7 @@ def compare(
     allow_effects: bool = False,
     apart: bool = False,
     limit: float = LIMIT,
+    threads: int | str | Sequence[int] = 1,
     reporter: Reporter | None = None,
 ) -> Result:
     """Measure `f`, a plain function over graphs ops, in each mode, by default dynamic and static; return the `Result`.
@@ -294,6 +336,10 @@ def compare(
     None takes workers where f can be imported by name and the inputs can be sent, and this process otherwise. A worker
     is ended that makes no progress in `limit` seconds, and so is a mode of a framework whose first pass takes longer.
 
+    Steps compute with `threads`: a number, "auto" for as many as this process may have, or several numbers, such as
+    `[1, 2]`, for an answer for each. On several threads each mode has processes of its own, where workers measure, and
+    the clock is the wall. In this process JAX and TensorFlow keep the threads that they began with.
+
     A step is then read line by line: the time, the bytes and the tensors kept for backward of each line of source. With
     `apart` it is also taken apart, for the report: the ladder of passes, the parts of time, live bytes over the step.
 
@@ -307,7 +353,14 @@ def compare(
     if processes is not None and processes < 0:
         raise InputsError(f"processes is 0 for this process or a number of workers, not {processes}")
     title = str(name or getattr(f, "__name__", type(f).__name__))
-    situation = Situation(seed, seconds, limit, apart=apart, command=command or "")
+    situation, numbers = Situation(seed, seconds, limit, apart=apart, command=command or ""), thread_numbers(threads)
     with refuse_exit(title):
         subject = Subject.of_function(title, engine, modes, gradient=gradient, allow_effects=allow_effects)
-        return here(ComparisonPlan(subject, situation), f, inputs, dims, processes, reporter)
+        if numbers != (1,) and not subject.adapter.rethreads:
+            raise InputsError(
+                f"threads={threads!r}: {subject.adapter.title} has the threads that it began with here; save "
+                "the function in a file, and run graphduel compare FILE.py:FUNCTION --threads "
+                + ",".join(map(str, numbers))
+            )
+        plans = [ComparisonPlan(subject, replace(situation, threads=number)) for number in numbers]
+        return join_threads(partial(here, plan, f, inputs, dims, processes, reporter) for plan in plans)

@@ -230,7 +230,7 @@ class Workers:
         counts = not engine.is_reference and job.process in (COLD, None) and situation.device == "cpu"
         counting = process.heap_environment(folder) if counts else {}
         asked = job.asked if job.source else {**job.asked, "checks": not self._has_compared(job)}
-        variables = {**engine.environment(cache, situation.device), **counting}
+        variables = {**engine.environment(cache, situation.device, job.threads), **counting}
         return replace(job, asked=asked, variables=variables)
 
     def _has_compared(self, job: Job) -> bool:

@@ -15,7 +15,7 @@ from compare.claims.verdict import verdict
 from compare.engines import OWN, find_engine, of_imports
 from compare.engines.graphduel.standin import FRAMEWORK
 from compare.errors import InputsError
-from compare.instruments.rounds import ClockName, clock_name
+from compare.instruments.rounds import ClockName, clock_name, rotate
 from compare.instruments.timing import COLD
 from compare.records import cells
 from compare.records.cells import Parity, Time
@@ -52,11 +52,16 @@ class ComparisonPlan:
     @property
     def clock_name(self) -> ClockName:
         """Return the name of the clock by which times are judged."""
-        return clock_name(self.situation.device, has_events=self.subject.adapter.has_events)
+        return clock_name(
+            self.situation.device,
+            has_events=self.subject.adapter.has_events,
+            threads=self.situation.threads,
+        )
 
-    def groups(self, modes: Sequence[str]) -> list[Modes]:
-        """Return the groups of modes that share a process."""
-        return groups(kind_of(Time), modes, alone=not self.subject.adapter.is_reference)
+    def groups(self, modes: Sequence[str], *, compares: bool = False) -> list[Modes]:
+        """Return the groups of modes that share a process that times, or one that `compares` modes with the base."""
+        alone, threads = not self.subject.adapter.is_reference, 1 if compares else self.situation.threads
+        return groups(kind_of(Time), modes, alone=alone, threads=threads)
 
     @property
     def starts_cold(self) -> bool:
@@ -76,14 +81,19 @@ class ComparisonPlan:
         if not self.subject.adapter.is_reference:
             return [
                 self.time(modes, COLD if self.situation.processes else None)
-                for modes in self.groups(self.subject.modes)
+                for modes in self.groups(self.subject.modes, compares=True)
             ]
         look = Job(kind_of(FunctionLook), size=self.subject.function, seed=self.situation.seed, asked=self.to_dict())
-        return [replace(look, title=look.label)]
+        return [replace(look, title=look.label, threads=self.situation.threads)]
 
     def times(self, modes: Sequence[str]) -> list[Job]:
         """Return the jobs that time these modes, process by process."""
-        return [self.time(group, process) for process in self.processes for group in self.groups(modes)]
+        return [self.time(group, process) for process in self.processes for group in self.turn(modes, process)]
+
+    def turn(self, modes: Sequence[str], process: int) -> list[Modes]:
+        """Return the groups of modes in their order in time; if they share no process, each is first in some turn."""
+        found = self.groups(modes)
+        return list(rotate(found, process)) if found and self.situation.threads > 1 else found
 
     def time(self, modes: Modes, process: int | None) -> Job:
         """Return the job that times modes in one process; COLD finds no compiled code, and None does everything.
@@ -127,7 +137,9 @@ class ComparisonPlan:
         )
         title = _title(self.subject, kind, modes, process)
         seed = self.situation.seed
-        return self.subject.job(kind, process, modes, source=self.source, seed=seed, budget=budget, title=title)
+        threads = self.situation.threads if kind == kind_of(Time) else 1  # the other clocks are those of a thread
+        place = {"source": self.source, "seed": seed, "threads": threads}
+        return self.subject.job(kind, process, modes, **place, budget=budget, title=title)
 
     def whole(self, answers: Records) -> list[Job]:
         """Return all jobs in order, as far as the answers determine them."""
@@ -252,7 +264,7 @@ def _times(plan: ComparisonPlan, runner: Runner, expected: int) -> Iterator[Job]
     records, lost = runner.journal.records, set[str]()
     right, count = admitted_modes(plan.subject, records), 0
     for process in plan.processes:
-        for modes in plan.groups(right):
+        for modes in plan.turn(right, process):
             before = len(records)
             yield plan.time(modes, process)
             lost |= _lost_modes(records[before:], modes)

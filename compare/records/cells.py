@@ -64,7 +64,9 @@ class TimeRow(ModeRow):
     first epoch was ended at a limit: then the last call of `stream` was interrupted, and there are no blocks.
     `processor` is the processor seconds of build and first calls, compilers in other processes included; null if blocks
     use wall time. If blocks use processor time, `wall` is the wall seconds of a call, the median of the blocks, and
-    `waits` the share of these in which the call neither computed nor waited for a core; null for other clocks.
+    `waits` the share of these in which the call neither computed nor waited for a core; null for other clocks. On
+    several threads, blocks use wall time, `busy` is the processor seconds of a call over all threads, and `neighbours`
+    the share of the cores' seconds that other processes had meanwhile; null if untold.
     """
 
     build: Seconds = 0.0
@@ -82,6 +84,8 @@ class TimeRow(ModeRow):
     processor: Seconds | None = None
     wall: float | None = None
     waits: float | None = None
+    busy: float | None = None
+    neighbours: float | None = None
 
 
 class Time(OfModes, tag="time"):

@@ -76,7 +76,8 @@ class Job:
     framework's eager mode; None means our engines. `asked` are the arguments of a job without a source, as the plan for
     a user's function (`compare.plans.comparison`), and `variables` are environment variables of its worker. `thin` is
     the number of examples taken of a stream (`compare.instruments.parity`), with the memory of all modes counted in one
-    process; 0 takes all. `title` is the user's name for the job, if `name` does not tell it from others.
+    process; 0 takes all. `threads` is how many threads, on as many cores, its worker computes with. `title` is the
+    user's name for the job, if `name` does not tell it from others.
     """
 
     kind: str
@@ -94,6 +95,7 @@ class Job:
     memory: int = 0
     lane: int = 0
     thin: int = 0
+    threads: int = 1
     examples: tuple[int, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)

@@ -122,10 +122,10 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind", rename=
     """The base of all records: the fields that every line may have beside the fields of its kind.
 
     A measurement has the `seed` of its random orders, the `environment` of the worker, and `startup`, the seconds until
-    the worker and both engines were loaded. `host` is a label of the host (`host_label`). `mode` is
-    the measured mode of a framework, null for our engines. `ended` says what a worker was doing when it had answered
-    but did not exit and was stopped. `label` is the name of the job for people, if `job` does not tell it from others.
-    `beside` holds further records of the same worker.
+    the worker and both engines were loaded. `host` is a label of the host (`host_label`). `mode` is the measured mode
+    of a framework, null for our engines. `ended` says what a worker was doing when it had answered but did not exit and
+    was stopped. `threads` is how many threads the worker computed with. `label` is the name of the job for people, if
+    `job` does not tell it from others. `beside` holds further records of the same worker.
     """
 
     mode: str | None = None
@@ -134,6 +134,7 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind", rename=
     environment: Environment | None = None
     startup: float | None = None
     ended: str | None = None
+    threads: int = 1
     label: str | None = None
     beside: list[dict[str, Any]] = []
 

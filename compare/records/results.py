@@ -118,7 +118,7 @@ def unfold(record: Record) -> list[Record]:
     others = [other for line in record.beside if (other := of_json(line)) is not None]
     record.beside = []
     for other in others:
-        other.mode, other.host, other.label = record.mode, record.host, record.label
+        other.mode, other.host, other.label, other.threads = record.mode, record.host, record.label, record.threads
     return [*others, record]
 
 

@@ -9,6 +9,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import resources
 from math import exp, inf
+from statistics import median
 from typing import Any
 
 from compare import engines, text
@@ -18,9 +19,18 @@ from compare.claims.regimes import course
 from compare.claims.verdict import MeasuredFunction
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
 from compare.instruments.rounds import half_width
-from compare.records.cells import Ladder, Parity, SourceLines, SourceLinesRow, Threads, Time, rank_lines
+from compare.records.cells import (
+    Compilations,
+    Ladder,
+    Parity,
+    SourceLines,
+    SourceLinesRow,
+    Threads,
+    Time,
+    rank_lines,
+)
 from compare.records.own import RewriteHints
-from compare.records.record import DYNAMIC, Failure, Records, Run, group_by, records_of
+from compare.records.record import DYNAMIC, Environment, Failure, Records, Run, group_by, records_of
 from compare.report import compiled
 from compare.stats import Interval, geometric_mean
 from graphs.drawing.drawing import fill_template
@@ -34,22 +44,44 @@ MOST_LINES = 8
 BACKWARD = "The gradient of a line counts with that line, and not with backward()."
 SOURCE = "source"
 """The title of the column of source text, which is aligned to the left."""
+CALL, RATIO = "a call", "÷ {base}"
+"""The titles of the columns that each number of threads has."""
 SPARE = ("cached", "compiles")
 """The columns of the first table that are left out in a terminal without room for them."""
 PROCESSOR = "a call is seconds of the processor; a first run is seconds on the wall"
 ONE_PROCESS = "measured in one process; another may differ by more than the intervals say. For fresh processes, "
+BESIDE = "modes shared a process, where the threads of one slow the other down"
 SLOW = "the dynamic engine ran in Python, which takes longer than compiled; see graphduel doctor"
 IN_A_FILE, NOT_ZERO = "save the function in a file and name it", "leave out --processes 0"
+
+Cell = Callable[[MeasuredFunction, str], str]
 
 _CELL = "padding:.25em 1.2em .25em 0;white-space:nowrap;border-bottom:1px solid rgba(128,128,128,.35)"
 
 
 def table(result: MeasuredFunction) -> list[tuple[str, ...]]:
-    """Return the first table: a header, and a row for each mode; columns without any value are left out."""
-    header = tuple(title.format(base=result.verdict.steady.base) for title in COLUMNS)
-    rows = [tuple(cell(result, mode) for cell in COLUMNS.values()) for mode in result.modes]
+    """Return the first table: a header, and a row for each mode; columns without any value are left out.
+
+    On several numbers of threads each has its columns of a call.
+    """
+    columns = _columns(result)
+    header = tuple(title.format(base=result.verdict.steady.base) for title, _, _ in columns)
+    rows = [tuple(cell(measured, mode) for _, measured, cell in columns) for mode in result.modes]
     kept = [place for place in range(len(header)) if not place or any(row[place] for row in rows)]
     return [tuple(row[place] for place in kept) for row in (header, *rows)]
+
+
+def _columns(result: MeasuredFunction) -> list[tuple[str, MeasuredFunction, Cell]]:
+    """Return the title of each column, the measurements that it shows, and the function that makes its cells."""
+    (first, *others), names = result.by_threads.items(), dict(COLUMNS)
+    call, ratio = names.pop(CALL), names.pop(RATIO)
+    each = [
+        (title, measured, cell)
+        for number, measured in (first, *others)
+        for title, cell in ((text.count_noun(number, "thread") if others else CALL, call), (RATIO, ratio))
+    ]
+    mode, *rest = [(title, first[1], cell) for title, cell in names.items()]
+    return [mode, *each, *rest]
 
 
 def heading(result: MeasuredFunction) -> str:
@@ -67,7 +99,7 @@ def heading(result: MeasuredFunction) -> str:
         f" in {engines.find_engine(name).title} {settings['version']}" if (name := settings.get("framework")) else ""
     )
     framework += " and in our engine" if settings.get("engines") else ""
-    gpu = next((run.environment.gpu for run in records_of(result.records, Run) if run.environment), None)
+    gpu = there.gpu if (there := _environment(result)) else None
     device = f" on {gpu or settings['device']}" if settings.get("device", "cpu") != "cpu" else ""
     times = "" if settings["where"] == ALONE else f"{settings['processes']} × "
     return f"{result.name}{framework}{device}: {step} over {calls}; {times}{settings['where']}{converted}{python}"
@@ -77,7 +109,25 @@ def answer(result: MeasuredFunction) -> list[str]:
     """Return the answer in sentences: whether the run was stopped, the verdict, and the best shape policy, if any."""
     stopped = settings_of(result.records).get("stopped")
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
-    return list(filter(None, (so_far, result.verdict.sentence, compiled.policy_sentence(result.records))))
+    said = (so_far, result.verdict.sentence, holds_for(result), compiled.policy_sentence(result.records))
+    return list(filter(None, said))
+
+
+def holds_for(result: MeasuredFunction) -> str:
+    """Return where the answer holds, as `This holds for 2 threads on the CPU, float32, PyTorch 2.13.0, Python 3.11`."""
+    settings, environment = settings_of(result.records), _environment(result) or Environment()
+    threads = f"{text.join_words(list(map(str, result.by_threads)))} thread" + "s" * ([*result.by_threads] != [1])
+    place = environment.gpu or ("the CPU" if (device := settings.get("device", "cpu")) == "cpu" else device)
+    dtypes = dict.fromkeys(record.dtype for record in records_of(result.records, Compilations) if record.dtype)
+    name = settings.get("framework")
+    software = f"{engines.find_engine(name).title} {settings['version']}" if name else f"NumPy {environment.numpy}"
+    python = (environment.python or "").removeprefix("CPython ")
+    parts = [f"{threads} on {place}", *dtypes, software, f"Python {python}"]
+    return f"This holds for {', '.join(parts)}."
+
+
+def _environment(result: MeasuredFunction) -> Environment | None:
+    return next((run.environment for run in records_of(result.records, Run) if run.environment), None)
 
 
 def _wrap(words: str, indent: str = "") -> list[str]:
@@ -184,6 +234,8 @@ def notes_of(result: MeasuredFunction) -> list[str]:
         if any(row.status == "ok" for row in time.modes.values())
     }
     clock = [PROCESSOR] if "cpu" in clocks else []
+    clock += _on_threads(result)
+    clock += [settings["compiling"]] if settings.get("compiling") else []
     return [
         *clock,
         *slow,
@@ -192,6 +244,24 @@ def notes_of(result: MeasuredFunction) -> list[str]:
         *gate,
         *(f"failed: {failure.error}" for failure in records_of(result.records, Failure)),
     ]
+
+
+def _on_threads(result: MeasuredFunction) -> list[str]:
+    """Return a note for each number of several threads: what the clock is, and a call's seconds of the processor."""
+    said = []
+    for number, measured in result.by_threads.items():
+        each = {mode: _processor_seconds(measured, mode) for mode in measured.modes}
+        busy = {mode: median(seconds) for mode, seconds in each.items() if seconds}
+        if number > 1 and busy:
+            spent = text.join_words([f"{mode} {text.seconds(seconds)}" for mode, seconds in busy.items()])
+            apart = "each mode had processes of its own" if settings_of(result.records)["where"] == WORKERS else BESIDE
+            said.append(f"on {number} threads a call is seconds on the wall, and {apart}; of the processor: {spent}")
+    return said
+
+
+def _processor_seconds(measured: MeasuredFunction, mode: str) -> list[float]:
+    rows = [record.modes[mode] for record in records_of(measured.records, Time) if mode in record.modes]
+    return [row.busy for row in rows if row.status == "ok" and row.busy]
 
 
 def settings_of(records: Records) -> Mapping[str, Any]:
@@ -281,10 +351,10 @@ def _seconds(values: Mapping[str, float], mode: str) -> str:
     return text.seconds(values[mode]) if mode in values else ""
 
 
-COLUMNS: Mapping[str, Callable[[MeasuredFunction, str], str]] = {
+COLUMNS: Mapping[str, Cell] = {
     "mode": lambda _, mode: mode,
-    "a call": _call,
-    "÷ {base}": _of_base,
+    CALL: _call,
+    RATIO: _of_base,
     "first run": _first,
     "cached": _cached_values,
     "compiles": lambda result, mode: f"{result.verdict.compiles[mode]:,}" if mode in result.verdict.compiles else "",
@@ -306,6 +376,7 @@ def calculator(result: MeasuredFunction) -> str:
 
     Early calls cost their measured seconds, compiling included, and later calls the warm seconds.
     """
+    result, *_ = result.by_threads.values()
     warm, first = result.verdict.steady, result.verdict.first
     times = cells(result.records, Time)
     courses = {mode: course(join_evidence(times), mode) for mode in warm.values if mode in first.values}

@@ -23,7 +23,7 @@ import os
 import platform
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
@@ -34,6 +34,8 @@ from typing import Any
 
 import numpy as np
 
+from compare import text
+from compare.errors import InputsError
 from compare.records.job import KINDS, Job, seeded_random
 from compare.records.record import Bare, Blas, Environment
 from compare.run import start
@@ -118,6 +120,37 @@ def pin(lane: int = 0, threads: int = 1, *, all_cores: bool = False) -> None:
         cores = sorted(os.sched_getaffinity(0), reverse=True)
         os.sched_setaffinity(0, {cores[(lane * threads + i) % len(cores)] for i in range(threads)})
     threadpool_limits(threads)
+
+
+AUTO = "auto"
+"""The number of threads that a process of the user's would have."""
+_ALLOWED = f"write {AUTO}, or how many: 2, or 1,2 for an answer for each"
+
+
+def usual_threads() -> int:
+    """Return the threads that a process has which does not say: as OMP_NUM_THREADS says, or one for each core."""
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    own = int(asked) if asked.isascii() and asked.isdecimal() else 0
+    return own or len(affinity() or ()) or os.cpu_count() or 1
+
+
+def thread_numbers(asked: int | str | Sequence[int | str]) -> tuple[int, ...]:
+    """Return the numbers of threads that are asked for, each once: `2`, `"auto"`, `"1,2"`. Raises InputsError."""
+    words = asked.split(",") if isinstance(asked, str) else [asked] if isinstance(asked, int) else asked
+    numbers = []
+    for word in (str(word).strip() for word in words):
+        if word != AUTO and not (word.isascii() and word.isdecimal() and int(word)):
+            raise InputsError(f"--threads {word or repr(word)} is not a number of threads; {_ALLOWED}")
+        numbers.append(usual_threads() if word == AUTO else int(word))
+    if not numbers:
+        raise InputsError(f"--threads is empty; {_ALLOWED}")
+    return tuple(dict.fromkeys(numbers))
+
+
+def too_many(threads: int) -> str:
+    """Return a sentence where this process has fewer cores than threads; else ""."""
+    cores = len(affinity() or ()) or os.cpu_count() or 1
+    return f"{threads} threads share {text.count_noun(cores, 'core')}, and wait for one another" * (threads > cores)
 
 
 def end_with(parent: int) -> None:

@@ -74,14 +74,15 @@ def measure_job(execute: Execute, job: Job, timeout: float) -> Record:
     return record
 
 
-def groups(kind: str, modes: Sequence[str], *, alone: bool = False) -> list[tuple[str, ...]]:
+def groups(kind: str, modes: Sequence[str], *, alone: bool = False, threads: int = 1) -> list[tuple[str, ...]]:
     """Return the groups of modes that share a process in a job of that kind.
 
-    No modes share one where memory that one mode freed would hide what the next one takes. Otherwise all do. Each mode
+    No modes share one where memory that one mode freed would hide what the next one takes, or on several threads,
+    where those of one mode would spin beside those of another. Otherwise all do. Each mode
     but the first is alone with the first, which is eager, where compiling one mode costs another, or with `alone`,
     where a mode that reaches its limit ends its process.
     """
-    if KINDS[kind].by_mode:
+    if KINDS[kind].by_mode or threads > 1:
         return [(mode,) for mode in modes]
     if len(modes) < 2 or (of_mode(modes[0]).shares and not alone):
         return [tuple(modes)] if modes else []

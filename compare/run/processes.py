@@ -96,10 +96,10 @@ def ask(job: Job, limit: float, heard: Heard = lambda _: None) -> Record:
 
 
 def worker_environment(job: Job) -> dict[str, str]:
-    """Return this process's variables, with one thread for BLAS, a fixed hash seed, a layout, and the job's own."""
+    """Return this process's variables, with threads for BLAS, a fixed hash seed, a layout, and the job's own."""
     return {
         **os.environ,
-        **dict.fromkeys(THREAD_VARIABLES, "1"),
+        **dict.fromkeys(THREAD_VARIABLES, str(job.threads)),
         "PYTHONHASHSEED": str((job.seed + (job.process or 0)) % 2**32),
         **environment.layout_variable(job),
         **job.variables,

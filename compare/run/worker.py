@@ -3,10 +3,10 @@
 It measures nothing unless it has imported the same files as the process that asks. The folders on that process's path,
 such as one with a user's workloads, are appended to the worker's own path.
 
-It first pins itself to one core, unless its kind of job takes all. Whatever a workload prints goes to stderr, so that
-stdout holds only the steps and the record (`compare.steps`). Every record has the seed, the environment of the
-measurement, and the seconds that the worker took to start. A copy of the worker, made by a fork in the user's code,
-answers nothing.
+It first pins itself to a core for each of its threads, unless its kind of job takes all. Whatever a workload prints
+goes to stderr, so that stdout holds only the steps and the record (`compare.steps`). Every record has the seed, the
+environment of the measurement, and the seconds that the worker took to start. A copy of the worker, made by a fork in
+the user's code, answers nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def main() -> None:
     if others := environment.package_differences(message["files"]):
         raise SystemExit(f"it has imported another graphduel than the one that started it: {others[0]}")
     job = Job.from_dict(message["job"])
-    environment.pin(job.lane, all_cores=job.kind in KINDS and KINDS[job.kind].all_cores)
+    environment.pin(job.lane, job.threads, all_cores=job.kind in KINDS and KINDS[job.kind].all_cores)
     record = perform(job, message["spawned"])
     if os.getpid() != own:
         end(0)
@@ -79,6 +79,7 @@ def perform(job: Job, spawned: float | None = None) -> Record:
         record = failure(job, describe_error(error))
     there.gpu = gpu_in_use()
     record.mode, record.seed, record.environment, record.startup = job.mode, job.seed, there, started
+    record.threads = job.threads
     return record
 
 

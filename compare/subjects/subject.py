@@ -42,7 +42,8 @@ class Situation:
 
     `processes` workers measure, for `seconds` each; with 0 the worker that looks measures too. `limit` is how many
     seconds a mode may take for its first pass over the inputs, and a worker without progress. With `apart` a step is
-    also taken apart. `command` is the user's command.
+    also taken apart. `command` is the user's command. Steps compute with `threads`, on as many cores; if these are
+    several, each mode is timed in processes of its own, by the wall.
 
     The worker that looks puts function and calls into `folder`, for others. The first worker of the first of several
     engines leaves its numbers in the folder `numbers`.
@@ -57,6 +58,11 @@ class Situation:
     command: str = ""
     folder: str = ""
     numbers: str = ""
+    threads: int = 1
+
+    def place(self, name: str) -> str:
+        """Return the name of a folder, or of a file, that comparisons on other numbers of threads do not use."""
+        return name if self.threads == 1 else f"{name}-{self.threads}"
 
 
 @dataclass(frozen=True)
@@ -190,7 +196,7 @@ class Subject:
         """
         if self.stands_in:
             stand_in()
-        self.adapter.start(situation.seed, doubles=None, device=situation.device)
+        self.adapter.start(situation.seed, doubles=None, device=situation.device, threads=situation.threads)
         return self.adapter
 
     def with_written(self, first: Records) -> Subject:

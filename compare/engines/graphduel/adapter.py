@@ -91,7 +91,7 @@ class GraphDuel(Engine):
             return "not installed"
 
     @staticmethod
-    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
+    def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
         """Return the environment variable that names the folder of machine code."""
         return {SWITCH: str(cache)}
 

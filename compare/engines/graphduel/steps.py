@@ -243,7 +243,7 @@ def build(mode: str, case: Case) -> GraphStep:
         return GraphStep(step, case.params, case.examples)
     policy = mode.removeprefix(STATIC)
     if policy == NATIVE:
-        return native(case)
+        return native(case, find_engine(OWN).threads)
     if policy == CONVERTED:
         return converting(case)
     if policy == ONNXRUNTIME:
@@ -300,9 +300,9 @@ FATAL = 4
 class SessionFunction:
     """A function that onnxruntime runs; each new kind of call exports a graph and opens a session.
 
-    A kind of call is its containers, shapes, dtypes and static values, as for `static.jit` with exact shapes;
-    `stats` counts the same way. The session has one thread. A call raises UnsupportedError where ONNX, or onnxruntime
-    for these dtypes, lacks an op that the function needs.
+    A kind of call is its containers, shapes, dtypes and static values, as for `static.jit` with exact shapes; `stats`
+    counts the same way. The session has the threads of the engine. A call raises UnsupportedError where ONNX, or
+    onnxruntime for these dtypes, lacks an op that the function needs.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -344,7 +344,7 @@ def _session(function: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     except ImportError as error:
         raise UnsupportedError(f"{error}; pip install 'graphduel[onnxruntime]'") from None
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.intra_op_num_threads, options.inter_op_num_threads = find_engine(OWN).threads, 1
     options.log_severity_level = FATAL
     try:
         model = static.export(function, *args)

@@ -64,7 +64,7 @@ class TensorFlow(Framework):
 
     name, title, module, package, prefix = "tensorflow", "TensorFlow", "tensorflow", "tensorflow>=2.18", "tf"
     modes = (EAGER, FUNCTION, RELAXED, XLA, AS_WRITTEN)
-    written = AS_WRITTEN
+    written, rethreads = AS_WRITTEN, False
     internals = ("tensorflow.python.eager", "tensorflow.python.framework", "tensorflow.python.distribute")
     builders = ("keras", "tensorflow")
     draws_otherwise = "for one seed TensorFlow draws other random numbers in a graph than in eager"
@@ -82,24 +82,24 @@ class TensorFlow(Framework):
         self.errors = TensorFlowErrors(self)
 
     @staticmethod
-    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
-        """Return variables for one thread, and for no log of missing devices; TensorFlow keeps no compiled code."""
+    def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
+        """Return variables for the threads, and for no log of missing devices; TensorFlow keeps no compiled code."""
         hidden = {"CUDA_VISIBLE_DEVICES": "-1"} if device == "cpu" else {}
-        return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": "1", **hidden}
+        return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": str(threads), **hidden}
 
-    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
-        """Prepare this process: one thread and the seed; our own functions get NumPy's rules for mixed operators.
+    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu", threads: int = 1) -> None:
+        """Prepare this process: its threads and the seed; our own functions get NumPy's rules for mixed operators.
 
         For the CPU every GPU is hidden, since TensorFlow computes there unasked.
         """
         import tensorflow as tf
 
-        super().start(seed, device=device)
+        super().start(seed, device=device, threads=threads)
         if device == "cpu" and self.devices.gpu():
             tf.config.set_visible_devices([], "GPU")
         with suppress(RuntimeError):  # TensorFlow has computed already, and keeps its threads
-            tf.config.threading.set_intra_op_parallelism_threads(1)
-            tf.config.threading.set_inter_op_parallelism_threads(1)
+            tf.config.threading.set_intra_op_parallelism_threads(threads)
+            tf.config.threading.set_inter_op_parallelism_threads(threads)
         tf.random.set_seed(seed)
         if doubles is not None:
             tf.experimental.numpy.experimental_enable_numpy_behavior()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -27,6 +28,8 @@ from compare.engines.torch.step import TorchStep, holders_in, is_whole, map_leav
 from compare.records.record import Device
 
 EAGER = Mode("eager")
+COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
+"""The variable of the user's environment that says on how many threads Inductor compiles."""
 
 
 class Torch(Framework):
@@ -51,17 +54,27 @@ class Torch(Framework):
         self.errors = TorchErrors(self)
 
     @staticmethod
-    def environment(cache: Path, device: Device = "cpu") -> dict[str, str]:
-        """Return variables for one thread, for compiling too, and for Inductor's caches in the folder."""
-        threads = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"), "1")
-        return {**threads, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+    def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
+        """Return variables for the threads, and for Inductor's caches in the folder.
 
-    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu") -> None:
-        """Prepare this process: one thread and the seed; our own workloads may recompile for every shape."""
+        Inductor compiles on one thread, unless the user's environment says how many.
+        """
+        counts = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+        compiling = {COMPILE_THREADS: os.environ.get(COMPILE_THREADS) or "1"}
+        return {**counts, **compiling, "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor")}
+
+    @property
+    def said_of_compiling(self) -> str:
+        """Return on how many threads the user's environment has Inductor compile; "" where it does not say."""
+        asked = os.environ.get(COMPILE_THREADS)
+        return f"Inductor compiles on {asked} threads, as {COMPILE_THREADS} says" if asked else ""
+
+    def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu", threads: int = 1) -> None:
+        """Prepare this process: its threads and the seed; our own workloads may recompile for every shape."""
         import torch
 
-        super().start(seed, device=device)
-        torch.set_num_threads(1)
+        super().start(seed, device=device, threads=threads)
+        torch.set_num_threads(threads)
         torch.manual_seed(seed)
         if doubles is not None:
             torch.set_default_dtype(torch.float64 if doubles else torch.float32)
@@ -137,12 +150,12 @@ class TorchProcess(Process):
         return [Switch(read, write) for read, write in pairs]
 
     @contextmanager
-    def visit(self, seed: int) -> Iterator[None]:
-        """Prepare a process of the user's, with one thread, since seconds of one core are measured."""
+    def visit(self, seed: int, threads: int = 1) -> Iterator[None]:
+        """Prepare a process of the user's, with these threads: of one, the seconds of a core are measured."""
         import torch
 
-        with super().visit(seed):
-            torch.set_num_threads(1)
+        with super().visit(seed, threads):
+            torch.set_num_threads(threads)
             yield
 
     def reset(self, seed: int) -> None:
