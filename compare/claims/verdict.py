@@ -126,8 +126,12 @@ def _of_threads(verdicts: Mapping[int, OwnVerdict]) -> str:
     words = {number: text.count_noun(number, "thread") for number in verdicts}
     kinds = {(each.steady.outcome, frozenset(each.steady.leaders)) for each in verdicts.values()}
     if len(kinds) > 1:
-        each = [_outcome(one.steady, f"with {words[n]}") or f"with {words[n]}, nothing" for n, one in verdicts.items()]
-        change = f"The answer changes with the threads: {'; '.join(each)}."
+        outcomes = [
+            _outcome(verdict.steady, where) or f"{where}, no answer"
+            for number, verdict in verdicts.items()
+            for where in [f"with {words[number]}"]
+        ]
+        change = f"The answer changes with the threads: {'; '.join(outcomes)}."
     else:
         change = f"The answer is the same with {text.join_words([*words.values()])}."
     return " ".join([change, *(f"With {words[number]}: {each.sentence}" for number, each in verdicts.items())])

@@ -231,7 +231,7 @@ def _with_threads(results: Sequence[Result], **more: Setting) -> Result:
     joined = (
         structs.replace(start, settings=settings),
         *records,
-        *(one for each in others for one in each.records[1:]),
+        *(record for each in others for record in each.records[1:]),
     )
     modes = dict.fromkeys(mode for each in results for mode in each.modes)
     return Result(first.name, tuple(modes), joined)

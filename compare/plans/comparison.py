@@ -92,8 +92,8 @@ class ComparisonPlan:
 
     def turn(self, modes: Sequence[str], process: int) -> list[Modes]:
         """Return the groups of modes in their order in time; if they share no process, each is first in some turn."""
-        found = self.groups(modes)
-        return list(rotate(found, process)) if found and self.situation.threads > 1 else found
+        together = self.groups(modes)
+        return list(rotate(together, process)) if together and self.situation.threads > 1 else together
 
     def time(self, modes: Modes, process: int | None) -> Job:
         """Return the job that times modes in one process; COLD finds no compiled code, and None does everything.

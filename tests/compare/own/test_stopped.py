@@ -402,7 +402,7 @@ def test_a_first_process_that_begins_again_finds_no_code_of_the_one_that_was_sto
             return super().__call__(job, limit, heard)
 
     found = []
-    monkeypatch.setattr(toy_framework.Toy, "environment", lambda _, cache, device: {"CACHE": str(cache)})
+    monkeypatch.setattr(toy_framework.Toy, "environment", lambda _, cache, *_more: {"CACHE": str(cache)})
     Writing(monkeypatch, begun("jit")[0], KeyboardInterrupt())
     command(step)
     Writing(monkeypatch, begun("jit")[0], KeyboardInterrupt())
