@@ -19,10 +19,10 @@ from compare.gate.rules import gate
 from compare.instruments.rounds import NAME, clock_name
 from compare.own import workers
 from compare.own.result import Result
-from compare.page import show
 from compare.records.cells import Time
 from compare.records.job import Job
 from compare.records.record import records_of
+from compare.report import show
 from compare.run import environment, processes
 from compare.stats import student_quantile, typical
 from tests.helpers import own_functions as own
