@@ -1,8 +1,8 @@
 """The comparison of the engines: workloads, measurements, claims and verdicts; `compare.compare` for own functions.
 
-The path of a measurement, room by room: a Subject (`subjects`) gets a Plan of jobs (`plans`), which a Runner (`run`)
-hands to processes. Each of these makes Records (`records`) by instruments (`instruments`). The Verdict is judged from
-records (`claims`), and the Report is drawn from both (`report`). `suite`, `own`, `gate` and `selftest` walk the path,
+The path of a measurement, room by room: a subject (`subjects`) gets a plan of jobs (`plans`), which a runner (`run`)
+hands to processes. Each of these makes records (`records`) by instruments (`instruments`). Verdicts are judged from
+records (`claims`), and the report is drawn from both (`report`). `suite`, `own`, `gate` and `selftest` walk the path,
 and `cli` has their commands.
 """
 
