@@ -38,10 +38,14 @@ def loss_in(returned: Any) -> Any:
 
 @dataclass(frozen=True)
 class Compilation:
-    """One compilation: its reason, and its seconds where the framework tells them."""
+    """One compilation: its reason, and where the framework tells them its seconds, and those of each phase.
+
+    The backward pass belongs to the compilation of its forward pass.
+    """
 
     reason: str
     seconds: float | None = None
+    phases: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -188,7 +188,7 @@ class FirstEpoch:
     def compiled(self, bench: Bench, ops: int | None) -> CompiledRow:
         """Return the row of the engine's compilations; `ops` is the number of ops of an eager call."""
         observed = self.observed
-        made = [CompilationRow(compilation.reason, compilation.seconds) for compilation in observed.compilations]
+        made = [CompilationRow(made.reason, made.seconds, dict(made.phases)) for made in observed.compilations]
         share = max(0.0, 1 - self.outside / ops) if ops and self.outside is not None else None
         return CompiledRow(self.ended(bench), self.reason, made, dict(observed.breaks), list(observed.limits), share)
 

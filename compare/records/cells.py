@@ -152,10 +152,14 @@ class Memory(OfModes, tag="memory"):
 
 
 class CompilationRow(Struct):
-    """One compilation: its reason, and its seconds, null if the engine does not report them."""
+    """One compilation: its reason, and its seconds, null if the engine does not report them.
+
+    `phases` has the seconds of each phase of the compiler, of both passes; empty if the engine does not report them.
+    """
 
     reason: str
     seconds: Seconds | None
+    phases: dict[str, Seconds] = {}
 
 
 class CompiledRow(ModeRow):

@@ -6,6 +6,7 @@ The last part is on shape policies (which one compiles least) and on rewrite hin
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 
@@ -16,7 +17,7 @@ from compare.claims.verdict import ratio_of
 from compare.engines.graphduel.steps import STATIC
 from compare.instruments.inspection import DEFAULT, EXACT
 from compare.instruments.standard import TOLERANCES
-from compare.records.cells import Compilations, Parity, ParityRow, Time
+from compare.records.cells import CompilationRow, Compilations, Parity, ParityRow, Time
 from compare.records.own import PolicyCount, RewriteHint, RewriteHints, ShapePolicies
 from compare.records.record import Records, records_of
 from compare.report.blocks import Section, Table, section
@@ -46,18 +47,19 @@ def agreement(records: Records) -> list[str]:
 def reasons(records: Records) -> Section | None:
     """Return the section with all reasons for compilations and graph breaks, each with its count by mode."""
     rows = [
-        (what, reason, _mode_counts(by), _seconds(record, reason) if what == COMPILED else "")
+        (what, reason, _mode_counts(by), *(_costs(_compilations_for(record, reason)) if what == COMPILED else ("", "")))
         for record in records_of(records, Compilations)
         for what, counts in (*_counts(record), ("ran eager what was new after", _limits(record)))
         for reason, by in group_reasons(counts).items()
     ]
-    table = Table(("what", "why", "in", "took, with no code on the disk"), tuple(rows), "lllr")
+    table = Table(("what", "why", "in", "took, with no code on the disk", "of it"), tuple(rows), "lllrl")
     return section("Compilations and graph breaks", table) if rows else None
 
 
 def _sentences(record: Compilations, records: Records) -> Iterator[str]:
     yield from _compare_outputs(record, records)
     yield from _coverage(record)
+    yield from _phases(record)
     for limit, by in group_reasons(_limits(record)).items():
         yield f"{_mode_counts(by)} ran eager what was new after {limit}"
     for what, counts in _counts(record):
@@ -156,11 +158,27 @@ def _error(scaled: float, dtype: str) -> str:
     return f"{ulps:.1f} units in the last place of {wide}" if ulps < MOST_ULPS else f"{scaled:.2g} of their size"
 
 
-def _seconds(record: Compilations, reason: str) -> str:
-    """Return the seconds of all compilations for a reason, over all modes; "" if the engine does not report them."""
-    made = [piece for mode in record.modes.values() for piece in mode.made if _alike(piece.reason) == _alike(reason)]
+def _phases(record: Compilations) -> Iterator[str]:
+    """Yield `compile compiled 2 graphs in 23.1 s: Inductor 15.8 s, machine code 5.6 s.`, where the engine tells it."""
+    for mode, row in record.modes.items():
+        seconds, phases = _costs(row.made)
+        if phases:
+            yield f"{mode} compiled {text.count_noun(len(row.made), 'graph')} in {seconds}: {phases}."
+
+
+def _compilations_for(record: Compilations, reason: str) -> list[CompilationRow]:
+    """Return the compilations for a reason, over all modes."""
+    return [piece for mode in record.modes.values() for piece in mode.made if _alike(piece.reason) == _alike(reason)]
+
+
+def _costs(made: Sequence[CompilationRow]) -> tuple[str, str]:
+    """Return the seconds of compilations, and those of their phases, longest first; "" if the engine reports none."""
     taken = [piece.seconds for piece in made if piece.seconds is not None]
-    return text.seconds(sum(taken)) if taken else ""
+    phases = Counter[str]()
+    for piece in made:
+        phases.update(piece.phases)
+    spent = [f"{phase} {text.seconds(seconds)}" for phase, seconds in phases.most_common() if seconds]
+    return text.seconds(sum(taken)) if taken else "", text.join_words(spent)
 
 
 def _counts(record: Compilations) -> Iterator[tuple[str, dict[str, Mapping[str, int]]]]:

@@ -132,3 +132,16 @@ def test_what_is_counted_is_what_the_framework_counts(name, capsys):
         (told,) = records_of(found.records, Compilations)
         row = told.modes[program.mode]
         assert (len(row.made), sum(row.breaks.values())) == by_hand, found
+
+
+def test_the_phases_of_a_compilation_add_up_to_its_seconds():
+    """Both passes are counted: a backward pass compiles by itself, after the call."""
+    torch = pytest.importorskip("torch")
+    dynamo = pytest.importorskip("compare.engines.torch.dynamo")
+    weight = torch.ones(4, 4, requires_grad=True)
+    step = torch.compile(lambda x: torch.tanh(x @ weight).sum(), backend="inductor")
+    dynamo.forget()
+    step(torch.ones(3, 4)).backward()
+    (seen,) = dynamo.dynamo_observations([]).compilations
+    assert {"Dynamo", "Inductor"} <= {*seen.phases}
+    assert sum(seen.phases.values()) == pytest.approx(seen.seconds, rel=0.1)

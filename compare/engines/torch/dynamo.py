@@ -23,7 +23,7 @@ from compare.engines.base import Compiler, Engine, Mode
 from compare.engines.process import patch_namespace
 from compare.engines.step import Compilation, Function, Observations
 from compare.errors import is_users
-from compare.records.record import WRITTEN
+from compare.records.record import WRITTEN, group_by
 
 EXPORT = Mode("export", usual=False, traces=True)
 AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
@@ -203,7 +203,12 @@ def dynamo_observations(codes: Sequence[CodeType]) -> Observations:
 
     # a backward pass that compiles on first need has a second record
     records = [metrics for metrics in get_compilation_metrics() if metrics.is_forward is not False]
-    compiled = [_compilation(metrics, codes) for metrics in records if metrics.graph_op_count is not None]
+    backward = group_by((m for m in get_compilation_metrics() if m.is_forward is False), lambda m: str(m.compile_id))
+    compiled = [
+        _compilation(metrics, backward.get(str(metrics.compile_id), ()), codes)
+        for metrics in records
+        if metrics.graph_op_count is not None
+    ]
     limit = f"the recompile limit of {torch._dynamo.config.recompile_limit}"
     limits = [
         f"{limit}: {_reason(metrics)}; torch._dynamo.config.recompile_limit raises it"
@@ -238,14 +243,38 @@ def _breaks() -> Counter[str]:
     return breaks
 
 
-def _compilation(metrics: Any, codes: Sequence[CodeType]) -> Compilation:
+def _compilation(metrics: Any, backward: Sequence[Any], codes: Sequence[CodeType]) -> Compilation:
+    """Return a compilation by Dynamo's record of it, and the records of its backward pass if that compiled later."""
     reason, place = _reason(metrics) or FIRST, _place(metrics)
     wraps = any((outer.co_filename, outer.co_firstlineno) == _first_line(metrics)[:2] for outer in codes[:-1])
     if wraps and is_users((code := codes[-1]).co_filename):
         names = code.co_varnames
         reason = _ARGUMENT.sub(lambda match: names[int(match[1])] if int(match[1]) < len(names) else match[0], reason)
         place = _innermost([(code.co_filename, code.co_firstlineno, code.co_name)])
-    return Compilation(reason + (f" ({place})" if place else ""), metrics.entire_frame_compile_time_s)
+    later = sum((metrics.duration_us or 0) / 1e6 for metrics in backward)
+    seconds = metrics.entire_frame_compile_time_s
+    seconds = seconds if seconds is None else seconds + later
+    return Compilation(reason + (f" ({place})" if place else ""), seconds, _phases([metrics, *backward]))
+
+
+PHASES = {
+    "Dynamo": "dynamo_cumulative_compile_time_us",
+    "AOTAutograd": "aot_autograd_cumulative_compile_time_us",
+    "Inductor": "inductor_cumulative_compile_time_us",
+    "machine code": "triton_compile_time_us",
+}
+"""The phases of a compilation, each with the field of its microseconds, which include the phases after it. The last is
+the wait for a C++ compiler, or for Triton on a GPU."""
+
+
+def _phases(passes: Sequence[Any]) -> dict[str, float]:
+    """Return the seconds of each phase by itself, over both passes; a backward pass is traced with its forward pass."""
+    seconds = dict.fromkeys(PHASES, 0.0)
+    for metrics in passes:
+        spent = [(getattr(metrics, name, None) or 0) / 1e6 for name in PHASES.values()]
+        for phase, own, inside in zip(PHASES, spent, [*spent[1:], 0.0], strict=True):
+            seconds[phase] += max(0.0, own - inside) if own else 0.0
+    return {phase: spent for phase, spent in seconds.items() if spent}
 
 
 def _reason(metrics: Any) -> str:
