@@ -40,7 +40,7 @@ def _words() -> _Words:
     words.add_argument("--modes", metavar="LIST")
     words.add_argument("--gradient", action=argparse.BooleanOptionalAction, default=None)
     words.add_argument("--seconds", type=float, default=1.0)
-    words.add_argument("--threads", metavar="N|auto", default="1")
+    words.add_argument("--threads", metavar="N|auto")
     words.add_argument("--allow-effects", action="store_true")
     return words
 

@@ -10,19 +10,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from random import Random
+from time import perf_counter_ns
 from typing import Any, ParamSpec, TypeVar
 
 import static
 from compare import text
+from compare.claims.evidence import BUSY
 from compare.engines import OWN, Engine, find_engine, of_values
+from compare.engines.process import Neighbours
 from compare.errors import InputsError, refuse_exit
 from compare.instruments import parity as measure
-from compare.instruments.rounds import own_rounds
+from compare.instruments.rounds import own_rounds, paired_rounds
 from compare.own import compare
 from compare.own.measure import pin_process
 from compare.records.cells import Compilations, Parity
 from compare.records.job import Budget, Job
 from compare.records.record import Failure, Records, records_of
+from compare.run.environment import thread_numbers
 from compare.stats import Interval, ratio_interval
 from compare.subjects.case import case_of, check_inputs
 from compare.subjects.subject import SIZE, modes_of
@@ -217,14 +221,22 @@ class Counts:
 
 @alive
 def not_slower(
-    a: Any, b: Any, inputs: Calls | None = None, *, by: float = 1.05, time: bool = False, seconds: float = 5.0
+    a: Any,
+    b: Any,
+    inputs: Calls | None = None,
+    *,
+    by: float = 1.05,
+    time: bool = False,
+    seconds: float = 5.0,
+    threads: int = 1,
 ) -> Interval | None:
     """Check that `a` has at most `by` times the kernel calls, compiles and planned bytes of `b`.
 
     Each is a function, which `static.jit` compiles, a jitted function, or an executable. Both are called with the
     inputs first; only an executable of fixed shapes needs no inputs. With `time`, a pass over the inputs is timed too,
     in paired rounds for about `seconds`, and the ratio a / b with its interval is returned. The time fails only if the
-    whole 95% interval lies above `by` in two measurements.
+    whole 95% interval lies above `by` in two measurements. On several `threads`, of BLAS and of steps that are compiled
+    for them, the clock is the wall, and a measurement that other processes disturb never fails.
 
     Raises AssertionError with each count above the limit, and InputsError for steps that cannot be compared.
     """
@@ -233,6 +245,7 @@ def not_slower(
         raise InputsError(f"by is a ratio above 0, such as 1.05, not {by}")
     if time and inputs is None:
         raise InputsError("time=True runs both steps; give inputs=[(x,), ...]")
+    thread_numbers(threads)
     calls = () if inputs is None else check_inputs(inputs)
     limits = asdict(counts_of(b, calls))
     above = [
@@ -245,7 +258,7 @@ def not_slower(
     if not time:
         return None
     for seed in range(2):
-        ratio = time_ratio(a, b, calls, seconds, seed * GROUPS)
+        ratio = time_ratio(a, b, calls, seconds, seed * GROUPS, threads)
         if ratio.low <= by:
             return ratio
     raise AssertionError(
@@ -270,20 +283,24 @@ def counts_of(step: Any, calls: Calls) -> Counts:
     return Counts(kernels, compiles, sum(executable.plan.peak for executable in executables))
 
 
-def time_ratio(a: Any, b: Any, calls: Calls, seconds: float, seed: int) -> Interval:
+def time_ratio(a: Any, b: Any, calls: Calls, seconds: float, seed: int, threads: int = 1) -> Interval:
     """Return the ratio a / b of the time of a pass over the calls, in paired rounds for about `seconds` in all.
 
-    The clock counts seconds of this thread, on one core, so that other processes do not count.
+    The clock counts seconds of this thread, on one core, so that other processes do not count. On several threads it is
+    the wall, and there is no interval where other processes had the cores.
     """
-    tops, bottoms = [], []
+    tops, bottoms, neighbours = [], [], Neighbours()
     for group in range(GROUPS):
         passes = {"a": _pass(_build_step(a), calls), "b": _pass(_build_step(b), calls)}
-        with pin_process():
-            rounds, _ = own_rounds(passes, Budget(seconds=seconds / GROUPS), Random(seed + group))
+        budget, random = Budget(seconds=seconds / GROUPS), Random(seed + group)
+        with pin_process(threads):
+            on_wall = threads > 1 and paired_rounds(passes, budget, random, perf_counter_ns)
+            rounds = on_wall or own_rounds(passes, budget, random)[0]
         blocks = rounds.steady()
         tops.append(blocks["a"])
         bottoms.append(blocks["b"])
-    return ratio_interval(tops, bottoms, seed=seed)
+    ratio = ratio_interval(tops, bottoms, seed=seed)
+    return Interval(ratio.estimate) if threads > 1 and (neighbours.share() or 0.0) > BUSY else ratio
 
 
 def _build_step(step: Any) -> Any:

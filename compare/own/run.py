@@ -26,7 +26,7 @@ from compare.records.job import Job
 from compare.records.own import FunctionLook, merge_records
 from compare.records.record import OWN, Bare, Failure, Record, Records, Run, Setting, group_by, records_of
 from compare.report.show import ALONE, HERE, WORKERS
-from compare.run.environment import thread_numbers
+from compare.run.environment import thread_numbers, usual_threads
 from compare.run.executors import Pool, Serial
 from compare.run.processes import run_job
 from compare.run.progress import Reporter
@@ -105,10 +105,12 @@ def here(
     dims: Any = None,
     processes: int | None = 0,
     reporter: Reporter | None = None,
+    workers_threads: int = 0,
 ) -> Result:
     """Return the result of a function in this process; workers measure it where they can find it.
 
-    Workers measure unless `processes` is 0; if that is a number, they must be able to.
+    Workers measure unless `processes` is 0; if that is a number, they must be able to. They have `workers_threads`, if
+    that is not 0, and else the threads of the plan.
     Raises InputsError where workers are asked for and cannot find the function or get its inputs.
     """
     with (
@@ -120,6 +122,8 @@ def here(
             with suppress(*([] if processes else [InputsError])):
                 source = measure.write_case(plan, case, dims)
         plan = plan.within(processes=(processes or REPEATS) if source else 0)
+        if source and workers_threads:
+            plan = plan.within(threads=workers_threads)
         where = WORKERS if source else HERE if engine.is_reference else ALONE
         here = replace(workers, pool=Pool(Serial(raises=True), measure.Here(plan, case, workers.journal)))
         answers = workers.journal.records
@@ -314,7 +318,7 @@ def compare(
     allow_effects: bool = False,
     apart: bool = False,
     limit: float = LIMIT,
-    threads: int | str | Sequence[int] = 1,
+    threads: int | str | Sequence[int] | None = None,
     reporter: Reporter | None = None,
 ) -> Result:
     """Measure `f`, a plain function over graphs ops, in each mode, by default dynamic and static; return the `Result`.
@@ -337,8 +341,9 @@ def compare(
     is ended that makes no progress in `limit` seconds, and so is a mode of a framework whose first pass takes longer.
 
     Steps compute with `threads`: a number, "auto" for as many as this process may have, or several numbers, such as
-    `[1, 2]`, for an answer for each. On several threads each mode has processes of its own, where workers measure, and
-    the clock is the wall. In this process JAX and TensorFlow keep the threads that they began with.
+    `[1, 2]`, for an answer for each. None is "auto" where workers measure, and one thread in this process. On several
+    threads each mode has processes of its own, where workers measure, and the clock is the wall. In this process JAX
+    and TensorFlow keep the threads that they began with.
 
     A step is then read line by line: the time, the bytes and the tensors kept for backward of each line of source. With
     `apart` it is also taken apart, for the report: the ladder of passes, the parts of time, live bytes over the step.
@@ -353,7 +358,9 @@ def compare(
     if processes is not None and processes < 0:
         raise InputsError(f"processes is 0 for this process or a number of workers, not {processes}")
     title = str(name or getattr(f, "__name__", type(f).__name__))
-    situation, numbers = Situation(seed, seconds, limit, apart=apart, command=command or ""), thread_numbers(threads)
+    situation = Situation(seed, seconds, limit, apart=apart, command=command or "")
+    numbers = thread_numbers(1 if threads is None else threads)
+    usual = usual_threads() if threads is None else 0
     with refuse_exit(title):
         subject = Subject.of_function(title, engine, modes, gradient=gradient, allow_effects=allow_effects)
         if numbers != (1,) and not subject.adapter.rethreads:
@@ -363,4 +370,4 @@ def compare(
                 + ",".join(map(str, numbers))
             )
         plans = [ComparisonPlan(subject, replace(situation, threads=number)) for number in numbers]
-        return join_threads(partial(here, plan, f, inputs, dims, processes, reporter) for plan in plans)
+        return join_threads(partial(here, plan, f, inputs, dims, processes, reporter, usual) for plan in plans)

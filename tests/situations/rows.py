@@ -123,6 +123,27 @@ def batches():
 WRONG = Right(codes=(4,), refused={"aot-eager": "disagree"}, timed=1)
 
 
+# A busy machine gives no ratio on two threads, so that no times are asked for.
+THREADED = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+inputs = [(torch.randn(8, 16),)]
+
+def step(x):
+    optimizer.zero_grad()
+    model(x).square().mean().backward()
+    optimizer.step()
+"""
+ON_TWO = (
+    "This holds for 2 threads on the CPU, float32, PyTorch",
+    "each mode had processes of its own",
+    "a training step",
+)
+ON_EACH = ("With 1 thread: ", "With 2 threads: ", "This holds for 1 and 2 threads on the CPU")
+
+
 # Second moments of AdamW in pure float16 are 0.001 of a square, and become 0: by hand a weight moves by 0.5 in a call where
 # the learning rate of 0.01 bounds it, eager too. Nothing can be compared, and each mode is timed with the warning first.
 def _underflow(*modes: str) -> Right:
@@ -137,6 +158,8 @@ ROWS = [
     *(special(name, framework, text, "f.py:step", Right(**right)) for name, framework, text, right in frameworks.files()),
     special("torch-a_generator", "torch", states.HEAD + states.BATCHES + states.GENERATOR, "f.py:loss", Right(codes=(1,), says=("the global `rates` (f.py:", "which nothing brings back"), timed=0)),
     special("graphduel-branch-on-a-value", "graphduel", BRANCH, "f.py:loss", Right(says=("static with convert=True",), timed=2)),
+    special("torch-two-threads", "torch", THREADED, "f.py:step", Right(says=ON_TWO), options=("--modes", "eager,aot-eager", "--processes", "3", "--threads", "2")),
+    special("graphduel-one-thread-and-two", "graphduel", BRANCH, "f.py:loss", Right(says=ON_EACH), options=("--processes", "3", "--threads", "1,2")),
     row("loss", "torch", "float32", "counter", "none", "dataclass", "tuple", "compile disabled", "file"),
     row("loss", "torch", "bfloat16 autocast", "none", "none", "list", "number", "plain", "file"),
     row("step", "torch", "bfloat16 autocast", "none", "AdamW", "list", "number", "plain", "file"),

@@ -355,3 +355,29 @@ def test_a_function_is_measured_in_this_process_on_two_threads():
 def test_refusals_reach_the_user_of_the_function_too():
     with pytest.raises(InputsError, match="--threads 0 is not a number of threads"):
         compare.compare(own.loss, own.inputs, threads=0, **own.QUICK)
+
+
+def test_a_check_of_time_on_two_threads_is_by_the_wall_and_a_busy_machine_never_fails_it(monkeypatch):
+    from compare.gate import checks
+
+    twice = lambda x: own.square(own.square(x))  # noqa: E731
+    calls = [(np.ones((64, 64), np.float32),)]
+    monkeypatch.setattr(checks.Neighbours, "share", lambda _: 0.5)
+    assert not checks.time_ratio(twice, own.square, calls, 0.1, 0, threads=2).bounded
+    monkeypatch.setattr(checks.Neighbours, "share", lambda _: 0.0)
+    clocks = []
+    monkeypatch.setattr(checks, "perf_counter_ns", lambda: clocks.append(1) or len(clocks) * 10**7)
+    checks.time_ratio(own.square, own.square, calls, 0.01, 0, threads=2)
+    assert clocks
+
+
+def test_workers_have_what_the_process_would_have_unless_threads_are_asked_for(monkeypatch):
+    from compare.own import run
+
+    asked = []
+    monkeypatch.setattr(run, "here", lambda *arguments: asked.append((arguments[0].situation.threads, arguments[-1])))
+    monkeypatch.setattr(run, "join_threads", lambda measures: [measure() for measure in measures])
+    monkeypatch.setattr(run, "usual_threads", lambda: 3)
+    for threads in (None, 1, 2):
+        compare.compare(own.loss, own.inputs, threads=threads)
+    assert asked == [(1, 3), (1, 0), (2, 0)]
