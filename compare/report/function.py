@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from compare import engines, report, text
 from compare.claims import verdict
+from compare.claims.threads import at_threads, threads_asked
 from compare.claims.verdict import MeasuredFunction
 from compare.instruments import inspection
 from compare.instruments.inspection import MOST, TITLES
@@ -34,9 +35,14 @@ _NUMBERS = ("compiles", "elements", "a call ÷ exact")
 
 
 def finish(directory: Path, records: list[Record]) -> list[Verdict]:
-    """Judge the records, and write verdicts and report into the folder. Raises ResultsError if that fails."""
-    verdicts = verdict.judge(records)
-    report.publish(directory, records, verdicts, answer=answer(records, verdicts), sections=sections(records))
+    """Judge the records, and write verdicts and report into the folder. Raises ResultsError if that fails.
+
+    Of several numbers of threads the answer compares all; claims and figures are on the first.
+    """
+    number, *others = threads_asked(records)
+    first = list(at_threads(records, number)) if others else records
+    verdicts = verdict.judge(first)
+    report.publish(directory, first, verdicts, answer=answer(records, verdicts), sections=sections(first))
     return verdicts
 
 
@@ -49,8 +55,20 @@ def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
     notes = (*compiled.agreement(records), *show.notes_of(measured))
     first = (*show.answer(measured), table, suite.claims(judged))
-    further = (show.heading(measured), suite.EXPLAINED, _roles(measured), Bullets(notes) if notes else None)
+    further = (
+        show.heading(measured),
+        _below(measured),
+        suite.EXPLAINED,
+        _roles(measured),
+        Bullets(notes) if notes else None,
+    )
     return Section("The answer", tuple(filter(None, (*first, *further))), suite.NAME)
+
+
+def _below(measured: MeasuredFunction) -> str | None:
+    """Return on how many threads the rest of the page is; None where there is one number alone."""
+    number, *others = measured.by_threads
+    return f"Claims, figures and sections below are on {text.count_noun(number, 'thread')}." if others else None
 
 
 def _roles(measured: MeasuredFunction) -> str | None:

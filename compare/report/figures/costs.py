@@ -123,8 +123,9 @@ def _row(summary: Summary, of: Ratio) -> dict[str, str]:
 _SAMPLES = "Every sample, process by process"
 _SAMPLES_CAPTION = (
     "A thin line is the time of a call in one block of calls, once warm; a dot is the mean of its process. Further "
-    "left is faster, and the scale is logarithmic. All modes of a process take turns, block by block, and an "
-    "interval counts processes: blocks of one process resemble each other more than two processes do."
+    "left is faster, and the scale is logarithmic. All modes of a process take turns, block by block; on several "
+    "threads each has processes of its own. An interval counts processes: blocks of one process resemble each other "
+    "more than two processes do."
 )
 _THICK = 0.34
 """Half the height of a sample's line; a row has height 1."""
