@@ -20,7 +20,7 @@ from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, lo
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch import words as devices
 from graphs.frontends.torch.names import guard, method
-from graphs.frontends.torch.words import as_dtype, number, sizes
+from graphs.frontends.torch.words import as_dtype, number, sizes, within
 from graphs.ops.shapes import as_count, dtype_of, new_shape
 from graphs.promotion import check_dtype
 
@@ -116,7 +116,8 @@ def full(size: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = F
     """A tensor of one value everywhere."""
     value = fill_value.item() if issubclass(type(fill_value), Tensor) else number(fill_value)
     kind = as_array(value, None).dtype if dtype is None else as_dtype(dtype)
-    return make_leaf(np.full(_sizes(sizes((size,))), value, kind), None, device, requires_grad)
+    filled = np.full(_sizes(sizes((size,))), within(value, kind), kind)
+    return make_leaf(filled, None, device, requires_grad)
 
 
 def eye(n: int, m: int | None = None, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -174,7 +175,7 @@ def linspace(
     if last is None or steps is None:
         raise ArgumentError("there are a start, an end and a number of steps; give all three")
     for value in (start, last):
-        check_dtype(dtype_of(value))
+        within(value, check_dtype(dtype_of(value)) if dtype is None else as_dtype(dtype))
     return make_leaf(
         evenly(start, last, as_count(steps, "the number of values"), _dtype(dtype)),
         _dtype(dtype),

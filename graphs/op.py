@@ -172,12 +172,15 @@ class TorchName(NamedTuple):
     name      PyTorch's name, where it differs from the op's
     alias     other names, with a space between them
     in_place  whether a tensor can take the result: `x.exp_()`
+    single    the places of operands that float16 meets in float32, with one rounding of the result, where they are
+              numbers or have no axes
     """
 
     takes: str
     name: str = ""
     alias: str = ""
     in_place: bool = False
+    single: tuple[int, ...] = ()
 
 
 Vjp = Callable[..., Any] | Rule | None  # a gradient rule as it is written, or made; None where there is no gradient

@@ -124,7 +124,13 @@ class DeferredTensor(Tensor):  # type: ignore[misc]  # final for everybody else:
     _grad = _settling("_grad")
 
     # A model calls these four ops more often than all others together.
-    __add__, __sub__, __mul__, __matmul__ = map(of_two, (add, subtract, multiply, matmul))
+    __add__, __sub__, __matmul__ = map(of_two, (add, subtract, matmul))
+
+    def __mul__(self, other: Any) -> Any:
+        if type(other) is not DeferredTensor and not getattr(other, "ndim", 0):  # a number: float16 may not hold it
+            return super().__mul__(other)
+        recording, _, batch = innermost(grad_mode.thread.blocks, _OUTSIDE)
+        return multiply.general(self, other) if batch is None else batch.defer_two(recording, multiply, self, other)
 
     @property
     def dtype(self) -> np.dtype[Any]:  # type: ignore[override]

@@ -83,7 +83,8 @@ call_with_options(Record *record, PyObject *const *args, Py_ssize_t positional, 
     return result;
 }
 
-/* Whether all arrays are floats of one dtype, but for bools: what they are together, then, NumPy and PyTorch agree on. */
+/* Whether all arrays are floats of one dtype, but for bools: what they are together, then, NumPy and PyTorch agree on. Not on
+   float16 beside a number, which PyTorch may read in float32. */
 static int
 are_alike(const Inputs *inputs)
 {
@@ -96,7 +97,7 @@ are_alike(const Inputs *inputs)
             return 0;
         common = type;
     }
-    return common != NPY_NOTYPE;
+    return common != NPY_NOTYPE && !(common == NPY_HALF && inputs->numbers);
 }
 
 static PyObject *

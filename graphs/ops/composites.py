@@ -35,11 +35,11 @@ from graphs.ops.elementwise import (
 from graphs.ops.families import composite
 from graphs.ops.indexing import take
 from graphs.ops.manipulation import astype, diff
-from graphs.ops.movement import cast, concat, expand_dims, reshape, squeeze, stop_gradient
+from graphs.ops.movement import concat, expand_dims, in_single, reshape, squeeze, stop_gradient
 from graphs.ops.reductions import max as _max
 from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
-from graphs.ops.shapes import Axis, as_operand, dtype_of, is_half, positive_axes, positive_axis, shape_of
+from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, positive_axis, shape_of
 from graphs.ops.slicing import cut
 
 __all__ = [
@@ -49,31 +49,33 @@ __all__ = [
 
 
 @composite
+@in_single
 def logsumexp(x: Array, /, axis: Axis = None, keepdims: bool = False) -> Array:
     """log(sum(exp(x))) over `axis`, without overflow; inf where an x is inf, -inf where all are -inf or x is empty."""
     shape = shape_of(x)
     axis = positive_axes(axis, len(shape))
     if any(dims.same(shape[a], 0) for a in axis):
         return subtract(_sum(x, axis=axis, keepdims=keepdims), math.inf)
-    if is_half(dtype_of(x)):  # the sum of exponentials may be more than float16 has
-        return cast(logsumexp(astype(x, np.float32), axis, keepdims), dtype_of(x))
     largest = stop_gradient(_max(x, axis=axis, keepdims=True))
     peak = where(isfinite(largest), largest, 0)  # an infinity less itself would be NaN
     total = add(log(_sum(exp(subtract(x, peak)), axis=axis, keepdims=True)), peak)
     return total if keepdims else squeeze(total, axis)
 
 
+@in_single
 def softplus(x: Array, /) -> Array:
     """log(1 + exp(x)), without overflow."""
     return logaddexp(x, 0)
 
 
+@in_single
 def silu(x: Array, /) -> Array:
     """x * sigmoid(x), also known as swish."""
     return multiply(x, sigmoid(x))
 
 
 @composite
+@in_single
 def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The variance over `axis`: squared deviations divided by the number of elements less `correction`, at least 0.
 
@@ -81,8 +83,6 @@ def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = 
     """
     shape = shape_of(x)
     axis = positive_axes(axis, len(shape))
-    if is_half(dtype_of(x)):  # the squares and their number may be more than float16 has
-        return cast(var(astype(x, np.float32), axis, correction, keepdims), dtype_of(x))
     count = dims.product(shape[a] for a in axis)
     squares = square(subtract(x, mean(x, axis=axis, keepdims=True)))
     freedom = dims.maximum(count - correction, 0)  # type: ignore[operator,arg-type]
@@ -128,6 +128,7 @@ _SERIES = tuple((-1) ** i / math.factorial(2 * i + 1) for i in range(6))
 
 
 @composite
+@in_single
 def sinc(x: Array, /) -> Array:
     """sin(pi x) / (pi x), and 1 at 0; gradients near 0 are those of its power series."""
     x = as_operand(x)

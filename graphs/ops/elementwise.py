@@ -15,7 +15,7 @@ import numpy as np
 from graphs import promotion
 from graphs.op import Array, Op, Prepared, TorchName
 from graphs.ops.families import elementwise, ufunc_dtype
-from graphs.ops.shapes import as_operand, dtype_of, highest, lowest
+from graphs.ops.shapes import HALF, SINGLE, as_operand, dtype_of, highest, lowest, store
 from graphs.spec import broadcast_shapes
 
 __all__ = [
@@ -113,7 +113,7 @@ multiply: Op = elementwise(
     doc="x * y.",
     exact=True,
     fails="of floats",
-    torch=TorchName("promoted", "mul", alias="multiply", in_place=True),
+    torch=TorchName("promoted", "mul", alias="multiply", in_place=True, single=(0, 1)),
 )
 divide: Op = elementwise(
     "divide",
@@ -123,7 +123,7 @@ divide: Op = elementwise(
     infix=" / ",
     doc="x / y, true division.",
     exact=True,
-    torch=TorchName("floats", "true_divide", in_place=True),
+    torch=TorchName("floats", "true_divide", in_place=True, single=(0, 1)),
 )
 pow: Op = elementwise(
     "pow",
@@ -453,7 +453,9 @@ def _relu(x: Array, out: Array = None) -> Array:
 
 
 def _sigmoid(x: Array, out: Array = None) -> Array:
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)); in float16 exp(-x) would be infinite long before the result is 0."""
+    if type(x) is np.ndarray and x.dtype.num == HALF:
+        return store(_sigmoid(x.astype(SINGLE)).astype(x.dtype), out)
     with np.errstate(over="ignore"):  # exp(-x) may be infinite, and 1 / infinity is right
         out = np.exp(np.multiply(x, -1.0, out=out), out=out)
     out = np.add(out, 1, out=out if isinstance(out, np.ndarray) else None)

@@ -19,9 +19,8 @@ from graphs.ops.elementwise import equal, isnan, multiply, pow, sign, sqrt, squa
 from graphs.ops.families import composite
 from graphs.ops.indexing import take_along_axis
 from graphs.ops.movement import (
-    astype,
-    cast,
     expand_dims,
+    in_single,
     matrix_transpose,
     moveaxis,
     permute_dims,
@@ -37,7 +36,6 @@ from graphs.ops.shapes import (
     Axis,
     as_operand,
     dtype_of,
-    is_half,
     last_two,
     positive_axes,
     positive_axis,
@@ -217,6 +215,7 @@ def trace(x: Array, /, offset: int = 0, *, dtype: npt.DTypeLike | None = None) -
 
 
 @composite
+@in_single
 def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: float | str = 2) -> Array:
     """The p-norm of vectors along `axis` (of all elements by default); `ord` may be 0 and +-inf too.
 
@@ -224,8 +223,6 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     """
     if isinstance(ord, str):
         raise ShapeError(f"there is no norm {ord!r} of vectors; use a number, or linalg.matrix_norm")
-    if is_half(dtype_of(x)):  # the sum of powers may be more than float16 has
-        return cast(vector_norm(astype(x, np.float32), axis=axis, keepdims=keepdims, ord=ord), dtype_of(x))
     over: dict[str, Any] = {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": keepdims}
     if ord == 0:
         return sum(_abs(sign(where(isnan(x), 1, x))), **over)  # a count with a history, of gradient 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections.abc import Sequence
-from typing import Any
+import typing
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,11 +17,13 @@ from graphs.errors import ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.families import composite, movement
 from graphs.ops.shapes import (
+    SINGLE,
     Axis,
     as_operand,
     as_shape,
     completed_shape,
     dtype_of,
+    holds_half,
     last_two,
     one_operand,
     positive_axes,
@@ -36,6 +39,8 @@ __all__ = [
     "broadcast_to", "concat", "expand_dims", "flip", "identity", "matrix_transpose", "moveaxis", "permute_dims",
     "reshape", "roll", "squeeze", "stack", "stop_gradient", "unstack",
 ]  # fmt: skip
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 # reshape --------------------------------------------------------------------------------------------------------
@@ -321,6 +326,27 @@ astype: Op = movement(
 def cast(g: Array, dtype: Any) -> Array:
     """Cast a cotangent to the dtype of its input, where the forward op converted the dtype."""
     return g if dtype_of(g) == dtype else astype(g, dtype)
+
+
+def in_single(function: F) -> F:
+    """Wrap a function of a float16 operand to compute in float32 and to round once.
+
+    Squares, exponentials and sums reach beyond float16, and each step would round to three digits.
+    """
+
+    @functools.wraps(function)
+    def wrapper(x: Array, /, *args: Any, **options: Any) -> Any:
+        if not holds_half(x):
+            return function(x, *args, **options)
+        wide = {word: wider(value) for word, value in options.items()}
+        return astype(function(wider(x), *map(wider, args), **wide), dtype_of(x))
+
+    return typing.cast(F, wrapper)
+
+
+def wider(value: Any) -> Any:
+    """A float16 operand in float32; anything else unchanged."""
+    return astype(value, SINGLE) if holds_half(value) else value
 
 
 def _prepare_identity(x: Any, /) -> Prepared:

@@ -34,7 +34,7 @@ from graphs.ops.elementwise import (
 from graphs.ops.families import composite
 from graphs.ops.indexing import take
 from graphs.ops.linalg import BLAS, SMALL, matmul, matrix_product, rows, transpose_matrix
-from graphs.ops.movement import astype, cast, matrix_transpose, reshape
+from graphs.ops.movement import astype, cast, in_single, matrix_transpose, reshape
 from graphs.ops.pooling import window_spread
 from graphs.ops.random import bernoulli
 from graphs.ops.reductions import mean
@@ -53,6 +53,7 @@ __all__ = [
 # Activations ------------------------------------------------------------------------------------------------------
 
 
+@in_single
 def gelu(x: Array, /, approximate: bool = False) -> Array:
     """x times the normal distribution function of x (Hendrycks and Gimpel, 2016), or its approximation by tanh."""
     if not approximate:
@@ -61,6 +62,7 @@ def gelu(x: Array, /, approximate: bool = False) -> Array:
     return multiply(multiply(x, 0.5), add(tanh(multiply(cubic, math.sqrt(2 / math.pi))), 1))
 
 
+@in_single
 def leaky_relu(x: Array, /, slope: float = 0.01) -> Array:
     """x where it is positive, else `slope` * x; gradient `slope` at 0."""
     # As a product with 1 or the slope, since then its gradient is a product too, without a selection.
@@ -69,6 +71,7 @@ def leaky_relu(x: Array, /, slope: float = 0.01) -> Array:
     return multiply(x, where(is_positive, kind(1), kind(slope)))
 
 
+@in_single
 def elu(x: Array, /, alpha: float = 1.0) -> Array:
     """x where it is positive, else alpha * (exp(x) - 1) (Clevert, Unterthiner and Hochreiter, 2015)."""
     below = less_equal(x, 0)  # so that NaN is x, with the gradient 1

@@ -20,8 +20,8 @@ from graphs.op import Array, Infer, Kernel, Op, Prepared, Vjp
 from graphs.ops.creation import arange, ones
 from graphs.ops.elementwise import add, divide, floor_divide, multiply, remainder, subtract
 from graphs.ops.families import check_specs, composite
-from graphs.ops.movement import astype, reshape
-from graphs.ops.shapes import as_operand, dtype_of, fill, is_half, lowest, new_shape, shape_of
+from graphs.ops.movement import astype, in_single, reshape
+from graphs.ops.shapes import as_operand, dtype_of, fill, lowest, new_shape, shape_of
 from graphs.ops.windows import (
     Padding,
     PerAxis,
@@ -385,12 +385,10 @@ def places_of(x: Array, peak: Array, window: Window) -> Array:
     return place
 
 
+@in_single
 def _average(x: Array, window: Window, ceil_mode: bool, count_include_pad: bool, divisor: int | None = None) -> Array:
     if divisor == 0:
         raise ShapeError("the divisor of a mean is not 0; leave it out to divide by the size of the window")
-    if is_half(dtype_of(x)):  # the sum of a window may be more than float16 has
-        mean = _average(astype(x, np.float32), window, ceil_mode, count_include_pad, divisor)
-        return astype(mean, dtype_of(x))
     beyond = _beyond(shape_of(x), window, ceil_mode)
     whole = _longer(window, beyond)
     total = window_sum(x, window=whole)

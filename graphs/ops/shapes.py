@@ -89,6 +89,12 @@ def is_half(dtype: np.dtype[Any]) -> bool:
     return dtype.num == HALF
 
 
+def holds_half(value: Any) -> bool:
+    """Whether a value is an array, tensor or symbol of float16: asked of every call, so without `dtype_of`."""
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and dtype.num == HALF
+
+
 HALF = np.dtype(np.float16).num  # where an op of few elements asks, the number itself: a call takes a share of it
 
 

@@ -9,7 +9,8 @@ from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, write_result
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
-from graphs.frontends.torch.words import axis_and_size, of_floats, unless_empty, with_axis
+from graphs.frontends.torch.words import axis_and_size, of_floats, unless_empty, with_axis, within
+from graphs.ops.movement import in_single
 from graphs.ops.shapes import dtype_of, shape_of
 
 __all__ = [
@@ -43,7 +44,8 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace:
     """x clamped to the range from `min_val` to `max_val`."""
     if min_val > max_val:
         raise OptionError(f"there is no range from {min_val} to {max_val}; swap the two")
-    return write_result(input, _clamp_open(input, min_val, max_val), inplace)
+    low, high = [within(bound, dtype_of(input)) for bound in (min_val, max_val)]
+    return write_result(input, _clamp_open(input, low, high), inplace)
 
 
 @of_floats
@@ -61,12 +63,22 @@ def celu(input: Array, alpha: float = 1.0, inplace: bool = False) -> Array:
     """x where it is positive, else alpha * (exp(x / alpha) - 1). Raises GraphError unless alpha is above 0."""
     if not alpha > 0:
         raise GraphError(locate(f"celu: alpha is above 0, not {alpha}; use elu"))
-    return write_result(input, ops.multiply(ops.elu(ops.divide(input, alpha)), alpha), inplace)
+    return write_result(input, _celu(input, alpha), inplace)
+
+
+@in_single
+def _celu(input: Array, alpha: float) -> Array:
+    below = ops.less_equal(input, 0)
+    return ops.where(below, ops.multiply(ops.expm1(ops.divide(ops.where(below, input, 0), alpha)), alpha), input)
 
 
 def selu(input: Array, inplace: bool = False) -> Array:
     """elu with the scales that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
-    return write_result(input, ops.multiply(ops.elu(input, _SELU_ALPHA), _SELU_SCALE), inplace)
+    return write_result(input, in_single(_selu)(input), inplace)
+
+
+def _selu(input: Array) -> Array:
+    return ops.multiply(ops.elu(input, _SELU_ALPHA), _SELU_SCALE)
 
 
 def leaky_relu(input: Array, negative_slope: float = 0.01, inplace: bool = False) -> Array:
@@ -116,23 +128,34 @@ def silu(input: Array, inplace: bool = False) -> Array:
 def mish(input: Array, inplace: bool = False) -> Array:
     """x * tanh(softplus(x)) (Misra, 2019)."""
     x = as_it_was(input) if inplace else input
-    return write_result(input, ops.multiply(x, ops.tanh(ops.softplus(x))), inplace)
+    return write_result(input, in_single(lambda x: ops.multiply(x, ops.tanh(ops.softplus(x))))(x), inplace)
 
 
 def hardsigmoid(input: Array, inplace: bool = False) -> Array:
     """x / 6 + 1 / 2 limited to the range from 0 to 1; gradient 0 at the limits, and at NaN."""
+    return write_result(input, _hardsigmoid(input), inplace)
+
+
+@in_single
+def _hardsigmoid(input: Array) -> Array:
     rising = ops.divide(ops.clip(ops.add(input, 3), 0, 6), 6)
-    return write_result(input, ops.where(ops.less(ops.abs(input), 3), rising, ops.stop_gradient(rising)), inplace)
+    return ops.where(ops.less(ops.abs(input), 3), rising, ops.stop_gradient(rising))
 
 
 def hardswish(input: Array, inplace: bool = False) -> Array:
     """x * hardsigmoid(x) (Howard et al., 2019)."""
+    return write_result(input, _hardswish(input), inplace)
+
+
+@in_single
+def _hardswish(input: Array) -> Array:
     low, is_between = ops.less_equal(input, -3), ops.less(ops.abs(input), 3)
     between = ops.where(is_between, input, 0)  # no infinity, whose gradient would be NaN
     inner = ops.divide(ops.multiply(between, ops.add(between, 3)), 6)
-    return write_result(input, ops.where(low, ops.multiply(input, 0), ops.where(is_between, inner, input)), inplace)
+    return ops.where(low, ops.multiply(input, 0), ops.where(is_between, inner, input))
 
 
+@in_single
 def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     """log(1 + exp(beta * x)) / beta; x itself where beta * x exceeds the threshold."""
     scaled = ops.multiply(input, beta) if beta != 1 else input
@@ -161,18 +184,20 @@ def softshrink(input: Array, lambd: float = 0.5) -> Array:
     """x moved by `lambd` towards 0; 0 where |x| is at most `lambd`."""
     if not lambd >= 0:
         raise OptionError(f"lambd is 0 or more, not {lambd}; change its sign")
+    lambd = within(lambd, dtype_of(input))
     nearer = ops.subtract(input, ops.multiply(ops.sign(input), lambd))
     return ops.where(ops.less_equal(ops.abs(input), lambd), 0, nearer)
 
 
 def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     """x where |x| exceeds `lambd`, else 0."""
-    return ops.where(ops.less_equal(ops.abs(input), lambd), 0, input)
+    return ops.where(ops.less_equal(ops.abs(input), within(lambd, dtype_of(input))), 0, input)
 
 
 @of_floats
 def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
     """x where it exceeds the threshold, else `value`; NaN stays."""
+    threshold, value = [within(number, dtype_of(input)) for number in (threshold, value)]
     return write_result(input, ops.where(ops.less_equal(input, threshold), value, input), inplace)
 
 

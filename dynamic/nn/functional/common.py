@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
 from dynamic.tensor import Tensor
-from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, OutOfRangeError, locate
-from graphs.ops.shapes import dtype_of, is_half
 from graphs.promotion import mixing
 
 Array = Any
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 def write_result(x: Array, result: Array, inplace: bool = True) -> Array:
@@ -41,23 +36,6 @@ def check_dtypes(x: Array, *others: Array | None) -> None:
             raise DTypeError(
                 f"takes operands of one dtype, not of {x.dtype} and {other.dtype}; convert with .to(dtype)"
             )
-
-
-def in_single(function: F) -> F:
-    """Wrap a function to compute float16 in float32, since squares and sums may overflow float16."""
-
-    @functools.wraps(function)
-    def wrapper(input: Array, *args: Any, **options: Any) -> Any:
-        if not is_half(dtype_of(input)):
-            return function(input, *args, **options)
-        wider = {word: _wider(value) for word, value in options.items()}
-        return ops.astype(function(_wider(input), *map(_wider, args), **wider), np.float16)
-
-    return wrapper  # type: ignore[return-value]
-
-
-def _wider(value: Any) -> Any:
-    return ops.astype(value, np.float32) if hasattr(value, "dtype") and is_half(value.dtype) else value
 
 
 def check_shares(what: str, x: Array) -> None:

@@ -16,13 +16,14 @@ from dynamic.checkpoint import one_op
 from dynamic.grad_mode import no_grad
 from dynamic.inplace import assign, is_view
 from dynamic.nn import draws
-from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, in_single, refuse, write_result
+from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, refuse, write_result
 from dynamic.random import DrawnNumbers, default_generator
 from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch.words import floats, of_floats
 from graphs.ops import neural
+from graphs.ops.movement import in_single
 from graphs.ops.neural import by_rows, inverse_root_mean_square, less, normalized_batch
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import window_of

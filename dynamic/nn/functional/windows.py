@@ -16,6 +16,7 @@ from graphs import dims, ops
 from graphs.errors import DTypeError, ShapeError, locate
 from graphs.frontends.torch import functions as torch
 from graphs.frontends.torch.shapes import apart
+from graphs.frontends.torch.words import within
 from graphs.ops.pooling import max_pool_with_places
 from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.windows import Window, counts, per_axis, window_of
@@ -315,7 +316,7 @@ def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = No
     widths = [(0, 0)] * (len(shape_of(input)) - len(pairs)) + pairs[::-1]
     border = [(max(before, 0), max(after, 0)) for before, after in widths]
     cut = [(max(-before, 0), max(-after, 0)) for before, after in widths]
-    fill = 0 if value is None else value
+    fill = 0 if value is None else within(value, dtype_of(input))
     if mode == "circular":  # goes round what is left; the other modes see what will be taken away
         return apart(ops.pad(_cut(input, cut), border, fill, mode=mode), input)
     return apart(_cut(ops.pad(input, border, fill, mode=mode), cut), input)

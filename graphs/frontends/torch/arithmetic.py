@@ -18,6 +18,7 @@ from graphs import ops
 from graphs.errors import OptionError, locate
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.words import (
+    beside_single,
     bits,
     cast,
     check_tensor,
@@ -33,12 +34,14 @@ from graphs.frontends.torch.words import (
     truths,
     values_of,
     whole,
+    within,
 )
 from graphs.op import Op, TorchName, registered_ops
 from graphs.ops.elementwise import fmod as exact
 from graphs.ops.elementwise import sgn
 from graphs.ops.families import elementwise, ufunc_dtype
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.movement import in_single, wider
+from graphs.ops.shapes import dtype_of, holds_half, shape_of
 from graphs.promotion import is_scalar
 
 Function = Callable[..., Any]
@@ -58,6 +61,8 @@ def of_op(op: Op, takes: str = "") -> Function:
     if takes not in makers:
         raise ValueError(f"{op.name}: an op of {op.arity} operands takes one of {[*makers]}, not {takes!r}")
     function = makers[takes](op)
+    if op.torch and op.torch.single:
+        function = beside_single(*op.torch.single)(function)
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = op.__doc__
     return function
@@ -134,6 +139,7 @@ def square(input: Any) -> Any:
 
 
 @name(in_place=True)
+@in_single
 def rsqrt(input: Any) -> Any:
     """1 over the square root."""
     return ops.reciprocal(ops.sqrt(floats(input)))
@@ -154,16 +160,17 @@ def frac(input: Any) -> Any:
 @name(in_place=True)
 def deg2rad(input: Any) -> Any:
     """Convert degrees to radians."""
-    return ops.multiply(floats(input), np.pi / 180)
+    return mul(floats(input), np.pi / 180)
 
 
 @name(in_place=True)
 def rad2deg(input: Any) -> Any:
     """Convert radians to degrees."""
-    return ops.multiply(floats(input), 180 / np.pi)
+    return mul(floats(input), 180 / np.pi)
 
 
 @name(in_place=True)
+@in_single
 def logit(input: Any, eps: float | None = None) -> Any:
     """The inverse of the sigmoid."""
     x = floats(input)
@@ -240,7 +247,8 @@ def _promote_scaled(input: Any, other: Any, alpha: Any) -> Sequence[Any]:
         return first, second
     if is_weak(second):
         return promote(first, second * alpha)
-    dtype, factor = result_dtype((first, second)), number(alpha)
+    dtype = result_dtype((first, second))
+    factor = within(alpha, dtype)
     if dtype.kind != "f" and isinstance(factor, float):
         raise refuse(f"alpha={factor} of {dtype}", "give an int, or convert with .float() first")
     scaled = cast(second, dtype)
@@ -266,7 +274,7 @@ def _number_first(option: str, count: int) -> Callable[[F], F]:
 @_number_first("alpha", 1)
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input + alpha * other`."""
-    return ops.add(*_promote_scaled(input, other, alpha))
+    return _plus_scaled(ops.add, input, other, alpha)
 
 
 @name("subtract", in_place=True)
@@ -275,7 +283,15 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`. Raises DTypeError for bools."""
     if all_bools(input, number(other)):
         raise refuse("a difference of bools", "use logical_xor, or convert with .int()")
-    return ops.subtract(*_promote_scaled(input, other, alpha))
+    return _plus_scaled(ops.subtract, input, other, alpha)
+
+
+def _plus_scaled(op: Op, input: Any, other: Any, alpha: Any) -> Any:
+    """The op of two operands, the second times `alpha`. Of float16 in float32, with the float16 nearest to `alpha`."""
+    if is_scalar(alpha) and alpha != 1 and result_dtype((input, other)) == np.float16:
+        factor = float(np.float16(within(alpha, np.dtype(np.float16))))
+        return cast(op(*_promote_scaled(wider(input), wider(other), factor)), np.float16)
+    return op(*_promote_scaled(input, other, alpha))
 
 
 @name()
@@ -298,6 +314,11 @@ def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
         return floor_divide(input, other)
     if rounding_mode != "trunc":
         raise ValueError(f"rounding_mode is None, 'floor' or 'trunc', not {rounding_mode!r}")
+    return _truncated_quotient(input, other)
+
+
+@beside_single(1)
+def _truncated_quotient(input: Any, other: Any) -> Any:
     left, right = _division_operands(input, other)
     dtype = result_dtype((input, other))
     if dtype.kind != "f":
@@ -327,6 +348,7 @@ def _division_operands(input: Any, other: Any) -> tuple[Any, Any]:
 
 
 @name(in_place=True)
+@beside_single(1)
 def floor_divide(input: Any, other: Any) -> Any:
     """The quotient rounded down; gradient 0. Raises OptionError where an int is divided by 0."""
     return ops.floor_divide(*_division_operands(input, other))
@@ -343,6 +365,8 @@ def fmod(input: Any, other: Any) -> Any:
     """The remainder of a division rounded to 0, with the sign of `input`. Raises OptionError for x / 0."""
     left, right = _division_operands(input, other)
     dtype = result_dtype((input, other))
+    if dtype.kind in "iu":
+        left, right = within(left, dtype), within(right, dtype)
     left, right = [cast(ops.asarray(x), dtype) if is_weak(x) else x for x in (left, right)]
     return ops.remainder(left, right) if dtype.kind in "bu" else exact(left, right)
 
@@ -353,6 +377,8 @@ def pow(input: Any, exponent: Any) -> Any:
     left, right = promote(input, exponent)
     if _is_bool(input) and _is_bool(exponent):
         raise refuse("a power of bools", "convert with .int() first")
+    if is_scalar(right) and holds_half(left):
+        right = within(right, dtype_of(left))
     return ops.square(left) if type(right) is int and right == 2 else ops.pow(left, right)
 
 
@@ -394,6 +420,8 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     """Clamp the elements between `min` and `max`, which may be tensors. Raises ValueError where both are None."""
     if min is None and max is None:
         raise ValueError("clamp: give min, max or both")
+    if holds_half(input):
+        min, max = [within(bound, dtype_of(input)) for bound in (min, max)]
     bounds = [bound for bound in (min, max) if bound is not None]
     converted = iter(promote(input, *bounds))
     x = next(converted)
@@ -414,13 +442,21 @@ def clamp_max(input: Any, max: Any) -> Any:
 
 
 @name(in_place=True)
+@in_single
 def lerp(input: Any, end: Any, weight: Any) -> Any:
-    """`input + weight * (end - input)`."""
-    return ops.add(input, ops.multiply(number(weight), ops.subtract(end, input)))
+    """`input + weight * (end - input)`, for weights from 0.5 on from the end: with weight 1 it is `end` exactly."""
+    weight, apart = number(weight), ops.subtract(end, input)
+    if is_scalar(weight):
+        start, factor = (input, weight) if builtins.abs(weight) < 0.5 else (end, weight - 1)
+        return ops.add(start, ops.multiply(apart, factor))
+    near = ops.add(input, ops.multiply(weight, apart))
+    far = ops.subtract(end, ops.multiply(apart, ops.subtract(1, weight)))
+    return ops.where(ops.less(ops.abs(weight), 0.5), near, far)
 
 
 @name(in_place=True)
 @_number_first("value", 2)
+@in_single
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 * tensor2`; of ints the value is cut to an int."""
     product = mul(tensor1, tensor2)
@@ -430,6 +466,7 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
 
 @name(in_place=True)
 @_number_first("value", 2)
+@in_single
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 / tensor2`. Raises DTypeError for ints, as PyTorch does."""
     if dtype_of(tensor1).kind != "f" and dtype_of(tensor2).kind != "f":

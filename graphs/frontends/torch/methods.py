@@ -13,8 +13,8 @@ from graphs.frontends.torch import arithmetic, dtypes, functions, picking, produ
 from graphs.frontends.torch.arithmetic import of_op
 from graphs.frontends.torch.functions import Methods
 from graphs.frontends.torch.names import method
-from graphs.frontends.torch.words import as_dtype, cast, ndim_of, place
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.frontends.torch.words import as_dtype, cast, ndim_of, place, within
+from graphs.ops.shapes import HALF, dtype_of, shape_of
 
 _DTYPES = (type, np.dtype, dtypes.dtype)
 NAMES = {
@@ -116,7 +116,8 @@ class TorchMethods(Methods, Conversions):
     __hash__ = object.__hash__
 
     def __pow__(self, other: Any) -> Any:
-        if dtype_of(self).kind == "f" and type(other) in (int, float):
+        dtype = dtype_of(self)
+        if dtype.kind == "f" and type(other) in (int, float) and dtype.num != HALF:
             return ops.square(self) if other == 2 else ops.pow(self, other)
         return arithmetic.pow(self, other)
 
@@ -278,7 +279,7 @@ class TorchMethods(Methods, Conversions):
 
     def fill_(self, value: Any) -> Self:
         """Set every element to one value."""
-        return self.copy_(value)
+        return self.copy_(within(value, dtype_of(self)))
 
     def zero_(self) -> Self:
         """Set every element to 0."""
@@ -296,8 +297,8 @@ class TorchMethods(Methods, Conversions):
 
     def fill_diagonal_(self, fill_value: Any) -> Self:
         """Set the elements of the diagonal to one value."""
-        count = min(shape_of(self))
-        return self._assign(ops.setitem(self, fill_value, (slice_ := ops.arange(count), slice_)))
+        count, value = min(shape_of(self)), within(fill_value, dtype_of(self))
+        return self._assign(ops.setitem(self, value, (slice_ := ops.arange(count), slice_)))
 
     __ifloordiv__ = Methods.floor_divide_
     __imod__ = Methods.remainder_

@@ -9,9 +9,19 @@ import numpy as np
 
 from graphs import ops
 from graphs.errors import OptionError
-from graphs.frontends.torch import arithmetic, reductions
+from graphs.frontends.torch import reductions
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.words import cast, check_tensor, floats, refuse, shape_of, sizes
+from graphs.frontends.torch.words import (
+    DEFAULT,
+    cast,
+    check_tensor,
+    floats,
+    number,
+    refuse,
+    result_dtype,
+    shape_of,
+    sizes,
+)
 from graphs.ops.shapes import dtype_of
 from graphs.promotion import is_scalar
 
@@ -27,11 +37,17 @@ def float_power(input: Any, exponent: Any) -> Any:
 def ldexp(input: Any, other: Any) -> Any:
     """`input * 2 ** other`, in floats."""
     check_tensor(input, other)
-    exponent = floats(other)
-    if not is_scalar(input) and dtype_of(input) == np.float16 and dtype_of(other).kind != "f":
-        scaled = arithmetic.mul(cast(input, np.float32), ops.pow(2.0, exponent))
-        return cast(scaled, np.float16)
-    return arithmetic.mul(input, ops.pow(2.0, exponent))
+    dtype = result_dtype((input, other))
+    x, exponent = [cast(ops.asarray(number(value)), np.float64) for value in (input, other)]
+    first = ops.clip(exponent, -_POWER, _POWER)  # two powers, since one may be more than float64 has
+    second = ops.clip(ops.subtract(exponent, first), -_POWER, _POWER)
+    return cast(
+        ops.multiply(ops.multiply(x, ops.pow(2.0, first)), ops.pow(2.0, second)),
+        dtype if dtype.kind == "f" else DEFAULT,
+    )
+
+
+_POWER = 1000.0
 
 
 class FrexpResult(NamedTuple):

@@ -30,6 +30,8 @@ from graphs.frontends.torch.words import (
     refuse,
     result_dtype,
     shape_of,
+    values_of,
+    within,
 )
 from graphs.ops.shapes import dtype_of
 from graphs.ops.sorting import unique_rows
@@ -73,7 +75,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
 @name(in_place=True)
 def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None) -> Any:
     """The input with the elements of `src` written to the places along an axis that `index` names."""
-    axis, source = place(dim, ndim_of(input)), number(value if src is None else src)
+    axis, source = place(dim, ndim_of(input)), within(value if src is None else src, dtype_of(input))
     check_index(input, axis, index, source)
     if reduce is not None:
         if reduce not in _REDUCTIONS:
@@ -149,7 +151,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """The input with the slices of an axis that `index` names set to one value."""
     if not is_scalar(value) and ndim_of(value):
         raise ShapeError("index_fill writes one number; use index_copy for a tensor of many")
-    x = as_row(input)
+    x, value = as_row(input), within(value, dtype_of(input))
     return ops.reshape(ops.setitem(x, value, _rows(x, dim, as_row(index))), shape_of(input))
 
 
@@ -168,9 +170,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if not is_scalar(value) and ndim_of(value):
         raise ShapeError(locate("masked_fill: the value is a number or has no axes; use where"))
     dtype, value = dtype_of(input), number(value)
-    is_whole = dtype.kind in "iu" and is_scalar(value)
-    if is_whole and not (math.isfinite(value) and np.iinfo(dtype).min <= int(value) <= np.iinfo(dtype).max):
-        raise OptionError(locate(f"masked_fill of {dtype} with {value}, which it does not hold; convert with .long()"))
+    known = value if is_scalar(value) else values_of(value)
+    within(known.item() if isinstance(known, np.ndarray) else known, dtype)
     filled = np.asarray(value).astype(dtype) if is_scalar(value) else cast(value, dtype)
     return ops.where(_mask(mask), filled, input)
 
@@ -525,6 +526,7 @@ def part(x: Any, key: Any) -> Any:
 
 def with_part(x: Any, value: Any, key: Any) -> Any:
     """A copy of x with `value` at x[key], as PyTorch reads it."""
+    value = within(value, dtype_of(x)) if dtype_of(x).kind in "iu" else value  # a float becomes infinite, as there
     return ops.setitem(x, value, key_of(key), ints_first=True)
 
 

@@ -20,7 +20,18 @@ from graphs.errors import OptionError, ShapeError, locate, user_frame
 from graphs.frontends.torch import reductions, systems
 from graphs.frontends.torch.arithmetic import add, clamp, mul, sub, true_divide
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.words import cast, floats, ndim_of, of_floats, place, promote, refuse, shape_of, values_of
+from graphs.frontends.torch.words import (
+    cast,
+    floats,
+    ndim_of,
+    of_floats,
+    place,
+    promote,
+    refuse,
+    shape_of,
+    values_of,
+)
+from graphs.ops.movement import in_single
 from graphs.ops.shapes import dtype_of, positive_axes
 from graphs.promotion import mixing
 
@@ -127,18 +138,21 @@ def _plus(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 @name(in_place=True)
+@in_single
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)`."""
     return _plus(input, mm(mat1, mat2), beta, alpha)
 
 
 @name(in_place=True)
+@in_single
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat @ vec)`."""
     return _plus(input, mv(mat, vec), beta, alpha)
 
 
 @name(in_place=True)
+@in_single
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * outer(vec1, vec2)`. Raises DTypeError for ints or bools with factors that are floats."""
     if dtype_of(input).kind != "f" and not (isinstance(beta, int) and isinstance(alpha, int)):
@@ -147,12 +161,14 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 
 
 @name(in_place=True)
+@in_single
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
     return _plus(input, bmm(batch1, batch2), beta, alpha)
 
 
 @name(in_place=True)
+@in_single
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
     return _plus(input, reductions.sum(bmm(batch1, batch2), 0, dtype=dtype_of(batch1)), beta, alpha)

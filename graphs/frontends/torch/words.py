@@ -9,6 +9,8 @@ and a number or a tensor without axes changes the kind alone. A NumPy scalar cou
 from __future__ import annotations
 
 import functools
+import math
+import struct
 import typing
 from collections.abc import Callable, Sequence
 from typing import Any, Self, TypeVar
@@ -18,7 +20,8 @@ import numpy as np
 from graphs import dims, dispatch, ops
 from graphs.dims import Dim
 from graphs.errors import ArgumentError, DTypeError, OptionError, OutOfRangeError, locate
-from graphs.ops.shapes import dtype_of
+from graphs.ops.movement import wider
+from graphs.ops.shapes import dtype_of, holds_half
 from graphs.ops.shapes import shape_of as _shape_of
 from graphs.promotion import HELD, SCALARS, is_scalar
 
@@ -251,6 +254,29 @@ def number(value: Any) -> Any:
     return float(value) if value.dtype.kind == "b" else value.item()
 
 
+def within(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A value that is written to, or compared with, elements of a dtype: NumPy scalars as Python numbers.
+
+    Raises DTypeError for a finite number beyond the dtype, and of ints for infinity and NaN. To unsigned ints numbers
+    below 0 count from the end, as in PyTorch.
+    """
+    value = number(value)
+    if type(value) in SCALARS and dtype.kind != "b":
+        least, most = _limits(dtype)
+        if not least <= value <= most and (dtype.kind != "f" or -math.inf < value < math.inf):
+            raise refuse(f"{value} is beyond {dtype}, which ends at {most}", "convert with .float() or .long() first")
+    return value
+
+
+@functools.cache
+def _limits(dtype: np.dtype[Any]) -> tuple[float, float]:
+    if dtype.kind == "f":
+        most = float(np.finfo(dtype).max)
+        return -most, most
+    info = np.iinfo(dtype)
+    return int(info.min) or -int(info.max), int(info.max)
+
+
 def is_number(value: Any) -> bool:
     """Whether a value is a NumPy scalar of a dtype that tensors have."""
     return isinstance(value, np.generic) and value.dtype.num in HELD
@@ -266,7 +292,9 @@ def promote_for_comparison(*operands: Any) -> Sequence[Any]:
 
 def promote_to_float(*operands: Any) -> Sequence[Any]:
     """Operands as `promote` returns them, with bools and ints cast to the float dtype of the others, or the default."""
-    converted = promote(*operands)
+    tensors = [x for x in operands if not is_weak(x)]
+    is_whole = tensors and all(dispatch.interpreter_of(x) and x.dtype.kind in "biu" for x in tensors)
+    converted = [*map(number, operands)] if is_whole else promote(*operands)  # an int of few bits would wrap
     kinds = [dtype_of(x) for x in converted if not is_weak(x)]
     wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [DEFAULT]))
     return [x if is_weak(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in converted]
@@ -330,6 +358,46 @@ def _have_one_dtype(args: Sequence[Any]) -> bool:
             elif x.dtype is not dtype:
                 return False
     return dtype is not None and dtype.kind == "f"
+
+
+def beside_single(*places: int) -> Callable[[Function], Function]:
+    """Let a function of two operands compute in float32 where one is a float16 tensor, and the other reaches beyond it.
+
+    That one, at one of the places, is a number, or a tensor without axes beside one with axes. The result is rounded
+    once.
+    """
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def wrapper(input: Any, other: Any) -> Any:
+            pair = input, other
+            if any(_reaches_beyond(pair[place], pair[1 - place]) for place in places):
+                return ops.astype(function(wider(input), wider(other)), np.float16)
+            return function(input, other)
+
+        return typing.cast(Function, wrapper)
+
+    return decorate
+
+
+def _reaches_beyond(value: Any, beside: Any) -> bool:
+    """Whether a value beside a tensor may be what float16 does not hold, while float16 is the dtype of the result."""
+    if not holds_half(beside) or not dispatch.interpreter_of(beside) or is_weak(beside):
+        return False
+    value = number(value)
+    if type(value) in SCALARS:
+        return not _is_held(value)
+    if is_weak(value):
+        return True
+    return not holds_half(value) and result_dtype((value, beside)) == np.float16 and not ndim_of(value)
+
+
+def _is_held(value: float) -> bool:
+    """Whether float16 holds a number to the last digit."""
+    try:
+        return struct.unpack("e", struct.pack("e", float(value)))[0] == value or value != value
+    except OverflowError:
+        return False
 
 
 def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:
