@@ -265,7 +265,8 @@ def modes(framework: Engine, records: Records) -> Iterator[ModeOfCell]:
 def _mode(cell: Cell, mode: str, eager: str, records: Sequence[Record]) -> ModeOfCell:
     times = [record for record in records_of(records, Time) if mode in record.modes]
     rows = [record.modes[mode] for record in times]
-    timed = Evidence(*cell, tuple(record.modes for record in times if record.cache == "warm"))
+    warm = tuple(record.modes for record in times if record.cache == "warm")
+    timed = Evidence(*cell, warm, threads=max(record.threads for record in times))
     bad = next((row for row in rows if row.status != "ok" or row.reason), rows[0])
     held = [record.modes[mode] for record in records_of(records, Memory) if mode in record.modes]
     counted = next((row for row in held if row.peak), None)

@@ -29,7 +29,18 @@ if TYPE_CHECKING:
 
 CHOSEN = {
     name: [name]
-    for name in ("seed", "processes", "only", "claim", "python_tape", "frameworks", "device", "modes", "against")
+    for name in (
+        "seed",
+        "processes",
+        "only",
+        "claim",
+        "python_tape",
+        "frameworks",
+        "device",
+        "modes",
+        "against",
+        "threads",
+    )
 } | {"preset": ["quick", "suite"]}
 """The parameters of a run that choose each setting."""
 
@@ -108,6 +119,10 @@ DEVICE = options.default(
 @PYTHON_TAPE
 @FRAMEWORKS
 @DEVICE
+@options.default(
+    "--threads", type=click.IntRange(1), default=1,
+    help="Time warm steps on so many threads: each mode in processes of its own, by the wall.",
+)  # fmt: skip
 @click.option(
     "--suite",
     type=click.Choice(SUITES),

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from compare.records.cells import Time
 from compare.records.job import Budget, Job
-from compare.records.record import MODELS, Cell, Device
+from compare.records.record import MODELS, Cell, Device, kind_of
 from compare.workloads import models
 
 GIB = 2**30
@@ -182,7 +183,8 @@ class Settings:
 
     With `python_tape` claims are judged by a tape in Python too. `frameworks` are measured beside our engines,
     their workloads on `device`, "cpu" or "cuda". Real models are measured in `modes`, by default the first two of a
-    framework, and `against` is the folder of a run of workloads that the page compares them with.
+    framework, and `against` is the folder of a run of workloads that the page compares them with. Warm steps are timed
+    on so many `threads`; if these are several, each mode has a process of its own, and the clock is the wall.
     """
 
     preset: str = "quick"
@@ -195,6 +197,7 @@ class Settings:
     device: Device = "cpu"
     modes: Sequence[str] = ()
     against: str | None = None
+    threads: int = 1
 
     @property
     def limits(self) -> Preset:
@@ -216,4 +219,5 @@ class Settings:
 
         asked = budget or self.limits.budget
         subject = Subject.of_workload(cell, sample=sample)
-        return subject.job(kind, process, seed=self.seed, budget=asked, memory=self.limits.memory)
+        threads = self.threads if kind == kind_of(Time) else 1
+        return subject.job(kind, process, seed=self.seed, budget=asked, memory=self.limits.memory, threads=threads)

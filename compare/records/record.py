@@ -226,8 +226,8 @@ def options_of(settings: Mapping[str, Setting]) -> list[str]:
     """Return the options of `graphduel run` that repeat a run of our workloads or of real models."""
     preset = settings.get("preset")
     words = ["--suite", MODELS] if preset == MODELS else [f"--{preset}"] if preset else []
-    usual = {"device": "cpu", "frameworks": settings.get("frameworks") if preset == MODELS else None}
-    for name in ("only", "claim", "frameworks", "device", "modes", "against"):
+    usual = {"device": "cpu", "threads": 1, "frameworks": settings.get("frameworks") if preset == MODELS else None}
+    for name in ("only", "claim", "frameworks", "device", "modes", "against", "threads"):
         value = settings.get(name)
         if value and value != usual.get(name):
             words += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]

@@ -26,6 +26,7 @@ from urllib.parse import urlsplit
 
 from compare.engines import of_mode
 from compare.errors import CompareError
+from compare.instruments.rounds import rotate
 from compare.records.job import KINDS, Job
 from compare.records.record import (
     Environment,
@@ -68,8 +69,8 @@ class Pool:
 
 def measure_job(execute: Execute, job: Job, timeout: float) -> Record:
     """Return the record of a job with its host; it runs on that host."""
-    by_mode = KINDS[job.kind].by_mode and not job.thin
-    record = _of_groups(execute, job, timeout) if by_mode else execute(job, timeout)
+    shared = groups_of(job)
+    record = execute(job, timeout) if len(shared) < 2 else _of_groups(execute, job, shared, timeout)
     record.host = record.host or host_label()
     return record
 
@@ -89,15 +90,26 @@ def groups(kind: str, modes: Sequence[str], *, alone: bool = False, threads: int
     return [(modes[0], mode) for mode in modes[1:]]
 
 
-def _of_groups(execute: Execute, job: Job, timeout: float) -> Record:
+def groups_of(job: Job) -> list[tuple[str, ...]]:
+    """Return the groups of a job's modes that share a process: all do where a framework's modes are compared."""
+    apart = (KINDS[job.kind].by_mode and not job.thin) or job.threads > 1
+    if not job.modes or not apart:
+        return [job.modes]
+    compares = not (job.process or of_mode(job.modes[0]).is_reference)
+    return [job.modes] if compares else groups(job.kind, job.modes, threads=job.threads)
+
+
+def _of_groups(execute: Execute, job: Job, shared: Sequence[tuple[str, ...]], timeout: float) -> Record:
     """Return one record of a job's modes, whose groups have a process each."""
     records: list[OfModes] = []
-    for modes in groups(job.kind, job.modes):
+    for modes in rotate(shared, job.process or 0):
         record = execute(replace(job, modes=modes), timeout)
         if not isinstance(record, OfModes):
             return record
         records.append(record)
-    records[-1].modes = {mode: row for record in records for mode, row in record.modes.items()}
+    rows = {mode: row for record in records for mode, row in record.modes.items()}
+    records[-1].modes = {mode: rows[mode] for modes in shared for mode in modes if mode in rows}
+    records[-1].beside = [beside for record in records for beside in record.beside]
     return records[-1]
 
 

@@ -155,8 +155,10 @@ def time_job(
     limits, mode = settings.limits.frameworks, modes[-1]
     limit = limits.limit if process == COLD else limits.limit / 2  # compiled code is on the disk
     cell = Cell(subject.name, subject.size)
-    variables = {**subject.adapter.environment(folder(directory, mode, cell), settings.device), **counting}
+    place = folder(directory, mode, cell)
+    variables = {**subject.adapter.environment(place, settings.device, settings.threads), **counting}
     options = {"mode": mode, "seed": settings.seed, "budget": limits.budget, "variables": variables}
+    options |= {"threads": settings.threads}
     return subject.job("time", process, modes, asked={"limit": limit, "device": settings.device}, **options)
 
 

@@ -19,11 +19,12 @@ from compare.gate.rules import gate
 from compare.instruments.rounds import NAME, clock_name
 from compare.own import workers
 from compare.own.result import Result
+from compare.plans.settings import Settings
 from compare.records.cells import Time
 from compare.records.job import Job
-from compare.records.record import records_of
+from compare.records.record import Cell, options_of, records_of
 from compare.report import show
-from compare.run import environment, processes
+from compare.run import environment, executors, processes
 from compare.stats import student_quantile, typical
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import parity
@@ -388,3 +389,52 @@ def test_the_page_compares_all_numbers_and_says_on_which_its_claims_are(several,
     assert "| mode | 1 thread | ÷ dynamic | 2 threads | ÷ dynamic |" in page
     assert "Claims, figures and sections below are on 1 thread." in page
     assert "| F1 Once warm, static is faster for this function | ✗ refuted | 1.47×" in page
+
+
+# A run of the suite
+
+
+def suite_job(*modes, **fields):
+    return Job("time", "rnn_text", "small", fields.pop("process", 1), source="x", modes=modes, **fields)
+
+
+@pytest.mark.parametrize(
+    ("job", "shared"),
+    [
+        (suite_job(*MODES), [MODES]),
+        (suite_job(*MODES, threads=2), [("dynamic",), ("static-exact",)]),
+        (suite_job(*MODES, threads=2, process=0), [("dynamic",), ("static-exact",)]),
+        (suite_job(*MODES, threads=2, thin=5), [("dynamic",), ("static-exact",)]),
+        (
+            suite_job("torch-eager", "torch-compile", threads=2, mode="torch-compile"),
+            [("torch-eager",), ("torch-compile",)],
+        ),
+        (
+            suite_job("torch-eager", "torch-compile", threads=2, process=0),
+            [("torch-eager", "torch-compile")],
+        ),  # the gate
+    ],
+)
+def test_a_job_of_the_suite_is_split_into_a_process_for_each_mode_and_its_record_has_all(job, shared):
+    ran = []
+
+    def execute(part, _):
+        ran.append(part.modes)
+        rows = {mode: {"status": "ok", "reason": None, "blocks": [1e-3]} for mode in part.modes}
+        line = {"kind": "time", "workload": "rnn_text", "size": "small", "process": part.process, "arms": rows}
+        (record,) = typed([{**line, "threads": part.threads, "beside": [{"kind": "environment"}]}])
+        return record
+
+    record = executors.measure_job(execute, job, 1.0)
+    assert sorted(ran) == sorted(shared)
+    assert tuple(record.modes) == job.modes
+    assert len(record.beside) == len(shared)
+    assert record.threads == job.threads
+
+
+def test_the_jobs_of_a_run_that_time_have_its_threads():
+    settings = Settings(threads=2)
+    kinds = {kind: settings.job(kind, Cell("rnn_text", "small")).threads for kind in ("time", "memory", "ladder")}
+    assert kinds == {"time": 2, "memory": 1, "ladder": 1}
+    assert options_of(settings.to_dict())[-2:] == ["--threads", "2"]
+    assert "--threads" not in options_of(Settings().to_dict())
