@@ -56,6 +56,12 @@ class CompareCommand(options.Sections):
     shell_complete=options.complete_modes,
     help="Compare these modes: dynamic,static[-exact|-symbolic|-bucket|-pad], or eager,compile and their like.",
 )
+@click.option(
+    "--mode",
+    multiple=True,
+    metavar="NAME=WORD",
+    help="Compare this mode too: 'fast=compile(dynamic=True)'. Repeatable.",
+)
 @options.default(
     "--limit", type=Seconds(1), default=300.0,
     help="End a process that makes no progress for so long, and a mode whose first pass takes longer.",
@@ -202,6 +208,7 @@ def _plans(
     framework: str | None,
     engines: str | None,
     modes: str | None,
+    mode: Sequence[str],
     inputs: str | None,
     threads: str,
     processes: int,
@@ -209,6 +216,7 @@ def _plans(
 ) -> list[ComparisonPlan]:
     """Return the plan for each engine. Raises CompareError for unknown modes, before a worker is started."""
     from compare.engines import OWN
+    from compare.engines.words import split
     from compare.errors import InputsError
     from compare.plans.comparison import plans_of
     from compare.run.environment import AUTO, thread_numbers, too_many, usual_threads
@@ -218,10 +226,10 @@ def _plans(
     if framework and engines:
         raise InputsError("--framework names one engine, and --engines all; leave one of them out")
     names = options.framework_names(engines) if engines else [_engine(function, framework)]
-    listed = modes.replace(" ", "").split(",") if modes else None
-    plans = plans_of(names, function, inputs or "", listed, processes=processes, **asked)
+    listed = [*(split(modes) if modes else ()), *mode]
+    plans = plans_of(names, function, inputs or "", listed or None, processes=processes, **asked)
     words = ["--engines", ",".join(names)] if engines else ["--framework", *names] if names != [OWN] else []
-    words += ["--modes", modes or ",".join(mode for plan in plans for mode in plan.subject.given_modes)]
+    words += ["--modes", ",".join(listed or (mode for plan in plans for mode in plan.subject.given_modes))]
     words += ["--inputs", inputs] if inputs else []
     words += ["--threads", ",".join(map(str, numbers))] if numbers != (1,) or usual_threads() > 1 else []
     words += ["--allow-effects"] if asked["allow_effects"] else []

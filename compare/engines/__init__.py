@@ -82,16 +82,17 @@ def _extensions() -> Mapping[str, Extension[Engine]]:
 
 def of_mode(mode: str) -> Engine:
     """Return the adapter of the engine that has a mode; our engine is asked first. Raises UnknownNameError."""
-    own = map(find_engine, (OWN, *_FRAMEWORKS))
-    engine = next(
-        (engine for engine in own if mode in engine.mode_names), None
-    )  # others are looked for where none has it
+    engine = next((engine for engine in map(find_engine, _in_order()) if engine.has(mode)), None)
     if engine is None:
-        modes = {mode: name for name in reversed(names()) for mode in find_engine(name).mode_names}
-        if mode not in modes:
-            raise UnknownNameError(f"no engine has a mode {mode!r}; {nearest(mode, tuple(modes))}")
-        engine = find_engine(modes[mode])
+        modes = [mode for name in names() for mode in find_engine(name).mode_names]
+        raise UnknownNameError(f"no engine has a mode {mode!r}; {nearest(mode, modes)}")
     return engine
+
+
+def _in_order() -> Iterator[str]:
+    """Yield the names of our engine, of frameworks, and of those of other distributions, which are looked for last."""
+    yield from (OWN, *_FRAMEWORKS)
+    yield from _extensions()
 
 
 def engine_of_mode(mode: str | None) -> tuple[Engine, str]:

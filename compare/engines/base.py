@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
@@ -20,16 +20,18 @@ from typing import Any
 import numpy as np
 import optree
 
+from compare.engines import words
 from compare.engines.debugging import Tools
 from compare.engines.library import Loader, namespace
 from compare.engines.nudge import FloatChange, changed_values
 from compare.engines.process import MALLOC, PROCESS, ByteCounter, Switch, keep_switches
 from compare.engines.reach import Kinds
 from compare.engines.state import Piece, Snapshot
-from compare.engines.step import BoundCall, Function, LineOp, Observations, StateReader, Step, TrainingFunction
-from compare.errors import CompareError, InputsError, UnsupportedError, without_folders
+from compare.engines.step import BoundCall, Context, Function, LineOp, Observations, StateReader, Step, TrainingFunction
+from compare.errors import CompareError, InputsError, UnknownNameError, UnsupportedError, without_folders
 from compare.records.own import CallCounts, RanOp, count_calls
 from compare.records.record import Device, note_gpu
+from compare.workloads import nearest
 from compare.workloads.base import Case, Workload
 
 DRAWS = "it draws random numbers, which in float64 are others"
@@ -43,6 +45,7 @@ class Mode:
     """A way for an engine to run a function.
 
     name         the end of the mode's name
+    word         the compiler and its keywords, as `compare.engines.words` reads them; "" where nothing compiles
     usual        whether a quick run measures it too. A function of the user's is compared in the first two modes
                  unless other modes are asked for
     suite        whether workloads are measured in it
@@ -58,11 +61,13 @@ class Mode:
     kernels      whether it makes kernels. A mode without them captures the graphs of the first mode that compiles, and
                  takes less time, so that graphs are counted by it
     uncounted    whether another runtime allocates the arrays, where none of our counters sees them
+    infers       whether it compiles only functions that take no gradients
     derivatives  the module that `graphs.testing.check_grads` differentiates with, to any order; None where it has only
                  `build`
     """
 
     name: str
+    word: str = ""
     usual: bool = True
     suite: bool = True
     traces: bool = False
@@ -74,11 +79,65 @@ class Mode:
     readable: bool = False
     kernels: bool = True
     uncounted: bool = False
+    infers: bool = False
     derivatives: ModuleType | None = None
 
+    @property
+    def compiler(self) -> str:
+        """Return the name of the compiler; "" where nothing compiles."""
+        return words.parse(self.word)[0] if self.word else ""
 
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the values of the word's keywords."""
+        return words.parse(self.word)[1] if self.word else {}
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return the variables that the mode's processes have, from before they import the framework."""
+        return dict(self.options.get(ENVIRONMENT, {}))
+
+
+ENVIRONMENT = "env"
+"""The keyword, of any framework's compiler, that holds environment variables."""
+CONFIG = "config"
+"""The keyword that holds settings of the framework, which are set while the mode compiles and runs."""
+DOCTOR = "`graphduel doctor` lists what there is"
 SLOW = 0.1
 """The compile time in seconds from which on nothing is compiled merely to get a better number."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What an installed framework's compilers take.
+
+    keywords  the keywords of each compiler that may be written out
+    inside    the names that a keyword's dict may have, for the keywords where they are known
+    bare      the words that mean a mode by themselves, such as the name of a backend, and the word of each
+    """
+
+    keywords: Mapping[str, Sequence[str]]
+    inside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    bare: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self, word: str) -> None:
+        """Raise InputsError for a keyword, or a name in a keyword's dict, that the framework does not know."""
+        compiler, options = words.parse(word)
+        self._check(word, f"{compiler}() takes no", options, self.keywords.get(compiler, ()))
+        for keyword, value in options.items():
+            if keyword in (ENVIRONMENT, *self.inside) and not isinstance(value, dict):
+                raise InputsError(f"{word}: {keyword} is a dict, not {value!r}")
+            if keyword in self.inside:
+                self._check(word, f"{keyword} has no", value, self.inside[keyword])
+        texts = [text for pair in options.get(ENVIRONMENT, {}).items() for text in pair]
+        if not all(isinstance(text, str) for text in texts):
+            raise InputsError(f"{word}: {ENVIRONMENT} maps names of variables to text, both in quotes")
+
+    @staticmethod
+    def _check(word: str, said: str, asked: Iterable[object], known: Sequence[str]) -> None:
+        for name in asked:
+            if name not in known:
+                raise InputsError(f"{word}: {said} {name!r}; {nearest(str(name), known)}; {DOCTOR}")
 
 
 class Engine(ABC):
@@ -151,11 +210,59 @@ class Engine(ABC):
     @property
     def mode_names(self) -> tuple[str, ...]:
         """Return the names of the modes, the eager one first."""
-        return tuple(f"{self.prefix or self.name}-{mode.name}" if mode.name else self.name for mode in self.modes)
+        return tuple(self.full_name(mode.name) for mode in self.modes)
+
+    @property
+    def start_of_names(self) -> str:
+        """Return the start of the full names of modes."""
+        return f"{self.prefix or self.name}-"
+
+    def full_name(self, name: str) -> str:
+        """Return the full name of a mode by the end of it."""
+        return self.start_of_names + name if name else self.name
 
     def traits(self, mode: str) -> Mode:
-        """Return the definition of a mode by its full name."""
-        return self.modes[self.mode_names.index(mode)]
+        """Return the definition of a mode by its full name, which may be a word. Raises InputsError for no mode."""
+        names = self.mode_names
+        if mode in names:
+            return self.modes[names.index(mode)]
+        start, written = self.start_of_names, mode.removeprefix(self.start_of_names)
+        if not mode.startswith(start) or not words.is_call(written):
+            raise UnknownNameError(f"{self.title} has no mode {mode!r}; {nearest(mode, names)}")
+        return self.mode_of(written)
+
+    def mode_of(self, written: str) -> Mode:
+        """Return the mode that `WORD` or `NAME=WORD` defines. Raises InputsError where this engine has none such."""
+        name, word = words.part(written)
+        compiler, options = words.parse(word)
+        rows = [mode for mode in self.modes if mode.compiler == compiler]
+        if not self.compiles_by(compiler):
+            has = ", ".join(dict.fromkeys(f"{mode.compiler}()" for mode in self.modes if mode.word)) or "none"
+            raise InputsError(f"{word}: {self.title} has no compiler {compiler}(); it has {has}")
+        word = words.text(compiler, options)
+        return replace(self.derived(rows, options), name=name or word, word=word, usual=False, suite=False)
+
+    def has(self, mode: str) -> bool:
+        """Return whether a full name is that of a mode of this engine."""
+        try:
+            self.traits(mode)
+        except CompareError:
+            return False
+        return True
+
+    def compiles_by(self, compiler: str) -> bool:
+        """Return whether a word may begin with the name of this compiler."""
+        return any(mode.compiler == compiler for mode in self.modes if mode.word)
+
+    def word_of(self, mode: str) -> str:
+        """Return a mode, by its full name, as its user writes it."""
+        if mode in self.mode_names:
+            return self.traits(mode).name or "eager"
+        return mode.removeprefix(self.start_of_names)
+
+    def derived(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
+        """Return the traits of a compiler with these options; `rows` are the modes with that compiler."""
+        return rows[0]
 
     @property
     def compiles_slowly(self) -> bool:
@@ -228,6 +335,12 @@ class Engine(ABC):
     @abstractmethod
     def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return `step(params, *example) -> (loss, gradients)`, or `-> (output, ())` where `argnum` is None."""
+
+    def build_over(
+        self, calls: Sequence[tuple[Any, ...]], mode: str, loss: Function, argnum: int | None
+    ) -> Function:  # fmt: skip
+        """Return `build` of a loss whose calls are these, with their arrays on the device."""
+        return self.build(mode, loss, argnum)
 
     @abstractmethod
     def debugger(self, mode: str, users: Callable[[str], bool]) -> Tools:
@@ -441,9 +554,17 @@ class Numbers(Role):
 class Compiler(Role):
     """The engine's compiler, and its compiled code."""
 
+    def offer(self) -> Offer:
+        """Return what the compilers take, as the installed framework tells, which this may import."""
+        return Offer({mode.compiler: () for mode in self.engine.modes if mode.word})
+
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """Return a context in which nothing compiles, not even in the user's file; `compiles` notes what would have."""
         return nullcontext()
+
+    def settings(self, mode: str) -> Context:
+        """Return the context in which a mode compiles and runs."""
+        return nullcontext
 
     def owning(self, built: Function) -> Function:
         """Return a step of a user's function whose calls own their arrays, where a call may destroy its arguments."""

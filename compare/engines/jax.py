@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +16,20 @@ from typing import Any
 import numpy as np
 
 from compare.engines import pytrees
-from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Mode, Numbers, Ops, Process
+from compare.engines.base import (
+    CONFIG,
+    ENVIRONMENT,
+    CallState,
+    Compiler,
+    Devices,
+    Engine,
+    Errors,
+    Mode,
+    Numbers,
+    Offer,
+    Ops,
+    Process,
+)
 from compare.engines.framework import Framework
 from compare.engines.leaves import SpecialisedFunction
 from compare.engines.library import compose
@@ -24,6 +39,7 @@ from compare.engines.pytrees import DonatingStep, Donations, Pytrees, copy_argum
 from compare.engines.state import Piece
 from compare.engines.step import (
     Compilation,
+    Context,
     Function,
     Observations,
     StateReader,
@@ -43,8 +59,11 @@ from compare.records.own import RanOp
 from compare.records.record import WRITTEN, Device
 
 EAGER = Mode("eager")
-JIT = Mode("jit", traces=True)
+JIT = Mode("jit", "jit()", traces=True)
 AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
+REMAT, DONATED = "remat", "donate_argnums"
+UNWRITTEN = ("fun", "in_shardings", "out_shardings", "static_argnums", "static_argnames", "donate_argnames", "device")
+"""The parameters of `jax.jit` that no word has: objects, and names of arguments that the comparison gives itself."""
 
 
 class Jax(Framework):
@@ -119,14 +138,15 @@ class Jax(Framework):
         """Return a whole step; `jit` compiles it once per structure of arguments and value of each non-array."""
         import jax
 
-        around = without_compilation(self, loss)
-        run = around.function if self.traits(mode) is EAGER else loss
+        around, traits = without_compilation(self, loss), self.traits(mode)
+        run = around.function if traits is EAGER else recomputing(traits, loss)
         step = ValueStep(run) if argnum is None else pytrees.DifferentiatedStep(run, argnum)
-        if self.traits(mode) is JIT:
-            return SpecialisedFunction(step, jax.jit, Pytrees(), loss)
-        if self.traits(mode) is EAGER:
+        if traits is EAGER:
             return UncompiledStep(step, partial(_compiled_anew, around))
-        return written_step(step, around)
+        if traits is AS_WRITTEN:
+            return written_step(step, around)
+        built = SpecialisedFunction(step, partial(jit, traits, jax.jit), Pytrees(), loss)
+        return UncompiledStep(built, lambda _: settings(traits)) if CONFIG in traits.options else built
 
     def observed(self, step: Function) -> Observations:
         """Return the traces of the step, how their arguments differ, and the seconds of tracing, lowering and XLA."""
@@ -134,6 +154,7 @@ class Jax(Framework):
         step = step.run if isinstance(step, WholeStep) else step
         if isinstance(step, WrittenStep):
             return Observations(list(_compiled))
+        step = step.step if isinstance(step, UncompiledStep) else step
         return step.observed() if isinstance(step, SpecialisedFunction) else Observations()
 
 
@@ -154,6 +175,46 @@ def _compiled_anew(around: UncompiledFunction, args: Sequence[Any]) -> Iterator[
             yield
         finally:
             jax.config.update(least, before)
+
+
+def jit(mode: Mode, maker: Function, function: Function, owners: Sequence[int]) -> Function:
+    """Return a function compiled by `maker`, which is `jax.jit` or one in its place, with the options of a mode.
+
+    `owners` is the number of the user's argument for each argument of the function.
+    """
+    options = {name: value for name, value in mode.options.items() if name not in (REMAT, CONFIG, ENVIRONMENT)}
+    if DONATED in options:
+        donated = options[DONATED] if isinstance(options[DONATED], (tuple, list)) else (options[DONATED],)
+        options[DONATED] = tuple(place for place, owner in enumerate(owners) if owner in donated)
+    compiled: Function = maker(function, **options)
+    return compiled
+
+
+def recomputing(mode: Mode, function: Function) -> Function:
+    """Return a function whose backward pass computes what `remat` says again: True for all, or the name of a policy."""
+    import jax
+
+    policy = mode.options.get(REMAT)
+    if not policy:
+        return function
+    kept = getattr(jax.checkpoint_policies, policy) if isinstance(policy, str) else None
+    return functools.wraps(function)(jax.checkpoint(function, policy=kept))
+
+
+@contextmanager
+def settings(mode: Mode) -> Iterator[None]:
+    """A context with a mode's settings of `jax.config`."""
+    import jax
+
+    values = mode.options.get(CONFIG, {})
+    before = {name: jax.config.values[name] for name in values}
+    try:
+        for name, value in values.items():
+            jax.config.update(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
 
 
 def without_compilation(engine: Engine, function: Function) -> UncompiledFunction:
@@ -268,6 +329,13 @@ class JaxCompiler(Compiler):
         super().__init__(engine)
         self._donations = donations
 
+    def offer(self) -> Offer:
+        """Return the parameters of `jax.jit` that may be written out, with `remat` and the settings of `jax.config`."""
+        import jax
+
+        names = [name for name in inspect.signature(jax.jit).parameters if name not in UNWRITTEN]
+        return Offer({"jit": (*names, REMAT, CONFIG, ENVIRONMENT)}, {CONFIG: list(jax.config.values)})
+
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """A context in which the user's own jitted functions run as written."""
         return without_compilation(self.engine, function).within()
@@ -280,7 +348,12 @@ class JaxCompiler(Compiler):
         """Return the function compiled by `jax.jit`."""
         import jax
 
-        return SpecialisedFunction(function, jax.jit, Pytrees())
+        traits = self.engine.traits(mode)
+        return SpecialisedFunction(recomputing(traits, function), partial(jit, traits, jax.jit), Pytrees())
+
+    def settings(self, mode: str) -> Context:
+        """Return the context with the mode's settings of `jax.config`."""
+        return partial(settings, self.engine.traits(mode))
 
     def forget(self) -> None:
         """Clear every cache in memory, with that of primitives."""
@@ -316,13 +389,18 @@ class JaxState(CallState):
             return None
         around = without_compilation(self.engine, function)
 
+        def compiled(mode: str) -> Function:
+            traits = self.engine.traits(mode)
+            compile_ = partial(jit, traits, pytrees.loaded_nnx().jit)
+            return SpecialisedFunction(recomputing(traits, function), compile_, Pytrees(), function)
+
         return training_step(
             self.engine,
             around,
             calls[0],
             lambda: pytrees.trains_nnx(changed()),
             lambda: written_step(function, around),
-            lambda _: SpecialisedFunction(function, pytrees.loaded_nnx().jit, Pytrees(), function),
+            compiled,
         )
 
     def reader(

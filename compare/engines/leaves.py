@@ -81,8 +81,10 @@ class Trace:
 class SpecialisedFunction(Bindable):
     """A function compiled once for each structure of its arguments and each value of the leaves that are not traced.
 
-    Where every leaf is traced, the framework's compiled function gets the user's arguments unchanged. `latest` is the
-    last trace in this process, of any function. Messages name the arguments as `written` does.
+    Where every leaf is traced, the framework's compiled function gets the user's arguments unchanged, else the arrays
+    in them. `compile_(function, owners)` compiles; `owners` is the number of the user's argument for each argument of
+    the function. `latest` is the last trace in this process, of any function. Messages name the arguments as `written`
+    does.
     """
 
     latest: ClassVar[Trace | None] = None
@@ -102,7 +104,7 @@ class SpecialisedFunction(Bindable):
             self.fixes_numbers = self.leaves.decides(self.function, args)
         at = [i for i, leaf in enumerate(leaves) if self._is_traced(leaf)]
         if len(at) == len(leaves):
-            return self._call(None, partial(self._compiled(None, self.function), *args))
+            return self._call(None, partial(self._compiled(None, self.function, range(len(args))), *args))
         constants = {i: leaf for i, leaf in enumerate(leaves) if not self._is_traced(leaf)}
         paths = self.leaves.paths(args)
         key = (structure, tuple(at), tuple(self._key(paths[i], leaf) for i, leaf in constants.items()))
@@ -113,7 +115,8 @@ class SpecialisedFunction(Bindable):
 
         described = {path: _describe_leaf(leaf) for path, leaf in zip(paths, leaves, strict=True)}
         traced = [paths[i] for i in at]
-        return self._call(key, partial(self._compiled(key, whole, described, traced), *(leaves[i] for i in at)))
+        owners = list(map(_argument, traced))
+        return self._call(key, partial(self._compiled(key, whole, owners, described, traced), *(leaves[i] for i in at)))
 
     def _call(self, key: Any, run: Callable[[], Any]) -> BoundCall:
         """Bind a call whose result has the arrays that a run returned, and the parts that are no arrays."""
@@ -129,7 +132,12 @@ class SpecialisedFunction(Bindable):
         return self.leaves.is_traced(leaf) and not (self.fixes_numbers and is_number)
 
     def _compiled(
-        self, key: Any, whole: Function, constants: dict[str, str] | None = None, traced: Sequence[str] = ()
+        self,
+        key: Any,
+        whole: Function,
+        owners: Sequence[int],
+        constants: dict[str, str] | None = None,
+        traced: Sequence[str] = (),
     ) -> Function:
         if key not in self.made:
 
@@ -150,7 +158,7 @@ class SpecialisedFunction(Bindable):
 
             if constants is None and self.leaves.unwraps:
                 vars(run)["__wrapped__"] = self.written
-            self.made[key] = self.compile(run)
+            self.made[key] = self.compile(run, owners)
         made: Function = self.made[key]
         return made
 
@@ -158,7 +166,7 @@ class SpecialisedFunction(Bindable):
         """Return the key of a constant leaf. Raises UnsupportedError for a leaf that has none."""
         key = constant(leaf)
         if key is None:
-            number, rest = int(path.partition("[")[0].partition(".")[0]), path.lstrip("0123456789")
+            number, rest = _argument(path), path.lstrip("0123456789")
             name = tree.argument_names(self.written, number + 1)[number]
             raise UnsupportedError(
                 f"`{name}{rest}` is a {type(leaf).__name__}, not an array, a container or a plain value; "
@@ -184,6 +192,11 @@ class SpecialisedFunction(Bindable):
                 more = f", and {len(differences) - MOST} more" if len(differences) > MOST else ""
                 listed = ", ".join(differences[:MOST]) + more if differences else AGAIN
                 yield listed if alike else OTHER if earlier else FIRST
+
+
+def _argument(path: str) -> int:
+    """Return the number of the argument in which a path begins."""
+    return int(path.partition("[")[0].partition(".")[0])
 
 
 def constant(leaf: Any) -> Any:

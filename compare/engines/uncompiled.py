@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial, reduce
 from itertools import chain
 from types import MethodType
@@ -180,7 +180,7 @@ def training_step(
         if traits is engine.modes[0]:
             return around.function, partial(around.within, call)
         if traits is not engine.written:
-            return compiled(mode), nullcontext
+            return compiled(mode), engine.compiler.settings(mode)
         step = written()
         return step, partial(step.within, call)
 

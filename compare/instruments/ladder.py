@@ -25,6 +25,7 @@ import dynamic
 from compare import engines, workloads
 from compare.engines import cases
 from compare.engines.graphduel import steps
+from compare.engines.graphduel.adapter import DYNAMIC
 from compare.engines.graphduel.steps import CompiledStep, GraphStep
 from compare.errors import describe_error
 from compare.instruments import parity
@@ -61,7 +62,7 @@ class RungDefinition(NamedTuple):
 
 
 def _tape(case: Case) -> GraphStep:
-    return steps.build("dynamic", case)
+    return steps.build(DYNAMIC, case)
 
 
 def _compiled_builder(passes: Sequence[pipeline.Pass], arena: bool) -> Callable[[Case], GraphStep]:

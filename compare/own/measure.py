@@ -31,7 +31,7 @@ from compare.records.cells import Memory, Parity, Time
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.own import FunctionLook
-from compare.records.record import Bare, Record, Setting, kind_of
+from compare.records.record import Bare, OfModes, Record, Setting, kind_of
 from compare.records.results import to_json, valid
 from compare.run import environment
 from compare.run.executors import Pool, Serial
@@ -245,6 +245,7 @@ def _gate(job: Job, case: Case, plan: ComparisonPlan) -> Parity:
         record = parity.check(job, case, job.modes, limit=plan.situation.limit, references=references)
         for row in record.modes.values():
             row.reason = row.reason and as_named(row.reason)
+        record.label_rows()
         return record
     record = parity.check(job, case, job.modes, limit=plan.situation.limit)
     disagreeing = [row for row in record.modes.values() if row.status == "disagree"]
@@ -255,6 +256,7 @@ def _gate(job: Job, case: Case, plan: ComparisonPlan) -> Parity:
             row.reason = (
                 f"{row.reason}; padding changes the result: give f a bool mask among its arguments, which is padded"
             )
+    record.label_rows()
     return record
 
 
@@ -293,6 +295,8 @@ class Here:
             with pin_process(job.threads), silence_output():
                 record = valid(handler(replace(job, source=_live(self.case)))())
                 record.threads = job.threads
+                if isinstance(record, OfModes):
+                    record.label_rows()
         except Exception as error:  # noqa: BLE001  (as in a worker: whatever a cell raises is its result)
             return failure(job, describe_error(error))
         if isinstance(record, Memory):

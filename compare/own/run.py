@@ -32,7 +32,7 @@ from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.run.runner import Runner, start_record
 from compare.subjects.case import open_case
-from compare.subjects.subject import LIMIT, REPEATS, SECONDS, SIZE, Situation, Subject
+from compare.subjects.subject import LIMIT, REPEATS, SECONDS, SIZE, Asked, Situation, Subject
 from graphs import tree
 
 
@@ -190,6 +190,7 @@ def result(plan: ComparisonPlan, answers: Records, where: str, environment: Reco
         **({"compiling": said} if (said := plan.subject.adapter.said_of_compiling) else {}),
         "processes": repeats,
         "command": plan.situation.command or None,
+        **({"words": plan.subject.words} if plan.subject.words else {}),
         **({"stopped": stopped} if stopped else {}),
     }
     return Result(
@@ -305,7 +306,7 @@ def refusal_record(subject: Subject, reason: str) -> Parity:
 def compare(
     f: Callable[..., Any],
     inputs: Sequence[tuple[Any, ...]],
-    modes: Sequence[str] | None = None,
+    modes: Asked = None,
     *,
     framework: str | None = None,
     gradient: bool | None = None,

@@ -25,7 +25,7 @@ from compare.records.record import Failure, Records, kind_of, records_of
 from compare.run.executors import groups
 from compare.run.runner import Runner, Wanted
 from compare.subjects import origin
-from compare.subjects.subject import OURS, REPEATS, Modes, Situation, Subject, modes_by_name
+from compare.subjects.subject import OURS, REPEATS, Asked, Modes, Situation, Subject, defines, words_of
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class ComparisonPlan:
 
 
 def plans_of(
-    engines: Sequence[str], function: str, inputs: str = "", modes: Sequence[str] | None = None,
+    engines: Sequence[str], function: str, inputs: str = "", modes: Asked = None,
     *, gradient: bool | None = None, allow_effects: bool = False, **situation: Any,
 ) -> list[ComparisonPlan]:  # fmt: skip
     """Return the plan for a file in each engine, first the one whose program it is: others start from its numbers.
@@ -161,14 +161,15 @@ def plans_of(
     beside = len(ordered) > 1
     for name in ordered if beside else ():
         _check_engine(name, engines, imported, function)
-    chosen = {name: _modes_among(name, modes) if beside else modes for name in ordered}
-    unknown = [mode for mode in modes or () if not any(mode in names for names in chosen.values() if names)]
+    written = None if modes is None else words_of(modes)
+    chosen = {name: _modes_among(name, written) if beside else written for name in ordered}
+    unknown = [mode for mode in written or () if not any(mode in names for names in chosen.values() if names)]
     if unknown:
         raise InputsError(f"none of {', '.join(ordered)} has a mode {unknown[0]!r}")
     plans = []
     for name in ordered:
         stands_in = name == OWN and imported == FRAMEWORK
-        asked = chosen[name] if modes is not None else OURS if stands_in and beside else None
+        asked = chosen[name] if written is not None else OURS if stands_in and beside else None
         subject = Subject.of_file(function, inputs, name, asked or None, gradient=gradient)
         subject = replace(subject, allow_effects=allow_effects, beside=beside, stands_in=stands_in)
         plans.append(ComparisonPlan(subject, Situation(**situation)))
@@ -185,11 +186,11 @@ def _check_engine(name: str, engines: Sequence[str], imported: str | None, funct
 
 
 def _modes_among(name: str, modes: Sequence[str] | None) -> list[str] | None:
-    """Return the modes that an engine has, by any of their names; None for None."""
+    """Return the modes that an engine has, by any of their names or as words; None for None."""
     if modes is None:
         return None
-    full_names = modes_by_name(find_engine(name))
-    return [mode for mode in modes if mode in full_names]
+    engine = find_engine(name)
+    return [mode for mode in modes if defines(engine, mode)]
 
 
 def _title(subject: Subject, kind: str, modes: Modes, process: int | None) -> str:

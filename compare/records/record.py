@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import median
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args
@@ -185,10 +186,25 @@ class OfCell(OfComparison):
         return Cell(self.workload, self.size)
 
 
+NAME = r"[\w-]+"
+"""The pattern of a mode's name, in ASCII."""
+_NAMED = re.compile(rf"({NAME})=.*", re.ASCII | re.DOTALL)
+
+
+def label(mode: str) -> str:
+    """Return the name that records have for a mode: NAME of `NAME=WORD` (`compare.engines.words`), else its own."""
+    named = _NAMED.fullmatch(mode)
+    return named[1] if named else mode
+
+
 class OfModes(OfCell):
     """A record with a row for each mode of a cell."""
 
     modes: Mapping[str, Any]
+
+    def label_rows(self) -> None:
+        """Name the rows of modes that a user has defined as the user does."""
+        self.modes = {label(mode): row for mode, row in self.modes.items()}
 
     def add(self, refused: Mapping[str, ModeRow]) -> None:
         """Add a row for each mode that was refused at the parity gate."""

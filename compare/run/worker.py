@@ -25,7 +25,7 @@ from typing import Any
 from compare import steps
 from compare.errors import describe_error
 from compare.records.job import KINDS, Job
-from compare.records.record import Failure, Record, gpu_in_use
+from compare.records.record import Failure, OfModes, Record, gpu_in_use
 from compare.records.results import encode, valid
 from compare.run import environment
 
@@ -73,6 +73,8 @@ def perform(job: Job, spawned: float | None = None) -> Record:
         environment.limit_memory(job.memory)
         environment.shift_memory(job)
         record = valid(measure())
+        if isinstance(record, OfModes):
+            record.label_rows()
     except MemoryError as error:
         record = failure(job, f"out of memory, of which it may take {job.memory:,} bytes: {describe_error(error)}")
     except BaseException as error:  # noqa: BLE001  (whatever a cell raises is its result, also a SystemExit)

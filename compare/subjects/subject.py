@@ -5,24 +5,28 @@ Four constructors make it: `of_workload`, `of_model`, `of_file` and `of_function
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from compare import workloads
-from compare.engines import OWN, Engine, find_engine
+from compare.engines import OWN, Engine, find_engine, words
+from compare.engines.base import DOCTOR
 from compare.engines.framework import PADDED
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
 from compare.records.job import Job
 from compare.records.own import FunctionLook
-from compare.records.record import Cell, Device, Records, records_of
+from compare.records.record import Cell, Device, Records, label, records_of
 from compare.workloads import names, nearest
 from compare.workloads.models import is_model
 
 Function = Callable[..., Any]
 Calls = Sequence[tuple[Any, ...]]
 Modes = tuple[str, ...]
+Asked = str | Sequence[str] | Mapping[str, str] | None
+"""Modes as a user gives them: names and words, or a mapping of names to words."""
 
 SIZE = "given"
 """The size of a user's function in records."""
@@ -123,7 +127,7 @@ class Subject:
 
     @classmethod
     def of_file(
-        cls, function: str, inputs: str, engine: str, modes: Sequence[str] | None = None, **facts: Any
+        cls, function: str, inputs: str, engine: str, modes: Asked = None, **facts: Any
     ) -> Subject:  # fmt: skip
         """Return the subject of a function of a file, which is not run here; `facts` are further fields.
 
@@ -134,7 +138,7 @@ class Subject:
         return replace(subject, name=named, function=function, inputs=inputs)
 
     @classmethod
-    def of_function(cls, title: str, engine: str, modes: Sequence[str] | None = None, **facts: Any) -> Subject:
+    def of_function(cls, title: str, engine: str, modes: Asked = None, **facts: Any) -> Subject:
         """Return the subject of a function that is an object of this process. Raises as `of_file`.
 
         Its name differs from any workload's or real model's name.
@@ -171,7 +175,7 @@ class Subject:
 
     def label(self, mode: str) -> str:
         """Return the user's name of a mode; it includes the engine only if others stand beside it."""
-        return mode if self.beside else self.adapter.traits(mode).name or "eager"
+        return label(mode) if self.beside else self.adapter.traits(mode).name or "eager"
 
     @property
     def labels(self) -> Modes:
@@ -181,7 +185,13 @@ class Subject:
     @property
     def given_modes(self) -> Modes:
         """Return the modes as `--modes` takes them."""
-        return tuple(self.adapter.traits(mode).name or "eager" for mode in self.modes)
+        return tuple(self.adapter.word_of(mode) for mode in self.modes)
+
+    @property
+    def words(self) -> list[str]:
+        """Return `LABEL=WORD` of each mode that the user has defined."""
+        own = [mode for mode in self.modes if mode not in self.adapter.mode_names]
+        return [f"{self.label(mode)}={self.adapter.traits(mode).word}" for mode in own]
 
     def job(self, kind: str, process: int | None = None, modes: Modes | None = None, **options: Any) -> Job:
         """Return the job of one process that makes a record of that kind; `options` are further fields of the job."""
@@ -207,22 +217,64 @@ class Subject:
         return replace(self, modes=(*self.modes, mode)) if compiles and mode not in self.modes else self
 
 
-def modes_of(engine: Engine, modes: Sequence[str] | None = None) -> Modes:
+def modes_of(engine: Engine, modes: Asked = None) -> Modes:
     """Return the full names of some modes, each once, the base first. Raises InputsError.
 
-    All are compared with the base. Without names there are two modes, the second being the first that compiles.
+    A mode is named, or it is a word, which `NAME=WORD` or a mapping of names to words gives a name of its own. All are
+    compared with the base. Without any there are two modes, the second being the first that compiles.
     """
     base, *others = engine.mode_names
     if modes is None:
         return (base, *others[:1])
+    written = words_of(modes)
+    if not written:
+        raise InputsError(f"modes is empty; choose some of {', '.join(modes_by_name(engine))}")
+    chosen = tuple(dict.fromkeys((base, *(mode_of(engine, each) for each in written))))
+    for name, count in Counter(map(label, chosen)).items():
+        if count > 1:
+            raise InputsError(f"two modes are named {name!r}; give each a name of its own")
+    return chosen
+
+
+def words_of(modes: Asked) -> tuple[str, ...]:
+    """Return modes as `--modes` takes them."""
+    if isinstance(modes, str):
+        return (modes,)
+    if isinstance(modes, Mapping):
+        return tuple(f"{name}={word}" for name, word in modes.items())
+    return tuple(modes or ())
+
+
+def mode_of(engine: Engine, written: str) -> str:
+    """Return the full name of a mode: of its short or full name, an alias, a word, or what the framework lists.
+
+    Raises InputsError for others, and for a word with options that the installed framework does not take.
+    """
     full_names = modes_by_name(engine)
-    names = (modes,) if isinstance(modes, str) else tuple(modes)
-    if not names:
-        raise InputsError(f"modes is empty; choose some of {', '.join(full_names)}")
-    for name in names:
-        if name not in full_names:
-            raise InputsError(f"{engine.title} has no mode {name!r}; {nearest(name, tuple(full_names))}")
-    return tuple(dict.fromkeys((base, *(full_names[name] for name in names))))
+    if written in full_names:
+        return full_names[written]
+    name, word = words.part(written)
+    if name in full_names:
+        raise InputsError(f"{written}: {name} is a mode of {engine.title} already; choose another name")
+    offer = engine.compiler.offer()
+    if not words.is_call(word):
+        bare = {short: engine.traits(full).word for short, full in full_names.items()} | dict(offer.bare)
+        if not bare.get(word):
+            raise InputsError(f"{engine.title} has no mode {word!r}; {nearest(word, tuple(bare))}; {DOCTOR}")
+        name, word = name or word, bare[word]
+    mode = engine.mode_of(f"{name}={word}" if name else word)
+    offer.check(mode.word)
+    return engine.full_name(f"{name}={mode.word}" if name else mode.word)
+
+
+def defines(engine: Engine, written: str) -> bool:
+    """Return whether an engine has a mode by this name, the compiler of this word, or what this name means there."""
+    if written in modes_by_name(engine):
+        return True
+    word = words.part(written)[1]
+    if not words.is_call(word):
+        return word in engine.compiler.offer().bare
+    return engine.compiles_by(words.parse(word)[0])
 
 
 def modes_by_name(engine: Engine) -> Mapping[str, str]:

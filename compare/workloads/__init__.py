@@ -6,6 +6,7 @@ worker process imports only the one it runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -82,7 +83,12 @@ def add(name: str, source: str) -> None:
     _sources[name] = source
 
 
-def nearest(name: str, names: tuple[str, ...]) -> str:
+MANY = 30
+"""The most names that a message lists."""
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
     """The part of an error message that says which name was probably meant."""
     close = get_close_matches(name, names, n=1, cutoff=0.52)
-    return f"did you mean {close[0]!r}?" if close else f"choose one of {', '.join(names)}"
+    listed = f"choose one of {', '.join(names)}" if len(names) <= MANY else f"none of {len(names)} names is like it"
+    return f"did you mean {close[0]!r}?" if close else listed

@@ -17,7 +17,7 @@ from compare.engines.uncompiled import UncompiledFunction
 from compare.errors import UnsupportedError
 
 
-def by_shape(function):
+def by_shape(function, _owners):
     """Calls the function where a shape or dtype is new, as a compiler traces it."""
     seen = {}
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -17,7 +19,7 @@ import optree
 import dynamic
 import graphs
 import static
-from compare.engines.base import CallState, Compiler, Engine, Errors, Library, Mode, Numbers, Ops, Process
+from compare.engines.base import CallState, Compiler, Engine, Errors, Library, Mode, Numbers, Offer, Ops, Process
 from compare.engines.cases import signature, traceable_loss
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
@@ -38,12 +40,22 @@ from graphs.op import registered_ops
 from static.native.target import CACHE_SWITCH as SWITCH
 
 DYNAMIC = Mode("dynamic", derivatives=dynamic, readable=True)
-SYMBOLIC = Mode("static-symbolic", derivatives=static, traces=True, relaxes=True)
-CONVERTED = Mode("static-converted", derivatives=static, usual=False, converts=True, readable=True)
-NATIVE = Mode("static-native", derivatives=static, usual=False, traces=True, keeps=True)
+SYMBOLIC = Mode("static-symbolic", "static(shapes='symbolic')", derivatives=static, traces=True, relaxes=True)
+EXACT = Mode("static-exact", "static(shapes='exact')", derivatives=static, traces=True, keeps_each=True, readable=True)
+CONVERTED = Mode(
+    "static-converted", "static(shapes='exact', convert=True)",
+    derivatives=static, usual=False, converts=True, readable=True,
+)  # fmt: skip
+NATIVE = Mode(
+    "static-native", "static(shapes='exact', backend='native')",
+    derivatives=static, usual=False, traces=True, keeps=True,
+)  # fmt: skip
 ONNXRUNTIME = Mode(
-    "static-onnxruntime", derivatives=static, usual=False, suite=False, traces=True, keeps_each=True, uncounted=True
-)
+    "static-onnxruntime", "onnxruntime()",
+    derivatives=static, usual=False, suite=False, traces=True, keeps_each=True, uncounted=True,
+)  # fmt: skip
+UNWRITTEN = ("f", "dims")
+"""The parameters of `static.jit` that no word has: what it compiles, and the axes that vary in the calls."""
 
 
 class GraphDuel(Engine):
@@ -58,10 +70,10 @@ class GraphDuel(Engine):
     aliases = MappingProxyType({"static": "static-exact", "onnxruntime": "static-onnxruntime"})
     modes = (
         DYNAMIC,
-        Mode("static-exact", derivatives=static, traces=True, keeps_each=True, readable=True),
+        EXACT,
         SYMBOLIC,
-        Mode("static-bucket", derivatives=static, traces=True, pads=True, keeps_each=True),
-        Mode("static-pad", derivatives=static, traces=True, pads=True),
+        Mode("static-bucket", "static(shapes='bucket')", derivatives=static, traces=True, pads=True, keeps_each=True),
+        Mode("static-pad", "static(shapes='pad')", derivatives=static, traces=True, pads=True),
         NATIVE,
         CONVERTED,
         ONNXRUNTIME,
@@ -78,9 +90,22 @@ class GraphDuel(Engine):
         self.errors = OwnErrors(self)
 
     @property
-    def mode_names(self) -> tuple[str, ...]:
-        """Return the names of the modes, which are our modes' names without a prefix."""
-        return tuple(mode.name for mode in self.modes)
+    def start_of_names(self) -> str:
+        """Return the empty text: our modes have no prefix."""
+        return ""
+
+    def full_name(self, name: str) -> str:
+        """Return the name of a mode."""
+        return name
+
+    def derived(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
+        """Return the traits of `static.jit` with these options, whose shapes are relaxed unless they are given."""
+        if rows[0].compiler == steps.ONNXRUNTIME:
+            return rows[0]
+        shapes, converts = options.get("shapes", "auto"), bool(options.get("convert"))
+        row = next((mode for mode in rows if mode.options == {"shapes": shapes}), SYMBOLIC)
+        native = options.get("backend", "numpy") != "numpy"
+        return replace(row, converts=converts, traces=not converts, keeps=native, readable=row.readable and not native)
 
     @property
     def version(self) -> str:
@@ -104,20 +129,20 @@ class GraphDuel(Engine):
         """Return the loss of a case: as written for a tape and for conversion, else as a fixed graph takes it."""
         if not self.traits(mode).traces:
             return case.loss
-        return (case.scanned if self.traits(mode) is SYMBOLIC else None) or traceable_loss(case)
+        return (case.scanned if self.traits(mode).options.get("shapes") == "symbolic" else None) or traceable_loss(case)
 
     def step(self, mode: str, case: Case) -> steps.GraphStep:
         """Return the step of a mode; an input whose shape never varies is compiled here."""
-        return steps.build(mode, case)
+        return steps.build(self.traits(mode), case)
 
     def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return a step over a loss; the static engine compiles when a call has a new shape."""
         traits = self.traits(mode)
         if traits is DYNAMIC:
             return transform_step(dynamic, loss, argnum)
-        if traits is CONVERTED:
+        if traits.converts:
             loss = static.converted(loss)
-        return steps.compile_policy(mode.removeprefix(steps.STATIC), transform_step(static, loss, argnum))
+        return steps.compile_function(traits, transform_step(static, loss, argnum))
 
     def debugger(self, mode: str, users: Callable[[str], bool]) -> Tools:
         """Return the tools of the mode's engine, which see every value."""
@@ -192,10 +217,15 @@ class OwnOps(Ops):
 class OwnCompiler(Compiler):
     """The compiler role of our engines."""
 
+    def offer(self) -> Offer:
+        """Return the parameters of `static.jit` that may be written out."""
+        names = [name for name in inspect.signature(static.jit).parameters if name not in UNWRITTEN]
+        return Offer({"static": names, steps.ONNXRUNTIME: ()})
+
     def compiled(self, mode: str, function: Function) -> Function:
         """Return the function compiled by `static.jit`; every call is one graph."""
-        whole = static.converted(function) if self.engine.traits(mode) is CONVERTED else function
-        return steps.compile_policy(mode.removeprefix(steps.STATIC), whole)
+        traits = self.engine.traits(mode)
+        return steps.compile_function(traits, static.converted(function) if traits.converts else function)
 
     def whole(self, mode: str, function: Function, around: Callable[[Function], Function]) -> tuple[Function, Function]:
         """Return a step that is one graph: the value, its gradient, and the code around the function."""
@@ -254,4 +284,4 @@ class OwnErrors(Errors):
     def refuses(self, error: BaseException, mode: str = "") -> bool:
         """Return whether an error says "unsupported"; with symbolic sizes also a ShapeError."""
         refusals: tuple[type[BaseException], ...] = (UnsupportedError, ControlFlowError, ResultError, ShapeLimitError)
-        return isinstance(error, (*refusals, ShapeError) if mode == SYMBOLIC.name else refusals)
+        return isinstance(error, (*refusals, ShapeError) if mode and self.engine.traits(mode).relaxes else refusals)

@@ -15,6 +15,7 @@ import dynamic
 import graphs
 import static
 from compare.engines import OWN, find_engine
+from compare.engines.base import Mode
 from compare.engines.cases import convert_loss, masked_dims, names, traceable_loss
 from compare.engines.state import StartState
 from compare.engines.step import Bindable, BoundCall, Compilation, Observations, Step, bind_call
@@ -128,8 +129,8 @@ def _widening(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
 
 
 PADDING = ("bucket", "pad")
+EXACT = "exact"
 NATIVE = "native"
-CONVERTED = "converted"
 ONNXRUNTIME = "onnxruntime"
 STATIC = "static-"
 
@@ -189,12 +190,13 @@ class CompiledStep(GraphStep):
 class JitStep(GraphStep):
     """A step with one graph per shape or structure, compiled on the first call that needs it, as the policy says.
 
-    `options` go to the compiler.
+    `options` are those of `static.jit`.
     """
 
     function: static.Jitted
 
-    def __init__(self, case: Case, policy: Any, **options: Any) -> None:
+    def __init__(self, case: Case, **options: Any) -> None:
+        policy = options.get("shapes", "auto")
         padded = policy in PADDING
         if not padded:
             loss = (case.scanned if policy == "symbolic" else None) or traceable_loss(case)
@@ -203,16 +205,14 @@ class JitStep(GraphStep):
         else:
             loss = convert_loss(case.masked, case)
         sizes = set(names(case.dims)) if case.dims else set()
-        jitted = compile_policy(
-            policy,
-            transform_step(static, loss, case.argnum),
-            limit=len(case.examples),  # the cache at its best: it never has to forget
-            dims=masked_dims(case) if padded else case.dims,
+        usual: dict[str, Any] = {
+            "limit": len(case.examples),  # the cache at its best: it never has to forget
+            "dims": masked_dims(case) if padded else case.dims,
             # several named sizes are padded to the largest so far
-            buckets=(max(case.lengths),) if policy == "pad" and len(sizes) == 1 else None,
-            check=False,  # the parity gate has checked the padding
-            **options,
-        )
+            "buckets": (max(case.lengths),) if policy == "pad" and len(sizes) == 1 else None,
+            "check": False,  # the parity gate has checked the padding
+        }
+        jitted = static.jit(transform_step(static, loss, case.argnum), **{**usual, **options})
         examples = tuple(map(case.masked_example, range(len(case.examples)))) if padded else case.examples
         super().__init__(jitted, case.params, examples, jitted.stats)
 
@@ -229,53 +229,52 @@ class JitStep(GraphStep):
         return list(self.function.executables.values())
 
 
-def build(mode: str, case: Case) -> GraphStep:
-    """Build the training step of a mode: "dynamic", or "static-" and a shape policy or mode.
+def build(mode: Mode, case: Case) -> GraphStep:
+    """Build the training step of a mode of our engines.
 
-    The modes "native", "converted" and "onnxruntime" have fixed shapes: native is machine code, converted takes the
-    loss with its own control flow, and onnxruntime runs the exported graph.
     An input that never varies is compiled here; a stream is compiled as it comes. Raises UnsupportedError
     when the policy does not apply to the case, and the engine's own errors where it refuses.
     """
-    if mode == "dynamic":
+    options = jit_options(mode)
+    if not mode.compiler:
         written = getattr(case.loss, WRITTEN, None)
         step = written(case.argnum) if written else transform_step(dynamic, case.loss, case.argnum)
         return GraphStep(step, case.params, case.examples)
-    policy = mode.removeprefix(STATIC)
-    if policy == NATIVE:
-        return native(case, find_engine(OWN).threads)
-    if policy == CONVERTED:
-        return converting(case)
-    if policy == ONNXRUNTIME:
-        session = compile_policy(policy, transform_step(static, traceable_loss(case), case.argnum))
+    if mode.compiler == ONNXRUNTIME:
+        session = SessionFunction(transform_step(static, traceable_loss(case), case.argnum))
         return GraphStep(session, case.params, case.examples, session.stats)
-    if policy == "exact" and not case.varies:
-        return CompiledStep(case)
-    return JitStep(case, policy)
+    if mode.converts:
+        case = _with_control_flow(case)
+    if options.get("backend") == NATIVE:
+        return native(case, **{"threads": find_engine(OWN).threads, **options})
+    return _compiled_step(case, **options)
 
 
-def compile_policy(policy: str, function: Callable[..., Any], **options: Any) -> Any:
-    """Return the function compiled by a mode of the static engine, named without `static-`.
-
-    A mode that is no shape policy has exact shapes. The `options` are those of `static.jit`.
-    """
-    if policy == ONNXRUNTIME:
-        return SessionFunction(function)
-    if policy == NATIVE:
-        options["backend"] = NATIVE
-    shapes: Any = "exact" if policy in (NATIVE, CONVERTED) else policy
-    return static.jit(function, shapes=shapes, **options)
+def jit_options(mode: Mode) -> dict[str, Any]:
+    """Return the options of `static.jit` for a mode; a function is converted before."""
+    return {name: value for name, value in mode.options.items() if name != "convert"}
 
 
-def native(case: Case, threads: int = 1) -> GraphStep:
+def _compiled_step(case: Case, **options: Any) -> GraphStep:
+    """Return the step as one graph where the case does not vary and shapes are exact, else as the policy says."""
+    exact = {name: value for name, value in options.items() if name not in ("shapes", "threads", "backend")} == {}
+    if exact and options.get("shapes") == EXACT and not case.varies:
+        return CompiledStep(case, **{name: value for name, value in options.items() if name != "shapes"})
+    return JitStep(case, **options)
+
+
+def compile_function(mode: Mode, function: Callable[..., Any]) -> Any:
+    """Return a function that a mode of the static engine compiles when it is called."""
+    return SessionFunction(function) if mode.compiler == ONNXRUNTIME else static.jit(function, **jit_options(mode))
+
+
+def native(case: Case, **options: Any) -> GraphStep:
     """Return the step as machine code, one graph per shape. Raises UnsupportedError where none can be made."""
     try:
         backend.choose_backend(NATIVE)
     except GraphError as error:
         raise UnsupportedError(str(error)) from None
-    if case.varies:
-        return JitStep(case, NATIVE, threads=threads)
-    return CompiledStep(case, backend=NATIVE, threads=threads)
+    return _compiled_step(case, **{"shapes": EXACT, **options, "backend": NATIVE})
 
 
 def threaded_step(case: Case) -> GraphStep:
@@ -283,13 +282,17 @@ def threaded_step(case: Case) -> GraphStep:
     cores = pool.count("all")
     if cores == 1:
         raise UnsupportedError("threads: this process may use one core")
-    return native(case, cores)
+    return native(case, threads=cores)
 
 
 def converting(case: Case) -> GraphStep:
     """Return the step of the dynamic engine's loss with its control flow converted, one graph per shape."""
-    plain = replace(case, static_loss=None, scanned=None, branches=True)
-    return JitStep(plain, CONVERTED) if case.varies else CompiledStep(plain)
+    return _compiled_step(_with_control_flow(case), shapes=EXACT)
+
+
+def _with_control_flow(case: Case) -> Case:
+    """Return the case of the dynamic engine's loss, whose own control flow is converted."""
+    return replace(case, static_loss=None, scanned=None, branches=True)
 
 
 Run = Callable[[Sequence[Any]], Any]

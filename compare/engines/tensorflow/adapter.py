@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +17,18 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Mode, Numbers, Process
+from compare.engines.base import (
+    ENVIRONMENT,
+    CallState,
+    Compiler,
+    Devices,
+    Engine,
+    Errors,
+    Mode,
+    Numbers,
+    Offer,
+    Process,
+)
 from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
 from compare.engines.leaves import Leaves, SpecialisedFunction
@@ -52,18 +66,26 @@ from compare.errors import is_users, place_of, without_folders
 from compare.records.record import WRITTEN, Device
 
 EAGER = Mode("eager")
-FUNCTION = Mode("function", traces=True)
-RELAXED = Mode("function-relaxed", traces=True, relaxes=True)
-XLA = Mode("function-xla", traces=True)
 AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
-_OPTIONS: dict[Mode, dict[str, Any]] = {FUNCTION: {}, RELAXED: {"reduce_retracing": True}, XLA: {"jit_compile": True}}
+MODES = (
+    EAGER,
+    Mode("function", "function()", traces=True),
+    Mode("function-relaxed", "function(reduce_retracing=True)", traces=True, relaxes=True),
+    Mode("function-xla", "function(jit_compile=True)", traces=True),
+    AS_WRITTEN,
+)
+
+
+LOG_LEVEL = "TF_CPP_MIN_LOG_LEVEL", "3"
+UNWRITTEN = ("func", "input_signature")
+"""The parameters of `tf.function` that are objects; a signature is the author's own (`input_signature`)."""
 
 
 class TensorFlow(Framework):
     """The adapter of TensorFlow. Gradients come from a GradientTape that watches the parameters only."""
 
     name, title, module, package, prefix = "tensorflow", "TensorFlow", "tensorflow", "tensorflow>=2.18", "tf"
-    modes = (EAGER, FUNCTION, RELAXED, XLA, AS_WRITTEN)
+    modes = MODES
     written, rethreads = AS_WRITTEN, False
     internals = ("tensorflow.python.eager", "tensorflow.python.framework", "tensorflow.python.distribute")
     builders = ("keras", "tensorflow")
@@ -85,7 +107,7 @@ class TensorFlow(Framework):
     def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
         """Return variables for the threads, and for no log of missing devices; TensorFlow keeps no compiled code."""
         hidden = {"CUDA_VISIBLE_DEVICES": "-1"} if device == "cpu" else {}
-        return {"TF_CPP_MIN_LOG_LEVEL": "3", "OMP_NUM_THREADS": str(threads), **hidden}
+        return {LOG_LEVEL[0]: LOG_LEVEL[1], "OMP_NUM_THREADS": str(threads), **hidden}
 
     def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu", threads: int = 1) -> None:
         """Prepare this process: its threads and the seed; our own functions get NumPy's rules for mixed operators.
@@ -135,6 +157,10 @@ class TensorFlow(Framework):
 
         return to_containers(tree, numbers)
 
+    def derived(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
+        """Return the traits of a function; `reduce_retracing=True` traces for shapes that vary."""
+        return replace(rows[0], relaxes=bool(options.get("reduce_retracing")))
+
     def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return the whole step, traced for each signature in the modes that compile."""
         around = without_compilation(self, loss)
@@ -164,10 +190,10 @@ def specialise(mode: Mode, step: Function, written: Function) -> SpecialisedFunc
     """Return a step compiled for the author's `input_signature`, or for each signature that it meets."""
     import tensorflow as tf
 
-    options = dict(_OPTIONS[mode])
+    options = {name: value for name, value in mode.options.items() if name != ENVIRONMENT}
     if signature := getattr(written, "input_signature", None):
         options["input_signature"] = signature
-    return SpecialisedFunction(step, lambda f: tf.function(f, **options), Leaves(), written)
+    return SpecialisedFunction(step, lambda f, _: tf.function(f, **options), Leaves(), written)
 
 
 class TensorFlowProcess(Process):
@@ -202,6 +228,14 @@ class TensorFlowDevices(Devices):
 
 class TensorFlowCompiler(Compiler):
     """The compiler role of TensorFlow."""
+
+    def offer(self) -> Offer:
+        """Return the parameters of `tf.function` that may be written out."""
+        os.environ.setdefault(*LOG_LEVEL)
+        import tensorflow as tf
+
+        names = [name for name in inspect.signature(tf.function).parameters if name not in UNWRITTEN]
+        return Offer({"function": (*names, ENVIRONMENT)})
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """A context in which the user's own `tf.function` objects run as written."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from compare.engines.base import CallState, Devices, Engine, Errors, Library, Mode, Numbers, Ops, Process
+from compare.engines.base import CallState, Devices, Errors, Library, Mode, Numbers, Ops, Process
 from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
 from compare.engines.library import compose
@@ -20,14 +21,13 @@ from compare.engines.nudge import FloatChange
 from compare.engines.process import ByteCounter, Switch
 from compare.engines.reach import Kinds, codes_of
 from compare.engines.step import Context, Function, LineOp, Observations, TrainingFunction, ValueStep, inside
-from compare.engines.torch import dispatcher, dynamo, state
+from compare.engines.torch import dispatcher, dynamo, modes, state
 from compare.engines.torch.dynamo import MANY
 from compare.engines.torch.functions import IDIOMS, control, functions
 from compare.engines.torch.state import state_reader
 from compare.engines.torch.step import TorchStep, holders_in, is_whole, map_leaves, trains
 from compare.records.record import Device
 
-EAGER = Mode("eager")
 COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 """The variable of the user's environment that says on how many threads Inductor compiles."""
 
@@ -38,15 +38,15 @@ class Torch(Framework):
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
     shares, keeps_effects, tells_lines, has_events = False, True, True, True
     internals = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch._ops", "torch.fx")
-    modes = (EAGER, *dynamo.OPTIONS, dynamo.EXPORT, dynamo.AS_WRITTEN)
-    written = dynamo.AS_WRITTEN
+    written = modes.AS_WRITTEN
+    modes = modes.MODES
     idioms = IDIOMS
 
     def __init__(self) -> None:
         super().__init__()
         self.process = TorchProcess(self)
         self.devices = TorchDevices(self)
-        self.compiler = dynamo.TorchCompiler(self)
+        self.compiler = modes.TorchCompiler(self)
         self.ops = TorchOps(self)
         self.state = TorchState(self)
         self.numbers = TorchNumbers(self)
@@ -97,11 +97,23 @@ class Torch(Framework):
 
         return to_containers(tree, lambda leaf: state.array(leaf) if isinstance(leaf, torch.Tensor) else None)
 
+    def derived(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
+        """Return the traits of a compiler; `dynamic=True` compiles for shapes that vary."""
+        return replace(rows[0], relaxes=bool(options.get("dynamic")))
+
     def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return a step of the loss as the mode runs it, with gradients in the leaves of one argument."""
+        return self.build_over((), mode, loss, argnum)
+
+    def build_over(
+        self, calls: Sequence[tuple[Any, ...]], mode: str, loss: Function, argnum: int | None
+    ) -> Function:  # fmt: skip
+        """Return `build` of a loss whose calls are these."""
         import torch
 
-        run, within = run_of(self, mode, loss), context_of(self, mode)
+        if argnum is not None:
+            modes.check_gradients(self.traits(mode))
+        run, within = modes.prepare(self, mode, loss, calls)
         if argnum is None:
             return ValueStep(run, inside(within, torch.no_grad))
         return TorchStep(run, argnum, loss, within)
@@ -109,17 +121,6 @@ class Torch(Framework):
     def observed(self, step: Function) -> Observations:
         """Return Dynamo's records of the step."""
         return dynamo.dynamo_observations(codes_of(getattr(step, "run", step)))
-
-
-def run_of(engine: Engine, mode: str, function: Function) -> Function:
-    """Return a function as a mode runs it."""
-    traits = engine.traits(mode)
-    return function if traits in (EAGER, dynamo.AS_WRITTEN) else dynamo.compile_loss(traits, function)
-
-
-def context_of(engine: Engine, mode: str) -> Context:
-    """Return the context in which a mode runs a function."""
-    return partial(dynamo.eager_stance, engine) if engine.traits(mode) is EAGER else nullcontext
 
 
 class TorchProcess(Process):
@@ -233,7 +234,12 @@ class TorchState(CallState):
         with dynamo.eager_stance(self.engine):
             if not trains(function, calls[0], changed):
                 return None
-        return TrainingFunction(lambda mode: (run_of(self.engine, mode, function), context_of(self.engine, mode)))
+
+        def run(mode: str) -> tuple[Function, Context]:
+            modes.check_gradients(self.engine.traits(mode))
+            return modes.prepare(self.engine, mode, function, calls)
+
+        return TrainingFunction(run)
 
     def kinds(self) -> Kinds:
         """Return PyTorch's classes of tensors and modules."""

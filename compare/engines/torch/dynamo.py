@@ -1,4 +1,4 @@
-"""PyTorch's compilers: the modes that use them, and Dynamo's reports of its compilations.
+"""Dynamo's reports of its compilations.
 
 Reasons, graph breaks and Dynamo's limit are told each with the user's line.
 """
@@ -6,51 +6,25 @@ Reasons, graph breaks and Dynamo's limit are told each with the user's line.
 from __future__ import annotations
 
 import ast
-import functools
 import linecache
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-import optree
-
-from compare.engines.base import Compiler, Engine, Mode
+from compare.engines.base import Engine
 from compare.engines.process import patch_namespace
-from compare.engines.step import Compilation, Function, Observations
+from compare.engines.step import Compilation, Observations
 from compare.errors import is_users
-from compare.records.record import WRITTEN, group_by
-
-EXPORT = Mode("export", usual=False, traces=True)
-AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
-GRAPHS = "aot_eager"
-"""The backend of `torch.compile` that makes graphs but no kernels."""
-OPTIONS: dict[Mode, dict[str, Any]] = {
-    Mode("compile"): {},
-    Mode("compile-dynamic", relaxes=True): {"dynamic": True},
-    Mode("reduce-overhead", suite=False): {"mode": "reduce-overhead"},
-    Mode("max-autotune", suite=False): {"mode": "max-autotune"},
-    Mode("aot-eager", suite=False, kernels=False): {"backend": GRAPHS},
-}
-"""The modes of `torch.compile`, with its options."""
+from compare.records.record import group_by
 
 KEPT = 10_000
 """The number of compile records that are kept."""
 MANY = {"recompile_limit": 1000, "accumulated_recompile_limit": 10_000}
-
-
-def compile_loss(mode: Mode, loss: Function, **options: Any) -> Function:
-    """Return the loss compiled in a mode, on its first call; `options` are those of `torch.compile`."""
-    import torch
-
-    if mode is EXPORT:
-        return _export(loss)
-    compiled: Function = torch.compile(loss, **{**OPTIONS[mode], **options})
-    return compiled
 
 
 @contextmanager
@@ -68,73 +42,6 @@ def eager_stance(engine: Engine) -> Iterator[None]:
     instead = {"_callback_from_stance": noting} if asked else {}  # private to Dynamo, so it may be missing
     with torch.compiler.set_stance("force_eager"), patch_namespace(vars(eval_frame), instead):
         yield
-
-
-class TorchCompiler(Compiler):
-    """The compiler role of PyTorch."""
-
-    def eagerly(self, function: Function) -> AbstractContextManager[None]:
-        """Return a context in which nothing compiles, whatever the function is."""
-        return eager_stance(self.engine)
-
-    def compiled(self, mode: str, function: Function) -> Function:
-        """Return the function compiled with `fullgraph=True`, or exported."""
-        return compile_loss(self.engine.traits(mode), function, fullgraph=True)
-
-    def captured(self, mode: str, function: Function, *, whole: bool = True) -> Function | None:
-        """Return both passes as graphs of Dynamo and AOTAutograd, run op by op; None for an export.
-
-        A function that need not be `whole` has as many graphs as it needs. It compiles within `eagerly` too, since the
-        eager mode calls it.
-        """
-        import torch
-
-        traits = self.engine.traits(mode) if whole else next(iter(OPTIONS))
-        if traits is EXPORT:
-            return None
-        compiled = compile_loss(traits, function, backend=GRAPHS, **({"fullgraph": True} if whole else {}))
-
-        @functools.wraps(compiled)
-        def run(*args: Any) -> Any:
-            with torch.compiler.set_stance("default"):
-                return compiled(*args)
-
-        return run
-
-    def forget(self) -> None:
-        """Drop Dynamo's code and counts in memory; Inductor's cache on the disk stays."""
-        forget()
-        self.engine.compiles = False
-
-    @contextmanager
-    def anew(self) -> Iterator[None]:
-        """A context that begins without compiled code in memory or on the disk, and without counts."""
-        from torch._inductor.utils import fresh_cache
-
-        self.forget()
-        with fresh_cache():
-            yield
-
-
-def _export(loss: Function) -> Function:
-    """Return the loss as programs, one exported per structure and shapes of the arguments, on first use."""
-    import torch
-
-    class Module(torch.nn.Module):
-        def forward(self, *args: Any) -> Any:
-            return loss(*args)
-
-    programs: dict[Any, Any] = {}
-
-    def run(*args: Any) -> Any:
-        arguments: Any = args
-        leaves, structure = optree.tree_flatten(arguments)
-        key = (structure, *((x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves))
-        if key not in programs:
-            programs[key] = torch.export.export(Module(), args, strict=True).module()
-        return programs[key](*args)
-
-    return run
 
 
 def listen() -> None:
@@ -157,9 +64,6 @@ def forget() -> None:
     dynamo.counters.clear()
     dynamo.graph_break_reasons.clear()
     listen()
-
-
-# Dynamo's reports -----------------------------------------------------------------------------------------------------
 
 
 FIRST = "the first call of a piece of the graph"

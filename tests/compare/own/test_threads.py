@@ -178,9 +178,10 @@ def test_native_code_has_the_threads_of_the_engine(monkeypatch):
     from compare.engines.graphduel import steps
 
     asked = []
-    monkeypatch.setattr(steps, "native", lambda case, threads: asked.append(threads))
-    monkeypatch.setattr(engines.find_engine("graphduel"), "threads", 3)
-    steps.build("static-native", None)
+    monkeypatch.setattr(steps, "native", lambda case, threads, **_: asked.append(threads))
+    ours = engines.find_engine("graphduel")
+    monkeypatch.setattr(ours, "threads", 3)
+    steps.build(ours.traits("static-native"), None)
     assert asked == [3]
 
 

@@ -1,0 +1,278 @@
+"""PyTorch's modes: what compiles in each, and the settings within which it compiles and runs.
+
+`prepare` turns a function, its calls and a mode into the callable that runs. Keywords of a word beside PyTorch's own:
+`config` has settings of Dynamo, Inductor and AOTAutograd, `env` has variables of the mode's processes, `stance` is
+that of `torch.compiler.set_stance` after a first run, and `compiled_autograd` captures the backward pass whole.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import optree
+
+from compare.engines.base import CONFIG, ENVIRONMENT, Compiler, Engine, Mode, Offer
+from compare.engines.step import Context, Function, inside
+from compare.engines.torch import dynamo
+from compare.engines.words import text
+from compare.errors import InputsError, UnsupportedError
+from compare.records.record import WRITTEN
+
+GRAPHS = "aot_eager"
+"""The backend of `torch.compile` that makes graphs but no kernels."""
+EAGER = Mode("eager")
+COMPILE = Mode("compile", "compile()")
+AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
+MODES = (
+    EAGER,
+    COMPILE,
+    Mode("compile-dynamic", "compile(dynamic=True)", relaxes=True),
+    Mode("reduce-overhead", "compile(mode='reduce-overhead')", suite=False),
+    Mode("max-autotune", "compile(mode='max-autotune')", suite=False),
+    Mode("aot-eager", f"compile(backend={GRAPHS!r})", suite=False, kernels=False),
+    Mode("export", "export()", usual=False, traces=True),
+    Mode("aot", "aot()", usual=False, suite=False, traces=True, infers=True),
+    AS_WRITTEN,
+)
+
+STANCE, AUTOGRAD = "stance", "compiled_autograd"
+WITHIN = (STANCE, CONFIG, ENVIRONMENT, AUTOGRAD)
+"""The keywords of a word that are not the compiler's own."""
+UNWRITTEN = ("model", "shapes_spec", "disable")
+"""The parameters of `torch.compile` that no word has: what it compiles, an object, and that nothing compiles."""
+
+
+# How a mode runs a function -------------------------------------------------------------------------------------------
+
+
+def prepare(
+    engine: Engine, mode: str, function: Function, calls: Sequence[tuple[Any, ...]] = ()
+) -> tuple[Function, Context]:
+    """Return a function as a mode runs it, and the context around its runs; `calls` are the arguments of its calls.
+
+    Without `calls` they are not known yet. Whatever a mode changes in the function, in its modules or in its arguments
+    before it compiles belongs here.
+    """
+    traits = engine.traits(mode)
+    if traits is EAGER:
+        return function, partial(dynamo.eager_stance, engine)
+    if traits is AS_WRITTEN:
+        return function, nullcontext
+    return compile_function(traits, function), engine.compiler.settings(mode)
+
+
+def compile_function(mode: Mode, function: Function, **options: Any) -> Function:
+    """Return a function that compiles on its first call; `options` replace those of the mode's word."""
+    own = {name: value for name, value in mode.options.items() if name not in WITHIN}
+    with settings(mode.options.get(CONFIG, {})):
+        return COMPILERS[mode.compiler](function, **{**own, **options})
+
+
+def context_of(mode: Mode) -> Context:
+    """Return the context in which a mode compiles and runs: its settings, its stance and its backward pass."""
+    options, contexts = mode.options, list[Context]()
+    if CONFIG in options:
+        contexts.append(partial(settings, options[CONFIG]))
+    if STANCE in options:
+        contexts.append(_after_first(options[STANCE]))
+    if options.get(AUTOGRAD):
+        contexts.append(partial(_compiled_autograd, mode))
+    return inside(*contexts) if contexts else nullcontext
+
+
+def _modules() -> Sequence[Any]:
+    """Return PyTorch's modules of settings; a name is looked up in the first that has it."""
+    import torch._dynamo.config
+    import torch._functorch.config
+    import torch._inductor.config
+
+    return torch._dynamo.config, torch._inductor.config, torch._functorch.config
+
+
+def _names(module: Any) -> list[str]:
+    return [name for name in module.get_config_copy() if not name.startswith("_") and name != "TYPE_CHECKING"]
+
+
+@contextmanager
+def settings(values: Mapping[str, Any]) -> Iterator[None]:
+    """A context with settings of Dynamo, Inductor and AOTAutograd. Raises InputsError for one that none has."""
+    rest, contexts = dict(values), list[Context]()
+    for module in _modules() if rest else ():
+        mine = {name: rest.pop(name) for name in set(rest).intersection(_names(module))}
+        contexts += [partial(module.patch, mine)] if mine else []
+    if rest:
+        raise InputsError(f"{CONFIG}: PyTorch has no setting {next(iter(rest))!r}")
+    with inside(*contexts)():
+        yield
+
+
+def _after_first(stance: Any) -> Context:
+    """Return the context of a stance: a name, or a dict of what `torch.compiler.set_stance` takes.
+
+    The first run compiles as usual, and the stance holds from the second: most stances only tell what to do where a
+    function would be compiled again.
+    """
+    asked, ran = stance if isinstance(stance, dict) else {STANCE: stance}, list[bool]()
+
+    def within() -> AbstractContextManager[Any]:
+        import torch
+
+        if not ran:
+            ran.append(True)
+            return nullcontext()
+        return torch.compiler.set_stance(**asked)
+
+    return within
+
+
+@contextmanager
+def _compiled_autograd(mode: Mode) -> Iterator[None]:
+    """A context in which each backward pass is captured whole, and compiled as the mode compiles."""
+    import torch._dynamo.compiled_autograd
+
+    compiler = partial(compile_function, mode, fullgraph=False)
+    with torch._dynamo.compiled_autograd._enable(compiler):
+        yield
+
+
+# The compilers --------------------------------------------------------------------------------------------------------
+
+
+def _compile(function: Function, **options: Any) -> Function:
+    import torch
+
+    compiled: Function = torch.compile(function, **options)
+    return compiled
+
+
+def _export(function: Function, *, strict: bool = True, fullgraph: bool = True) -> Function:
+    """Return the function as captured programs, whose ops PyTorch runs one by one."""
+    del fullgraph  # there is no other
+    import torch
+
+    return _for_each_kind(function, lambda module, args: torch.export.export(module, args, strict=strict).module())
+
+
+def _aot(function: Function, *, fullgraph: bool = True, **options: Any) -> Function:
+    """Return the function as libraries that AOTInductor makes of captured programs; `options` are Inductor's."""
+    del fullgraph
+    import torch
+
+    def load(module: Any, args: tuple[Any, ...]) -> Function:
+        program = torch.export.export(module, args, strict=True)
+        with tempfile.TemporaryDirectory(prefix="graphduel-") as folder:
+            path = torch._inductor.aoti_compile_and_package(
+                program, package_path=str(Path(folder, "step.pt2")), inductor_configs=options.get("options")
+            )
+            loaded: Function = torch._inductor.aoti_load_package(path)
+        return loaded
+
+    return _for_each_kind(function, load)
+
+
+COMPILERS: dict[str, Callable[..., Function]] = {"compile": _compile, "export": _export, "aot": _aot}
+
+
+def _for_each_kind(function: Function, make: Callable[[Any, tuple[Any, ...]], Function]) -> Function:
+    """Return the function as programs, one made for each structure and shapes of the arguments, on first use."""
+    import torch
+
+    class Module(torch.nn.Module):
+        def forward(self, *args: Any) -> Any:
+            return function(*args)
+
+    programs: dict[Any, Function] = {}
+
+    def run(*args: Any) -> Any:
+        arguments: Any = args
+        leaves, structure = optree.tree_flatten(arguments)
+        key = (structure, *((x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves))
+        if key not in programs:
+            programs[key] = make(Module(), args)
+        return programs[key](*args)
+
+    return run
+
+
+def check_gradients(mode: Mode) -> None:
+    """Raise UnsupportedError for a mode that compiles no function with gradients."""
+    if mode.infers:
+        raise UnsupportedError(
+            f"{mode.compiler} compiles functions that take no gradients; --no-gradient compares a loss by its value"
+        )
+
+
+class TorchCompiler(Compiler):
+    """The compiler role of PyTorch."""
+
+    def offer(self) -> Offer:
+        """Return what `torch.compile` takes, with the modes, backends and settings of the installed PyTorch."""
+        import torch
+        import torch._inductor
+
+        compile_ = [name for name in inspect.signature(torch.compile).parameters if name not in UNWRITTEN]
+        options = torch._inductor.list_options()
+        modes, backends = list(torch._inductor.list_mode_options()), torch._dynamo.list_backends(exclude_tags=())
+        bare = {name: text("compile", {"backend": name}) for name in backends}
+        return Offer(
+            {
+                "compile": (*compile_, *WITHIN),
+                "export": ("strict", CONFIG, ENVIRONMENT),
+                "aot": ("options", CONFIG, ENVIRONMENT),
+            },
+            {"options": options, CONFIG: [name for module in _modules() for name in _names(module)]},
+            bare | {name: text("compile", {"mode": name}) for name in modes},
+        )
+
+    def eagerly(self, function: Function) -> AbstractContextManager[None]:
+        """Return a context in which nothing compiles, whatever the function is."""
+        return dynamo.eager_stance(self.engine)
+
+    def settings(self, mode: str) -> Context:
+        """Return the context with a mode's settings, its stance and its backward pass."""
+        return context_of(self.engine.traits(mode))
+
+    def compiled(self, mode: str, function: Function) -> Function:
+        """Return the function compiled with `fullgraph=True`, or exported."""
+        return compile_function(self.engine.traits(mode), function, fullgraph=True)
+
+    def captured(self, mode: str, function: Function, *, whole: bool = True) -> Function | None:
+        """Return both passes as graphs of Dynamo and AOTAutograd, run op by op; None for an export.
+
+        A function that need not be `whole` has as many graphs as it needs. It compiles within `eagerly` too, since the
+        eager mode calls it.
+        """
+        import torch
+
+        traits = self.engine.traits(mode) if whole else COMPILE
+        if traits.compiler != COMPILE.compiler:
+            return None
+        compiled = compile_function(traits, function, backend=GRAPHS, **({"fullgraph": True} if whole else {}))
+
+        @functools.wraps(compiled)
+        def run(*args: Any) -> Any:
+            with torch.compiler.set_stance("default"):
+                return compiled(*args)
+
+        return run
+
+    def forget(self) -> None:
+        """Drop Dynamo's code and counts in memory; Inductor's cache on the disk stays."""
+        dynamo.forget()
+        self.engine.compiles = False
+
+    @contextmanager
+    def anew(self) -> Iterator[None]:
+        """A context that begins without compiled code in memory or on the disk, and without counts."""
+        from torch._inductor.utils import fresh_cache
+
+        self.forget()
+        with fresh_cache():
+            yield
