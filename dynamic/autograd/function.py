@@ -68,7 +68,7 @@ class _SavedTensor:
     """A tensor saved at the end of forward; a result is saved by its number, or the call would hold itself."""
 
     def __init__(self, tensor: Any, outputs: Sequence[Any]) -> None:
-        self.number = next((i for i, out in enumerate(outputs) if out is tensor), None)
+        self.number = _numbers(outputs).get(id(tensor))
         self.data, self.edge = tensor._data, None if self.number is not None else tensor._edge
 
     def tensor(self, call: _Call) -> Tensor:
@@ -88,7 +88,8 @@ class _Call:
         self.inputs = {i: spec_of(arg) for i, arg in enumerate(args) if isinstance(arg, Surface)}
         self.specs = [spec_of(out) if isinstance(out, Surface) else None for out in outputs]
         plain = [*map(id, ctx._plain)]
-        self.with_gradient = [i for i, out in enumerate(outputs) if _is_float(out) and id(out) not in plain]
+        numbers = sorted(_numbers(outputs).values())
+        self.with_gradient = [i for i in numbers if _is_float(outputs[i]) and id(outputs[i]) not in plain]
 
     # On the tape ------------------------------------------------------------------------------------------------
 
@@ -135,7 +136,8 @@ class _Call:
 
     def trace(self, tracer: Any, inputs: Sequence[Any], outputs: list[Any]) -> None:
         """Replace results in `outputs` by symbols with the gradient rule of this call."""
-        tensors = [i for i, spec in enumerate(self.specs) if spec is not None]
+        numbers = _numbers(outputs)
+        tensors = [i for i in sorted(numbers.values()) if self.specs[i] is not None]
 
         def pull(state: Any, cotangents: Sequence[Any], zeros: Any) -> Sequence[Any]:
             return self.gradients(
@@ -143,11 +145,13 @@ class _Call:
             )
 
         results = tracer.ruled([outputs[i] for i in tensors], inputs, vars(self.ctx), pull)
-        for number, result in zip(tensors, results, strict=True):
-            if any(outputs[number] is changed for changed in self.ctx._dirty):
-                outputs[number].node = result.node
-            elif number in self.with_gradient:
-                outputs[number] = result
+        with_rule = dict(zip(tensors, results, strict=True))
+        for number, out in enumerate(outputs):
+            last = numbers[id(out)]
+            if any(out is changed for changed in self.ctx._dirty):
+                out.node = with_rule[last].node
+            elif last in self.with_gradient:
+                outputs[number] = with_rule[last]
 
     # In both engines --------------------------------------------------------------------------------------------
 
@@ -181,6 +185,11 @@ class _Call:
             f"{self.kind.__name__}.backward gave a gradient of shape {gradient.shape} for an input "
             f"of shape {shape}; sum or reshape it"
         )
+
+
+def _numbers(outputs: Sequence[Any]) -> dict[int, int]:
+    """The number of each result, by its identity: of one that is returned twice, the last, as in PyTorch."""
+    return {id(out): number for number, out in enumerate(outputs)}
 
 
 def _broadcast_shape(shape: Shape, other: Shape) -> Shape:
@@ -246,7 +255,7 @@ def _refuse_again(_: Any) -> None:
 
 _once = Op(
     "once_differentiable",
-    lambda x, *_, **__: x,
+    lambda x, *_, out=None: identity.kernel(x, out=out),
     lambda x, *_: x,
     rules=(_refuse_again,),
     cost=0,

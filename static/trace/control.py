@@ -32,7 +32,7 @@ from graphs.promotion import is_scalar
 from graphs.spec import TensorSpec
 from static.trace import symbol as weak
 from static.trace.symbol import Symbol, callee
-from static.trace.tracing import CHOICE, current, is_traced, node_of, reading_all, tracing
+from static.trace.tracing import CHOICE, current, is_traced, node_of, of_kind, reading_all, tracing
 
 Body = Callable[..., Any]
 
@@ -338,8 +338,9 @@ class Tracer:
         if capture.pause_depth() > building().paused:
             return list(values)
         rule = OwnRule(values, len(inputs), state, pull)
-        with reading_all():  # where forward has changed an input, it is a value now
-            sources = nodes_of([*values, *inputs, *rule.symbols])
+        with reading_all():  # where forward has changed an input, the node before the change is its operand
+            changed = nodes_of(inputs)
+        sources = [*nodes_of(values), *changed, *nodes_of(rule.symbols)]
         return emit(ruled_op, sources, {"count": len(values), "rule": rule}, len(values))
 
 
@@ -384,12 +385,15 @@ class OwnRule:
             part_of(out, n) if n is not None else next(held) if isinstance(leaf, Symbol) else leaf
             for leaf, n in zip(self._leaves, self._results, strict=True)
         ]
-        reaching = [cotangents.get(number) for number in range(self.values)]
+        reaching = [
+            of_kind(cotangents[n], is_tensor=True) if cotangents.get(n) is not None else None
+            for n in range(self.values)
+        ]
         return self.pull(tree.unflatten(self._structure, leaves), reaching, self._zeros)
 
     @staticmethod
     def _zeros(spec: TensorSpec) -> Symbol:
-        return Symbol(building(), nodes_of([zeros(spec.shape, spec.dtype)])[0])
+        return of_kind(zeros(spec.shape, spec.dtype), is_tensor=True)
 
 
 def _agree(branches: Sequence[Subgraph]) -> None:

@@ -41,9 +41,11 @@ def record_trace(f: Function, args: Sequence[Any], positions: Sequence[int]) -> 
     builder = _builder()
     called: list[Any] = tree.tree_map(_tensor, list(args))
     structures, variables = [], []
+    kinds: list[bool] = []
     for position in positions:
         leaves, structure = tree.flatten(args[position])
         symbols = list(map(_variable, leaves))
+        kinds += map(is_tensor, leaves)
         called[position] = tree.unflatten(structure, list(symbols))
         structures.append(structure)
         variables += symbols
@@ -56,7 +58,8 @@ def record_trace(f: Function, args: Sequence[Any], positions: Sequence[int]) -> 
         with reading_all():
             seeds = [_seed(results[i], g) for i, g in cotangents.items()]
             reaching = pullback([results[i] for i in cotangents], seeds)
-        rest = iter([zeros_like(v) if g is None else g for v, (g, _) in zip(variables, reaching, strict=True)])
+            gradients = [zeros_like(v) if g is None else g for v, (g, _) in zip(variables, reaching, strict=True)]
+            rest = iter(list(map(of_kind, gradients, kinds)))
         return tuple([tree.unflatten(s, [next(rest) for _ in range(s.num_leaves)]) for s in structures])
 
     return outputs, pull
@@ -85,7 +88,7 @@ def pull_cotangents(outputs: Sequence[Any], seeds: Sequence[Any], inputs: Sequen
         sources = [Symbol(builder, node_of(builder, value, ())) for value in inputs]
         cotangents = [_seed(out, seed) for out, seed in zip(outputs, seeds, strict=True)]
         reaching = pull_back(builder, start, sources, outputs, cotangents)
-    return [cotangent for cotangent, _ in reaching]
+        return [g if g is None else of_kind(g, is_tensor(x)) for x, (g, _) in zip(inputs, reaching, strict=True)]
 
 
 def _builder() -> Builder:

@@ -18,7 +18,7 @@ import dynamic
 import graphs as g
 import static
 from dynamic.autograd.function import once_differentiable
-from graphs.errors import ControlFlowError, InplaceError, NotDifferentiableError
+from graphs.errors import ControlFlowError, GraphError, InplaceError, NotDifferentiableError
 from tests.helpers.backends import BACKENDS
 from tests.helpers.together import check_each, together
 
@@ -117,11 +117,21 @@ def losses(torch: Any) -> dict[str, Loss]:  # noqa: C901  (a table: what is shor
         x, out = ctx.saved_tensors
         return g * ctx.power * out / x, None
 
+    def same_twice(ctx: Any, x: Any) -> Any:
+        out = x * x
+        ctx.save_for_backward(x, out)
+        return x * 3, out, out
+
+    def of_same(ctx: Any, f: Any, g: Any, h: Any) -> Any:
+        x, out = ctx.saved_tensors
+        return f * 7 + g * 2 + h * x * out
+
     own, twice, results = function(saving("x", "out"), of_both), function(two, normed), function(two_saved, of_results)
     attribute = function(by_attribute, lambda ctx, g: g * ctx.result * ctx.scale)
     ints, one_of_two = function(with_ints, past_ints), function(unfilled, of_one)
     in_place, several = function(changed, of_changed), function(many, of_many)
     apart = function(plain, of_noted, noted)
+    same = function(same_twice, of_same)
     passed = function(lambda ctx, x: x, lambda ctx, g: g**2 * 5)
     ones = function(lambda ctx, x: x * 1, lambda ctx, g: g.reshape(1, 2) * torch.tanh(g).reshape(1, 2))
 
@@ -138,6 +148,7 @@ def losses(torch: Any) -> dict[str, Loss]:  # noqa: C901  (a table: what is shor
         "one of several outputs": lambda x: (results(x)[1] ** 2).sum(),
         "several saved outputs": lambda x: (results(x)[0] ** 2 + results(x)[1].sum()) * 0.01,
         "non-differentiable": lambda x: (ints(x)[0] * ints(x)[1] + ints(x)[2]).sum(),
+        "one result twice": lambda x: (same(x)[0] * same(x)[1] * 3 + same(x)[2] * x).sum(),
         "no zeros": lambda x: (one_of_two(x**2)[1] * x).sum(),
         "in place": lambda x: (in_place(x * 2) * x).sum(),
         "the input itself": lambda x: (passed(x) * x).sum(),
@@ -168,6 +179,7 @@ VALUES: dict[str, tuple[Any, Any, Any]] = {
         [428210.997462, 1781591.710624],
     ),
     "non-differentiable": ([2.0, 32.0], [[6.0, 0.0], [0.0, 48.0]], [24.0, 3072.0]),
+    "one result twice": ([32.0, 248.0], [[64.0, 0.0], [0.0, 752.0]], [4096.0, 372992.0]),
     "no zeros": ([5.0, 44.0], [[10.0, 0.0], [0.0, 68.0]], [2080.0, 2731520.0]),
     "in place": ([10.0, 68.0], [[80.0, 0.0], [0.0, 1088.0]], [1600.0, 147968.0]),
     "the input itself": ([6.0, 22.0], [[15.0, 0.0], [0.0, 25.0]], [840.0, 10560.0]),
@@ -275,11 +287,22 @@ def paused(x: Any) -> Any:
         return ROOT(x)
 
 
+def test_a_cotangent_computes_as_a_tensor_does():
+    def turned(ctx: Any, c: Any, of_nothing: Any) -> Any:
+        return c.transpose(0, 1) + of_nothing.transpose(0, 1)
+
+    pair = own(lambda ctx, x: (x.transpose(0, 1) * 2, x.transpose(0, 1) * 3), turned)
+    x = dynamic.tensor([[1.0, 2.0, 5.0], [3.0, 4.0, 6.0]])
+    loss = lambda x: pair(x)[0].sum()  # noqa: E731
+    assert static.jit(static.grad(loss))(x).tolist() == dynamic.grad(loss)(x).tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
 def test_what_is_differentiable_once_is_refused_the_second_time():
     once = own(roots, once_differentiable(lambda ctx, c: c / ctx.saved_tensors[0]))
     loss = lambda x: (once(x) ** 2).sum()  # noqa: E731
     for engine in (dynamic, static):
         np.testing.assert_allclose(engine.grad(loss)(X), [2, 2])
+        np.testing.assert_allclose(engine.grad(lambda x: once(g.exp(x * 2)).sum())(X), 2 * np.exp(X))
         with pytest.raises(NotDifferentiableError, match="once_differentiable backward has none"):
             engine.hessian(loss)(X)
 
@@ -304,6 +327,24 @@ def test_changes_in_place_are_those_of_a_tensor():
     free.mul_(3)
     free.sum().backward()
     assert leaf.grad.tolist() == [15, 15]
+
+
+def test_a_trace_refuses_a_value_that_forward_has_changed_through_a_view():
+    def changed(ctx: Any, x: Any) -> Any:
+        x[1:].mul_(2)
+        ctx.mark_dirty(x)
+        return x
+
+    def made(ctx: Any, x: Any) -> Any:
+        y = x * 1
+        y[1:].mul_(2)
+        return y
+
+    for change in (own(changed, lambda ctx, c: c * 3), own(made, lambda ctx, c: c * 3)):
+        loss = lambda x, change=change: change(x + 0).sum()  # noqa: E731
+        assert dynamic.value_and_grad(loss)(X)[0] == 5
+        with pytest.raises(GraphError, match="changed in place is read under another name"):
+            static.value_and_grad(loss)(X)
 
 
 def test_a_call_does_not_hold_itself():

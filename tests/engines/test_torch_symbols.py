@@ -418,3 +418,20 @@ def test_an_int_drops_its_axis_before_arrays_are_looked_at(key: Any, wanted: Any
 def test_arrays_of_a_graph_are_indexed_as_numpy_does() -> None:
     x, i = np.arange(24.0).reshape(2, 3, 4), np.array([1, 0])
     np.testing.assert_array_equal(static.jit(lambda x: x[0, :, i])(x), x[0, :, i])
+
+
+@pytest.mark.parametrize("loss", [lambda x: (x * 2).sum(), lambda x: (x * x).sum()], ids=["linear", "square"])
+def test_a_gradient_computes_as_its_argument_does(loss: Callable[[Any], Any]) -> None:
+    def turned(engine: Any, x: Any) -> Any:
+        gradient = engine.grad(loss)(x)
+        return gradient.transpose(0, 1) if isinstance(gradient, torch.Tensor) else gradient.transpose(1, 0)
+
+    def asked(x: Any) -> Any:
+        return torch.autograd.grad(loss(x), x)[0].transpose(0, 1)
+
+    array = np.arange(6.0).reshape(2, 3)
+    tensor = torch.tensor(array)
+    expected = torch.grad(loss)(array).T.tolist()
+    for x in (array, tensor):
+        assert static.jit(lambda x: turned(static, x))(x).tolist() == turned(torch, x).tolist() == expected
+    assert static.jit(asked)(tensor).tolist() == asked(tensor.clone().requires_grad_()).tolist() == expected
