@@ -13,7 +13,7 @@ from compare.cli import options
 from compare.text import echo
 
 QUICK = 20
-CHOSEN = {"comparisons": ["comparisons", "quick"], "own": [], "leaks": [], "seed": ["seed"]}
+CHOSEN = {"comparisons": ["comparisons", "quick"], "own": [], "leaks": [], "seed": ["seed"], "threads": ["threads"]}
 """The parameters of a selftest that choose each setting."""
 WHOLE = ("found", "of", "target")
 """The columns of the rates table that are never wrapped; the others fold on a narrow terminal."""
@@ -27,6 +27,7 @@ EXIT = {"met": 0, "missed": 1, "too noisy": 3}
 @click.option(
     "--quick", is_flag=True, help="Make few comparisons, in a minute or two; the rates then have wide intervals."
 )
+@options.default("--threads", type=click.IntRange(1), default=1, help="Measure speed on so many threads.")
 @options.JSON
 @options.out("Write records into this folder; by default a new one in reports/.")
 @options.RESUME
@@ -41,6 +42,7 @@ def selftest(
     out: Path | None,
     resume: bool,
     seed: int,
+    threads: int,
 ) -> None:
     """Measure how often the harness finds a known slowdown or leak."""
     from compare.records import results
@@ -51,9 +53,10 @@ def selftest(
     directory = options.folder(out, resume, "selftest", "selftest")
     wanted = comparisons or (QUICK if quick else Trials.comparisons)
     asked = {"comparisons": wanted, "own": max(1, wanted // 5), "leaks": max(2, wanted // 4), "seed": seed}
+    asked |= {"threads": threads}
     trials = Trials(**(options.resume_settings(ctx, directory, asked, CHOSEN) if resume else asked))
     reporter = progress.reporter()
-    opened = executors.open_executor("thread", trials.at_once, None, reporter.notice)
+    opened = executors.open_executor("thread", trials.side_by_side, None, reporter.notice)
     again = ["graphduel", "selftest", "--out", str(directory), "--resume"]
     with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, _):
         rates = run(directory, trials, reporter, resume=resume, executor=executor)

@@ -76,7 +76,8 @@ PRESET = "selftest"
 class Trials:
     """The numbers of comparisons of speed and of memory, of processes for each, and of processes at once.
 
-    `own` is the number of comparisons of a user's own function, for each of its sizes.
+    `own` is the number of comparisons of a user's own function, for each of its sizes. Speed is measured on `threads`;
+    if these are several, an engine and the same engine again have processes of their own, as modes of a run have.
     """
 
     comparisons: int = 200
@@ -85,6 +86,12 @@ class Trials:
     processes: int = PRESETS["full"].processes
     at_once: int = field(default_factory=lambda: min(2, len(affinity() or (0, 1))))  # two on one core would compete
     seed: int = 0
+    threads: int = 1
+
+    @property
+    def side_by_side(self) -> int:
+        """Return how many jobs run at once, each on cores of its own."""
+        return max(1, self.at_once // self.threads)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, with the preset that marks a selftest."""
@@ -110,8 +117,8 @@ def run(
     with journal.open_journal(directory, trials.to_dict(), resume, reporter.notice) as kept:
         with ExitStack() as stack:
             stack.enter_context(reporter)
-            executor = executor or stack.enter_context(ThreadPoolExecutor(trials.at_once))
-            pool = Pool(executor, execute or run_job, trials.at_once, lanes=True)
+            executor = executor or stack.enter_context(ThreadPoolExecutor(trials.side_by_side))
+            pool = Pool(executor, execute or run_job, trials.side_by_side, lanes=True)
             _measure(Runner(kept, reporter, pool, TIMEOUT), trials)
         rates = Selftest(
             at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -182,6 +189,7 @@ def _job(
         source=source or workloads.source(workload),
         seed=trials.seed + number * trials.processes,
         modes=modes,
+        threads=trials.threads if kind == TIME else 1,
     )
 
 
@@ -261,7 +269,7 @@ def _speed(groups: Sequence[Sequence[TrialTime]]) -> list[SpeedRate]:
 
 def _trials(group: Sequence[TrialTime]) -> Iterator[tuple[float, Trial]]:
     """Yield the trials of one comparison with their injected shares, compared as the modes of a run are."""
-    cell = Evidence(*group[0].cell, tuple(record.modes for record in group))
+    cell = Evidence(*group[0].cell, tuple(record.modes for record in group), threads=group[0].threads)
     base, *changed = group[0].modes
     for mode in changed:
         ratio = cell.ratio(mode, base, steady)
@@ -355,7 +363,7 @@ The intervals should contain the injected ratio in 95 of 100 comparisons, also w
 
 {coverage}
 
-{comparisons} comparisons of {processes} processes each, and {own} of each function of one's own, {at_once} at a time, \
+{comparisons} comparisons of {processes} processes each{threads}, and {own} of each function of one's own, {at_once} at a time, \
 {took}, on {cpu} with \
 {cores} cores{load}; {python}, NumPy {numpy}, commit {commit}, {at}. Targets: **{outcome}**.
 
@@ -404,6 +412,7 @@ def markdown(rates: Selftest) -> str:
         outcome=rates.outcome,
         at=rates.at,
         **{name: settings[name] for name in ("comparisons", "own", "processes", "at_once", "seed")},
+        threads=f" on {number} threads" if (number := settings.get("threads", 1)) != 1 else "",
         commit=environment.commit or "unknown",
         load="" if environment.load is None else f", load {environment.load:.2f} when it began",
         **{name: getattr(environment, name) for name in ("cpu", "cores", "python", "numpy")},

@@ -166,7 +166,7 @@ def _changes(mode: str) -> dict[str, Any]:
 
 
 def measure_time(job: Job) -> TrialTime:
-    """Measure the times of all modes in one process; the record has the `calls` and `runs` of each mode."""
+    """Measure the times of all modes of a job in one process; the record has the `calls` and `runs` of each mode."""
     steps: dict[str, InjectedStep] = {}
 
     def build_once(mode: str, case: Case) -> InjectedStep:

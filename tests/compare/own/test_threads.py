@@ -25,6 +25,7 @@ from compare.records.job import Job
 from compare.records.record import Cell, options_of, records_of
 from compare.report import show
 from compare.run import environment, executors, processes
+from compare.selftest import Trials, leak_jobs, speed_jobs
 from compare.stats import student_quantile, typical
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import parity
@@ -439,3 +440,21 @@ def test_the_jobs_of_a_run_that_time_have_its_threads():
     assert kinds == {"time": 2, "memory": 1, "ladder": 1}
     assert options_of(settings.to_dict())[-2:] == ["--threads", "2"]
     assert "--threads" not in options_of(Settings().to_dict())
+
+
+# The selftest
+
+
+def test_an_engine_against_itself_on_two_threads_gives_few_alarms():
+    """The alarm of the selftest: an interval that excludes 1, of an engine and the same again."""
+    ratios = [ratio_of(of_processes(1.0, seed=seed, spread=0.05, drift=0.05)) for seed in range(300)]
+    assert sum(not ratio.low <= 1 <= ratio.high for ratio in ratios) <= 0.05 * 300 + 11  # three deviations of chance
+
+
+def test_a_selftest_on_two_threads_has_a_process_for_each_mode_and_one_job_at_once_on_two_cores():
+    trials = Trials(threads=2, at_once=2)
+    job = next(speed_jobs(trials))
+    assert (trials.side_by_side, job.threads) == (1, 2)
+    assert executors.groups_of(job) == [(mode,) for mode in job.modes]
+    assert {job.threads for job in leak_jobs(trials)} == {1}
+    assert len(executors.groups_of(next(speed_jobs(Trials())))) == 1
