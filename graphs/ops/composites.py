@@ -90,6 +90,7 @@ def var(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = 
 
 
 @composite
+@in_single
 def std(x: Array, /, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The standard deviation over `axis`; the gradient of a deviation of 0 is 0."""
     spread = var(x, axis=positive_axes(axis, len(shape_of(x))), correction=correction, keepdims=keepdims)

@@ -34,12 +34,12 @@ from graphs.ops.elementwise import (
 from graphs.ops.families import composite
 from graphs.ops.indexing import take
 from graphs.ops.linalg import BLAS, SMALL, matmul, matrix_product, rows, transpose_matrix
-from graphs.ops.movement import astype, cast, in_single, matrix_transpose, reshape
+from graphs.ops.movement import astype, cast, in_single, matrix_transpose, reshape, wider
 from graphs.ops.pooling import window_spread
 from graphs.ops.random import bernoulli
 from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
-from graphs.ops.shapes import as_operand, check_groups, dtype_of, shape_of
+from graphs.ops.shapes import as_operand, check_groups, dtype_of, holds_half, shape_of
 from graphs.ops.softmax import softmax
 from graphs.ops.special import erf
 from graphs.spec import TensorSpec
@@ -82,6 +82,7 @@ def elu(x: Array, /, alpha: float = 1.0) -> Array:
 
 
 @composite
+@in_single
 def batch_norm(
     x: Array, scale: Array = None, shift: Array = None, /, mean: Array = None, variance: Array = None, eps: float = 1e-5
 ) -> Array:
@@ -101,6 +102,9 @@ def normalized_batch(x: Array, scale: Array, shift: Array, eps: float) -> tuple[
     It makes few passes over x and its cotangent: x is centred once, and one factor per channel combines scale and
     spread.
     """
+    if holds_half(x):  # a variance may be more than float16 has: the statistics stay in float32
+        result, *statistics = normalized_batch(wider(x), wider(scale), wider(shift), eps)
+        return astype(result, dtype_of(x)), *statistics
     axes = tuple(i for i in range(_channel_count(shape_of(x))) if i != 1)
     means = mean(x, axis=axes)
     centred = less(x, _per_channel(means, x))

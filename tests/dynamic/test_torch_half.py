@@ -12,6 +12,7 @@ import pytest
 
 import dynamic as torch
 import static
+from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
 from graphs.errors import DTypeError
 from tests.helpers.both_tapes import compiled_only, in_python
@@ -181,6 +182,43 @@ def test_infinity_and_nan_are_numbers_of_every_float():
     x = torch.tensor([1.0], dtype=torch.float16)
     assert x.clamp(max=float("inf")).tolist() == [1.0]
     assert x.masked_fill(x > 0, float("-inf")).tolist() == [-np.inf]
+
+
+# ---- squares beyond the dtype: PyTorch 2.13's results --------------------------------------------
+
+
+def test_the_norm_of_float16_gradients_is_that_of_float32():
+    x = torch.tensor([300.0, 400.0], dtype=torch.float16, requires_grad=True)
+    x.grad = x.detach().clone()
+    assert nn.utils.clip_grad_norm_([x], 1.0).item() == 500
+    assert x.grad.tolist() == [0.60009765625, 0.80029296875]
+
+
+def test_batch_norm_of_float16_has_its_statistics_in_float32():
+    x = torch.tensor([[300.0, 5.0], [600.0, 7.0], [-900.0, 9.0]], dtype=torch.float16)
+    mean, variance = torch.zeros(2, dtype=torch.float16), torch.ones(2, dtype=torch.float16)
+    found = F.batch_norm(x, mean, variance, training=True)
+    assert found.tolist() == [[0.462890625, -1.224609375], [0.92578125, 0.0], [-1.388671875, 1.224609375]]
+    assert mean.tolist() == [0.0, 0.7001953125]
+    assert variance.tolist() == [63008.0, 1.2998046875]
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e-30])
+def test_a_deviation_is_finite_where_its_square_is_not(scale):
+    x = torch.tensor([1.0, 2.0, 3.0, -1.0]) * scale
+    assert x.std().item() / scale == pytest.approx(1.7078251)
+    assert x.std().dtype == torch.float32
+    slope = static.grad(lambda x: x.std())(x)
+    np.testing.assert_allclose(np.asarray(slope), [-0.04879502, 0.146385, 0.341565, -0.439155], rtol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_cosine_beside_an_infinite_norm_is_no_nan():
+    large = torch.tensor([[1e30, 2e30]])
+    assert F.cosine_similarity(large, large).tolist() == [0.0]
+    half = torch.tensor([[300.0, 400.0], [0.0, 0.0]], dtype=torch.float16)
+    assert F.cosine_similarity(half, half).tolist() == [1.0, 0.0]
+    assert torch.renorm(half, 2, 0, 1.0).tolist() == pytest.approx(np.array([[0.6, 0.8], [0.0, 0.0]]), rel=1e-3)
 
 
 if __name__ == "__main__":

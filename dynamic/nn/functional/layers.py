@@ -23,7 +23,7 @@ from graphs import dims, ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch.words import floats, of_floats
 from graphs.ops import neural
-from graphs.ops.movement import in_single
+from graphs.ops.movement import cast, in_single
 from graphs.ops.neural import by_rows, inverse_root_mean_square, less, normalized_batch
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.windows import window_of
@@ -349,7 +349,8 @@ def _move(name: str, running: Array, now: Array, share: float, factor: Callable[
             assign(running, Tensor((1 - share) * running._data + (share * value).astype(running.dtype)))
         return
     try:
-        _no_tensor(running)._assign(ops.add(ops.multiply(running, 1 - share), ops.multiply(now, share * factor())))
+        moved = cast(ops.multiply(now, share * factor()), dtype_of(running))
+        _no_tensor(running)._assign(ops.add(ops.multiply(running, 1 - share), moved))
     except GraphError as error:
         raise GraphError(
             locate(

@@ -17,6 +17,7 @@ from dynamic.tensor import Tensor
 from graphs import ops, optim
 from graphs.errors import GraphError, locate
 from graphs.frontends.torch.names import guard
+from graphs.ops.scans import round_to_dtype
 
 __all__ = [  # noqa: PLE0604  (a list of names)
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "get_total_norm", "parameters_to_vector", "rnn",
@@ -32,8 +33,12 @@ def _grads(parameters: Any) -> list[np.ndarray[Any, Any]]:
 
 
 def _norm(arrays: Sequence[np.ndarray[Any, Any]], kind: float) -> Any:
-    norms = [np.linalg.norm(array.ravel(), kind) for array in arrays]
-    return np.linalg.norm(np.stack(norms), kind) if norms else np.zeros((), np.float32)
+    """The norm of arrays as one vector, in their dtype; the powers of float16, which end at 256 squared, in float32."""
+    if not arrays:
+        return np.zeros((), np.float32)
+    wide = [array.astype(np.promote_types(array.dtype, np.float32), copy=False).ravel() for array in arrays]
+    total = np.linalg.norm(np.stack([np.linalg.norm(array, kind) for array in wide]), kind)
+    return round_to_dtype(np.asarray(total), np.result_type(*arrays), None)
 
 
 def get_total_norm(

@@ -235,6 +235,7 @@ def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "") -> Any:
 
 @name()
 @of_floats
+@in_single
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """The cosine of the angle between vectors along an axis, after they were broadcast; no norm is less than `eps`."""
     both = ops.broadcast_arrays(x1, x2)
@@ -246,7 +247,8 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 def _norm_above(x: Any, dim: int, eps: float) -> Any:
     """The norms along an axis, but at least `eps`; the gradient is that of the norm."""
     norm = matrices.vector_norm(x, axis=dim, keepdims=True)
-    return ops.add(norm, ops.stop_gradient(ops.subtract(ops.maximum(norm, eps), norm)))
+    is_below = ops.less(norm, eps)  # an infinite norm less itself would be NaN
+    return ops.add(norm, ops.stop_gradient(ops.where(is_below, ops.subtract(eps, norm), 0)))
 
 
 @name()
@@ -328,6 +330,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
 
 
 @name(in_place=True)
+@in_single
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     """Scale down the slices along an axis to a norm of at most `maxnorm`."""
     if ndim_of(input) < 2:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs import ops
+from graphs import dispatch, ops
 from graphs.errors import OptionError, ShapeError, locate
 from graphs.frontends.torch import arithmetic
 from graphs.frontends.torch.names import name
@@ -321,7 +321,11 @@ def std(
     input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: float | None = None
 ) -> Any:
     """The standard deviation, with the divisor of elements less 1 (`correction`). Raises DTypeError for ints."""
-    return _spread(ops.std, input, dim, unbiased, keepdim, correction)
+    # In float64, as there: squares leave the range of float32 where the deviation does not.
+    is_single = dtype_of(input) == np.float32 and dispatch.interpreter_of(input)
+    x = ops.astype(input, np.float64) if is_single else input
+    deviation = _spread(ops.std, x, dim, unbiased, keepdim, correction)
+    return ops.astype(deviation, np.float32) if is_single else deviation
 
 
 def _spread(op: Callable[..., Any], x: Any, dim: Any, unbiased: Any, keepdim: bool, correction: float | None) -> Any:
