@@ -30,7 +30,7 @@ class CompareCommand(options.Sections):
 
     sections: ClassVar = {
         "What is run": ("inputs", "gradient", "allow_effects"),
-        "How it is run": ("framework", "engines", "modes", "device", "threads"),
+        "How it is run": ("framework", "engines", "modes", "mode", "device", "threads"),
         "How long it is measured": ("processes", "seconds", "limit", "seed"),
         "What is kept": ("out", "overwrite", "resume", "path"),
         "As a gate": ("fail_if", "junit", "summary", "save_baseline", "baseline"),

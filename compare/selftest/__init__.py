@@ -363,8 +363,8 @@ The intervals should contain the injected ratio in 95 of 100 comparisons, also w
 
 {coverage}
 
-{comparisons} comparisons of {processes} processes each{threads}, and {own} of each function of one's own, {at_once} at a time, \
-{took}, on {cpu} with \
+{comparisons} comparisons of {processes} processes each{threads}, and {own} of each function of one's own, \
+{at_once} at a time, {took}, on {cpu} with \
 {cores} cores{load}; {python}, NumPy {numpy}, commit {commit}, {at}. Targets: **{outcome}**.
 
     graphduel selftest --comparisons {comparisons} --seed {seed}
