@@ -13,7 +13,6 @@ from graphs.dims import Dim
 from graphs.errors import ControlFlowError, GraphError, locate
 from graphs.ir import CONSTANT, INPUT, Graph, Node, intern_spec, redirect
 from graphs.op import Attrs, Op
-from graphs.ops.movement import identity
 from graphs.spec import TensorSpec, spec_of
 
 SMALL = 64  # bytes up to which constants are the same when their values are
@@ -115,15 +114,15 @@ class Builder:
         return node
 
     def finish(self, outputs: Sequence[Node]) -> Graph:
-        """The verified graph with these outputs and without `identity` nodes.
+        """The verified graph with these outputs and without nodes that mark, such as `identity`.
 
-        An identity only marks a value that is differentiated, or owned, apart: the graph itself has no use for it.
+        Such a node only marks a value that is differentiated, or owned, apart: the graph itself has no use for it.
         """
         same: dict[Node, Node] = {}
         for node in self.nodes:
             if not same.keys().isdisjoint(node.inputs):
                 redirect(node, [same.get(s, s) for s in node.inputs])
-            if node.op is identity:
+            if node.op.marks:
                 same[node] = node.inputs[0]
         nodes = [node for node in self.nodes if node not in same]
         return Graph(self.name, self.inputs, nodes, [same.get(o, o) for o in outputs])

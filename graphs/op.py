@@ -228,6 +228,8 @@ class Op:
               library that read no value
     holds     an option holds values that were saved for the gradient
     gathers   the kernel reads no more elements of its first input than it returns
+    marks     the op returns its input, and only marks it while a function is traced: no finished graph holds the op
+    divides   a sum over axes that is divided by the count of what was added
     rule_fails  a rule may raise for values that the kernel takes; by default true for a user's rules alone
     fails     what values may make the kernel do though the specs are right: it "raises", "warns", warns "of floats" and
               not of ints, or does neither ("never"), as a view. The default is the family's, and "raises" without one
@@ -261,6 +263,8 @@ class Op:
         rule_fails: bool | None = None,
         holds: bool = False,
         gathers: bool = False,
+        marks: bool = False,
+        divides: bool = False,
         fails: Fails | None = None,
         repeatable: bool | None = None,
         exact: bool = False,
@@ -289,6 +293,7 @@ class Op:
             bool(written) and is_ours_alone and not any(rule.reads_values for rule in written)
         )
         self.holds, self.gathers, self.exact = holds, gathers, exact
+        self.marks, self.divides = marks, divides
         family_fails, family_repeats = _FAMILIES.get(family, ("raises", False))
         self.fails: Fails = fails or ("never" if view else family_fails)
         self.repeatable = family_repeats if repeatable is None else repeatable

@@ -72,27 +72,31 @@ def _program(pullback: Pullback) -> Code | None:
     if op is getitem:  # its rule names a shape and a key, and calls nothing
         sample = TracedSample("g", np.zeros(()), [], whole=False)
         return program(pullback, trace_rules(pullback, sample, pullback.fields), typed=False, exact=False)
-    if op.family != "elementwise" and not _is_small_product(pullback):
+    ndims = _sample_axes(pullback)
+    if ndims is None:
         return None
-    traces, others = (_traces(pullback, size, dtype) for size, dtype in ((2, np.float32), (3, np.float64)))
+    traces, others = (_traces(pullback, ndims, size, dtype) for size, dtype in ((2, np.float32), (3, np.float64)))
     if traces != others:
         return None
     # For an op of one input all values have the dtype of the cotangent.
     return program(pullback, traces, typed=op.arity == 1, exact=False)
 
 
-def _is_small_product(pullback: Pullback) -> bool:
+def _sample_axes(pullback: Pullback) -> Ndims:
+    """The number of axes of each input of a sample; None where no sample tells what the rules do."""
+    if pullback.op.family == "elementwise":
+        return (1,) * pullback.count
     ndims = pullback.axes
-    return pullback.op is matmul and ndims is not None and max(ndim or 0 for ndim in ndims) <= _MOST_AXES
+    is_small = pullback.op is matmul and ndims is not None and max(ndim or 0 for ndim in ndims) <= _MOST_AXES
+    return ndims if is_small else None
 
 
 _MOST_AXES = 6  # of a sample of a product, which has two or three elements along each
 
 
-def _traces(pullback: Pullback, size: int, dtype: Any) -> list[RuleCalls]:
+def _traces(pullback: Pullback, ndims: Sequence[int | None], size: int, dtype: Any) -> list[RuleCalls]:
     """The kernel calls of the rules, on samples whose axes all have one size."""
     calls: list[KernelCall] = []
-    ndims = pullback.axes if pullback.op is matmul and pullback.axes else (1,) * pullback.count
     inputs = [np.full((size,) * (ndim or 0), 0.5, dtype) for ndim in ndims]
     with np.errstate(all="ignore"):  # of a sample outside the op's domain
         out = np.asarray(pullback.op.kernel(*inputs))

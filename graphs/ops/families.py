@@ -101,6 +101,7 @@ def reduction(
     dtype: DTypeRule,
     prepare: Prepare = over_axes,
     identity: bool = True,
+    divides: bool = False,
     flops: int = 1,
 ) -> Op:
     """Make an op that reduces over axes: `op(x, axis=None, keepdims=False)`.
@@ -125,6 +126,7 @@ def reduction(
         prepare=prepare,
         cost=cost,
         family="reduction",
+        divides=divides,
         doc=doc,
     )
 

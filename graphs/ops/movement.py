@@ -361,6 +361,7 @@ identity: Op = movement(
     lambda x: x,
     lambda g: g,
     prepare=_prepare_identity,
+    marks=True,
     doc="A copy of the values, row by row. Graphs leave it out: it only marks what is differentiated, or owned, apart.",
 )
 stop_gradient: Op = movement(

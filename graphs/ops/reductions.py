@@ -199,6 +199,7 @@ mean: Op = reduction(
     _mean,
     lambda g, x_shape, axis: _spread(share_cotangent(g, _count(x_shape, axis)), x_shape, axis),
     dtype=_mean_dtype,
+    divides=True,
 )
 prod: Op = reduction(
     "prod",

@@ -20,11 +20,10 @@ from graphs import op as registry
 from graphs.dims import Atom, Dim
 from graphs.errors import ArtifactError
 from graphs.ir import Graph, Node
-from graphs.ops.control import part
 from graphs.plain import one_line
 from graphs.spec import TensorSpec, TupleSpec
 from static import clock
-from static.passes.fusion import check_group, is_group, result
+from static.passes.fusion import check_group, is_group, is_result
 from static.passes.simplification import remove_dead_code
 from static.trace.tracing import TracedFunction, is_traced
 
@@ -143,7 +142,7 @@ def _decode_graph(document: dict[str, Any], members: dict[str, bytes]) -> Graph:
     # Raise ArtifactError for groups that no pass makes, and for two parts of a node with one number.
     picked: dict[Node, list[int]] = {node: [] for node in graph.nodes}
     for node in graph.nodes:
-        if node.op in (part, result):
+        if node.inputs and (node.is_part or is_result(node)):
             picked[node.inputs[0]].append(node.attrs["number"])
     for node, numbers in picked.items():
         if len(set(numbers)) < len(numbers):

@@ -100,7 +100,7 @@ def is_reducer(node: Node) -> bool:
 def is_divided(node: Node) -> bool:
     """Whether a node is a mean that is computed as a sum in its own dtype, divided by the count."""
     same = bool(node.inputs) and node.spec.dtype == node.inputs[0].spec.dtype
-    return node.op is reductions.mean and same and node.spec.dtype.itemsize >= 4
+    return node.op.divides and same and node.spec.dtype.itemsize >= 4
 
 
 def attribute(node: Node, key: str) -> Any:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from graphs import dims
 from graphs.dims import Size, same, same_shape
 from graphs.ir import Graph, Node
-from graphs.ops.movement import concat, permute_dims, reshape, stop_gradient
+from graphs.op import RuleTable
+from graphs.ops.movement import concat, reshape
 from graphs.spec import TupleSpec
 from static import clock, memory
 from static.passes.fusion import is_group, is_result, is_view
@@ -55,16 +56,19 @@ def views(nodes: Sequence[Node]) -> Views:
             continue
         shares = node.op.view and (node.op is not reshape or contiguous[node.inputs[0]])
         owner[node] = owner[node.inputs[0]] if shares else node
-        contiguous[node] = not shares or (contiguous[node.inputs[0]] and _keeps_order(node))
+        contiguous[node] = not shares or (contiguous[node.inputs[0]] and _KEEPS_ORDER[node.op](node))
     return Views(owner, {node for node in nodes if contiguous[node]})
 
 
-def _keeps_order(node: Node) -> bool:
-    """Whether a view of contiguous memory is certainly contiguous itself, and all of that memory."""
-    if node.op is permute_dims:
-        moved = [a for a in node.attrs["axes"] if not same(node.inputs[0].spec.shape[a], 1)]
-        return moved == sorted(moved)
-    return node.op is reshape or node.op is stop_gradient
+_KEEPS_ORDER: RuleTable[Callable[[Node], bool]] = RuleTable("contiguous views", otherwise=lambda _: False)
+"""Whether a view of contiguous memory is certainly contiguous itself, and all of that memory."""
+_KEEPS_ORDER.for_op("reshape", "stop_gradient")(lambda _: True)
+
+
+@_KEEPS_ORDER.for_op("permute_dims")
+def _moves_no_axis(node: Node) -> bool:
+    moved = [a for a in node.attrs["axes"] if not same(node.inputs[0].spec.shape[a], 1)]
+    return moved == sorted(moved)
 
 
 def in_arena(nodes: Sequence[Node], outputs: Sequence[Node], owner: Mapping[Node, Node]) -> list[Node]:

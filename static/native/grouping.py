@@ -20,7 +20,6 @@ import numpy as np
 from graphs import dims
 from graphs.dims import Shape
 from graphs.ir import Graph, Node
-from graphs.ops import movement, reductions
 from static.native import functions
 from static.native.placement import JOINED_BY
 from static.passes.fusion import (
@@ -32,6 +31,7 @@ from static.passes.fusion import (
     is_pointwise,
     is_result,
     is_view,
+    keeps_place,
     needed_outside,
 )
 from static.passes.simplification import remove_dead_code
@@ -81,7 +81,7 @@ def is_reduced(node: Node) -> bool:
         return False
     source, target = node.inputs[0].spec.dtype, node.spec.dtype
     are_native = all(d.kind in functions.ANY and d.itemsize in functions.WIDTHS for d in (source, target))
-    if node.op is reductions.mean and (source != target or target.kind != "f"):
+    if node.op.divides and (source != target or target.kind != "f"):
         return False
     return are_native and not (source.kind == "f" and target.kind in "iu")
 
@@ -126,7 +126,7 @@ class GroupDraft:
 
     def _admits_value(self, node: Node, places: list[Position | None], shapes: list[Position | None]) -> bool:
         whole = align_shape(node.spec.shape, self.space)
-        if whole is None or (node.op is movement.reshape and places[0] != whole):
+        if whole is None or (keeps_place(node) and places[0] != whole):
             return False
         if any(shape is None or not _fits_in(place, shape) for place, shape in zip(places, shapes, strict=True)):
             return False

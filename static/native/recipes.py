@@ -14,7 +14,7 @@ import numpy as np
 
 from graphs.ir import Graph, Node
 from graphs.op import RuleTable
-from graphs.ops import elementwise, reductions
+from graphs.ops import elementwise
 from graphs.ops.families import refuse_empty
 from graphs.ops.windows import Window
 from graphs.spec import TensorSpec, TupleSpec
@@ -87,7 +87,7 @@ def _group(node: Node, space: tuple[int, ...], operands: Sequence[LaidArray], re
     body: Graph = node.attrs["body"]
     draft = grouping.analyse_body(body, node.attrs["space"])
     for member in body.nodes:
-        if member.op in (reductions.max, reductions.min):
+        if JOINED_BY[member.op] in ("max", "min"):
             refuse_empty(TensorSpec(space, member.spec.dtype), tuple(grouping.reduced_axes(member, space)))
     arrays = [_type_and_strides(laid, space) for laid in operands]
     arrays += [_result(out, laid, space) for out, laid in zip(body.outputs, results, strict=True)]
@@ -139,8 +139,7 @@ def _steps(
         args, gives = tuple(argument(source) for source in node.inputs), functions.dtype_of(node.spec.dtype)
         row = draft.positions[node] != draft.full
         if node.op in JOINED_BY:
-            is_mean = node.op is reductions.mean
-            count = math.prod([space[a] for a in grouping.reduced_axes(node, space)]) if is_mean else None
+            count = math.prod([space[a] for a in grouping.reduced_axes(node, space)]) if node.op.divides else None
             over = "row" if row else "memory"
             steps.append(GroupStep(node.op, gives, gives, args, stage[node], row, over, count))
         else:

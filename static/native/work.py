@@ -23,7 +23,6 @@ import numpy as np
 from graphs import dispatch
 from graphs.ir import Graph, Node
 from graphs.op import RuleTable
-from graphs.ops.control import part
 from graphs.ops.indexing import outside
 from static import memory
 from static.codegen.kernels import resolve
@@ -37,7 +36,7 @@ from static.native.placement import LaidArray, check_bounds, row_major
 from static.native.products import Product
 from static.native.program import natives
 from static.native.target import NativeError
-from static.passes.fusion import is_group, result
+from static.passes.fusion import is_group, is_result
 from static.passes.rewrite import is_product
 
 Start = Callable[[Node], Location]
@@ -338,7 +337,7 @@ class Frame:
         self.right = Counter(node.inputs[1] for node in program.schedule.order if is_product(node))
         self.results: dict[Node, list[Node]] = {}
         for node in program.schedule.order:
-            if node.op in (result, part):
+            if node.inputs and (node.is_part or is_result(node)):
                 self.results.setdefault(node.inputs[0], []).append(node)
         self._shown: dict[Node, np.ndarray[Any, Any]] = {}
         self._roots: dict[Node, Node] = {}

@@ -15,7 +15,6 @@ import numpy as np
 
 from graphs.ir import Node
 from graphs.op import RuleTable
-from graphs.ops import reductions, sorting
 from static.padding.marks import (
     Bools,
     Mark,
@@ -204,10 +203,14 @@ def _is_known(index: Mark) -> bool:
     return bool(index.certain.all() and not index.wrong.any())
 
 
+_COUNTS_FORWARD: RuleTable[bool] = RuleTable("padded positions", otherwise=False)
+"""Whether the result is positions along an axis, none of them counted from its end."""
+_COUNTS_FORWARD.for_op("argsort", "argmax", "argmin")(True)
+
+
 def _picks_alike(node: Node, size: int, real: Bools) -> bool:
     """Whether an index means the same place padded and unpadded; from the end it does so only for equal sizes."""
-    counted = node.inputs[1].op in (sorting.argsort, reductions.argmax, reductions.argmin)
-    return len(real) == size or (counted and is_first(real))
+    return len(real) == size or (_COUNTS_FORWARD[node.inputs[1].op] and is_first(real))
 
 
 def _take_rule(along: bool, node: Node, other: Node, sources: Sequence[Mark]) -> Mark:

@@ -29,7 +29,6 @@ from graphs.dims import Shape, Size, same
 from graphs.errors import ShapeError
 from graphs.ir import INPUT, Graph, Node, graph_cost
 from graphs.op import Op, RuleTable
-from graphs.ops import movement, reductions
 from graphs.ops.control import outputs_of
 from graphs.spec import TensorSpec, TupleSpec
 from static.rebuild import rebuild_node
@@ -101,11 +100,13 @@ class InSpace(NamedTuple):
     """How an op acts on an iteration space; an op with no flag set stays outside groups.
 
     view        its result is the same numbers at the same places of the space
+    whole       of such a view, it cannot broadcast: its input must lie along the axes of the result
     pointwise   it works element by element
     reduces     blocks can do the reduction; where it `adds`, parts of the reduction can be added up
     """
 
     view: bool = False
+    whole: bool = False
     pointwise: bool = False
     reduces: bool = False
     adds: bool = False
@@ -114,7 +115,8 @@ class InSpace(NamedTuple):
 _IN_SPACE: RuleTable[InSpace] = RuleTable(
     "iteration space", otherwise=InSpace(), families={"elementwise": InSpace(pointwise=True)}
 )
-_IN_SPACE.for_op("reshape", "broadcast_to", "stop_gradient")(InSpace(view=True))
+_IN_SPACE.for_op("reshape")(InSpace(view=True, whole=True))
+_IN_SPACE.for_op("broadcast_to", "stop_gradient")(InSpace(view=True))
 _IN_SPACE.for_op("astype")(InSpace(pointwise=True))
 _IN_SPACE.for_op("sum", "mean")(InSpace(reduces=True, adds=True))
 _IN_SPACE.for_op("max", "min", "any", "all")(InSpace(reduces=True))
@@ -123,6 +125,11 @@ _IN_SPACE.for_op("max", "min", "any", "all")(InSpace(reduces=True))
 def is_view(node: Node) -> bool:
     """Whether a node of a body is another name for its input: the same numbers at the same place in the space."""
     return _IN_SPACE[node.op].view
+
+
+def keeps_place(node: Node) -> bool:
+    """Whether a view must vary along the axes that its input varies along."""
+    return _IN_SPACE[node.op].whole
 
 
 def is_pointwise(node: Node) -> bool:
@@ -171,7 +178,7 @@ def position(node: Node, group: Mapping[Node, Position], space: Shape) -> Positi
     whole = align_shape(node.spec.shape, space)
     if whole is None or any(place is None for place in places):
         return None
-    if node.op is movement.reshape:
+    if keeps_place(node):
         return whole if places[0] == whole else None
     # A value may vary along fewer axes than its shape says: it is computed before it is broadcast.
     if any(shape is None or not _fits_in(place, shape) for place, shape in zip(places, shapes, strict=True)):
@@ -180,7 +187,7 @@ def position(node: Node, group: Mapping[Node, Position], space: Shape) -> Positi
 
 
 def _reduced_position(node: Node, place: Position | None, shape: Position | None, space: Shape) -> Position | None:
-    if place is None or place != shape or (node.op is reductions.mean and not _is_plain(node)):
+    if place is None or place != shape or (node.op.divides and not _is_plain(node)):
         return None
     missing = len(space) - len(node.inputs[0].spec.shape)
     over = {axis + missing for axis in node.attrs["axis"]}

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 
 from graphs import dims
 from graphs.dims import Size
-from graphs.ir import Graph, Node
+from graphs.ir import CONSTANT, Graph, Node
 from graphs.op import RuleTable
 from graphs.ops import movement
 from graphs.ops.creation import full
@@ -263,7 +263,7 @@ def push_broadcasts(graph: Graph) -> Graph:
 
 
 def _push_broadcast(node: Node) -> Node | None:
-    if node.op.family != "elementwise" or not node.spec.ndim or not any(map(_is_repeated, node.inputs)):
+    if node.op.family != "elementwise" or not node.spec.ndim:
         return None
     inputs = [_drop_repeat(source, node) for source in node.inputs]
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
@@ -277,14 +277,19 @@ def _push_broadcast(node: Node) -> Node | None:
     return Node.of(broadcast_to, [smaller], {"shape": node.spec.shape}, node.source)
 
 
-def _is_repeated(source: Node) -> bool:
-    return source.is_constant or source.op is broadcast_to or source.op is full
+_REPEATS: RuleTable[Callable[[Node], Any]] = RuleTable("repeated values", otherwise=lambda _: None)
+"""What the result repeats along its axes: a node, or a number; None where it may repeat nothing."""
+_REPEATS.enter({
+    broadcast_to: lambda node: node.inputs[0],
+    full: lambda node: node.attrs["value"],
+    CONSTANT: value_of,
+})  # fmt: skip
 
 
 def _drop_repeat(source: Node, reader: Node) -> Node:
-    if source.op is broadcast_to:
-        return source.inputs[0]
-    if not source.spec.ndim or not reader.op.exact:
+    value = _REPEATS[source.op](source)
+    if isinstance(value, Node):
+        return value
+    if value is None or not source.spec.ndim or not reader.op.exact:
         return source
-    value: Any = source.attrs["value"] if source.op is full else value_of(source)
-    return source if value is None else number(value, source.spec.dtype, reader.source)
+    return number(value, source.spec.dtype, reader.source)

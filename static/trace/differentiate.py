@@ -20,7 +20,6 @@ from graphs.dims import Size
 from graphs.errors import NotDifferentiableError, locate
 from graphs.ir import GradientLine, Graph, Node
 from graphs.op import Attrs, RuleTable
-from graphs.ops.control import switch_op
 from graphs.ops.creation import zeros_like
 from graphs.ops.elementwise import logical_and, logical_not, logical_or
 from graphs.ops.shapes import dtype_of, shape_of
@@ -225,7 +224,7 @@ class _Pull(NamedTuple):
         contributions: Iterable[tuple[Node, Any]] = self._contributions(node, cotangent)
         if own is not None and node.op.rule_fails:
             contributions = self._where(own, contributions)
-        is_safe = node.op.zero_safe or node.op.rule_fails or (node.op is switch_op and is_choice(node.attrs))
+        is_safe = node.op.zero_safe or node.op.rule_fails or is_choice(node.attrs)
         for source, contributed in contributions:
             contribution, reach = contributed if isinstance(contributed, Cotangent) else (contributed, None)
             if own is not None and not is_safe:

@@ -39,7 +39,7 @@ from graphs.errors import (
 )
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op, is_ours
-from graphs.ops.control import ruled_op, switch_op
+from graphs.ops.control import ruled_op
 from graphs.ops.elementwise import where
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, stop_gradient
@@ -275,8 +275,8 @@ def picks_one(node: Node) -> bool:
 
 
 def _passes_on(node: Node) -> bool:
-    """Whether a node shares its input's memory; an identity of a constant does not, as a constant may be shared."""
-    return node.op is identity and not node.inputs[0].is_constant
+    """Whether a node shares its input's memory; a mark of a constant does not, as a constant may be shared."""
+    return node.op.marks and not node.inputs[0].is_constant
 
 
 def current() -> Builder | None:
@@ -378,8 +378,8 @@ CHOICE = "choice"
 
 
 def is_choice(attrs: Attrs) -> bool:
-    """Whether a switch with these attributes is a choice."""
-    return bool(attrs["branches"][0].name == CHOICE)
+    """Whether a node with these attributes is a switch that is a choice."""
+    return "branches" in attrs and bool(attrs["branches"][0].name == CHOICE)
 
 
 def lower_choices(graph: Graph) -> Graph:
@@ -388,7 +388,7 @@ def lower_choices(graph: Graph) -> Graph:
     for node in graph.nodes:
         if node.is_part and node.inputs[0].op is ruled_op:
             instead[node] = node.inputs[0].inputs[node.attrs["number"]]
-        elif node.is_part and node.inputs[0].op is switch_op and is_choice(node.inputs[0].attrs):
+        elif node.is_part and is_choice(node.inputs[0].attrs):
             instead[node] = _where(node)
         elif any(map(_holds_graphs, node.attrs.values())):
             attrs = {key: _lower_value(value) for key, value in node.attrs.items()}

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 ROOMS = ("dynamic.batching.rules", "static.native.work", "static.padding.pairing", "compare.engines.graphduel.counting")
 for _room in (*ROOMS, *["static.exporting"] * bool(find_spec("onnx"))):
     import_module(_room)  # which enters its tables
-MOST = {"set": 0, "dict": 0, "name": 0, "family": 30, "identity": 80}
+MOST = {"set": 0, "dict": 0, "name": 0, "family": 30, "identity": 55}
 OPS = {name: op for name, op in registered_ops().items() if op.family not in ("control", "effect", "source", "custom")}
 
 

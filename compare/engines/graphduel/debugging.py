@@ -29,7 +29,6 @@ from graphs import dispatch, tree
 from graphs.analysis import nodes_without_gradient
 from graphs.ir import Graph, Node
 from graphs.op import Attrs, Op
-from graphs.ops.movement import identity
 
 _NO_VALUE = ("source", "control")  # inputs, constants, and nodes with subgraphs, whose own nodes are logged
 _PLACE = re.compile(r"\(([^()\s]+\.py:\d+)\)")
@@ -102,7 +101,7 @@ class _Log:
         self.phase: Phase = "forward"
 
     def __call__(self, op: Op, _arrays: Sequence[Any], _attrs: Attrs, out: Any) -> None:
-        if op is not identity:  # identity only marks a value, and is in no graph
+        if not op.marks:  # what marks a value is in no graph
             _, line = self.lines.place(sys._getframe(1))  # below this log, which is no part of the training
             self.events.append(Event(op.name, line, np.array(out)))
 
@@ -144,7 +143,7 @@ class StaticTools(GraphTools):
             executable = _compile_training(training, phases)
         except Exception as error:  # noqa: BLE001  (whatever a faulty training raises is what is looked for)
             nodes = [node for node in static.debug.nodes_before_error(error) if node.op.family not in _NO_VALUE]
-            made = [Event(node.op.name, node.source, node.spec) for node in nodes if node.op is not identity]
+            made = [Event(node.op.name, node.source, node.spec) for node in nodes if not node.op.marks]
             return failed_attempt([*inputs_of(training.declared), *made], error, "trace")
         walk = _Walk(checked)
         losses, params = [], training.params
