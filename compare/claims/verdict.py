@@ -1,7 +1,7 @@
 """The verdict on a user's function from its records: which mode costs least once warm, for one run, and in memory.
 
-Read `OwnVerdict` and `verdict` first. The parts after it make the sentence, then judge modes that were only glimpsed in
-a process that did not finish, and last state three claims about one function (`OWN`).
+Read `OwnVerdict` and `verdict` first. The parts after it give advice, then judge modes that were only glimpsed in a
+process that did not finish, and last state three claims about one function (`OWN`).
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from math import ceil, fsum, isfinite
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, beyond, not_measured
 from compare.claims.base import Side as ClaimSide
 from compare.claims.c5_memory import bytes_held
+from compare.claims.contests import Contest, contest, outcome_text, ratio_of
 from compare.claims.evidence import (
     Evidence,
     Read,
@@ -30,29 +31,10 @@ from compare.claims.regimes import BreakEven, break_even, course
 from compare.claims.threads import CANNOT_TELL, at_threads, busy_sentence, more_processes, threads_asked
 from compare.records.cells import Compilations, Glimpse, Memory, Parity, Time, TimeRow
 from compare.records.record import DYNAMIC, WRITTEN, OfModes, Record, Records, kind_of, records_of
-from compare.stats import LEAST, Interval, Side
+from compare.stats import LEAST, Interval
 
 WAITS = 0.1
 """The share of its wall seconds from which on a step is said to wait."""
-CLEAR = 2.0
-"""The ratio beyond which one process is enough to tell two modes apart."""
-Outcome = Literal["wins", "tie", "cannot tell", "alone", "not measured"]
-
-
-@dataclass(frozen=True)
-class Contest:
-    """The modes compared by one cost. `leaders` are the cheapest mode and those that cannot be told apart from it.
-
-    `values` are the seconds or bytes of each mode, and `ratios` are the other modes ÷ the first leader. `base` is the
-    mode that compiles nothing. `processes` is the smallest number of processes that measured a mode.
-    """
-
-    outcome: Outcome = "not measured"
-    leaders: tuple[str, ...] = ()
-    values: Mapping[str, float] = field(default_factory=dict)
-    ratios: Mapping[str, Interval] = field(default_factory=dict)
-    base: str = DYNAMIC
-    processes: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,7 +109,7 @@ def _of_threads(verdicts: Mapping[int, OwnVerdict]) -> str:
     kinds = {(each.steady.outcome, frozenset(each.steady.leaders)) for each in verdicts.values()}
     if len(kinds) > 1:
         outcomes = [
-            _outcome(verdict.steady, where) or f"{where}, no answer"
+            outcome_text(verdict.steady, where) or f"{where}, no answer"
             for number, verdict in verdicts.items()
             for where in [f"with {words[number]}"]
         ]
@@ -149,94 +131,123 @@ def _plain(value: Any) -> Any:
 
 def verdict(records: Records) -> OwnVerdict:
     """Compute the verdict from the records of one function."""
-    times, memories = _all_evidence(records, Time), _all_evidence(records, Memory)
-    # of processes that timed steady state; if there is none yet, of the cold processes
-    timed = [cell if cell.processes else replace(cell, processes=cell.cold) for cell in times]
-    warm = contest(timed[0], steady) if times else Contest(base=_base(records))
-    busy = busy_sentence(records)
-    if busy and len(warm.values) < 2:  # an answer would need more processes that were not disturbed
-        warm = Contest("cannot tell", base=warm.base)
-    first = contest(times[0].start, first_run, once=bool(times[0].cold)) if times else Contest()
-    cached = contest(times[0], first_run) if times and times[0].cold else Contest()
-    memory = contest(memories[0], bytes_held) if memories else Contest()
-    if len({record.counted for record in records_of(records, Memory)}) > 1:
-        memory = Contest(values=memory.values)  # bytes of NumPy's buffers and bytes of malloc cannot be compared
-    even = _break_even(timed[0], warm, first) if times else None
-    rows = {mode: row for record in records_of(records, Parity) for mode, row in record.modes.items()}
-    refused = {mode: f"{row.status}: {row.reason}" for mode, row in rows.items() if row.status != "ok"}
-    ratios = {mode: ratio_of(timed[0], mode, timed[0].base, steady) for mode in timed[0].static_modes} if times else {}
-    of_base = {mode: ratio for mode, ratio in ratios.items() if ratio is not None}
-    start = times[0].start if times else None
-    compiles = {mode: max(r.compiles for r in start.of(mode)) for mode in first.values} if start else {}
-    stream = start is not None and any(r.stream for process in start.processes for r in process.values())
-    more = more_processes(times[0], records) if times else ""
-    advice = _advice(warm, first, even, of_base.values(), more)
-    idle = [
-        mode for record in records_of(records, Compilations) for mode, row in record.modes.items() if row.share == 0
-    ]
-    waiting = _waiting(records)
-    wrong = _wrong(records, [mode for mode, row in rows.items() if row.status == "disagree"])
-    left = {mode: reason for mode, reason in refused.items() if mode not in wrong}
-    warnings = [f"{mode[0].upper()}{mode[1:]} disagrees{refused[mode].removeprefix('disagree')}." for mode in wrong]
-    seen = glimpse_modes(records, [*rows])
-    early = glimpse_sentence(seen, _base(records))
-    if warm.leaders:
-        alone = (
-            f"of the times, only that of {warm.leaders[0]} counts" if wrong else f"only {warm.leaders[0]} was measured"
+    return _Judgement(records).verdict()
+
+
+class _Judgement:
+    """What the records of one function say: the costs of its modes, the modes that do not count, and the words."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.times = _joined(records, Time)
+        self.timed = self.times
+        if self.times is not None and not self.times.processes:  # no steady state yet: that of the cold processes
+            self.timed = replace(self.times, processes=self.times.cold)
+        self.base = next((r.base for kind in (Parity, Glimpse) for r in records_of(records, kind)), DYNAMIC)
+        self.rows = {mode: row for record in records_of(records, Parity) for mode, row in record.modes.items()}
+        self.disagreeing = [mode for mode, row in self.rows.items() if row.status == "disagree"]
+        self.refused = {mode: f"{row.status}: {row.reason}" for mode, row in self.rows.items() if row.status != "ok"}
+        self.wrong = _wrong(records, self.disagreeing)
+        self.glimpsed = glimpse_modes(records, [*self.rows])
+        self.warm, self.first, self.cached, self.memory = self._contests()
+        self.busy = busy_sentence(records)
+        if self.busy and len(self.warm.values) < 2:  # an answer would need more processes that were not disturbed
+            self.warm = Contest("cannot tell", base=self.warm.base)
+        self.even = _break_even(self.timed, self.warm, self.first) if self.timed else None
+        self.of_base = self._ratios_to_base()
+        more = more_processes(self.times, records) if self.times else ""
+        self.advice = _advice(self.warm, self.first, self.even, self.of_base.values(), more)
+
+    def verdict(self) -> OwnVerdict:
+        """Return the verdict, with its sentence."""
+        start = self.times.start if self.times else None
+        can_tell = self.warm.outcome != CANNOT_TELL
+        return OwnVerdict(
+            sentence=self._sentence(),
+            steady=self.warm,
+            first=self.first,
+            cached=self.cached,
+            memory=self.memory,
+            break_even=self.even,
+            of_base=self.of_base,
+            compiles={mode: max(r.compiles for r in start.of(mode)) for mode in self.first.values} if start else {},
+            refused=self.refused,
+            disagree=bool(self.disagreeing),
+            answered=can_tell or (bool(self.advice) and not self.advice.startswith(CANNOT_TELL)),
+            wrong=self.wrong,
+            glimpsed=self.glimpsed,
         )
-    else:
-        alone = early or ("no mode was measured that agrees" if wrong else "nothing was measured")
-    sentence = _sentence(advice, warm, first, memory, left, idle, waiting, early, alone, stream=stream)
-    sentence = " ".join(filter(None, [busy, *warnings, sentence]))
-    disagree = any(row.status == "disagree" for row in rows.values())
-    answered = warm.outcome != "cannot tell" or (bool(advice) and not advice.startswith(CANNOT_TELL))
-    return OwnVerdict(
-        sentence, warm, first, cached, memory, even, of_base, compiles, refused, disagree, answered, wrong, seen
-    )
+
+    def _contests(self) -> tuple[Contest, Contest, Contest, Contest]:
+        """Compare the modes once warm, for one run from nothing, for one that finds compiled code, and in memory."""
+        held = _joined(self.records, Memory)
+        memory = contest(held, bytes_held) if held else Contest()
+        if len({record.counted for record in records_of(self.records, Memory)}) > 1:
+            memory = Contest(values=memory.values)  # bytes of NumPy's buffers and bytes of malloc cannot be compared
+        if self.times is None or self.timed is None:
+            return Contest(base=self.base), Contest(), Contest(), memory
+        cached = contest(self.times, first_run) if self.times.cold else Contest()
+        first = contest(self.times.start, first_run, once=bool(self.times.cold))
+        return contest(self.timed, steady), first, cached, memory
+
+    def _ratios_to_base(self) -> dict[str, Interval]:
+        """Return the steady time of each compiled mode ÷ that of the base, where both were timed."""
+        if self.timed is None:
+            return {}
+        ratios = {mode: ratio_of(self.timed, mode, self.timed.base, steady) for mode in self.timed.static_modes}
+        return {mode: ratio for mode, ratio in ratios.items() if ratio is not None}
+
+    def _sentence(self) -> str:
+        """Say who is wrong, what to do, who wins once warm, at first and in memory, and which modes were not timed."""
+        parts = [self.advice, *self._outcomes()]
+        early = glimpse_sentence(self.glimpsed, self.base)
+        if self.warm.outcome in ("alone", "not measured"):
+            parts = [self._why_alone(early)]
+        if early not in parts:
+            parts.append(early)
+        left = [f"{mode} ({why.partition(':')[0]})" for mode, why in self.refused.items() if mode not in self.wrong]
+        if left:
+            parts.append(f"not timed: {text.join_words(left)}")
+        parts += _waiting(self.records)
+        idle = _idle(self.records)
+        if idle:
+            parts.insert(0, f"nothing of the step ran compiled in {text.join_words(idle)}")
+        warnings = [f"{mode} disagrees{self.refused[mode].removeprefix('disagree')}" for mode in self.wrong]
+        said = [f"{part[0].upper()}{part[1:]}." for part in (*warnings, *parts) if part]
+        return " ".join([self.busy, *said] if self.busy else said)
+
+    def _outcomes(self) -> list[str]:
+        """Return a sentence for each contest; "" for one without an outcome."""
+        start = self.times.start.processes if self.times else ()
+        is_stream = any(row.stream for process in start for row in process.values())
+        run = "the first pass over the inputs" if is_stream else "the first call"
+        return [
+            outcome_text(self.warm, "once warm"),
+            outcome_text(self.first, f"for {run}"),
+            outcome_text(self.memory, "in memory", less="needs {} less memory than", more="needs {} more memory than"),
+        ]
+
+    def _why_alone(self, early: str) -> str:
+        """Say why no modes are compared; `early` is what was glimpsed before any comparison."""
+        if self.warm.leaders:
+            leader = self.warm.leaders[0]
+            return f"of the times, only that of {leader} counts" if self.wrong else f"only {leader} was measured"
+        return early or ("no mode was measured that agrees" if self.wrong else "nothing was measured")
 
 
 def _wrong(records: Records, modes: Sequence[str]) -> dict[str, tuple[float, Interval | None]]:
     """Return the steady seconds, and their ratio to the base, of modes that disagree but were timed nevertheless."""
-    times = _all_evidence(records, Time, wrong=True) if modes else []
-    means = times[0].means(steady) if times else {}
-    return {mode: (means[mode], ratio_of(times[0], mode, times[0].base, steady)) for mode in modes if mode in means}
+    times = _joined(records, Time, wrong=True) if modes else None
+    if times is None:
+        return {}
+    means = times.means(steady)
+    return {mode: (means[mode], ratio_of(times, mode, times.base, steady)) for mode in modes if mode in means}
 
 
-def _all_evidence(records: Records, kind: type[OfModes], *, wrong: bool = False) -> list[Evidence]:
-    """Return the evidence of all engines joined into one, in a list; an empty list if there is none."""
+def _joined(records: Records, kind: type[OfModes], *, wrong: bool = False) -> Evidence | None:
+    """Return the evidence of all engines joined into one; None if there is none."""
     cells_of_all = cells(records, kind, wrong=wrong)
-    return [join_evidence(cells_of_all)] if cells_of_all else []
-
-
-def _base(records: Records) -> str:
-    return next((record.base for kind in (Parity, Glimpse) for record in records_of(records, kind)), DYNAMIC)
-
-
-def contest(cell: Evidence, read: Read, *, once: bool = False) -> Contest:
-    """Compare the modes in one cell. A mode is beaten if its whole interval lies beyond the smallest effect.
-
-    A number that was measured only `once` has no interval; there, a mode is beaten by a ratio of more than `CLEAR`.
-    """
-    values = cell.means(read)
-    if not values:
-        return Contest(base=cell.base)
-    best, *others = sorted(values, key=lambda mode: values[mode])
-    measured = {mode: ratio_of(cell, mode, best, read) for mode in others}
-    ratios = {mode: ratio for mode, ratio in measured.items() if ratio is not None}
-    sides = {mode: _side(ratios[mode], once=once) if mode in ratios else "unclear" for mode in others}
-    close = [mode for mode, side in sides.items() if side != "above"]
-    outcome: Outcome = "wins" if not close else "cannot tell"
-    if not others:
-        outcome = "alone"
-    elif close and all(sides[mode] == "tie" for mode in close):
-        outcome = "tie"
-    return Contest(outcome, (best, *close), values, ratios, cell.base, min(len(cell.of(mode)) for mode in values))
-
-
-def _side(ratio: Interval, *, once: bool) -> Side:
-    if once and not ratio.bounded and ratio.estimate > CLEAR:
-        return "above"
-    return ratio.side(SMALLEST_EFFECT)
+    return join_evidence(cells_of_all) if cells_of_all else None
 
 
 def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | None:
@@ -256,38 +267,10 @@ def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | No
     return break_even(course(cell, fast), course(cell, early), warm.ratios[early].inverse)
 
 
-def _sentence(
-    advice: str,
-    warm: Contest,
-    first: Contest,
-    memory: Contest,
-    refused: Mapping[str, str],
-    idle: Sequence[str],
-    waiting: Sequence[str],
-    early: str,
-    alone: str,
-    *,
-    stream: bool,
-) -> str:
-    """Join the parts of the verdict: advice, the winners once warm, at first and in memory, and modes not timed."""
-    run = "the first pass over the inputs" if stream else "the first call"
-    parts = [
-        advice,
-        _outcome(warm, "once warm"),
-        _outcome(first, f"for {run}"),
-        _outcome(memory, "in memory", less="needs {} less memory than", more="needs {} more memory than"),
-    ]
-    if warm.outcome in ("alone", "not measured"):
-        parts = [alone]
-    if early not in parts:
-        parts.append(early)
-    if refused:
-        left = [f"{mode} ({reason.partition(':')[0]})" for mode, reason in refused.items()]
-        parts.append(f"not timed: {text.join_words(left)}")
-    parts += waiting
-    if idle:
-        parts.insert(0, f"nothing of the step ran compiled in {text.join_words(idle)}")
-    return " ".join(f"{part[0].upper()}{part[1:]}." for part in parts if part)
+def _idle(records: Records) -> list[str]:
+    """Return the modes of which nothing ran compiled."""
+    reports = records_of(records, Compilations)
+    return [mode for report in reports for mode, row in report.modes.items() if row.share == 0]
 
 
 def _waiting(records: Records) -> list[str]:
@@ -331,69 +314,6 @@ def _advice(warm: Contest, first: Contest, even: BreakEven | None, of_base: Iter
     if all(ratio.bounded and ratio.low >= 1 / (1 + SMALLEST_EFFECT) for ratio in of_base):
         return f"stay {base}: no mode is more than {SMALLEST_EFFECT:.0%} faster"
     return f"{CANNOT_TELL} whether a mode is more than {SMALLEST_EFFECT:.0%} faster than {base}"
-
-
-def _outcome(contest: Contest, where: str, less: str = "is {} faster than", more: str = "") -> str:
-    """Return the outcome of a contest, as `once warm, static-exact is 4.35× faster than dynamic`.
-
-    `less` is the phrase for a leader before another mode, `more` the phrase for another mode before the leader.
-    """
-    if contest.outcome in ("alone", "not measured") or not contest.leaders:
-        return ""
-    leaders = text.join_words(contest.leaders)
-    compared = _compare_leader(contest, less, more)
-    if contest.outcome == "wins" and compared:
-        return f"{where}, {compared}"
-    outcome = {
-        "wins": f"{leaders} is ahead",
-        "tie": f"{leaders} tie within {SMALLEST_EFFECT:.0%}",
-        "cannot tell": _without_interval(contest, less)
-        or _about_the_limit(contest, less)
-        or f"{leaders} cannot be told apart",
-    }[contest.outcome]
-    return f"{where}, {outcome}{f', and {compared}' if compared else ''}"
-
-
-def _without_interval(contest: Contest, less: str) -> str:
-    """Return the ratio that was seen and why it has no interval; "" if all ratios have intervals."""
-    leader, ratios = contest.leaders[0], contest.ratios
-    other = _beside(contest, list(ratios))
-    if other is None or all(ratio.bounded for ratio in ratios.values()):
-        return ""
-    ratio = ratios[other]
-    seen = f"{leader} {less.format(text.ratio(ratio.estimate))} {other}"
-    if max(ratio.estimate, ratio.inverse.estimate) <= 1 + SMALLEST_EFFECT:  # less than what counts, either way
-        seen = f"{leader} and {other} differ by less than {SMALLEST_EFFECT:.0%}"
-    if contest.processes < LEAST:
-        return f"{seen} in {text.count_noun(contest.processes, 'process')} (an interval needs {LEAST})"
-    return f"{seen} in what was measured, but processes differ too much for an interval"
-
-
-def _about_the_limit(contest: Contest, less: str) -> str:
-    """Return that the leader is ahead by about the smallest effect; "" if it is not, or if more than two are level."""
-    leader, (other, *more) = contest.leaders[0], contest.leaders[1:]
-    ratio = contest.ratios[other]
-    if more or not ratio.bounded or ratio.low <= 1:
-        return ""
-    spread = f"{text.ratio(ratio.estimate)} {text.interval(ratio.low, ratio.high)}"
-    return f"{leader} {less.format(spread)} {other}, about the {SMALLEST_EFFECT:.0%} that count"
-
-
-def _compare_leader(contest: Contest, less: str, more: str) -> str:
-    """Compare the leader with the base; if the base leads or is missing, with the nearest mode that is not level."""
-    leader, ratios = contest.leaders[0], contest.ratios
-    other = _beside(contest, [mode for mode in ratios if mode not in contest.leaders])
-    if other is None or other in contest.leaders:
-        return ""
-    times = text.ratio(ratios[other].estimate)
-    if more and leader == contest.base:
-        return f"{other} {more.format(times)} {leader}"
-    return f"{leader} {less.format(times)} {other}"
-
-
-def _beside(contest: Contest, others: Sequence[str]) -> str | None:
-    """Return the mode with which the leader is compared: the base, or else the first of `others`."""
-    return contest.base if contest.base in contest.ratios else next(iter(others), None)
 
 
 def _break_even_text(even: BreakEven | None) -> str:
@@ -467,7 +387,7 @@ def _calls(each: GlimpsedMode) -> str:
 ZONE = f"{1 + SMALLEST_EFFECT:.2f}"
 
 
-def _contest(kind: type[OfModes], read: Read, name: str, side: ClaimSide) -> Callable[[Records], Finding]:
+def _finder(kind: type[OfModes], read: Read, name: str, side: ClaimSide) -> Callable[[Records], Finding]:
     """Make the rule of the claim that static ÷ dynamic lies on `side` of 1, with the static mode that costs least."""
 
     def find(records: Records) -> Finding:
@@ -490,14 +410,6 @@ def _contest(kind: type[OfModes], read: Read, name: str, side: ClaimSide) -> Cal
         return Finding(beyond(interval, side), (costs, *left), effect, _spread(interval), regimes, side)
 
     return find
-
-
-def ratio_of(cell: Evidence, top: str, bottom: str, read: Read) -> Interval | None:
-    """Return `top / bottom`, paired if a process has both modes; for bytes, an exact ratio without width."""
-    if read is not bytes_held:
-        return cell.ratio(top, bottom, read) or cell.unpaired_ratio(top, bottom, read)
-    over, under = cell.mean(top, read), cell.mean(bottom, read)
-    return Interval(over / under, over / under, over / under) if over and under else None
 
 
 def _cost(cell: Evidence, mode: str, read: Read) -> str:
@@ -529,7 +441,7 @@ OWN: Mapping[str, Claim] = {
             opposite="Kernels are nearly all of its time, or its inputs change too much for a fixed graph.",
             measured="Seconds a call takes in steady state, static ÷ dynamic, in paired blocks.",
             rule=_rule("below"),
-            find=_contest(Time, steady, "seconds once warm", "below"),
+            find=_finder(Time, steady, "seconds once warm", "below"),
             reads=(Time, Parity),
         ),
         Claim(
@@ -539,7 +451,7 @@ OWN: Mapping[str, Claim] = {
             opposite="Tracing and compiling are cheap enough, or inputs alike enough, to pay back within one run.",
             measured="Seconds from nothing to the last of the inputs, build and compile included, static ÷ dynamic.",
             rule=_rule("above"),
-            find=_contest(Time, first_run, "seconds for one run from nothing", "above"),
+            find=_finder(Time, first_run, "seconds for one run from nothing", "above"),
             reads=(Time, Parity),
         ),
         Claim(
@@ -549,7 +461,7 @@ OWN: Mapping[str, Claim] = {
             opposite="A plan shares buffers between values, which the tape keeps until backward.",
             measured="The peak of a steady call above the baseline, with structure, plan and caches, static ÷ dynamic.",
             rule=_rule("above"),
-            find=_contest(Memory, bytes_held, "bytes held", "above"),
+            find=_finder(Memory, bytes_held, "bytes held", "above"),
             reads=(Memory, Parity),
         ),
     )

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from compare import text
 from compare.claims.c5_memory import bytes_held
 from compare.claims.changes import JudgedRun
+from compare.claims.contests import ratio_of
 from compare.claims.evidence import Evidence, Read, cells, first_run, join_evidence, steady
 from compare.claims.threads import threads_asked
-from compare.claims.verdict import ratio_of
 from compare.records.cells import Compilations, CompiledRow, Memory, Parity, Time
 from compare.records.record import OfModes, Records, records_of
 from compare.stats import LEAST, Interval, ratio_interval, unpaired_ratio_interval

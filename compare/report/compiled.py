@@ -12,8 +12,8 @@ from math import inf
 
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.contests import ratio_of
 from compare.claims.evidence import cells, steady
-from compare.claims.verdict import ratio_of
 from compare.engines.graphduel.steps import STATIC
 from compare.instruments.inspection import DEFAULT, EXACT
 from compare.instruments.standard import TOLERANCES
