@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import graphs.ops.lu  # noqa: F401  (its ops are registered: a saved graph may hold them)
 from graphs import dims
 from graphs.errors import LinAlgError, ShapeError
 from graphs.op import Array

@@ -27,7 +27,7 @@ The proof assumes that 0 * x is 0 (padding that a function turns into NaN or inf
 that numbers which meet a mask's infinity, or its lowest number, are finite and far smaller: x added to or subtracted
 from these does not change them, and no x equals them.
 
-Read `prove_padding` first, which proves one size; then `marks`, `rules` and `pairing`.
+Read `prove_padding` first, which proves one size; then `marks`, `reductions`, `rules` and `pairing`.
 """
 
 from __future__ import annotations

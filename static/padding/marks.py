@@ -194,3 +194,34 @@ def decide_mark(mark: Mark, where: Bools, value: Any) -> Mark:
         return mark
     values = np.where(where, value, mark.value).astype(mark.value.dtype)
     return mark._replace(taint=mark.taint & ~where, certain=mark.certain | where, value=values)
+
+
+def line_up(shape: Sequence[int], sources: Sequence[Mark]) -> tuple[Real, list[Mark]]:
+    """Return the real places of a result of operands that broadcast, and the operands' marks.
+
+    An operand with other real places meets other elements than in the unpadded function. It counts as one of which
+    nothing is known.
+    """
+    axes = [
+        next(mark.real[axis] for mark in sources if -axis <= len(mark.real) and len(mark.real[axis]) == size)
+        for axis, size in zip(range(-len(shape), 0), shape, strict=True)
+    ]
+    return tuple(axes), [mark if _fits(mark, axes) else _lost_mark(mark, axes) for mark in sources]
+
+
+def _expected_real(mark: Mark, axes: Sequence[Bools]) -> Real:
+    of_mark = axes[len(axes) - len(mark.real) :]
+    pairs = zip(mark.real, of_mark, strict=True)
+    return tuple([axis if len(own) == len(axis) else np.ones(1, bool) for own, axis in pairs])
+
+
+def _fits(mark: Mark, axes: Sequence[Bools]) -> bool:
+    return all(map(np.array_equal, mark.real, _expected_real(mark, axes)))
+
+
+def _lost_mark(mark: Mark, axes: Sequence[Bools]) -> Mark:
+    everywhere = np.ones(mark.taint.shape, bool)
+    return Mark(everywhere, ~everywhere, mark.value, _expected_real(mark, axes))
+
+
+Kernel = Callable[..., Any]

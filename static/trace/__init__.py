@@ -2,6 +2,6 @@
 
 Read `symbol` (a value that is not known yet, and the Python numbers of a loop), then `tracing` (the run that leaves the
 graph). `differentiate` runs the gradient rules on symbols, which appends the backward pass. `control` traces branches
-and bodies of loops to graphs of their own, and `control_gradients` differentiates them. `step` has the symbols of a
-training step, which change as its tensors do.
+and bodies of loops to graphs of their own, and `control_gradients` differentiates them (`rounds` of a loop apart).
+`step` has the symbols of a training step, which change as its tensors do.
 """

@@ -9,8 +9,8 @@ import pytest
 import dynamic
 import graphs as g
 import static
-from graphs.ops.elementwise import select
 from graphs.ops.linalg import SMALL, matrix_product
+from graphs.ops.selection import select
 from static.passes import pipeline
 
 DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint16", "float16", "float32", "float64", "complex128"]

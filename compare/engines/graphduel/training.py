@@ -27,7 +27,7 @@ from dynamic import Tensor, enable_grad
 from dynamic.optim.optimizer import Optimizer
 from graphs import tree
 from graphs.errors import count_as_ours
-from static.call.step import is_ruled, slot_sums, sums_of, traced_tensors, trainable_params
+from static.call.training import is_ruled, slot_sums, sums_of, traced_tensors, trainable_params
 from static.convert.stage.places import putting_back
 from static.trace.step import StepTrace, place_values
 from static.trace.symbol import callee

@@ -9,8 +9,9 @@
                      two; comparisons and logic         linalg.py      torch.linalg
     numbers.py       what few programs use              systems.py     equations, and factors that solve them
     reductions.py    over axes                          sampling.py    read between elements: of nn.functional
-    shapes.py        shapes and parts                   picking.py     picked, put, sorted
-    joining.py       put together                       printing.py    the text of a tensor
+    shapes.py        shapes and parts                   picking.py     picked and put
+    joining.py       put together                       sorting.py     sorted and counted
+                                                        printing.py    the text of a tensor
 
 What stands here reads arrays and ops alone, and so works on symbols, too; the dynamic engine offers it to its users.
 Where PyTorch and the array API standard differ, these do what PyTorch does, and `graphs` what the standard says.

@@ -25,15 +25,12 @@ from graphs.frontends.torch.numbers import (
     real as real, resolve_conj as resolve_conj, resolve_neg as resolve_neg, sum_to_size as sum_to_size,
 )
 from graphs.frontends.torch.picking import (
-    Histogram, argsort as argsort, argwhere as argwhere, bincount as bincount, bucketize as bucketize,
-    diagonal_scatter as diagonal_scatter, gather as gather, histc as histc, histogram as histogram,
-    index_add as index_add, index_copy as index_copy, index_fill as index_fill, index_put as index_put,
-    index_reduce as index_reduce, index_select as index_select, isin as isin, kthvalue as kthvalue,
-    masked_fill as masked_fill, masked_scatter as masked_scatter, masked_select as masked_select, msort as msort,
-    nonzero as nonzero, put as put, scatter as scatter, scatter_add as scatter_add, scatter_reduce as scatter_reduce,
-    searchsorted as searchsorted, select_scatter as select_scatter, slice_scatter as slice_scatter, sort as sort,
-    take as take, take_along_dim as take_along_dim, topk as topk, unique as unique,
-    unique_consecutive as unique_consecutive, where as where,
+    argwhere as argwhere, diagonal_scatter as diagonal_scatter, gather as gather, index_add as index_add,
+    index_copy as index_copy, index_fill as index_fill, index_put as index_put, index_reduce as index_reduce,
+    index_select as index_select, masked_fill as masked_fill, masked_scatter as masked_scatter,
+    masked_select as masked_select, nonzero as nonzero, put as put, scatter as scatter, scatter_add as scatter_add,
+    scatter_reduce as scatter_reduce, select_scatter as select_scatter, slice_scatter as slice_scatter, take as take,
+    take_along_dim as take_along_dim, where as where,
 )
 from graphs.frontends.torch.products import (
     addbmm as addbmm, addmm as addmm, addmv as addmv, addr as addr, baddbmm as baddbmm, bmm as bmm, cdist as cdist,
@@ -61,6 +58,11 @@ from graphs.frontends.torch.shapes import (
     select as select, split as split, squeeze as squeeze, swapaxes as swapaxes, swapdims as swapdims, t as t,
     tensor_split as tensor_split, tile as tile, transpose as transpose, unbind as unbind, unflatten as unflatten,
     unfold as unfold, unsqueeze as unsqueeze, view as view, view_as as view_as, vsplit as vsplit,
+)
+from graphs.frontends.torch.sorting import (
+    Histogram, argsort as argsort, bincount as bincount, bucketize as bucketize, histc as histc, histogram as histogram,
+    isin as isin, kthvalue as kthvalue, msort as msort, searchsorted as searchsorted, sort as sort, topk as topk,
+    unique as unique, unique_consecutive as unique_consecutive,
 )
 from graphs.frontends.torch.systems import (
     TriangularSolution, cholesky_inverse as cholesky_inverse, cholesky_solve as cholesky_solve, lu_unpack as lu_unpack,

@@ -10,8 +10,8 @@ from graphs import dims, linalg, ops
 from graphs.errors import LinAlgError, OptionError, ShapeError
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.words import cast, ndim_of, shape_of
-from graphs.ops import factoring
-from graphs.ops.factoring import permutation_matrix, permutation_of, pivots_of, triangle
+from graphs.ops.factoring import triangle
+from graphs.ops.lu import factors_of, leading_definite, packed_lu, permutation_matrix, permutation_of, pivots_of
 from graphs.ops.shapes import dtype_of
 
 EVERY = slice(None)
@@ -152,7 +152,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> C
     """The Cholesky factors, and where a matrix is not positive definite: there `info` is above 0, and L is NaN."""
     _square(A)
     size = shape_of(A)[-1]
-    leading = factoring.leading_definite(ops.stop_gradient(A))
+    leading = leading_definite(ops.stop_gradient(A))
     info = cast(ops.where(ops.equal(leading, size), 0, ops.add(leading, 1)), np.int32)
     safe, failed = _where_fine(A, info, check_errors, "is not positive definite")
     lower = ops.where(failed, np.nan, linalg.cholesky(safe))
@@ -202,8 +202,8 @@ def _smaller(A: Any) -> Any:  # noqa: N803
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsAndInfo:  # noqa: N803
     """The compact LU factors, the pivots, and the place of the first pivot that is 0, or 0."""
     _only_pivoted(pivot)
-    packed = factoring.packed_lu(A)
-    factors = factoring.factors_of(packed)
+    packed = packed_lu(A)
+    factors = factors_of(packed)
     sound = cast(ops.not_equal(linalg.diagonal(ops.stop_gradient(factors)), 0), np.int64)
     leading = ops.sum(ops.cumulative_prod(sound, axis=-1), axis=-1)
     info = cast(ops.where(ops.equal(leading, _smaller(A)), 0, ops.add(leading, 1)), np.int32)
@@ -215,8 +215,8 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> L
 def lu_factor(A: Any, *, pivot: bool = True) -> LUFactors:  # noqa: N803
     """Both triangles in one matrix, and the row, from 1 on, that each row was swapped with, for `lu_solve`."""
     _only_pivoted(pivot)
-    packed = factoring.packed_lu(A)
-    return LUFactors(factoring.factors_of(packed), cast(ops.add(pivots_of(packed, _smaller(A)), 1), np.int32))
+    packed = packed_lu(A)
+    return LUFactors(factors_of(packed), cast(ops.add(pivots_of(packed, _smaller(A)), 1), np.int32))
 
 
 def lu(A: Any, *, pivot: bool = True) -> LU:  # noqa: N803
