@@ -181,7 +181,7 @@ _TABLE = (
     Kind(Compilations),
     Kind(Glimpse),
     # checks of claims
-    Kind(Programs, "compare.claims.c1_control_flow:measure", everywhere=True, typical={"": 23.0}),
+    Kind(Programs, "compare.instruments.programs:measure", everywhere=True, typical={"": 23.0}),
     Kind(Gradients, "compare.claims.c2_gradients:measure", everywhere=True, timed=False, typical={"": 3.0}),
     Kind(Faults, "compare.claims.c3_debugging:measure", everywhere=True, timed=False, typical={"": 2.5}),
     Kind(Prototypes, "compare.claims.c7_prototyping:measure", everywhere=True),

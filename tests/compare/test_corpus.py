@@ -11,8 +11,9 @@ import dynamic
 import graphs
 import static
 from compare import engines
-from compare.claims import c1_control_flow
-from compare.claims.c1_control_flow import ALONE, EASY_EDIT, MIN_PROGRAMS, ProgramTrial, calls
+from compare.claims.c1_control_flow import ALONE, EASY_EDIT, MIN_PROGRAMS
+from compare.instruments import programs as instrument
+from compare.instruments.programs import ProgramTrial, calls
 from compare.records.job import Budget
 from compare.workloads import programs as corpus
 from compare.workloads.programs import FAMILIES, Program, floats, programs
@@ -39,13 +40,13 @@ CONVERTED = 80
 def little_timing():
     """One block of one call: the tests look at how a program ends, and how fast it is shows in a run."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(c1_control_flow, "BUDGET", Budget(rounds=1, least=1, seconds=0.0, block_seconds=1e-6))
+        patch.setattr(instrument, "BUDGET", Budget(rounds=1, least=1, seconds=0.0, block_seconds=1e-6))
         yield
 
 
 @pytest.fixture(scope="module")
 def record(little_timing):
-    return plain(c1_control_flow.measure(check_of()))
+    return plain(instrument.measure(check_of()))
 
 
 def each(chosen=PROGRAMS, quick=None):
@@ -81,7 +82,7 @@ def test_python_gives_the_values_found_another_way(program):
 
 @each(quick=30)
 def test_the_dynamic_engine_gives_the_values_and_the_gradients_of_differences(program):
-    c1_control_flow.check_reference(program, c1_control_flow.reference(program, program.inputs))
+    instrument.check_reference(program, instrument.reference(program, program.inputs))
 
 
 @each(GRAPHS, quick=30)
@@ -291,7 +292,7 @@ def test_a_program_needs_three_inputs_and_a_graph_or_a_reason():
 
 def test_a_family_is_measured_traced_converted_and_by_hand(monkeypatch):
     monkeypatch.setattr(corpus, "FAMILIES", {"branches": "branches"})
-    rows = {found.program: found for found in c1_control_flow.measure(check_of()).programs}
+    rows = {found.program: found for found in instrument.measure(check_of()).programs}
     assert {found.convert for found in rows.values()} == {"right"}
     assert [name for name, found in rows.items() if found.trace == "right"] == ["by_rank"]
     assert all(found.dynamic and found.inputs == 20 and found.convert_reason is None for found in rows.values())

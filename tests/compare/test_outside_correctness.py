@@ -7,10 +7,10 @@ import pytest
 from compare import engines as frameworks
 from compare import steps
 from compare.claims import CLAIMS
-from compare.claims import c1_control_flow as control_flow
 from compare.claims import c2_gradients as gradients
 from compare.claims import c3_debugging as debugging
 from compare.errors import without_folders
+from compare.instruments import programs as control_flow
 from compare.workloads import programs as corpus
 from compare.workloads.faults import SourceLine
 from tests.helpers.jobs import check_of

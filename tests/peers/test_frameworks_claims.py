@@ -6,9 +6,9 @@ Of every check a part is run, and only what the frameworks have promised for yea
 import pytest
 
 from compare import engines as frameworks
-from compare.claims import c1_control_flow as control_flow
 from compare.claims import c2_gradients as gradients
 from compare.claims import c3_debugging as debugging
+from compare.instruments import programs as control_flow
 from compare.workloads import faults
 from compare.workloads import programs as corpus
 from tests.helpers.jobs import check_of
