@@ -457,11 +457,3 @@ def _accesses(node: Node) -> Iterator[Size]:
 def graph_cost(graph: Graph) -> Cost:
     """The cost of one run of a graph."""
     return functools.reduce(operator.add, map(node_cost, graph.nodes), _NOTHING)
-
-
-def cost_by_op(graph: Graph) -> dict[str, Cost]:
-    """The cost of one run of a graph, summed by the name of the op."""
-    totals: dict[str, Cost] = {}
-    for node in graph.calls:
-        totals[node.op.name] = totals.get(node.op.name, _NOTHING) + node_cost(node)
-    return totals
