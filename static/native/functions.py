@@ -26,6 +26,7 @@ from static.native.series import (
     exp,
     expm1,
     hypot,
+    is_infinite,
     log,
     log1p,
     log2,
@@ -182,10 +183,6 @@ def _isfinite(b: LoopBuilder, x: Value) -> Value:
     return test(b, "lt", b.op("abs", x), b.constant(math.inf, x.type))
 
 
-def _isinf(b: LoopBuilder, x: Value) -> Value:
-    return test(b, "eq", b.op("abs", x), b.constant(math.inf, x.type))
-
-
 def _single(write: Write) -> Native:
     """Return the entry of a function that is native for float32 alone."""
     return Native(write, FLOATS, single=True)
@@ -257,6 +254,6 @@ NATIVE.enter({
     "greater": _comparison("gt", smaller=False, larger=True),
     "greater_equal": _comparison("ge", smaller=False, larger=True),
     "isnan": Native(lambda b, x: test(b, "ne", x, x), FLOATS, of_operands=True),
-    "isinf": Native(_isinf, FLOATS, of_operands=True),
+    "isinf": Native(is_infinite, FLOATS, of_operands=True),
     "isfinite": Native(_isfinite, FLOATS, of_operands=True),
 })  # fmt: skip

@@ -25,6 +25,7 @@ from static.native.placement import JOINED_BY
 from static.passes.fusion import (
     Position,
     align_shape,
+    fits_in,
     group_body,
     group_node,
     is_group,
@@ -128,7 +129,7 @@ class GroupDraft:
         whole = align_shape(node.spec.shape, self.space)
         if whole is None or (keeps_place(node) and places[0] != whole):
             return False
-        if any(shape is None or not _fits_in(place, shape) for place, shape in zip(places, shapes, strict=True)):
+        if any(shape is None or not fits_in(place, shape) for place, shape in zip(places, shapes, strict=True)):
             return False
         place = places[0] if is_view(node) and places[0] is not None else whole  # a view is as little as what it is of
         if place != self.full and (self.split is None or any(place[self.split :])):
@@ -159,10 +160,6 @@ class GroupDraft:
     def _take(self, node: Node, place: Position) -> None:
         self.nodes.append(node)
         self.positions[node] = place
-
-
-def _fits_in(place: Position | None, shape: Position) -> bool:
-    return place is not None and all(s or not p for p, s in zip(place, shape, strict=True))
 
 
 class Grouping:

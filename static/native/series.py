@@ -225,11 +225,12 @@ def _wide_logaddexp(b: LoopBuilder, x: Value, y: Value) -> Value:
 
 def _wide_hypot(b: LoopBuilder, x: Value, y: Value) -> Value:
     length = b.op("sqrt", b.op("fma", x, x, b.op("mul", y, y)))
-    infinite = b.op("or", _is_infinite(b, x), _is_infinite(b, y))
+    infinite = b.op("or", is_infinite(b, x), is_infinite(b, y))
     return b.op("select", infinite, b.constant(math.inf, x.type), length, type=x.type)
 
 
-def _is_infinite(b: LoopBuilder, x: Value) -> Value:
+def is_infinite(b: LoopBuilder, x: Value) -> Value:
+    """Return whether a float is infinite."""
     return test(b, "eq", b.op("abs", x), b.constant(math.inf, x.type))
 
 
@@ -262,7 +263,7 @@ def _wide_asinh(b: LoopBuilder, x: Value) -> Value:
     size, unit = b.op("abs", x), b.constant(1.0, x.type)
     root = b.op("sqrt", b.op("fma", x, x, unit))
     result = _wide_log1p(b, b.op("add", size, b.op("div", b.op("mul", x, x), b.op("add", unit, root))))
-    result = b.op("select", _is_infinite(b, x), size, result, type=x.type)
+    result = b.op("select", is_infinite(b, x), size, result, type=x.type)
     return b.op("copysign", result, x)
 
 
@@ -293,7 +294,7 @@ def _wide_pow(b: LoopBuilder, x: Value, y: Value) -> Value:
     negative = b.op("and", test(b, "lt", x, zero), finite)
     nowhere = b.op("and", negative, b.op("not", whole))
     result = b.op("select", nowhere, b.constant(math.nan, x.type), result, type=x.type)
-    stays = b.op("and", test(b, "eq", size, unit), _is_infinite(b, y))
+    stays = b.op("and", test(b, "eq", size, unit), is_infinite(b, y))
     surely = b.op("or", stays, b.op("or", test(b, "eq", y, zero), test(b, "eq", x, unit)))
     return b.op("select", surely, unit, result, type=x.type)
 

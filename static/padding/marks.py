@@ -134,6 +134,11 @@ def first(shape: Sequence[Size], true: Sequence[Size]) -> Real:
     return tuple([np.arange(int(size)) < int(count) for size, count in zip(shape, true, strict=True)])
 
 
+def is_known(mark: Mark) -> bool:
+    """Whether a value is the same numbers in every call, padded and unpadded."""
+    return bool(mark.certain.all() and not mark.wrong.any())
+
+
 def is_first(real: Bools) -> bool:
     """Whether all real places come before all others."""
     return bool(real[: np.count_nonzero(real)].all())

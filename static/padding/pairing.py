@@ -30,6 +30,7 @@ from static.padding.marks import (
     each,
     first,
     flat,
+    is_known,
     number_elements,
     sound,
     specs_of,
@@ -202,14 +203,9 @@ def _mark_pair(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
     if not rule.own_sizes and repr(node.attrs) != repr(other.attrs):
         return unlike(node, other)
     mark: Any = rule.mark(node, other, sources)
-    if not node.op.effect and all(map(is_constant, sources)):
+    if not node.op.effect and all(map(is_known, sources)):
         mark = _constant(node, other, mark, sources)
     return mark if tuple(map(np.count_nonzero, mark.real)) == other.spec.shape else unlike(node, other)
-
-
-def is_constant(mark: Mark) -> bool:
-    """Whether a value is the same numbers in every call, padded and unpadded."""
-    return bool(mark.certain.all() and not mark.wrong.any())
 
 
 def _constant(node: Node, other: Node, mark: Mark, sources: Sequence[Mark]) -> Mark:
@@ -268,7 +264,7 @@ def _taint(mark: Mark) -> Mark:
 def _switch(node: Node, other: Node, sources: Sequence[Any]) -> Marks:
     index, *operands = sources
     both = list(zip(node.attrs["branches"], other.attrs["branches"], strict=True))
-    if is_constant(index):
+    if is_known(index):
         return tuple(_pair_subgraphs(*both[min(max(int(index.value), 0), len(both) - 1)])(operands))
     joined = functools.reduce(_join_marks, [tuple(_pair_subgraphs(*pair)(operands)) for pair in both])
     return each(_undecided_mark, joined) if index.taint.any() else joined

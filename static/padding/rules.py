@@ -28,6 +28,7 @@ from static.padding.marks import (
     decide_mark,
     first,
     is_first,
+    is_known,
     line_up,
     shape_of,
     sound,
@@ -185,10 +186,6 @@ def _at(node: Node, index: np.ndarray) -> functools.partial[object]:
     return functools.partial(kernel)
 
 
-def _is_known(index: Mark) -> bool:
-    return bool(index.certain.all() and not index.wrong.any())
-
-
 _COUNTS_FORWARD: RuleTable[bool] = RuleTable("padded positions", otherwise=False)
 """Whether the result is positions along an axis, none of them counted from its end."""
 _COUNTS_FORWARD.for_op("argsort", "argmax", "argmin")(True)
@@ -203,7 +200,7 @@ def _take_rule(along: bool, node: Node, other: Node, sources: Sequence[Mark]) ->
     """Mark take and take_along_axis: a result is tainted where the index is, or where the picked element may be."""
     x, index = sources
     axis = node.attrs["axis"]
-    if _is_known(index):
+    if is_known(index):
         try:
             return relocate(node, _kernels(node, other, index), [x])
         except IndexError:
@@ -235,7 +232,7 @@ def _scatter_add_rule(along: bool, node: Node, other: Node, sources: Sequence[Ma
     """Mark scatter_add and add_along_axis: an element that is known to be 0 adds nothing, wherever it goes."""
     g, index = sources
     axis = node.attrs["axis"]
-    if _is_known(index):
+    if is_known(index):
         try:
             return sum_rule(node, _kernels(node, other, index), [g])
         except (IndexError, ValueError):

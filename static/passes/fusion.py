@@ -181,7 +181,7 @@ def position(node: Node, group: Mapping[Node, Position], space: Shape) -> Positi
     if keeps_place(node):
         return whole if places[0] == whole else None
     # A value may vary along fewer axes than its shape says: it is computed before it is broadcast.
-    if any(shape is None or not _fits_in(place, shape) for place, shape in zip(places, shapes, strict=True)):
+    if any(shape is None or not fits_in(place, shape) for place, shape in zip(places, shapes, strict=True)):
         return None
     return tuple(any(varies) for varies in zip(*(place for place in places if place is not None), strict=True))
 
@@ -200,7 +200,8 @@ def _is_plain(node: Node) -> bool:
     return node.spec.dtype == node.inputs[0].spec.dtype and node.spec.dtype.itemsize >= 4
 
 
-def _fits_in(place: Position | None, shape: Position) -> bool:
+def fits_in(place: Position | None, shape: Position) -> bool:
+    """Whether a value varies along no axis but those of an array of that shape."""
     return place is not None and all(s or not p for p, s in zip(place, shape, strict=True))
 
 
