@@ -139,7 +139,7 @@ class _Judgement:
 
     def __init__(self, records: Records) -> None:
         self.records = records
-        self.times = _joined(records, Time)
+        self.times = _evidence_of_all(records, Time)
         self.timed = self.times
         if self.times is not None and not self.times.processes:  # no steady state yet: that of the cold processes
             self.timed = replace(self.times, processes=self.times.cold)
@@ -180,7 +180,7 @@ class _Judgement:
 
     def _contests(self) -> tuple[Contest, Contest, Contest, Contest]:
         """Compare the modes once warm, for one run from nothing, for one that finds compiled code, and in memory."""
-        held = _joined(self.records, Memory)
+        held = _evidence_of_all(self.records, Memory)
         memory = contest(held, bytes_held) if held else Contest()
         if len({record.counted for record in records_of(self.records, Memory)}) > 1:
             memory = Contest(values=memory.values)  # bytes of NumPy's buffers and bytes of malloc cannot be compared
@@ -237,14 +237,14 @@ class _Judgement:
 
 def _wrong(records: Records, modes: Sequence[str]) -> dict[str, tuple[float, Interval | None]]:
     """Return the steady seconds, and their ratio to the base, of modes that disagree but were timed nevertheless."""
-    times = _joined(records, Time, wrong=True) if modes else None
+    times = _evidence_of_all(records, Time, wrong=True) if modes else None
     if times is None:
         return {}
     means = times.means(steady)
     return {mode: (means[mode], ratio_of(times, mode, times.base, steady)) for mode in modes if mode in means}
 
 
-def _joined(records: Records, kind: type[OfModes], *, wrong: bool = False) -> Evidence | None:
+def _evidence_of_all(records: Records, kind: type[OfModes], *, wrong: bool = False) -> Evidence | None:
     """Return the evidence of all engines joined into one; None if there is none."""
     cells_of_all = cells(records, kind, wrong=wrong)
     return join_evidence(cells_of_all) if cells_of_all else None
