@@ -6,7 +6,6 @@ another, and return the whole.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
