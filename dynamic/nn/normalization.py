@@ -38,6 +38,8 @@ class _Affine(Module):
 class _Tracking(_Affine):
     """Base of norms of each channel that may keep running statistics."""
 
+    _version = 2  # which counts batches
+
     def __init__(
         self,
         num_features: int,
@@ -69,6 +71,12 @@ class _Tracking(_Affine):
             self.running_mean.zero_()
             self.running_var.fill_(1)
             self.num_batches_tracked.zero_()
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *rest: Any) -> None:
+        """Load the values; a state dict without a version that counts batches may lack the count, which then stays."""
+        if (local_metadata.get("version") or 1) < 2 and self.num_batches_tracked is not None:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def extra_repr(self) -> str:
         """The options."""

@@ -131,7 +131,13 @@ EXTRA = "_extra_state"
 
 def state_dict(module: Any, prefix: str, keep_vars: bool, destination: Any) -> dict[str, Any]:
     """Parameters and persistent buffers by name, detached unless `keep_vars`, and the extra state of modules."""
-    saved: dict[str, Any] = OrderedDict() if destination is None else destination
+    saved: Any = destination
+    if saved is None:
+        saved = OrderedDict()
+        saved._metadata = OrderedDict()
+    metadata = {"version": module._version}
+    if hasattr(saved, "_metadata"):
+        saved._metadata[prefix[:-1]] = metadata
     for hook, _ in () if module._hooks is None else tuple(module._hooks.saving):
         hook(module, prefix, keep_vars)
     module._save_to_state_dict(saved, prefix, keep_vars)
@@ -139,16 +145,20 @@ def state_dict(module: Any, prefix: str, keep_vars: bool, destination: Any) -> d
         if child is not None:
             child.state_dict(destination=saved, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
     for hook, _ in () if module._hooks is None else tuple(module._hooks.saved):
-        replaced = hook(module, saved, prefix, {"version": module._version})
+        replaced = hook(module, saved, prefix, metadata)
         saved = saved if replaced is None else replaced
     return saved
 
 
+def _own_values(module: Any) -> list[tuple[str, Any]]:
+    """The parameters of one module, then its persistent buffers, by name."""
+    return [(name, value) for kind in SAVED for name, value in module._of(kind) if value is not None]
+
+
 def save_own(module: Any, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
     """Save the values of one module, without the modules inside it."""
-    for name, value in module._of(*SAVED):
-        if value is not None:
-            destination[prefix + name] = value if keep_vars else value.detach()
+    for name, value in _own_values(module):
+        destination[prefix + name] = value if keep_vars else value.detach()
     if _overrides(module, "get_extra_state"):
         destination[prefix + EXTRA] = module.get_extra_state()
 
@@ -158,10 +168,11 @@ def load_state_dict(module: Any, values: Mapping[str, Any], strict: bool, assign
     loaded = LoadResult([], [])
     wrong: list[str] = []
     copies: list[Callable[[], Any]] = []
+    metadata = getattr(values, "_metadata", {})  # versions of modules by prefix: of the file, not of the code
     values = OrderedDict(values)  # hooks and classes may change it
     hooked = []
     for prefix, part in _parts(module, ""):
-        options = {"assign_to_params_buffers": assign, "copies": copies, "version": part._version}
+        options = {**metadata.get(prefix[:-1], {}), "assign_to_params_buffers": assign, "copies": copies}
         rest = (values, prefix, options, strict, loaded.missing_keys, loaded.unexpected_keys, wrong)
         if part._hooks is not None:
             for hook, takes_module in tuple(part._hooks.loading):
@@ -191,7 +202,7 @@ def load_own(
     unexpected: list[str], wrong: list[str],
 ) -> None:  # fmt: skip
     """Plan the loading of one module from a state dict; values are copied if no module has an error in `wrong`."""
-    own = {prefix + name: (name, value) for name, value in module._of(*SAVED) if value is not None}
+    own = {prefix + name: (name, value) for name, value in _own_values(module)}
     if _overrides(module, "set_extra_state"):
         own[prefix + EXTRA] = EXTRA, None
     children = {name for name, _ in module._of("module")}

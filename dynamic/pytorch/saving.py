@@ -92,7 +92,9 @@ def _encode(obj: Any, arrays: list[Any], depth: int = 0) -> Any:
         return {"value": obj}
     if isinstance(obj, dict):
         pairs = [[_encode(part, arrays, depth + 1) for part in pair] for pair in obj.items()]
-        return {"dict": pairs, "ordered": isinstance(obj, OrderedDict)}
+        versions = getattr(obj, "_metadata", None)  # of the modules of a state dict
+        held = {} if versions is None else {"metadata": _encode(versions, arrays, depth + 1)}
+        return {"dict": pairs, "ordered": isinstance(obj, OrderedDict), **held}
     if type(obj) in (list, tuple):
         return {type(obj).__name__: [_encode(item, arrays, depth + 1) for item in obj]}
     raise ArtifactError(
@@ -127,7 +129,12 @@ def _read(node: Any, files: Mapping[str, bytes]) -> Any:
         return made(values, requires_grad=node["grad"]) if node["tensor"] else values
     if "dict" in node:
         pairs = [(_read(key, files), _read(value, files)) for key, value in node["dict"]]
-        return OrderedDict(pairs) if node["ordered"] else dict(pairs)
+        if not node["ordered"]:
+            return dict(pairs)
+        ordered: Any = OrderedDict(pairs)
+        if "metadata" in node:
+            ordered._metadata = _read(node["metadata"], files)
+        return ordered
     kind = "list" if "list" in node else "tuple"
     items = [_read(item, files) for item in node[kind]]
     return items if kind == "list" else tuple(items)

@@ -515,8 +515,8 @@ def test_what_is_registered_can_be_changed_by_name() -> None:
     assert (layer.running_mean.tolist(), layer.inner is layer._modules["inner"]) == ([5, 5], True)
     assert layer._parameters.get("running_mean") is None
     assert list(layer.state_dict()) == [
-        *("bias", "running_mean", "running_var", "num_batches_tracked"),
-        *("w", "inner.weight", "inner.bias"),
+        *("bias", "w", "running_mean", "running_var", "num_batches_tracked"),
+        *("inner.weight", "inner.bias"),
     ]
 
 
