@@ -45,9 +45,9 @@ def leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
 
 
 def make_leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """A leaf tensor of an array; in the trace of a step, a constant of its graph."""
-    tensor, step = leaf(array, dtype, device, requires_grad), capture.step_trace()
-    return tensor if step is None else step.made(tensor)
+    """A leaf tensor of an array; in a trace, a constant of its graph."""
+    tensor = leaf(array, dtype, device, requires_grad)
+    return tensor if requires_grad and capture.step_trace() is None else capture.make_constant(tensor)
 
 
 def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:

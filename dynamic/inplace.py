@@ -22,7 +22,7 @@ from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, locate, user_line
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, reshape
-from graphs.ops.slicing import setitem
+from graphs.ops.slicing import is_basic, setitem
 
 Array = np.ndarray[Any, Any]
 
@@ -96,10 +96,9 @@ def assign(tensor: TensorData, result: TensorData) -> None:
     data = tensor._data
     if grad_mode.is_grad_enabled():
         _refuse(tensor, result)
-    if not data.flags.writeable:
-        is_expanded = any(size > 1 and not step for size, step in zip(data.shape, data.strides, strict=True))
-        kind = "an expanded tensor, whose elements share memory" if is_expanded else "a read-only tensor"
-        raise InplaceError(locate(f"in-place change of {kind}; clone() it first"))
+    if overlaps(data):
+        raise InplaceError(locate(f"in-place change of {SHARING}; clone() it first"))
+    data = _writable(data)
     result = _cast_result(data, result)
     if result._edge is None and type(tensor._edge) is Node and grad_mode.is_grad_enabled():
         result = setitem(tensor, result, ...)  # a constant ends the history that the tensor had: gradient 0, not 1
@@ -114,6 +113,56 @@ def assign(tensor: TensorData, result: TensorData) -> None:
         if before is not None:
             move_kept(before, node, tensor)
         _renew_views(tensor, is_new=before is None)
+
+
+# Elements that share memory, as those of an expanded tensor do --------------------------------------------------------
+
+SHARING = "an expanded tensor or of windows, whose elements share memory"
+
+
+def overlaps(array: Array) -> bool:
+    """Whether elements of an array may share memory with each other."""
+    if array.flags.c_contiguous:
+        return False
+    reach = 0
+    for step, size in sorted((abs(step), size) for step, size in zip(array.strides, array.shape, strict=True)):
+        if size > 1 and step <= reach:
+            return True
+        reach += step * (size - 1)
+    return False
+
+
+def put(tensor: TensorData, key: Any, value: Any, *, fills: bool = False) -> None:
+    """Do `tensor[key] = value` where elements of a tensor share memory; `fills` says that all get one value.
+
+    Raises InplaceError where elements of the part share memory with each other, or where gradients would pass.
+    """
+    data = tensor._data
+    held = getattr(value, "_data", value)
+    is_recorded = grad_mode.is_grad_enabled() and any(getattr(x, "requires_grad", False) for x in (tensor, value))
+    if is_recorded or not (fills or _is_apart(data, key)):
+        raise InplaceError(locate(f"in-place change of {SHARING}; clone() it first"))
+    _writable(data)[key] = held
+    _note(data, rewrites=False)
+
+
+def _is_apart(data: Array, key: Any) -> bool:
+    """Whether no two elements that basic indices select share memory. An array of indices writes one after another."""
+    steps = [np.arange(size) * step for size, step in zip(data.shape, data.strides, strict=True)]
+    part = functools.reduce(np.add.outer, steps, np.array(0))[key]
+    is_array = any(not is_basic(entry) for entry in (key if isinstance(key, tuple) else (key,)))
+    return is_array or np.unique(part).size == part.size
+
+
+def _writable(data: Array) -> Array:
+    """The same array, which may be written to: a broadcast view may not. Raises InplaceError for read-only memory."""
+    owner = owner_of(data)
+    if data.flags.writeable:
+        return data
+    if not owner.flags.writeable or not owner.flags.c_contiguous:
+        raise InplaceError(locate("in-place change of a read-only tensor; clone() it first"))
+    start = data.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return np.ndarray(data.shape, data.dtype, owner, start, data.strides)
 
 
 # Views taken before their base got a history: a change of the base changes their values, and so their history. By the

@@ -338,8 +338,11 @@ def _numpy_draws(chance: Any) -> Any:
 
 
 def _array_or_value(value: Any) -> Any:
-    """The array of a tensor; any other value unchanged."""
-    return value._data if issubclass(type(value), Tensor) else value
+    """The array of a tensor, also of one that a trace makes from constants alone; any other value unchanged."""
+    if issubclass(type(value), Tensor):
+        return value._data
+    constant = value._constant() if hasattr(value, "_constant") else None
+    return value if constant is None else constant
 
 
 def _is_known(value: Any) -> bool:
@@ -355,7 +358,7 @@ def _value_or_default(value: Any, otherwise: float) -> Any:
 def _with_history(numbers: Tensor, *parameters: Tensor) -> Tensor:
     """Connect random numbers to the history of their parameters, with gradient 0."""
     for parameter in parameters:
-        if parameter.requires_grad:
+        if getattr(parameter, "requires_grad", False):
             numbers = ops.where(np.asarray(True), numbers, cast(parameter, numbers.dtype))
     return numbers
 

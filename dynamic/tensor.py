@@ -321,7 +321,17 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     _before = inplace.as_it_was
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._assign(with_part(self, value, with_known_ints(key)))
+        if inplace.overlaps(self._data):
+            inplace.put(self, _as_arrays(with_known_ints(key)), value)
+        else:
+            self._assign(with_part(self, value, with_known_ints(key)))
+
+    def fill_(self, value: Any) -> Self:
+        """Set every element to one value."""
+        if not inplace.overlaps(self._data):
+            return super().fill_(value)
+        inplace.put(self, ..., value, fills=True)
+        return self
 
 
 for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
@@ -360,6 +370,13 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
     except DTypeError as error:
         raise DTypeError(locate(str(error))) from None
     return array
+
+
+def _as_arrays(key: Any) -> Any:
+    """The key with the array of each tensor."""
+    if isinstance(key, tuple):
+        return tuple(map(_as_arrays, key))
+    return key._data if isinstance(key, Tensor) else key
 
 
 def with_known_ints(key: Any) -> Any:

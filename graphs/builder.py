@@ -37,7 +37,11 @@ class Builder:
         self.refusal: GraphError | None = None  # the first, of this graph and of those inside it
         self.general: bool = parent.general if parent else False  # write what no size that is a number makes shorter
         self.overwritten: list[Node] = []  # what was changed in place
-        self.copies: set[Node] = set()  # what has memory of its own, though nothing is computed
+        self.present: dict[Node, Node] = {}  # memory that was changed in place, with the value that it has now
+        self.anew: dict[tuple[Node, Node], Node] = {}  # views, each with the value that it is taken of anew
+        self.copies: set[Node] = parent.copies if parent else set()  # what has memory of its own, like a clone
+        self.views: set[Node] = parent.views if parent else set()  # what PyTorch promises to be a view in any layout
+        self.doubtful: set[Node] = parent.doubtful if parent else set()  # what only the layout makes a view or a copy
         self.tensors: set[Node] = set()  # what stands for a tensor of the dynamic engine, and no array
         self.repeats = False  # whether it is the body of a loop
         self.turn: Node | None = None  # the input that says which turn it is, of a body that asks for it

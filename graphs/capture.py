@@ -93,6 +93,18 @@ def step_trace() -> Any:
     return next((trace for thread, trace in reversed(list(step_traces.values())) if thread == here), None)
 
 
+makers: list[Callable[[Any], Any]] = []
+"""Functions that return a tensor which the traced function makes as a constant of its graph, in memory of its own."""
+
+
+def make_constant(leaf: Any) -> Any:
+    """A tensor that was made from no other; in a trace a constant of the graph, which may be changed in place."""
+    if is_traced():
+        for make in makers:
+            leaf = make(leaf)
+    return leaf
+
+
 _pauses: list[Callable[[], int]] = []
 
 

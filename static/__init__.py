@@ -19,6 +19,7 @@ from static.call.jit import Jitted, jit
 from static.call.step import TrainingStep, trace_step
 from static.convert import converted, plain, why
 from static.trace import (  # noqa: F401
+    changes,
     control,
     control_gradients,
     differentiate,

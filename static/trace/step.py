@@ -16,12 +16,12 @@ import numpy as np
 from graphs import capture, ops, tree
 from graphs.blocks import Block, enter
 from graphs.builder import Builder
-from graphs.dims import Dim
-from graphs.dispatch import execute
 from graphs.errors import ControlFlowError, locate
 from graphs.ir import Node
+from static.trace.known import known_value
 from static.trace.symbol import Symbol
-from static.trace.tracing import current, of_kind, picks_one
+from static.trace.tracing import current, of_kind
+from static.trace.views import picks_one
 
 Array = np.ndarray[Any, Any]
 Place = tuple[Any, Any, str]
@@ -43,7 +43,6 @@ class StepTrace:
         )
         self._names = {id(symbol): name for name, symbol in self.symbols.items()}
         self._owned = {id(symbol): symbol for symbol in (*self.symbols.values(), *tree.leaves(self.args))}
-        self._constants = _Constants(builder)
         self._parts: dict[int, tuple[Symbol, Symbol, Any]] = {}
         self._changes: list[tuple[Symbol, Node, Node, int]] = []
 
@@ -69,7 +68,7 @@ class StepTrace:
 
     def value(self, symbol: Symbol) -> Array | None:
         """Return the value of a symbol that follows from constants alone, None where only a run can tell it."""
-        return self._constants.value(symbol)
+        return known_value(symbol)
 
     def requires_grad(self, symbol: Symbol) -> bool:
         """Whether gradients are taken in a symbol's tensor: here any tensor may be differentiated inside."""
@@ -152,10 +151,6 @@ class StepTrace:
 
     # What the dynamic engine asks -------------------------------------------------------------------------------------
 
-    def made(self, leaf: Any) -> Any:
-        """Return a tensor that was made from no other tensor as a constant of the graph, in memory of its own."""
-        return leaf if current() is None else self.variable(leaf.numpy(force=True))
-
     def stacked(self, data: Any, dtype: Any) -> Any:
         """Return `tensor(data)` of numbers and symbols, without history; None where no number is a symbol."""
         if not any(isinstance(leaf, Symbol) for leaf in tree.leaves(data)):
@@ -235,33 +230,3 @@ def _part_of(whole: Symbol, key: Any) -> Symbol:
 
 def _stack_rows(data: Any) -> Any:
     return ops.stack([_stack_rows(row) for row in data]) if isinstance(data, (list, tuple)) else ops.asarray(data)
-
-
-class _Constants:
-    """The values of the nodes in a graph that follow from constants alone."""
-
-    def __init__(self, builder: Builder) -> None:
-        self._builder = builder
-        self._count, self._nodes = 0, set[Node]()
-        self._values: dict[Node, Array] = {}
-
-    def value(self, symbol: Any) -> Array | None:
-        """Return the value of a symbol, None where only a run can tell it."""
-        for new in self._builder.nodes[self._count :]:
-            if not new.is_input and not new.subgraphs and all(source in self._nodes for source in new.inputs):
-                self._nodes.add(new)
-        self._count = len(self._builder.nodes)
-        return self._computed(symbol.node) if symbol.node in self._nodes else None
-
-    def _computed(self, node: Node) -> Array | None:
-        if node not in self._values:
-            if node.is_constant:
-                if isinstance(node.attrs["value"], Dim):
-                    return None
-                self._values[node] = np.asarray(node.attrs["value"], node.attrs["dtype"])
-            else:
-                sources = [self._computed(source) for source in node.inputs]
-                if any(source is None for source in sources):
-                    return None
-                self._values[node] = execute(node.op, sources, dict(node.attrs))
-        return self._values[node]

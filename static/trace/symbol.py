@@ -29,11 +29,13 @@ from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops.movement import astype, stop_gradient
 from graphs.surface import Surface
+from static.trace.known import known_value
+from static.trace.views import between, present
 
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
 
-overwriters: list[Callable[[Any, Any], None]] = []
-"""Functions called with a symbol and its new value before it is changed in place; they may raise."""
+overwriters: list[Callable[[Any, Any], bool]] = []
+"""Functions that change a symbol in place to a new value and return True, or return False; they may raise."""
 
 
 class MissingNameError(ControlFlowError, AttributeError):
@@ -138,24 +140,24 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def item(self) -> Any:
         """Return the one element; in the trace of a step, an element that only a run knows is returned as a symbol.
 
-        Raises ControlFlowError outside the trace of a step.
+        Raises ControlFlowError for such an element outside the trace of a step.
         """
+        if (value := self._constant()) is not None:
+            return value.item()
         if capture.step_trace() is None:
             raise self._unknown_value_error("item()", "keep it a tensor")
-        value = self._constant()
-        return ops.reshape(self, ()) if value is None else value.item()
+        return ops.reshape(self, ())
 
     def tolist(self) -> Any:
         """Return the elements in nested lists; an element that only a run knows is a symbol. Raises as `item` does."""
+        if (value := self._constant()) is not None:
+            return value.tolist()
         if capture.step_trace() is None:
             raise self._unknown_value_error("item()", "keep it a tensor")
-        value = self._constant()
-        if value is not None:
-            return value.tolist()
         return [row.tolist() for row in self] if self.shape else self
 
     def numpy(self, **_: Any) -> np.ndarray[Any, Any]:
-        """Return the value where it follows from constants in the trace of a step.
+        """Return the value where it follows from constants alone.
 
         Raises ControlFlowError elsewhere.
         """
@@ -164,10 +166,8 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         raise self._unknown_value_error("item()", "keep it a tensor")
 
     def _constant(self) -> np.ndarray[Any, Any] | None:
-        """Return the value where it follows from constants in the trace of a step, else None."""
-        step = capture.step_trace()
-        value: np.ndarray[Any, Any] | None = None if step is None else step.value(self)
-        return value
+        """Return the value where it follows from constants alone, else None."""
+        return known_value(self)
 
     def detach(self) -> Any:
         """Return the same value without its history: a constant for differentiation."""
@@ -183,7 +183,8 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def data(self, value: Any) -> None:
         step = capture.step_trace()
         if step is None:
-            raise AttributeError("property 'data' of 'Symbol' object has no setter")
+            rule = "data of a tensor in a trace cannot be set: a graph has no memory to exchange"
+            raise MissingNameError(locate(f"{rule}; use copy_() on what the function makes"))
         step.assign(self, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -198,10 +199,17 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     __copy__ = __reduce_ex__ = __deepcopy__
 
-    def clone(self, *, memory_format: Any = None) -> Any:
-        """Return the same value in memory of its own."""
-        copy = super().clone(memory_format=memory_format)
-        copy.builder.copies.add(copy.node)
+    def _share(self, view: Any) -> Any:
+        """Return a view of this symbol, noted as a view in any layout."""
+        self.builder.views.update(between(self.builder, self.node, view.node))
+        return view
+
+    def contiguous(self, memory_format: Any = None) -> Any:
+        """Return the value row by row: the symbol itself, or a copy of what lies otherwise."""
+        copy = ops.identity(super().contiguous(memory_format))
+        for node in between(self.builder, self.node, copy.node):
+            self.builder.copies.discard(node)
+            self.builder.doubtful.add(node)
         return copy
 
     # In the trace of a step -----------------------------------------------------------------------------------------
@@ -251,9 +259,17 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def __setitem__(self, key: Any, value: Any) -> None:
         step = capture.step_trace()
         if step is None:
-            self._assign(self._with_part(value, key))
+            if not self._shows(key, value):
+                self._assign(self._with_part(value, key))
         else:
             step.set_part(self, key, value)
+
+    def _shows(self, key: Any, value: Any) -> bool:
+        """Whether a value is `self[key]` already, as at the end of `self[key] += other`."""
+        if not isinstance(value, Symbol) or value.node.inputs[:1] != (present(self.builder, self.node),):
+            return False
+        part = self._part(key).node
+        return value.node.op is part.op and value.node.attrs == part.attrs and value.node.inputs == part.inputs
 
     def _part(self, key: Any) -> Any:
         """Return `self[key]` as PyTorch reads it."""
@@ -269,14 +285,13 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return self._overwrite(result) if step is None else step.assign(self, result)
 
     def _overwrite(self, result: Any) -> Any:
-        """Do `_assign` where no other name holds this memory.
+        """Change the memory of this symbol, under all names that it has, to the value of a result.
 
-        Raises GraphError where the change would be seen outside: for an argument, and inside a branch or a loop. A
-        later read of the same memory under another name is refused.
+        Raises GraphError where the change would be seen outside: for an argument, and inside a branch or a loop.
         """
-        for note in overwriters:
-            note(self, result)
-        self.node = result.node
+        for change in reversed(overwriters):  # the conversion of control flow before the trace itself
+            if change(self, result):
+                break
         return self
 
     def _become(self, result: Any) -> Any:

@@ -2,22 +2,14 @@
 
 Read `trace_function` first, then `tracing`, `bind` and `node_of`. `lower_choices` takes out of a finished graph the
 parts that only a gradient needs: a choice becomes `where`, and a value with a rule of the user's own becomes the value.
-`Streams`, at the end, refuses random numbers that a trace would make constants.
 """
 
 from __future__ import annotations
 
-import _random
-import contextlib
-import ctypes
 import inspect
 import operator
-import pickle
-import random
-import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,16 +30,17 @@ from graphs.errors import (
     user_line,
 )
 from graphs.ir import Graph, Node
-from graphs.op import Attrs, Op, is_ours
+from graphs.op import Attrs, Op
 from graphs.ops.control import ruled_op
 from graphs.ops.elementwise import where
-from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, stop_gradient
 from graphs.spec import OfTensor, TensorSpec, spec_of
 from static import clock
 from static.rebuild import replace_nodes
 from static.trace import symbol as weak
-from static.trace.symbol import ArraySymbol, Symbol, overwriters
+from static.trace import views
+from static.trace.streams import Streams
+from static.trace.symbol import ArraySymbol, Symbol
 
 
 class TracedFunction(NamedTuple):
@@ -172,6 +165,14 @@ def of_kind(value: Any, is_tensor: bool) -> Symbol:
     return Symbol(builder, node)
 
 
+def _as_constant(leaf: Any) -> Any:
+    """Return a tensor that was made from no other as a constant of the graph, in memory of its own."""
+    return leaf if current() is None else of_kind(leaf.numpy(force=True), is_tensor=True)
+
+
+capture.makers.append(_as_constant)
+
+
 class tracing(Block):  # noqa: N801
     """Append the ops of the block to this graph."""
 
@@ -212,30 +213,6 @@ def forbidden() -> dict[Node, GraphError]:
     return _thread.forbidden
 
 
-def _note_overwrite(symbol: Symbol, result: Any) -> None:
-    """Note that a symbol is changed in place. Raises GraphError where the change would be seen outside the graph."""
-    builder, owner = current(), memory(symbol.node)
-    if builder is None or symbol.builder is not builder or not isinstance(result, Symbol):
-        raise GraphError(
-            locate(
-                "a value is changed in place in another graph than its own; use a new value, or leave inplace=True out"
-            )
-        )
-    if owner.is_source:
-        raise GraphError(
-            locate(
-                "an argument is changed in place, which a graph cannot; use a new value, as in x = x + 1, or leave "
-                "inplace=True out"
-            )
-        )
-    if result.node.spec != symbol.node.spec:
-        raise GraphError(locate(f"{symbol.node.spec} cannot hold {result.node.spec}; leave inplace=True out"))
-    _thread.forbidden[owner] = GraphError(
-        locate("memory that was changed in place is read under another name; read it anew, or leave inplace=True out")
-    )
-    builder.overwritten.append(owner)
-
-
 class reading_all(Block):  # noqa: N801
     """Inside the block every node may be read: derivatives use the values from before changes in place."""
 
@@ -247,36 +224,22 @@ def check_readable(values: Iterable[Any]) -> None:
     """Raise GraphError for a value whose memory was changed in place under another name."""
     for value in values:
         if isinstance(value, Symbol):
-            _check_allowed(value.builder, value.node)
+            value.node = _readable(value.builder, value.node)
 
 
-def _check_allowed(builder: Builder, node: Node) -> None:
-    error = _thread.forbidden.get(memory(node))
+def _readable(builder: Builder, node: Node) -> Node:
+    """Return the node of a value as it is now. Raises GraphError where that is not known."""
+    node = views.present(builder, node)
+    error = _thread.forbidden.get(memory(node, builder))
     if error is not None:
         builder.refuse(error)
         raise error
-
-
-def memory(node: Node) -> Node:
-    """Return the node in whose memory a value lies: the node that it is a view of, or the node itself."""
-    builder = current()
-    copies = builder.copies if builder else ()
-    tensors = builder.tensors if builder else ()
-    while node.inputs and not node.is_part and node not in copies:
-        if not (node.op.view or _passes_on(node) or (node in tensors and picks_one(node))):
-            break
-        node = node.inputs[0]
     return node
 
 
-def picks_one(node: Node) -> bool:
-    """Whether a node picks by one position that only a run knows: of a tensor that is a view in PyTorch."""
-    return node.op is take and not node.inputs[1].spec.shape
-
-
-def _passes_on(node: Node) -> bool:
-    """Whether a node shares its input's memory; a mark of a constant does not, as a constant may be shared."""
-    return node.op.marks and not node.inputs[0].is_constant
+def memory(node: Node, builder: Builder | None = None) -> Node:
+    """Return the node in whose memory a value lies: the node that it is a view of, or the node itself."""
+    return views.chain(builder or current(), node)[1]
 
 
 def current() -> Builder | None:
@@ -310,8 +273,12 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
         typed = weak.beside(op, args)
         sources = [node_of(builder, arg, typed) for arg in typed]
         node = builder.append(op, sources, attrs, builder.line or user_line())
+        if op is identity:
+            builder.copies.add(node)
         if capture.pause_depth() > builder.paused and node.spec.dtype.kind == "f":
             node = builder.append(stop_gradient, [node], {})
+            if not views.shares(builder, node.inputs[0]):
+                builder.copies.add(node)
         return Symbol(builder, node)
     except GraphError as error:
         raise dispatch.explain_error(op, args, error) from None
@@ -341,10 +308,11 @@ def node_of(builder: Builder, value: Any, others: Sequence[Any]) -> Node:
 
 def _own_node(builder: Builder, symbol: Symbol) -> Node:
     """Return the node of a symbol; a node of an enclosing graph is captured, level by level, as an input."""
-    if _thread.forbidden and not innermost(_thread.is_free, False):
-        _check_allowed(builder, symbol.node)
+    node = symbol.node
+    if (_thread.forbidden or symbol.builder.present) and not innermost(_thread.is_free, False):
+        symbol.node = node = _readable(symbol.builder, node)
     if symbol.builder is builder:
-        return symbol.node
+        return node
     if builder.parent is None:
         raise ControlFlowError("a symbol of another trace or graph; pass it to this function as an argument")
     return builder.capture(_own_node(builder.parent, symbol))
@@ -365,7 +333,6 @@ def _refuse(error: GraphError) -> None:
 
 
 dims.refusers.append(_refuse)
-overwriters.append(_note_overwrite)
 dispatch.interpret(ArraySymbol, bind)
 dispatch.interpret(Symbol, bind)
 dispatch.interpret(Dim, bind)
@@ -415,81 +382,3 @@ def _lower_value(value: Any) -> Any:
         parts = tuple([lower_choices(part) for part in value])
         return value if all(map(operator.is_, parts, value)) else parts
     return value
-
-
-# Chance and the clock -------------------------------------------------------------------------------------------------
-
-
-class Streams:
-    """The random generators that a function can draw from in Python, and the state of each before it runs."""
-
-    def __init__(self, f: Callable[..., Any], leaves: Iterable[Any]) -> None:
-        self._named = [*_everywhere(), *(("a generator", g.bit_generator) for g in _generators([f, *leaves]))]
-        self._before = [_state(stream) for _, stream in self._named]
-
-    def check(self, f: Callable[..., Any]) -> None:
-        """Raise ControlFlowError where the state of a generator has changed."""
-        for (name, stream), before in zip(self._named, self._before, strict=True):
-            if _state(stream) != before:
-                raise ControlFlowError(
-                    f"{getattr(f, '__name__', 'the function')}: draws from {name} while it is traced ({user_line()}), "
-                    "and each call would have the same numbers; draw by torch.rand, torch.randn or graphs.uniform, or "
-                    "pass the numbers as an argument"
-                )
-
-
-def _everywhere() -> Iterator[tuple[str, Any]]:
-    yield "Python's random", random
-    if "numpy.random" in sys.modules:
-        yield "np.random", sys.modules["numpy.random"].mtrand._rand._bit_generator
-    for generator in capture.generators:
-        if "numpy" in vars(generator) and hasattr(generator.numpy, "bit_generator"):  # the generator has been used
-            yield "torch's generator outside of torch's functions", generator.numpy.bit_generator
-
-
-def _state(stream: Any) -> Any:
-    if stream is random:  # its `getstate` makes 624 Python numbers, half of a small trace's time
-        generator: Any = random.getstate.__self__  # type: ignore[attr-defined]  # whose methods its functions are
-        return ctypes.string_at(id(generator) + _HEAD, _TWISTER - _HEAD), generator.gauss_next
-    if type(stream).__name__ == "MT19937":  # its `state` makes as many
-        return ctypes.string_at(stream.ctypes.state_address, _WORDS * 4)
-    return pickle.dumps(stream.state)
-
-
-_WORDS = 625  # of the Mersenne twister: 624 words of state, and the count of used ones
-_HEAD, _TWISTER = object.__basicsize__, _random.Random.__basicsize__  # bytes of an object, and of a twister
-
-
-def _generators(roots: list[Any]) -> list[Any]:
-    """Return NumPy's generators that are reachable from these objects; [] where `numpy.random` is not loaded."""
-    if "numpy.random" not in sys.modules:
-        return []
-    kind, generators, seen, waiting = sys.modules["numpy.random"].Generator, [], set[int](), [*roots]
-    while waiting and len(seen) < _MOST:
-        value = waiting.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, kind):
-            generators.append(value)
-        elif isinstance(value, FunctionType):
-            waiting += _names_in_code(value)
-        elif isinstance(value, MethodType):
-            waiting += [value.__func__, value.__self__]
-        elif not isinstance(value, (type, ModuleType)) and not is_ours(type(value)):
-            waiting += getattr(value, "__dict__", {}).values()
-    return generators
-
-
-_MOST = 2000  # values that are looked at
-
-
-def _names_in_code(f: FunctionType) -> Iterator[Any]:
-    """Yield the objects that a function's code reaches by name; for the library's own functions its closure alone."""
-    for cell in f.__closure__ or ():
-        with contextlib.suppress(ValueError):  # the cell is empty
-            yield cell.cell_contents
-    yield from f.__defaults__ or ()
-    yield from (f.__kwdefaults__ or {}).values()
-    if not is_ours(f):
-        yield from (f.__globals__[name] for name in f.__code__.co_names if name in f.__globals__)

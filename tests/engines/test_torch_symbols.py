@@ -197,6 +197,7 @@ DRAWS: dict[str, Callable[[Any], Any]] = {
     "rand": lambda x: torch.rand(3),
     "rand in float64": lambda x: torch.rand(3, dtype=torch.float64),
     "randn": lambda x: x + torch.randn(3),
+    "into a tensor that is made": lambda x: torch.empty(3).normal_() * x.mean(),
     "randn_like": torch.randn_like,
     "randint": lambda x: torch.randint(0, 1000, (3,)),
     "randperm": lambda x: torch.randperm(30),
@@ -355,6 +356,7 @@ def loop(x: Any) -> Any:
     return graphs.fori_loop(0, 3, lambda i, state: state + torch.randn(3), x)
 
 
+EXISTING = torch.empty(3)
 BAKED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "random": (lambda x: x * random.random(), "draws from Python's random"),
     "what gauss keeps": (lambda x: x * random.gauss(0, 1), "draws from Python's random"),
@@ -363,7 +365,7 @@ BAKED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "one of an object": (Policy(), "draws from a generator"),
     "one of an outer function": (static.value_and_grad(lambda x: (x * GENERATOR.random()).sum()), "from a generator"),
     "a default": (lambda x, chance=GENERATOR: x * chance.random(), "draws from a generator"),
-    "into a tensor that exists": (lambda x: torch.empty(3).normal_() * x, "make them, by torch.randn or rand"),
+    "into a tensor that exists": (lambda x: EXISTING.normal_() * x, "make them, by torch.randn or rand"),
     "in a loop": (loop, "draw them all before it"),
 }
 

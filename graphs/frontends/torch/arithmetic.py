@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from graphs import ops
+from graphs import capture, ops
 from graphs.errors import OptionError, locate
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.words import (
@@ -379,7 +379,23 @@ def pow(input: Any, exponent: Any) -> Any:
         raise refuse("a power of bools", "convert with .int() first")
     if is_scalar(right) and holds_half(left):
         right = within(right, dtype_of(left))
-    return ops.square(left) if type(right) is int and right == 2 else ops.pow(left, right)
+    if type(right) is int and right == 2:
+        return ops.square(left)
+    is_whole = not is_scalar(right) and dtype_of(right).kind == "i" and (is_scalar(left) or dtype_of(left).kind in "iu")
+    return _whole_power(left, right) if is_whole and _may_be_negative(right) else ops.pow(left, right)
+
+
+def _may_be_negative(x: Any) -> bool:
+    """Whether an element may be below 0; assumed in a trace, which serves later values too."""
+    values = None if capture.is_traced() else values_of(x)
+    return values is None or bool(np.any(values < 0))
+
+
+def _whole_power(base: Any, exponent: Any) -> Any:
+    """Powers of ints, where a negative exponent gives the whole part: 1 and -1 of 1 and -1, and 0 of all others."""
+    sign = ops.subtract(1, ops.multiply(2, ops.bitwise_and(exponent, 1)))
+    inverse = ops.where(ops.equal(base, 1), 1, ops.where(ops.equal(base, -1), sign, 0))
+    return ops.where(ops.less(exponent, 0), inverse, ops.pow(base, ops.maximum(exponent, 0)))
 
 
 def _is_bool(x: Any) -> bool:

@@ -12,7 +12,7 @@ from graphs import linalg, ops
 from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, ShapeError
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.shapes import apart, flatten, memory_of, reshape
+from graphs.frontends.torch.shapes import apart, as_view, flatten, memory_of, reshape
 from graphs.frontends.torch.words import cast, ndim_of, result_dtype, shape_of, sizes
 from graphs.op import Op
 from graphs.ops.shapes import dtype_of, store
@@ -39,7 +39,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     matrices = ops.moveaxis(input, (dim1, dim2), (-2, -1))
     memory = memory_of(matrices)
     if memory is None or memory.flags.c_contiguous:
-        return linalg.diagonal(matrices, offset=offset)
+        return as_view(linalg.diagonal(matrices, offset=offset), input)
     return _diagonal.apply((matrices,), {"offset": offset})
 
 

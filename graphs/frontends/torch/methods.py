@@ -283,7 +283,7 @@ class TorchMethods(Methods, Conversions):
 
     def zero_(self) -> Self:
         """Set every element to 0."""
-        return self.copy_(0)
+        return self.fill_(0)
 
     def detach_(self) -> Self:
         """Remove the history in place."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from graphs import ops
+from graphs import capture, ops
 from graphs.dims import product, same
 from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, locate
@@ -26,12 +26,20 @@ from graphs.spec import spec_of
 def apart(result: Any, *operands: Any) -> Any:
     """Copy a result that shares memory with an operand, for functions that promise memory of their own.
 
-    In a trace no tensor has memory, and no copy is made.
+    In a trace, where no tensor has memory, the copy says what a change in place does not reach.
     """
     memory = memory_of(result)
+    if memory is None and capture.is_traced():
+        return ops.identity(result)
     if memory is None or not any(_lies_in(memory, memory_of(operand)) for operand in operands):
         return result
     return ops.identity(result)
+
+
+def as_view(result: Any, source: Any) -> Any:
+    """The result, which is a view of its source in any layout. A trace cannot tell that from the ops between."""
+    share = getattr(source, "_share", None)
+    return result if share is None else share(result)
 
 
 def memory_of(value: Any) -> Any:
@@ -119,13 +127,13 @@ def view(input: Any, *shape: Any) -> Any:
     """The same elements in another shape, or as another dtype of the same width."""
     if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and not hasattr(shape[0], "__index__"):
         raise ShapeError(locate("view as another dtype is not there; use .to(dtype) to convert"))
-    return reshape(input, *shape)
+    return as_view(reshape(input, *shape), input)
 
 
 @name()
 def view_as(input: Any, other: Any) -> Any:
     """The same elements in the shape of another tensor."""
-    return ops.reshape(input, shape_of(other))
+    return as_view(ops.reshape(input, shape_of(other)), input)
 
 
 @name()
@@ -416,7 +424,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
         )
     options = {"axis": axis, "size": size, "step": step}
     sections = _gather_windows(x, **options) if memory_of(x) is None else _windows.apply((x,), options)
-    return sections if ndim_of(input) else ops.reshape(sections, (size,))
+    return as_view(sections if ndim_of(input) else ops.reshape(sections, (size,)), input)
 
 
 @name()

@@ -289,12 +289,12 @@ class Statements:
         owner, place = self._name("owner"), self._name("place")
         out: Body = [assign(owner, self._expressions(target.value))]
         if isinstance(target, ast.Attribute):
-            key, get, put = ast.Constant(target.attr), "attribute", "set_attribute"
-        else:
-            out.append(assign(place, self._expressions.index(target.slice)))
-            key, get, put = load(place), "item", "set_item"  # type: ignore[assignment]
-        new = operator("augmented", op, operator(get, load(owner), key), value)
-        return [*out, ast.Expr(operator(put, load(owner), key, new))]
+            key = ast.Constant(target.attr)
+            new = operator("augmented", op, operator("attribute", load(owner), key), value)
+            return [*out, ast.Expr(operator("set_attribute", load(owner), key, new))]
+        out.append(assign(place, self._expressions.index(target.slice)))
+        part = operator("item", load(owner), load(place))
+        return [*out, ast.Expr(operator("augmented_item", op, load(owner), load(place), part, value))]
 
     def _delete(self, target: ast.expr) -> Body:
         match target:

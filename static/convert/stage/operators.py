@@ -23,6 +23,8 @@ from static.convert.stage.implicit import loop_items, truth
 from static.convert.stage.overwriting import update_in_place
 from static.convert.stage.places import check_takes, is_conditional, journal_container, note_new
 from static.convert.stage.unknown import check_compared, check_key, is_symbol, negate, not_same, refuse, same
+from static.trace.changes import fit_dtype
+from static.trace.symbol import Symbol
 
 Operator = Callable[[Any, Any], Any]
 _OPERATORS: dict[str, tuple[Operator, Operator, str]] = {
@@ -73,6 +75,19 @@ def augmented_assignment(name: str, value: Any, other: Any) -> Any:
     result = in_place(value, other)
     is_new = is_symbol(value) and not value.weak and result is not value
     return update_in_place(value, result) if is_new else result
+
+
+def augmented_item(name: str, container: Any, key: Any, part: Any, other: Any) -> None:
+    """Do `container[key] += other`, or another in-place operator, where the part `container[key]` has been read.
+
+    A part of a tensor is computed out of place, and the tensor is changed: so its other names show that, also where it
+    is the state of a loop.
+    """
+    if type(container) is Symbol and type(part) is Symbol:
+        new = fit_dtype(arithmetic(name, part, other), part)
+    else:
+        new = augmented_assignment(name, part, other)
+    implicit.set_item(container, key, new)
 
 
 def _check_sequences(name: str, left: Any, right: Any) -> None:
@@ -282,6 +297,7 @@ vars(calls.OPERATORS).update(
     attribute=implicit.attribute,
     arithmetic=arithmetic,
     augmented=augmented_assignment,
+    augmented_item=augmented_item,
     both=implicit.both,
     born=places.note_object,
     branch=branch,

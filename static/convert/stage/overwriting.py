@@ -15,12 +15,13 @@ from graphs.builder import Builder
 from graphs.errors import ControlFlowError, locate
 from graphs.ir import Node
 from graphs.ops.elementwise import logical_and, logical_not, logical_or
-from static.convert.stage.conversion import part
+from static.convert.stage.conversion import part, running
 from static.convert.stage.places import WritePlace, is_traced_by_region, journal, write
 from static.convert.stage.trees import leaves
 from static.convert.stage.unknown import Differing, is_number, is_symbol, plain, refuse
+from static.trace.changes import change
 from static.trace.control import choice
-from static.trace.symbol import Symbol
+from static.trace.symbol import Symbol, overwriters
 from static.trace.tracing import current, forbidden, memory
 
 MOST = 60
@@ -181,6 +182,9 @@ def update_in_place(value: Symbol, result: Symbol) -> Symbol:
     and where a user's function is the body of an op. Raises ControlFlowError for an argument.
     """
     shared = part(SharedMemory)
+    if _is_alone(value):
+        change(value, result)
+        return value
     if value.node in shared.arrays:
         refuse("a tensor is put into what may be an array of NumPy, which takes none in place; write x = x + y")
     if result.node.spec != value.node.spec or value.node in shared.unsure or not is_traced_by_region():
@@ -192,6 +196,30 @@ def update_in_place(value: Symbol, result: Symbol) -> Symbol:
         _stands_for(symbol.node, new.node)
         write(ChangingTensor(symbol), new)
     return value
+
+
+def _change(value: Symbol, result: Any) -> bool:
+    """Change a symbol in place where a conversion runs and the symbol stands for what comes into a branch or a loop.
+
+    Returns False where the graph that is traced makes the tensor itself, so that no other can be this one.
+    """
+    if running() is None or not isinstance(result, Symbol):
+        return False
+    if _is_alone(value):
+        return False
+    update_in_place(value, result)
+    return True
+
+
+overwriters.append(_change)
+
+
+def _is_alone(value: Symbol) -> bool:
+    """Whether the graph that is traced makes a tensor itself, and no other tensor or number can be this one."""
+    shared, owner = part(SharedMemory), memory(value.node)
+    if value.builder is not current() or owner.is_source or owner in shared.unsure or owner in shared.arrays:
+        return False
+    return _same_memory(owner) == {owner}
 
 
 def _other_names(value: Symbol) -> list[tuple[Symbol, Symbol]]:

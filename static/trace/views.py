@@ -1,0 +1,131 @@
+"""Views in a trace: which values share memory, and what a view shows after that memory was changed in place.
+
+A graph's values do not change. A change in place gives the memory a new value (`static/trace/changes.py`), and a view
+of it is taken anew from that when it is read. Whether a reshape is a view depends on the layout, which a graph knows
+only of values that it computes from constants: elsewhere such a value is neither written through nor taken anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graphs.builder import Builder
+from graphs.dims import Shape
+from graphs.errors import GraphError, locate
+from graphs.ir import Node
+from graphs.ops.indexing import take
+from graphs.ops.movement import identity, reshape
+
+
+def chain(builder: Builder | None, node: Node) -> tuple[list[Node], Node]:
+    """Return the views that lead from a value to the memory that it lies in, the value first, and that memory's node.
+
+    Where the value is no view, the list is empty and the memory is its own.
+    """
+    steps: list[Node] = []
+    while shares(builder, node):
+        steps.append(node)
+        node = node.inputs[0]
+    return steps, node
+
+
+def shares(builder: Builder | None, node: Node) -> bool:
+    """Whether a node lies in the memory of its input."""
+    if not node.inputs or node.is_part or (builder is not None and node in builder.copies):
+        return False
+    if node.op.view or _passes_on(node) or builder is None:
+        return node.op.view or _passes_on(node)
+    return node in builder.views or (node in builder.tensors and picks_one(node))
+
+
+def picks_one(node: Node) -> bool:
+    """Whether a node picks by one position that only a run knows: of a tensor that is a view in PyTorch."""
+    return node.op is take and not node.inputs[1].spec.shape
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether a node shares its input's memory; a mark of a constant does not, as a constant may be shared."""
+    return node.op.marks and not node.inputs[0].is_constant
+
+
+def present(builder: Builder, node: Node) -> Node:
+    """Return the node of a value as it is now: where its memory was changed in place, the value is taken anew.
+
+    Raises GraphError where it may be a copy, which the change leaves as it was.
+    """
+    while builder.present:
+        steps, owner = chain(builder, node)
+        if owner not in builder.present:
+            break
+        if any(is_doubtful(builder, step) for step in steps):
+            rule = "only the layout tells whether this is a view or a copy of memory that was changed in place since"
+            raise GraphError(locate(f"{steps[0].op.name}: {rule}; take it anew, by view() or by clone()"))
+        node = _taken_anew(builder, steps, builder.present[owner])
+    return node
+
+
+def between(builder: Builder, source: Node, node: Node) -> list[Node]:
+    """Return the nodes that lead from a value, as it is now, to a result of it, the result first."""
+    start, nodes = present(builder, source), list[Node]()
+    while node is not start and node.inputs:
+        nodes.append(node)
+        node = node.inputs[0]
+    return nodes
+
+
+def _taken_anew(builder: Builder, steps: Sequence[Node], base: Node) -> Node:
+    for step in reversed(steps):
+        if (step, base) not in builder.anew:
+            new = builder.append(step.op, [base, *step.inputs[1:]], step.attrs, step.source)
+            for kind in (builder.views, builder.doubtful):
+                if step in kind:
+                    kind.add(new)
+            if step not in builder.tensors:
+                builder.tensors.discard(new)
+            builder.anew[step, base] = new
+        base = builder.anew[step, base]
+    return base
+
+
+# Views or copies --------------------------------------------------------------------------------------------------
+
+
+def is_doubtful(builder: Builder, node: Node) -> bool:
+    """Whether a node is a view for some layouts of its input and a copy for others, and the layout is not known."""
+    if node in builder.doubtful or (node.op is reshape and node not in builder.views and not _is_always_view(node)):
+        return not _is_row_major(builder, node.inputs[0])
+    return False
+
+
+def _is_always_view(node: Node) -> bool:
+    """Whether a reshape only splits axes, adds axes of one element or drops them."""
+    have, want = _wide(node.inputs[0].spec.shape), _wide(node.spec.shape)
+    if have is None or want is None:
+        return False
+    for size in have:
+        while size > 1 and want and size % want[0] == 0:
+            size //= want.pop(0)
+        if size != 1:
+            return False
+    return not want
+
+
+def _wide(shape: Shape) -> list[int] | None:
+    """Return the sizes that are not 1, None where a size is symbolic or 0."""
+    sizes = [size for size in shape if isinstance(size, int) and size]
+    return [size for size in sizes if size != 1] if len(sizes) == len(shape) else None
+
+
+def _is_row_major(builder: Builder, node: Node) -> bool:
+    """Whether a value lies row by row without gaps, as everything does that is computed from such values."""
+    waiting, seen = [node], set[Node]()
+    while waiting:
+        node = waiting.pop()
+        if node in seen or node.is_constant:
+            continue
+        seen.add(node)
+        moves = shares(builder, node) and node.op is not reshape and node.op is not identity
+        if node.is_input or node.is_part or node.subgraphs or moves or node in builder.views:
+            return False
+        waiting += node.inputs
+    return True

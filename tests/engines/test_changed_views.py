@@ -1,0 +1,304 @@
+"""Changes in place of parts and views: a graph gives what the tape gives, under all names of the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dynamic as torch
+import static
+from graphs.errors import DTypeError, GraphError
+from tests.helpers.together import together
+
+X = np.arange(6, dtype=np.float32).reshape(3, 2)
+
+
+def part_of_zeros(x):
+    z = torch.zeros(3, 2)
+    z[1] += x[0]
+    return z * 1
+
+
+def each_operator(x):
+    z = torch.ones(3, 2)
+    z[1] *= x[0]
+    z[0] -= 1
+    z[2] /= 2
+    return z
+
+
+def column(x):
+    z = x * 1
+    z[:, -1:] += 5
+    z[:, 0] += x[:, 1]
+    z[:, 1] *= z[:, 0]
+    return z
+
+
+def named_row(x):
+    z = x * 1
+    row = z[1]
+    row += 1
+    return [z * 2, row]
+
+
+def row_of_before(x):
+    z = x * 1
+    row = z[1]
+    z[1] += 1
+    return row * 2
+
+
+def rows_in_a_loop(x):
+    z = torch.zeros(3, 2)
+    for i in range(3):
+        z[i] += x[i] * i
+        z[i, :1] *= 2
+    return z
+
+
+def each_from_the_one_before(x):
+    z = x * 1
+    for i in range(2):
+        z[i + 1] += z[i]
+    return z
+
+
+def part_of_a_part(x):
+    z = x * 1
+    z[0][1] += 3
+    z.T[0] += 3
+    z.unsqueeze(0)[0, 1] += 3
+    return z
+
+
+def through_a_view(x):
+    z = x * 1
+    flat = z.view(-1)
+    flat[3] += 3
+    z[0] = 7
+    return [z, flat * 1]
+
+
+def diagonal(x):
+    z = x[:2] * 1
+    z.diagonal().add_(1)
+    return z
+
+
+def pieces(x):
+    z = x * 1
+    left, right = z.chunk(2, 1)
+    left += right
+    for row in z.unbind(0):
+        row.mul_(2)
+    for row in z:
+        row += 1
+    return z
+
+
+def windows(x):
+    z = x.sum(1)
+    parts = z.unfold(0, 2, 1)
+    z[1] = 0
+    return parts * 1
+
+
+def at_a_computed_place(x):
+    z = x * 1
+    z[x[0].argmax()] += 1
+    return z
+
+
+def copies_stay(x):
+    z = x * 1
+    others = [z.clone(), torch.flip(z, [0]), z.repeat(1, 1), torch.zeros(3, 2) + z]
+    z[0] += 1
+    return others
+
+
+def made_from_a_number(x):
+    total = torch.tensor(0.0)
+    for row in x:
+        total += row.sum()
+    return total
+
+
+def read_before(x):
+    z = x * 1
+    y = z * z
+    z[0] += 1
+    return y + z
+
+
+def without_a_gradient(x):
+    z = x * 3
+    with torch.no_grad():
+        z.mul_(2)
+        z[0] = 5.0
+    return z * 1
+
+
+def of_another_dtype(x):
+    z = x * 1
+    z[0] += torch.ones(2, dtype=torch.float64)
+    z.add_(torch.ones(3, 2, dtype=torch.float64))
+    return z
+
+
+# The values of PyTorch 2.13, and its gradients in x of the sum of all results.
+PROGRAMS: dict[Callable[[Any], Any], tuple[Any, Any]] = {
+    part_of_zeros: ([[0, 0], [0, 1], [0, 0]], [[1, 1], [0, 0], [0, 0]]),
+    each_operator: ([[0, 0], [0, 1], [0.5, 0.5]], [[1, 1], [0, 0], [0, 0]]),
+    column: ([[1, 6], [5, 40], [9, 90]], None),
+    named_row: ([[[0, 2], [6, 8], [8, 10]], [3, 4]], [[2, 2], [3, 3], [2, 2]]),
+    row_of_before: ([6, 8], [[0, 0], [2, 2], [0, 0]]),
+    rows_in_a_loop: ([[0, 0], [4, 3], [16, 10]], [[0, 0], [2, 1], [4, 2]]),
+    each_from_the_one_before: ([[0, 1], [2, 4], [6, 9]], [[3, 3], [2, 2], [1, 1]]),
+    part_of_a_part: ([[3, 4], [8, 6], [7, 5]], [[1, 1], [1, 1], [1, 1]]),
+    through_a_view: ([[[7, 7], [2, 6], [4, 5]], [7, 7, 2, 6, 4, 5]], [[0, 0], [2, 2], [2, 2]]),
+    diagonal: ([[1, 1], [2, 4]], [[1, 1], [1, 1], [0, 0]]),
+    pieces: ([[3, 3], [11, 7], [19, 11]], None),
+    windows: ([[1, 0], [0, 9]], [[1, 1], [0, 0], [1, 1]]),
+    at_a_computed_place: ([[0, 1], [3, 4], [4, 5]], [[1, 1], [1, 1], [1, 1]]),
+    copies_stay: (
+        [[[0, 1], [2, 3], [4, 5]], [[4, 5], [2, 3], [0, 1]], [[0, 1], [2, 3], [4, 5]], [[0, 1], [2, 3], [4, 5]]],
+        [[4, 4], [4, 4], [4, 4]],
+    ),
+    made_from_a_number: (15, [[1, 1], [1, 1], [1, 1]]),
+    read_before: ([[1, 3], [6, 12], [20, 30]], None),
+    without_a_gradient: ([[5, 5], [12, 18], [24, 30]], [[3, 3], [3, 3], [3, 3]]),
+    of_another_dtype: ([[2, 3], [3, 4], [5, 6]], [[1, 1], [1, 1], [1, 1]]),
+}
+RUNS = {
+    "jit": static.jit,
+    "converted": lambda f: static.jit(f, convert=True),
+    "native": lambda f: static.jit(f, backend="native"),
+}
+
+
+def as_lists(result):
+    return [np.asarray(r).tolist() for r in result] if isinstance(result, list) else np.asarray(result).tolist()
+
+
+def total(f):
+    def loss(x):
+        results = f(x)
+        return sum(r.sum() for r in results) if isinstance(results, list) else results.sum()
+
+    return loss
+
+
+@together("f,run", [(f, run) for f in PROGRAMS for run in RUNS])
+def test_a_graph_gives_pytorchs_values(f, run):
+    x = torch.tensor(X.copy())
+    assert as_lists(RUNS[run](f)(x)) == PROGRAMS[f][0]
+    assert x.tolist() == X.tolist()
+
+
+@pytest.mark.parametrize("f", [f for f, (_, gradient) in PROGRAMS.items() if gradient is not None])
+def test_a_graph_gives_pytorchs_gradients(f):
+    _, gradient = static.value_and_grad(total(f))(torch.tensor(X))
+    np.testing.assert_allclose(gradient, PROGRAMS[f][1])
+
+
+def test_a_tensor_of_the_tape_gives_the_same_where_no_gradient_is_asked_for():
+    for f, (values, _) in PROGRAMS.items():
+        with torch.no_grad():
+            assert as_lists(f(torch.tensor(X))) == values, f.__name__
+
+
+def until_it_is_large(x):
+    z = x * 1
+    while z.sum() < 50:
+        z[0] += 1
+    return z
+
+
+def in_a_branch(x):
+    z = x * 1
+    if x.sum() > 0:
+        z[0] += 1
+    else:
+        z[1] *= 2
+    return z
+
+
+def test_a_part_is_changed_in_a_loop_and_a_branch_of_the_graph():
+    for f, first in ((until_it_is_large, [18, 19]), (in_a_branch, [1, 2])):
+        assert static.jit(f, convert=True)(torch.tensor(X)).tolist() == [first, [2, 3], [4, 5]]
+
+
+def part_of_the_argument(x):
+    x[0] += 1
+    return x * 2
+
+
+def row_of_the_argument(x):
+    row = x[0]
+    row += 1
+    return x * 2
+
+
+def view_or_copy(x):
+    z = (x * 1).t()
+    z.reshape(-1)[0] += 1
+    return z
+
+
+def expanded(x):
+    z = x * 1
+    z[0].expand(2, 2).fill_(1)
+    return z
+
+
+def data_of_a_result(x):
+    z = x * 3
+    z.data.mul_(2)
+    return z * 1
+
+
+def through_detach(x):
+    z = torch.zeros(3, 2)
+    z.detach().add_(x)
+    return z * 1
+
+
+def overlapping(x):
+    z = x.sum(1)
+    z.unfold(0, 2, 1).add_(1)
+    return z * 1
+
+
+REFUSED = {
+    part_of_the_argument: "an argument is changed in place",
+    row_of_the_argument: "an argument is changed in place",
+    view_or_copy: "under another name|only the layout tells",
+    expanded: "under another name",
+    data_of_a_result: "under another name",
+    through_detach: "under another name",
+    overlapping: "under another name",
+}
+
+
+@together("f,convert", [(f, convert) for f in REFUSED for convert in (False, True)])
+def test_what_a_graph_cannot_follow_is_refused(f, convert):
+    x = torch.tensor(X.copy())
+    with pytest.raises(GraphError, match=REFUSED[f]) as told:
+        static.jit(f, convert=convert)(x)
+    assert "; " in str(told.value)
+    assert x.tolist() == X.tolist()
+
+
+def test_a_part_of_ints_takes_no_floats():
+    def f(x):
+        z = torch.zeros(3, dtype=torch.int64)
+        z[0] += x.sum()
+        return z
+
+    for convert in (False, True):
+        with pytest.raises(DTypeError, match="in-place change of int64 values to float32"):
+            static.jit(f, convert=convert)(torch.tensor(X))
