@@ -66,6 +66,29 @@ def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return array
 
 
+class DetachedMemory:
+    """Stands between the array of a detached tensor and the array whose memory it shares, which is its `base`."""
+
+    __slots__ = ("__array_interface__", "base")
+
+    def __init__(self, base: Array) -> None:
+        self.base = base
+        self.__array_interface__ = base.__array_interface__
+
+
+def detach_array(array: Array) -> Array:
+    """An array of the same memory that is no view of it: a history that the memory gets is not the array's."""
+    return np.asarray(DetachedMemory(array))
+
+
+def _detachment(array: Array) -> DetachedMemory | None:
+    """What a view lies behind that was detached last, None where nothing was."""
+    base: Any = array
+    while base is not None and type(base) is not DetachedMemory:
+        base = getattr(base, "base", None)
+    return base
+
+
 def is_view(array: np.ndarray[Any, Any]) -> bool:
     """Whether an array does not own its memory."""
     return array.base is not None
@@ -200,11 +223,15 @@ def _is_seen(owner: Array) -> bool:
 
 
 def _remember_views(tensor: TensorData, owner: Array) -> None:
-    data, kind = tensor._data, type(tensor)
+    data, kind, detachment = tensor._data, type(tensor), _detachment(tensor._data)
     views = [
         weakref.ref(t)
         for t in gc.get_objects()
-        if type(t) is kind and t._edge is None and t._data is not data and owner_of(t._data) is owner
+        if type(t) is kind
+        and t._edge is None
+        and t._data is not data
+        and owner_of(t._data) is owner
+        and _detachment(t._data) is detachment
     ]
     if views:
         key = id(owner)

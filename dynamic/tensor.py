@@ -241,7 +241,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     def detach(self) -> Tensor:
         """A tensor of the same memory without the history."""
-        return Tensor(self._data)
+        return Tensor(inplace.detach_array(self._data) if self._edge is None else self._data)
 
     @property
     def data(self) -> Tensor:
