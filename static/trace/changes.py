@@ -15,9 +15,9 @@ from graphs import capture
 from graphs.builder import Builder
 from graphs.errors import DTypeError, GraphError, locate
 from graphs.ir import Node
-from graphs.op import Op
+from graphs.op import RuleTable
 from graphs.ops.control import ruled_op
-from graphs.ops.indexing import setitem
+from graphs.ops.indexing import setitem, take
 from graphs.ops.movement import astype, flip, identity, permute_dims, reshape, stop_gradient
 from graphs.ops.slicing import getitem
 from graphs.ops.slicing import setitem as set_slice
@@ -92,7 +92,7 @@ def _write_back(builder: Builder, symbol: Symbol, node: Node, result: Symbol) ->
     """
     steps, owner = chain(builder, node)
     is_paused = capture.pause_depth() > builder.paused
-    is_detached = any(step.op is stop_gradient for step in steps)
+    is_detached = any(map(_is_cut, steps))
     if is_detached and (_has_history(result.node) or (not is_paused and _has_history(owner))):
         return False  # the value would have a history under this name alone, or ops that read it before, another value
     value: Any = result
@@ -114,21 +114,31 @@ def _write_back(builder: Builder, symbol: Symbol, node: Node, result: Symbol) ->
 
 def _write_through(view: Node, base: Symbol, value: Any) -> Any:
     """Return a base with a value where a view shows it, None where that is not known."""
-    if picks_one(view):
-        axis = view.attrs["axis"]
-        return setitem(base, value, (*(slice(None),) * axis, Symbol(base.builder, view.inputs[1])))
-    write = _WRITE_BACK.get(view.op)
-    return None if write is None else write(base, value, **view.attrs)
+    return _WRITE_BACK[view.op](view, base, value)
 
 
-_WRITE_BACK: dict[Op, Callable[..., Any]] = {
-    getitem: set_slice,
-    reshape: lambda base, value, **_: reshape(value, base.shape),
-    permute_dims: lambda _, value, axes: permute_dims(value, [axes.index(i) for i in range(len(axes))]),
-    flip: lambda _, value, axis: flip(value, axis),
-    identity: lambda _, value: value,
-    stop_gradient: lambda _, value: value,
-}
+_WRITE_BACK: RuleTable[Callable[[Node, Symbol, Any], Any]] = RuleTable("writing back", otherwise=lambda *_: None)
+_WRITE_BACK.enter(
+    {
+        getitem: lambda view, base, value: set_slice(base, value, view.attrs["key"]),
+        reshape: lambda _, base, value: reshape(value, base.shape),
+        permute_dims: lambda view, _, value: permute_dims(value, np.argsort(view.attrs["axes"]).tolist()),
+        flip: lambda view, _, value: flip(value, view.attrs["axis"]),
+    }
+)
+_WRITE_BACK.enter(dict.fromkeys((identity, stop_gradient), lambda *values: values[-1]))
+
+
+@_WRITE_BACK.for_op(take)
+def _write_picked(view: Node, base: Symbol, value: Any) -> Any:
+    if not picks_one(view):
+        return None
+    return setitem(base, value, (*(slice(None),) * view.attrs["axis"], Symbol(base.builder, view.inputs[1])))
+
+
+def _is_cut(node: Node) -> bool:
+    """Whether a node is a view through which no gradient passes."""
+    return node.op.view and not node.op.rules
 
 
 def _has_history(node: Node) -> bool:
@@ -136,7 +146,7 @@ def _has_history(node: Node) -> bool:
     waiting, seen = [node], set[Node]()
     while waiting:
         node = waiting.pop()
-        if node in seen or not node.spec.is_float or node.op is stop_gradient:
+        if node in seen or not node.spec.is_float or _is_cut(node):
             continue
         seen.add(node)
         if node.is_input:

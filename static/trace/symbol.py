@@ -269,7 +269,7 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         if not isinstance(value, Symbol) or value.node.inputs[:1] != (present(self.builder, self.node),):
             return False
         part = self._part(key).node
-        return value.node.op is part.op and value.node.attrs == part.attrs and value.node.inputs == part.inputs
+        return (value.node.op, value.node.attrs, value.node.inputs) == (part.op, part.attrs, part.inputs)
 
     def _part(self, key: Any) -> Any:
         """Return `self[key]` as PyTorch reads it."""

@@ -8,11 +8,13 @@ only of values that it computes from constants: elsewhere such a value is neithe
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from graphs.builder import Builder
 from graphs.dims import Shape
 from graphs.errors import GraphError, locate
 from graphs.ir import Node
+from graphs.op import RuleTable
 from graphs.ops.indexing import take
 from graphs.ops.movement import identity, reshape
 
@@ -87,12 +89,23 @@ def _taken_anew(builder: Builder, steps: Sequence[Node], base: Node) -> Node:
     return base
 
 
+class Layout(NamedTuple):
+    """How a view lies beside its input: whether row by row where that does, and whether it may be a copy elsewhere."""
+
+    keeps_order: bool = False
+    may_copy: bool = False
+
+
+_LAYOUTS: RuleTable[Layout] = RuleTable("layouts of views", otherwise=Layout())
+_LAYOUTS.enter({reshape: Layout(keeps_order=True, may_copy=True), identity: Layout(keeps_order=True)})
+
 # Views or copies --------------------------------------------------------------------------------------------------
 
 
 def is_doubtful(builder: Builder, node: Node) -> bool:
     """Whether a node is a view for some layouts of its input and a copy for others, and the layout is not known."""
-    if node in builder.doubtful or (node.op is reshape and node not in builder.views and not _is_always_view(node)):
+    may_copy = _LAYOUTS[node.op].may_copy and node not in builder.views and not _is_always_view(node)
+    if may_copy or node in builder.doubtful:
         return not _is_row_major(builder, node.inputs[0])
     return False
 
@@ -124,7 +137,7 @@ def _is_row_major(builder: Builder, node: Node) -> bool:
         if node in seen or node.is_constant:
             continue
         seen.add(node)
-        moves = shares(builder, node) and node.op is not reshape and node.op is not identity
+        moves = shares(builder, node) and not _LAYOUTS[node.op].keeps_order
         if node.is_input or node.is_part or node.subgraphs or moves or node in builder.views:
             return False
         waiting += node.inputs
