@@ -273,7 +273,7 @@ def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
         typed = weak.beside(op, args)
         sources = [node_of(builder, arg, typed) for arg in typed]
         node = builder.append(op, sources, attrs, builder.line or user_line())
-        if op is identity:
+        if op.marks:
             builder.copies.add(node)
         if capture.pause_depth() > builder.paused and node.spec.dtype.kind == "f":
             node = builder.append(stop_gradient, [node], {})
