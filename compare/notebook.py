@@ -16,6 +16,7 @@ import ast
 import shlex
 from typing import Any, NoReturn
 
+from compare.engines.words import split
 from compare.errors import CompareError
 from compare.own import compare
 from compare.text import echo
@@ -38,6 +39,7 @@ def _words() -> _Words:
     words.add_argument("inputs", nargs="?", default="inputs", metavar="INPUTS")
     words.add_argument("--framework", metavar="NAME")
     words.add_argument("--modes", metavar="LIST")
+    words.add_argument("--mode", metavar="NAME=WORD", action="append", default=[])
     words.add_argument("--gradient", action=argparse.BooleanOptionalAction, default=None)
     words.add_argument("--seconds", type=float, default=1.0)
     words.add_argument("--threads", metavar="N|auto")
@@ -51,9 +53,9 @@ def magic(shell: Any) -> Any:
     def graphduel(line: str, cell: str) -> Any:
         """Run the cell and compare the last function that it defines, in this process.
 
-        `%%graphduel [INPUTS] [--framework NAME] [--modes LIST] [--gradient | --no-gradient] [--seconds S] [--threads N]
-        [--allow-effects]`: INPUTS is an expression without spaces or in quotes, a list of calls, each a tuple of
-        arguments; `inputs` if not given.
+        `%%graphduel [INPUTS] [--framework NAME] [--modes LIST] [--mode NAME=WORD]... [--gradient | --no-gradient]
+        [--seconds S] [--threads N] [--allow-effects]`: INPUTS is an expression without spaces or in quotes, a list of
+        calls, each a tuple of arguments; `inputs` if not given.
         """
         try:
             return _compare_cell(shell, line, cell)
@@ -73,7 +75,7 @@ def _compare_cell(shell: Any, line: str, cell: str) -> Any:
         inputs = eval(asked.inputs, shell.user_ns)  # noqa: S307  (the user's own expression, in the user's own notebook)
     except NameError as error:
         raise MagicError(f"%%graphduel: {error}; give a list of calls, each a tuple of arguments") from None
-    modes = asked.modes.replace(" ", "").split(",") if asked.modes else None
+    modes = [*(split(asked.modes) if asked.modes else ()), *asked.mode] or None
     chosen = {"gradient": asked.gradient, "seconds": asked.seconds, "allow_effects": asked.allow_effects}
     chosen |= {"framework": asked.framework, "threads": asked.threads}
     return compare(shell.user_ns[name], inputs, modes, processes=0, **chosen)

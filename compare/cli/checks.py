@@ -97,6 +97,29 @@ def examine() -> tuple[Rows, Rows]:
     return [*parts, ("worker process", state)], [*rows, ("native code", _native())]
 
 
+def offered(framework: str) -> Rows:
+    """Return the modes of an engine, and what its installed framework offers for words; this imports the framework.
+
+    Raises UnknownNameError for no engine, and InputsError where it is not installed.
+    """
+    from compare.engines import find_engine
+    from compare.errors import InputsError
+
+    engine = find_engine(framework)
+    if engine.missing:
+        raise InputsError(engine.missing)
+    offer = engine.compiler.offer()
+    modes = [f"{mode.name or 'eager'} = {mode.word}" if mode.word else mode.name or "eager" for mode in engine.modes]
+    bare = [("names that are modes", ", ".join(sorted(offer.bare)))] if offer.bare else []
+    return [
+        (engine.title, engine.version),
+        ("modes", ", ".join(modes)),
+        *bare,
+        *((f"{compiler}()", ", ".join(names) or "no keywords") for compiler, names in offer.keywords.items()),
+        *((f"in {keyword}", ", ".join(sorted(names))) for keyword, names in offer.inside.items()),
+    ]
+
+
 def places() -> Rows:
     """Return the folder of each package and the file of the compiled tape; workers import the same ones."""
     from compare.run.environment import package_files

@@ -334,12 +334,20 @@ def show(name: str) -> None:
 
 
 @graphduel.command()
+@click.argument("framework", required=False, shell_complete=options.complete_frameworks)
 @click.pass_context
-def doctor(ctx: click.Context) -> None:
-    """Show the environment, and check that every part works."""
+def doctor(ctx: click.Context, *, framework: str | None) -> None:
+    """Show the environment, and check that every part works.
+
+    With FRAMEWORK, show its modes, and what the installed one offers to define others: the keywords of its compilers,
+    and its modes, backends and settings.
+    """
     from compare.cli import checks as clinic
     from compare.text import show_table
 
+    if framework:
+        _paragraphs(clinic.offered(framework))
+        return
     parts, environment = clinic.examine()
     show_table(("part", "state"), parts)
     echo()

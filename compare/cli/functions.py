@@ -60,7 +60,7 @@ class CompareCommand(options.Sections):
     "--mode",
     multiple=True,
     metavar="NAME=WORD",
-    help="Compare this mode too: 'fast=compile(dynamic=True)'. Repeatable.",
+    help="Compare this mode too, under this name: 'fast=compile(dynamic=True)'. Repeatable.",
 )
 @options.default(
     "--limit", type=Seconds(1), default=300.0,
@@ -110,8 +110,12 @@ def compare(
     imports FILE.py, so put code that should not run under `if __name__ == "__main__":`. Without --inputs, the calls are
     `inputs` or `batches` in the same file.
 
-    Modes of PyTorch are eager, compile, compile-dynamic, reduce-overhead, max-autotune, aot-eager and export; of JAX
-    eager and jit; of TensorFlow eager, function, function-relaxed and function-xla; as-written where a file compiles.
+    Modes of PyTorch are eager, compile, compile-dynamic, reduce-overhead, max-autotune, aot-eager, aot (AOTInductor,
+    without gradients) and export (captured, and run op by op); of JAX eager and jit; of TensorFlow eager, function,
+    function-relaxed and function-xla; as-written where a file compiles. A backend's name is a mode of PyTorch too.
+
+    Any other mode is a word: a compiler and its keywords, as in --mode 'fast=compile(dynamic=True)', jit(remat=True)
+    or function(autograph=False). `graphduel doctor torch` lists the keywords.
 
     Ctrl-C answers with what has been measured, and --resume goes on from there.
 

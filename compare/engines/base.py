@@ -102,7 +102,7 @@ ENVIRONMENT = "env"
 """The keyword, of any framework's compiler, that holds environment variables."""
 CONFIG = "config"
 """The keyword that holds settings of the framework, which are set while the mode compiles and runs."""
-DOCTOR = "`graphduel doctor` lists what there is"
+DOCTOR = "`graphduel doctor {}` lists what there is"
 SLOW = 0.1
 """The compile time in seconds from which on nothing is compiled merely to get a better number."""
 
@@ -120,24 +120,24 @@ class Offer:
     inside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     bare: Mapping[str, str] = field(default_factory=dict)
 
-    def check(self, word: str) -> None:
-        """Raise InputsError for a keyword, or a name in a keyword's dict, that the framework does not know."""
+    def check(self, word: str, engine: str) -> None:
+        """Raise InputsError for a keyword, or a name in a keyword's dict, that the framework of that name lacks."""
         compiler, options = words.parse(word)
-        self._check(word, f"{compiler}() takes no", options, self.keywords.get(compiler, ()))
+        self._check(word, engine, f"{compiler}() takes no", options, self.keywords.get(compiler, ()))
         for keyword, value in options.items():
             if keyword in (ENVIRONMENT, *self.inside) and not isinstance(value, dict):
                 raise InputsError(f"{word}: {keyword} is a dict, not {value!r}")
             if keyword in self.inside:
-                self._check(word, f"{keyword} has no", value, self.inside[keyword])
+                self._check(word, engine, f"{keyword} has no", value, self.inside[keyword])
         texts = [text for pair in options.get(ENVIRONMENT, {}).items() for text in pair]
         if not all(isinstance(text, str) for text in texts):
             raise InputsError(f"{word}: {ENVIRONMENT} maps names of variables to text, both in quotes")
 
     @staticmethod
-    def _check(word: str, said: str, asked: Iterable[object], known: Sequence[str]) -> None:
+    def _check(word: str, engine: str, said: str, asked: Iterable[object], known: Sequence[str]) -> None:
         for name in asked:
             if name not in known:
-                raise InputsError(f"{word}: {said} {name!r}; {nearest(str(name), known)}; {DOCTOR}")
+                raise InputsError(f"{word}: {said} {name!r}; {nearest(str(name), known)}; {DOCTOR.format(engine)}")
 
 
 class Engine(ABC):
@@ -240,7 +240,8 @@ class Engine(ABC):
             has = ", ".join(dict.fromkeys(f"{mode.compiler}()" for mode in self.modes if mode.word)) or "none"
             raise InputsError(f"{word}: {self.title} has no compiler {compiler}(); it has {has}")
         word = words.text(compiler, options)
-        return replace(self.derived(rows, options), name=name or word, word=word, usual=False, suite=False)
+        same = next((mode for mode in rows if mode.options == options), None)
+        return replace(same or self.derived(rows, options), name=name or word, word=word, usual=False, suite=False)
 
     def has(self, mode: str) -> bool:
         """Return whether a full name is that of a mode of this engine."""

@@ -270,6 +270,8 @@ def _join_results(
     plans: Sequence[ComparisonPlan], leading: Result, records: Sequence[Record], **more: Setting
 ) -> Result:
     settings: dict[str, Setting] = {**_settings(leading), "engines": [plan.subject.engine for plan in plans], **more}
+    if words := [word for plan in plans for word in plan.subject.words]:
+        settings["words"] = words
     modes = (*leading.modes, *(mode for plan in plans[1:] for mode in plan.subject.labels))
     start = structs.replace(records_of(leading.records, Run)[0], settings=settings)
     return Result(leading.name, modes, (start, *records))
@@ -298,6 +300,17 @@ def refusal_record(subject: Subject, reason: str) -> Parity:
     """Return the record of an engine of which no mode can run the file."""
     rows = {mode: ParityRow("unsupported", reason, None, None, TOLERANCES["float32"]) for mode in subject.labels}
     return Parity(workload=subject.name, size=SIZE, agree=True, modes=rows, same_graph=None, kernel_calls={})
+
+
+def _check_variables(subject: Subject) -> None:
+    """Raise InputsError for a mode with environment variables: they come too late for what is imported here."""
+    for mode in subject.modes:
+        if variables := subject.adapter.traits(mode).environment:
+            raise InputsError(
+                f"{subject.label(mode)}: {subject.adapter.title} reads {text.join_words(list(variables))} when it is "
+                "imported, which it is here already; save the function in a file, and run "
+                "graphduel compare FILE.py:FUNCTION"
+            )
 
 
 # In Python ------------------------------------------------------------------------------------------------------------
@@ -364,6 +377,7 @@ def compare(
     usual = usual_threads() if threads is None else 0
     with refuse_exit(title):
         subject = Subject.of_function(title, engine, modes, gradient=gradient, allow_effects=allow_effects)
+        _check_variables(subject)
         if numbers != (1,) and not subject.adapter.rethreads:
             raise InputsError(
                 f"threads={threads!r}: {subject.adapter.title} has the threads that it began with here; save "

@@ -17,6 +17,7 @@ from compare.claims import base, verdict
 from compare.claims.evidence import cells, join_evidence
 from compare.claims.regimes import course
 from compare.claims.verdict import MeasuredFunction
+from compare.engines.words import part
 from compare.instruments.ladder import LADDER, NATIVE, REPLAY, RUNGS, TAPE, THREADS
 from compare.instruments.rounds import half_width
 from compare.records.cells import (
@@ -237,6 +238,7 @@ def notes_of(result: MeasuredFunction) -> list[str]:
     clock += _on_threads(result)
     clock += [settings["compiling"]] if settings.get("compiling") else []
     return [
+        *_words(settings),
         *clock,
         *slow,
         *alone,
@@ -244,6 +246,11 @@ def notes_of(result: MeasuredFunction) -> list[str]:
         *gate,
         *(f"failed: {failure.error}" for failure in records_of(result.records, Failure)),
     ]
+
+
+def _words(settings: Mapping[str, Any]) -> list[str]:
+    """Return what each mode is that the user has named."""
+    return [f"{mode} is {word}" for mode, word in map(part, settings.get("words", ())) if mode]
 
 
 def _on_threads(result: MeasuredFunction) -> list[str]:

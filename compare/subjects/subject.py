@@ -189,9 +189,10 @@ class Subject:
 
     @property
     def words(self) -> list[str]:
-        """Return `LABEL=WORD` of each mode that the user has defined."""
+        """Return each mode that the user has defined, as `LABEL=WORD`, or as a word where that is its label."""
         own = [mode for mode in self.modes if mode not in self.adapter.mode_names]
-        return [f"{self.label(mode)}={self.adapter.traits(mode).word}" for mode in own]
+        named = [(self.label(mode), self.adapter.traits(mode).word) for mode in own]
+        return [word if label == word else f"{label}={word}" for label, word in named]
 
     def job(self, kind: str, process: int | None = None, modes: Modes | None = None, **options: Any) -> Job:
         """Return the job of one process that makes a record of that kind; `options` are further fields of the job."""
@@ -230,7 +231,7 @@ def modes_of(engine: Engine, modes: Asked = None) -> Modes:
     if not written:
         raise InputsError(f"modes is empty; choose some of {', '.join(modes_by_name(engine))}")
     chosen = tuple(dict.fromkeys((base, *(mode_of(engine, each) for each in written))))
-    for name, count in Counter(map(label, chosen)).items():
+    for name, count in Counter(engine.traits(mode).name for mode in chosen).items():
         if count > 1:
             raise InputsError(f"two modes are named {name!r}; give each a name of its own")
     return chosen
@@ -260,10 +261,12 @@ def mode_of(engine: Engine, written: str) -> str:
     if not words.is_call(word):
         bare = {short: engine.traits(full).word for short, full in full_names.items()} | dict(offer.bare)
         if not bare.get(word):
-            raise InputsError(f"{engine.title} has no mode {word!r}; {nearest(word, tuple(bare))}; {DOCTOR}")
+            raise InputsError(
+                f"{engine.title} has no mode {word!r}; {nearest(word, tuple(bare))}; {DOCTOR.format(engine.name)}"
+            )
         name, word = name or word, bare[word]
     mode = engine.mode_of(f"{name}={word}" if name else word)
-    offer.check(mode.word)
+    offer.check(mode.word, engine.name)
     return engine.full_name(f"{name}={mode.word}" if name else mode.word)
 
 
