@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from compare.claims.evidence import cells
+from compare.claims.evidence import cells, steady
 from compare.errors import NothingMeasuredError
 from compare.records import results
 from compare.records.cells import LineCost, SourceLines, SourceLinesRow, Time, TimeRow
@@ -40,7 +40,8 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
 def steady_processes(records: Records, mode: str | None = None) -> dict[str, list[tuple[Time, TimeRow]]]:
     """Return the processes that timed each benchmark: each cell and mode that agreed.
 
-    Benchmarks are named `workload/size, mode`. With `mode`, only that mode is exported, and names are of the cell
+    Benchmarks are named `workload/size, mode`, on several threads with their number, and without the processes that
+    others disturbed. With `mode`, only that mode is exported, and names are of the cell
     alone, so that two modes of one run can be compared. Noisy cells get more processes than the run was asked for;
     these are left out, so that two runs with the same settings have equally many values. Raises NothingMeasuredError
     without such times.
@@ -49,9 +50,11 @@ def steady_processes(records: Records, mode: str | None = None) -> dict[str, lis
     timed: dict[str, list[tuple[Time, TimeRow]]] = {}
     asked = max((int(str(run.settings.get("processes", 0))) for run in records_of(records, Run)), default=0)
     for record in sorted(records_of(records, Time), key=lambda record: record.process):
+        on_threads = f", {record.threads} threads" if record.threads > 1 else ""
         for name, row in record.modes.items():
-            if row.blocks and (record.cell, name) in admitted:
-                timed.setdefault(str(record.cell) if mode else f"{record.cell}, {name}", []).append((record, row))
+            if (record.cell, name) in admitted and row.status == "ok" and steady(row):
+                benchmark = f"{record.cell}{'' if mode else f', {name}'}{on_threads}"
+                timed.setdefault(benchmark, []).append((record, row))
     if not timed:
         raise NothingMeasuredError(f"no steady times{f' of {mode}' if mode else ''} to export; see `graphduel report`")
     return {name: processes[: asked or None] for name, processes in timed.items()}

@@ -24,6 +24,7 @@ from compare.records.cells import Time
 from compare.records.job import Job
 from compare.records.record import Cell, options_of, records_of
 from compare.report import show
+from compare.report.formats import steady_processes
 from compare.run import environment, executors, processes
 from compare.selftest import Trials, leak_jobs, speed_jobs
 from compare.stats import student_quantile, typical
@@ -458,3 +459,12 @@ def test_a_selftest_on_two_threads_has_a_process_for_each_mode_and_one_job_at_on
     assert executors.groups_of(job) == [(mode,) for mode in job.modes]
     assert {job.threads for job in leak_jobs(trials)} == {1}
     assert len(executors.groups_of(next(speed_jobs(Trials())))) == 1
+
+
+def test_exports_tell_numbers_of_threads_apart_and_leave_disturbed_processes_out(several):
+    assert sorted(steady_processes(several.records)) == [
+        "f/given, dynamic", "f/given, dynamic, 2 threads", "f/given, static-exact", "f/given, static-exact, 2 threads",
+    ]  # fmt: skip
+    assert list(steady_processes(several.records, "dynamic")) == ["f/given", "f/given, 2 threads"]
+    some = of_processes(1.4, processes=5, neighbours=[0.0, 0.5, 0.0, 0.0, 0.0])
+    assert {len(each) for each in steady_processes(some).values()} == {4}
