@@ -46,6 +46,7 @@ test-slow: $(VENV)/installed-slow  ## run the others, those of ONNX, properties 
 	GRAPHDUEL_TAPE=python $(SUITE) -m 'not slow' tests/dynamic tests/engines tests/graphs/test_operands.py
 
 lint: $(VENV)/installed-dev  ## check format, lint and types
+	$(BIN)/python -m graphs.testing.stubs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy

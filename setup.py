@@ -1,9 +1,12 @@
-"""The build: setuptools', with a C compiler from a wheel where the machine has none that answers.
+"""The build: setuptools', with a C compiler from a wheel where the machine has none that answers, and with stubs.
 
 `pyproject.toml` names this file as the backend (PEP 517), which asks for that wheel, and setuptools runs it as its
-script, which builds the compiled tape. Without it the tape in Python runs: that is slower, and the build says why.
+script, which builds the compiled tape. Without it the tape in Python runs: that is slower, and the build says why. The
+stubs of names that packages gather when they are loaded are made too (`graphs.testing.stubs`), beside their modules.
 """
 
+import os
+import subprocess
 import sys
 import sysconfig
 import tempfile
@@ -14,6 +17,7 @@ from setuptools.build_meta import *  # noqa: F403  (the hooks that are as they a
 from setuptools.build_meta import get_requires_for_build_editable as _for_editable
 from setuptools.build_meta import get_requires_for_build_wheel as _for_wheel
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 LOOPS = Path("dynamic/loops")
 COMPILER = "ziglang"
@@ -72,6 +76,16 @@ def answers(compiler):
     return True
 
 
+class Modules(build_py):
+    """Makes the stubs before modules are collected, by the packages themselves with the tape in Python."""
+
+    def run(self):
+        """Fail where a package cannot be loaded: a wheel without stubs gives checkers of types wrong errors."""
+        environment = os.environ | {"GRAPHDUEL_TAPE": "python"}
+        subprocess.run([sys.executable, "-m", "graphs.testing.stubs"], check=True, env=environment)
+        super().run()
+
+
 class Build(build_ext):
     """Builds the tape anew, whatever an earlier compiler has left, and says why where it cannot."""
 
@@ -94,7 +108,7 @@ if __name__ == "__main__":
 
     with tempfile.TemporaryDirectory() as folder:  # what lies in build/ may be of other sources, too
         setup(
-            cmdclass={"build_ext": Build},
+            cmdclass={"build_ext": Build, "build_py": Modules},
             options={"build": {"build_base": folder}},
             ext_modules=[
                 Extension(
