@@ -34,8 +34,13 @@ KINDS = (
         (VALUE,),
         r"(int\d+|bool|float16)\[.* -> item 1: ",
     ),
-    Kind("equal elements are in any order unless stable", "sort", (VALUE,), r"\[8000\] -> item 1: "),
-    Kind("equal elements are in any order unless stable", "argsort", (VALUE,), r"\[8000\] -> "),
+    Kind("equal elements are in any order unless stable", "(arg)?sort", (VALUE,), r"\[8000\] -> (item 1: )?\["),
+    Kind(
+        "PyTorch counts the elements of an image of float16 in 16 bits, and reads beside one of more: NaN, infinities",
+        r"nn\.functional\.grid_sample",
+        (VALUE,),
+        r"float16\[2, 3, 345, 456\]",
+    ),
     Kind(
         "the gradient of a step is 0; PyTorch lets that of logical_and_ and its like pass, though not that of gt_",
         "logical_(not|and|or|xor)",
