@@ -26,6 +26,7 @@ from typing import Literal
 from xml.etree import ElementTree as ET
 
 from compare import text
+from compare.claims.threads import busy_sentence
 from compare.engines import OWN, find_engine
 from compare.errors import InputsError, NothingMeasuredError
 from compare.gate.quantities import QUANTITIES, Quantity
@@ -76,7 +77,7 @@ class FailRule:
         """Judge the rule by the records of one function; `before` are those of the baseline."""
         measured = self._measure(QUANTITIES[self.quantity], records, before)
         if measured is None:
-            return Judgement(self, "not measured", None)
+            return Judgement(self, "unclear" if busy_sentence(records) else "not measured", None)
         compared = _COMPARISONS[self.comparison]
         ends = {compared(measured.low, self.number), compared(measured.high, self.number)}
         if len(ends) == 2 or not measured.bounded:
@@ -108,7 +109,8 @@ class Judgement:
         """The measured value in words, as `static-exact ÷ dynamic is 0.45× [0.44, 0.46]`."""
         if self.value is None:
             where = " in both runs, on one machine" if self.rule.bottom == BASELINE else ""
-            return f"{self.rule.measure} was not measured{where}"
+            why = "; the machine was busy" if self.outcome == "unclear" else ""
+            return f"{self.rule.measure} was not measured{where}{why}"
         written = text.ratio if self.rule.bottom else QUANTITIES[self.rule.quantity].written
         return f"{self.rule.measure} is {_with_interval(self.value, written)}"
 

@@ -15,7 +15,7 @@ from compare.claims.threads import at_threads
 from compare.claims.verdict import MeasuredFunction, verdict
 from compare.engines.process import Neighbours
 from compare.errors import InputsError
-from compare.gate.rules import gate
+from compare.gate.rules import exit_code, gate, parse_rule
 from compare.instruments.rounds import NAME, clock_name
 from compare.own import workers
 from compare.own.result import Result
@@ -468,3 +468,12 @@ def test_exports_tell_numbers_of_threads_apart_and_leave_disturbed_processes_out
     assert list(steady_processes(several.records, "dynamic")) == ["f/given", "f/given, 2 threads"]
     some = of_processes(1.4, processes=5, neighbours=[0.0, 0.5, 0.0, 0.0, 0.0])
     assert {len(each) for each in steady_processes(some).values()} == {4}
+
+
+def test_a_rule_is_unclear_where_the_machine_was_busy_and_fails_no_build():
+    rule = parse_rule("static > 1.05", MODES, {"static": "static-exact"})
+    judgement = rule.judge(of_processes(1.4, neighbours=0.5))
+    assert judgement.outcome == "unclear"
+    assert judgement.measured == "static-exact ÷ dynamic was not measured; the machine was busy"
+    assert exit_code(3, [judgement]) == 0
+    assert rule.judge(of_processes(1.4)).outcome == "holds"
