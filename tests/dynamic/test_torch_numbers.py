@@ -315,3 +315,11 @@ def test_an_empty_batch_leaves_the_running_statistics() -> None:
     assert norm.running_mean.tolist() == [0, 0]
     assert norm.running_var.tolist() == [1, 1]
     assert norm.num_batches_tracked.item() == 1
+
+
+@pytest.mark.parametrize("run", [lambda f: f, static.jit], ids=["dynamic", "static"])
+def test_an_array_without_axes_keeps_numpys_rules_beside_float16(run: Any) -> None:
+    x, y = torch.ones(3, dtype=torch.float16), np.array(1.1)
+    for operation in (lambda x: x * y, lambda x: x / y, lambda x: x + y, lambda x: x // y, lambda x: x % y):
+        found = np.asarray(run(operation)(x))
+        assert (found.dtype, found.tolist()) == (np.float64, operation(np.ones(3, np.float64)).tolist())

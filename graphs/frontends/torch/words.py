@@ -389,6 +389,8 @@ def _reaches_beyond(value: Any, beside: Any) -> bool:
         return not _is_held(value)
     if is_weak(value):
         return True
+    if not dispatch.interpreter_of(value):
+        return False  # an array keeps NumPy's rules
     return not holds_half(value) and result_dtype((value, beside)) == np.float16 and not ndim_of(value)
 
 
