@@ -337,11 +337,9 @@ class Engine(ABC):
     def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return `step(params, *example) -> (loss, gradients)`, or `-> (output, ())` where `argnum` is None."""
 
-    def build_over(
-        self, calls: Sequence[tuple[Any, ...]], mode: str, loss: Function, argnum: int | None
-    ) -> Function:  # fmt: skip
-        """Return `build` of a loss whose calls are these, with their arrays on the device."""
-        return self.build(mode, loss, argnum)
+    def build_over(self, calls: Sequence[tuple[Any, ...]]) -> Callable[[str, Function, int | None], Function]:
+        """Return `build` for a loss whose calls are these, with their arrays on the device."""
+        return self.build
 
     @abstractmethod
     def debugger(self, mode: str, users: Callable[[str], bool]) -> Tools:

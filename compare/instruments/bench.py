@@ -115,9 +115,8 @@ class Bench:
         """Build the function of a mode, which returns the value and the gradients of a call."""
         if training := self.state.training:
             return training.build(mode)
-        return self.engine.compiler.owning(
-            self.engine.build_over(self.case.examples, mode, self.case.loss, self.argnum)
-        )
+        build = self.engine.build_over(self.case.examples)
+        return self.engine.compiler.owning(build(mode, self.case.loss, self.argnum))
 
     def form(self, index: int) -> Any:
         """Return the key on which an engine specialises in a call: structure, shapes and dtypes.

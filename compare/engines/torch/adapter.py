@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from compare.engines.base import CallState, Devices, Errors, Library, Mode, Numbers, Ops, Process
+from compare.engines.base import CallState, Devices, Engine, Errors, Library, Mode, Numbers, Ops, Process
 from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
 from compare.engines.library import compose
@@ -103,17 +103,18 @@ class Torch(Framework):
 
     def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return a step of the loss as the mode runs it, with gradients in the leaves of one argument."""
-        return self.build_over((), mode, loss, argnum)
+        return self._build((), mode, loss, argnum)
 
-    def build_over(
-        self, calls: Sequence[tuple[Any, ...]], mode: str, loss: Function, argnum: int | None
-    ) -> Function:  # fmt: skip
-        """Return `build` of a loss whose calls are these."""
+    def build_over(self, calls: Sequence[tuple[Any, ...]]) -> Callable[[str, Function, int | None], Function]:
+        """Return `build` for a loss whose calls are these."""
+        return partial(self._build, calls)
+
+    def _build(self, calls: Sequence[tuple[Any, ...]], mode: str, loss: Function, argnum: int | None) -> Function:
         import torch
 
         if argnum is not None:
             modes.check_gradients(self.traits(mode))
-        run, within = modes.prepare(self, mode, loss, calls)
+        run, within = run_of(self, mode, loss, calls)
         if argnum is None:
             return ValueStep(run, inside(within, torch.no_grad))
         return TorchStep(run, argnum, loss, within)
@@ -121,6 +122,14 @@ class Torch(Framework):
     def observed(self, step: Function) -> Observations:
         """Return Dynamo's records of the step."""
         return dynamo.dynamo_observations(codes_of(getattr(step, "run", step)))
+
+
+def run_of(
+    engine: Engine, mode: str, function: Function, calls: Sequence[tuple[Any, ...]]
+) -> tuple[Function, Context]:  # fmt: skip
+    """Return a function as a mode runs it, and the context around its runs."""
+    change, within = modes.prepare(engine, mode, calls)
+    return function if change is None else change(function), within
 
 
 class TorchProcess(Process):
@@ -237,7 +246,7 @@ class TorchState(CallState):
 
         def run(mode: str) -> tuple[Function, Context]:
             modes.check_gradients(self.engine.traits(mode))
-            return modes.prepare(self.engine, mode, function, calls)
+            return run_of(self.engine, mode, function, calls)
 
         return TrainingFunction(run)
 

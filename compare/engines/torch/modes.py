@@ -1,8 +1,9 @@
 """PyTorch's modes: what compiles in each, and the settings within which it compiles and runs.
 
-`prepare` turns a function, its calls and a mode into the callable that runs. Keywords of a word beside PyTorch's own:
-`config` has settings of Dynamo, Inductor and AOTAutograd, `env` has variables of the mode's processes, `stance` is
-that of `torch.compiler.set_stance` after a first run, and `compiled_autograd` captures the backward pass whole.
+`prepare` turns a mode, and the calls of a function, into what makes the callable that runs. Keywords of a word beside
+PyTorch's own: `config` has settings of Dynamo, Inductor and AOTAutograd, `env` has variables of the mode's processes,
+`stance` is that of `torch.compiler.set_stance` after a first run, and `compiled_autograd` captures the backward pass
+whole.
 """
 
 from __future__ import annotations
@@ -53,19 +54,19 @@ UNWRITTEN = ("model", "shapes_spec", "disable")
 
 
 def prepare(
-    engine: Engine, mode: str, function: Function, calls: Sequence[tuple[Any, ...]] = ()
-) -> tuple[Function, Context]:
-    """Return a function as a mode runs it, and the context around its runs; `calls` are the arguments of its calls.
+    engine: Engine, mode: str, calls: Sequence[tuple[Any, ...]] = ()
+) -> tuple[Callable[[Function], Function] | None, Context]:  # fmt: skip
+    """Return what makes of a function the one that a mode runs, and the context around its runs.
 
-    Without `calls` they are not known yet. Whatever a mode changes in the function, in its modules or in its arguments
-    before it compiles belongs here.
+    None runs the function as it is. `calls` are the arguments of its calls; without them they are not known yet.
+    Whatever a mode changes in the function, in its modules or in its arguments before it compiles belongs here.
     """
     traits = engine.traits(mode)
     if traits is EAGER:
-        return function, partial(dynamo.eager_stance, engine)
+        return None, partial(dynamo.eager_stance, engine)
     if traits is AS_WRITTEN:
-        return function, nullcontext
-    return compile_function(traits, function), engine.compiler.settings(mode)
+        return None, nullcontext
+    return partial(compile_function, traits), engine.compiler.settings(mode)
 
 
 def compile_function(mode: Mode, function: Function, **options: Any) -> Function:
