@@ -288,7 +288,9 @@ def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 
 def _plus_scaled(op: Op, input: Any, other: Any, alpha: Any) -> Any:
     """The op of two operands, the second times `alpha`. Of float16 in float32, with the float16 nearest to `alpha`."""
-    if is_scalar(alpha) and alpha != 1 and result_dtype((input, other)) == np.float16:
+    if type(alpha) is int and alpha == 1:
+        return op(*promote(input, other))
+    if is_scalar(alpha) and result_dtype((input, other)) == np.float16:
         factor = float(np.float16(within(alpha, np.dtype(np.float16))))
         return cast(op(*_promote_scaled(wider(input), wider(other), factor)), np.float16)
     return op(*_promote_scaled(input, other, alpha))
