@@ -1,8 +1,12 @@
 """Are the ratios that `graphduel compare` shows of short steps right? `python -m benchmarks.by_hand`, a row for each.
 
 The six steps of `benchmarks/short_steps.py` are timed by hand, with nothing of the harness: fresh processes, in which
-blocks of eager and of compiled calls take turns, each call written as its author writes it. The ratio by hand has to
-lie in the interval that the command gives.
+blocks of eager and of compiled calls take turns, each call written as its author writes it. Half of these processes run
+before the command and half after it, so that a machine that drifts favours neither.
+
+Where its memory lies makes a process some percent faster or slower, so that a few processes by hand are an estimate as
+those of the command are. The two agree where the interval of the one ÷ the other holds 1. What a harness adds has the
+same sign in each step, so the mean over steps is held to the same, and its interval is the narrowest.
 """
 
 from __future__ import annotations
@@ -15,12 +19,17 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import median
 from typing import Any
 
 import click
 
+from compare.instruments.timing import COLD
+from compare.records.cells import Time
+from compare.records.record import records_of
+from compare.records.results import of_json
 from compare.run.environment import pin
+from compare.stats import LEAST, Interval, geometric_mean, geometric_mean_interval, unpaired_ratio_interval
 from compare.text import show_table
 
 FILE = Path(__file__).with_name("short_steps.py")
@@ -28,7 +37,7 @@ STEPS = ("cross_entropy", "penalty", "perceptron", "gated", "attention", "recurr
 BLOCK = 0.05
 """Seconds of a block: a loop of hundreds of calls, as a program has it. In one of 60 calls on a busy machine a compiled
 call takes a tenth more, since what ran before it has the caches."""
-ROUNDS = 40
+ROUNDS = 15
 ONE_THREAD = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
@@ -76,49 +85,83 @@ def _block(step: Callable[[], None], count: int) -> float:
     return (time.process_time_ns() - start) / count / 1e9
 
 
-def compared(name: str, folder: Path, processes: int) -> dict[str, Any]:
+def by_hand(name: str, processes: int) -> list[tuple[float, float]]:
+    """Seconds of an eager and of a compiled call in each of so many fresh processes."""
+    alone = [sys.executable, "-m", "benchmarks.by_hand", "--one", name]
+    return [
+        json.loads(subprocess.run(alone, env=ONE_THREAD, stdout=subprocess.PIPE, check=True).stdout)
+        for _ in range(processes)
+    ]
+
+
+def compared(name: str, processes: int) -> dict[str, Any]:
     """The answer of the command, as JSON."""
-    out = folder / f"{name}.json"
-    asked = ("--inputs", f"{name}_calls", "--modes", "eager,compile", "--processes", str(processes), "--json", str(out))
-    command = [sys.executable, "-m", "compare", "compare", f"{FILE}:{name}", *asked]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if not out.exists():
-        raise click.ClickException(done.stdout + done.stderr)
-    answer: dict[str, Any] = json.loads(out.read_text("utf-8"))
-    return answer
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder, "answer.json")
+        asked = ("--inputs", f"{name}_calls", "--modes", "eager,compile", "--processes", str(processes))
+        command = [sys.executable, "-m", "compare", "compare", f"{FILE}:{name}", *asked, "--json", str(out)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if not out.exists():
+            raise click.ClickException(done.stdout + done.stderr)
+        answer: dict[str, Any] = json.loads(out.read_text("utf-8"))
+        return answer
+
+
+def told_ratios(answer: dict[str, Any]) -> list[list[float]]:
+    """Compiled ÷ eager of each block in each process of the command that timed both."""
+    records = [record for value in answer["records"] if (record := of_json(value)) is not None]
+    rows = [each.modes for each in records_of(records, Time) if each.process > COLD and len(each.modes) > 1]
+    return [
+        [compiled / eager for eager, compiled in zip(row["eager"].blocks, row["compile"].blocks, strict=True)]
+        for row in rows
+    ]
+
+
+def difference(hand: list[tuple[float, float]], answer: dict[str, Any]) -> Interval:
+    """The ratio by hand ÷ the command's ratio, with an interval over the processes of both."""
+    return unpaired_ratio_interval([[compiled / eager] for eager, compiled in hand], told_ratios(answer))
+
+
+def agree(found: Interval) -> str:
+    """Say whether two ways of timing agree, by the interval of the ratio by hand ÷ the command's ratio."""
+    if not found.bounded:
+        return "cannot tell"
+    return "yes" if found.low <= 1 <= found.high else "no"
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[STEP]...", type=click.Choice(STEPS))
-@click.option("--processes", default=5, show_default=True, type=click.IntRange(2), help="Of each way.")
+@click.option("--processes", default=5, show_default=True, type=click.IntRange(LEAST), help="Of each way.")
 @click.option("--one", is_flag=True, help="One step, in this process; its seconds as JSON.")
 def main(names: tuple[str, ...], processes: int, *, one: bool) -> None:
     """Time steps by hand and by the command, and show whether the two agree."""
     if one:
         click.echo(json.dumps(timed(names[0])))
         return
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names or STEPS:
-            answer = compared(name, Path(folder), processes)
-            alone = [sys.executable, "-m", "benchmarks.by_hand", "--one", name]
-            hand = [
-                json.loads(subprocess.run(alone, env=ONE_THREAD, stdout=subprocess.PIPE, check=True).stdout)
-                for _ in range(processes)
-            ]
-            rows.append(_row(name, hand, answer))
-    show_table(("step", "µs eager, by hand", "compiled ÷ eager, by hand", "processes", "the command", "inside"), rows)
+    rows, found = [], list[Interval]()
+    for name in names or STEPS:
+        before = by_hand(name, processes // 2)
+        answer = compared(name, processes)
+        hand = [*before, *by_hand(name, processes - len(before))]
+        found.append(difference(hand, answer))
+        rows.append(_row(name, hand, answer, found[-1]))
+    together = geometric_mean_interval([[each.estimate] for each in found])
+    rows.append(("all", "", "", "", "", _shown(together), agree(together)))
+    columns = ("step", "µs eager, by hand", "compiled ÷ eager, by hand", "processes", "the command")
+    show_table((*columns, "by hand ÷ the command", "agree"), rows)
 
 
-def _row(name: str, hand: list[tuple[float, float]], answer: dict[str, Any]) -> tuple[str, ...]:
+def _row(name: str, hand: list[tuple[float, float]], answer: dict[str, Any], found: Interval) -> tuple[str, ...]:
     ratios = sorted(compiled / eager for eager, compiled in hand)
-    by_hand, micro = geometric_mean(ratios), median(eager for eager, _ in hand) * 1e6
-    told = (name, f"{micro:.1f}", f"{by_hand:.3f}", f"{ratios[0]:.3f} to {ratios[-1]:.3f}")
-    shown: list[float | None] = answer["verdict"]["of_base"].get("compile", [None])
-    if None in shown:
-        return *told, "no interval", "no"
-    estimate, low, high = (each for each in shown if each is not None)
-    return *told, f"{estimate:.3f} [{low:.3f}, {high:.3f}]", "yes" if low <= by_hand <= high else "no"
+    micro = median(eager for eager, _ in hand) * 1e6
+    mean, spread = f"{geometric_mean(ratios):.3f}", f"{ratios[0]:.3f} to {ratios[-1]:.3f}"
+    estimate, *bounds = answer["verdict"]["of_base"].get("compile", [None, None])
+    told = "no interval" if None in bounds else _shown(Interval(estimate, *bounds))
+    return name, f"{micro:.1f}", mean, spread, told, _shown(found), agree(found)
+
+
+def _shown(interval: Interval) -> str:
+    return f"{interval.estimate:.3f}" + (f" [{interval.low:.3f}, {interval.high:.3f}]" if interval.bounded else "")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,76 @@
+"""The steps by hand agree with the command where they are alike, and only there: on made-up processes, no clock."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from benchmarks import by_hand
+from compare.records.cells import Time, TimeRow
+from compare.records.results import to_json
+from compare.stats import geometric_mean_interval, ratio_interval
+
+TRUTH, BETWEEN, WITHIN = 1.4, 0.035, 0.01
+"""A ratio, and how much its logarithm differs between processes and between blocks, as was seen of `cross_entropy`."""
+
+
+def told(rng, processes, blocks=15):
+    """The answer of a command whose processes have drawn speeds; its first process times no steady state."""
+    eager = np.exp(WITHIN * rng.normal(size=(processes, blocks)))
+    ratios = TRUTH * np.exp(BETWEEN * rng.normal(size=(processes, 1)) + WITHIN * rng.normal(size=eager.shape))
+    rows = [
+        {"eager": TimeRow("ok", None, blocks=a.tolist()), "compile": TimeRow("ok", None, blocks=(a * r).tolist())}
+        for a, r in zip(eager, ratios, strict=True)
+    ]
+    cold = {mode: TimeRow("ok", None, blocks=[9.0]) for mode in ("eager", "compile")}
+    times = [Time("a step", "given", modes, process=k) for k, modes in enumerate([cold, *rows])]
+    shown = ratio_interval((eager * ratios).tolist(), eager.tolist(), resamples=300)
+    of_base = {"compile": [shown.estimate, *(shown.bounds() or (None, None))]}
+    return {"records": list(map(to_json, times)), "verdict": {"of_base": of_base}}
+
+
+def hand(rng, processes, factor=1.0):
+    """Seconds of an eager and of a compiled call in each process, whose ratio is off by a factor."""
+    ratios = factor * TRUTH * np.exp(BETWEEN * rng.normal(size=processes))
+    return [(1e-4, 1e-4 * ratio) for ratio in ratios]
+
+
+def test_ways_that_are_alike_agree():
+    rng = np.random.default_rng(5)
+    agreed = [by_hand.agree(by_hand.difference(hand(rng, 5), told(rng, 5))) for _ in range(300)]
+    assert agreed.count("yes") >= 0.94 * len(agreed)
+
+
+@pytest.mark.parametrize(("factor", "least", "most"), [(1.0, 0.9, 1.0), (0.97, 0.0, 0.25)])
+def test_a_part_of_each_call_that_only_one_way_has_shows_in_six_steps_together(factor, least, most):
+    rng = np.random.default_rng(6)
+    agreed = []
+    for _ in range(60):
+        six = [[by_hand.difference(hand(rng, 5, factor), told(rng, 5)).estimate] for _ in by_hand.STEPS]
+        agreed.append(by_hand.agree(geometric_mean_interval(six, resamples=300)))
+    assert least <= agreed.count("yes") / len(agreed) <= most
+
+
+def test_two_processes_of_a_way_cannot_tell():
+    rng = np.random.default_rng(7)
+    assert by_hand.agree(by_hand.difference(hand(rng, 2), told(rng, 2))) == "cannot tell"
+
+
+def test_processes_by_hand_run_on_both_sides_of_the_command(monkeypatch):
+    rng, order = np.random.default_rng(8), []
+
+    def alone(name, processes):
+        order.append((name, processes))
+        return hand(rng, processes)
+
+    def command(name, processes):
+        order.append((f"compare {name}", processes))
+        return told(rng, processes)
+
+    monkeypatch.setattr(by_hand, "by_hand", alone)
+    monkeypatch.setattr(by_hand, "compared", command)
+    shown = CliRunner().invoke(by_hand.main, ["penalty", "gated", "attention", "--processes", "5"])
+    assert shown.exit_code == 0, shown.output
+    assert order[:3] == [("penalty", 2), ("compare penalty", 5), ("penalty", 3)]
+    assert [line.split()[0] for line in shown.output.splitlines()] == ["step", "penalty", "gated", "attention", "all"]
