@@ -98,8 +98,8 @@ def compared(name: str, processes: int) -> dict[str, Any]:
     """The answer of the command, as JSON."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "answer.json")
-        asked = ("--inputs", f"{name}_calls", "--modes", "eager,compile", "--processes", str(processes))
-        command = [sys.executable, "-m", "compare", "compare", f"{FILE}:{name}", *asked, "--json", str(out)]
+        asked = ("--inputs", f"{name}_calls", "--modes", "eager,compile", "--threads", "1", "--json", str(out))
+        command = [sys.executable, "-m", "compare", "compare", f"{FILE}:{name}", "--processes", str(processes), *asked]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not out.exists():
             raise click.ClickException(done.stdout + done.stderr)
