@@ -27,7 +27,7 @@ import click
 from compare.instruments.timing import COLD
 from compare.records.cells import Time
 from compare.records.record import records_of
-from compare.records.results import of_json
+from compare.records.results import VERSION, of_json
 from compare.run.environment import pin
 from compare.stats import LEAST, Interval, geometric_mean, geometric_mean_interval, unpaired_ratio_interval
 from compare.text import show_table
@@ -109,7 +109,8 @@ def compared(name: str, processes: int) -> dict[str, Any]:
 
 def told_ratios(answer: dict[str, Any]) -> list[list[float]]:
     """Compiled ÷ eager of each block in each process of the command that timed both."""
-    records = [record for value in answer["records"] if (record := of_json(value)) is not None]
+    read = (of_json({"schema": VERSION, **value}) for value in answer["records"])
+    records = [record for record in read if record is not None]
     rows = [each.modes for each in records_of(records, Time) if each.process > COLD and len(each.modes) > 1]
     return [
         [compiled / eager for eager, compiled in zip(row["eager"].blocks, row["compile"].blocks, strict=True)]
