@@ -30,7 +30,7 @@ class CompareCommand(options.Sections):
 
     sections: ClassVar = {
         "What is run": ("inputs", "gradient", "allow_effects"),
-        "How it is run": ("framework", "engines", "modes", "mode", "device", "threads"),
+        "How it is run": ("framework", "engines", "modes", "mode", "where", "remedies", "device", "threads"),
         "How long it is measured": ("processes", "seconds", "limit", "seed"),
         "What is kept": ("out", "overwrite", "resume", "path"),
         "As a gate": ("fail_if", "junit", "summary", "save_baseline", "baseline"),
@@ -72,6 +72,14 @@ class CompareCommand(options.Sections):
     help="Compute with so many threads; auto is a thread for each core, or as OMP_NUM_THREADS says.",
 )  # fmt: skip
 @options.gradient("Compare")
+@click.option(
+    "--where", is_flag=True, help="Try where to compile: the model, its repeated blocks, the optimizer. PyTorch only."
+)
+@click.option(
+    "--remedies",
+    is_flag=True,
+    help="Try changes for what the compiler tells, each behind the gate, and rank them; and --where.",
+)
 @click.option(
     "--allow-effects", is_flag=True, help="Measure a function that prints, draws random numbers or changes state."
 )
@@ -216,10 +224,12 @@ def _plans(
     inputs: str | None,
     threads: str,
     processes: int,
+    where: bool,
+    remedies: bool,
     **asked: Any,
 ) -> list[ComparisonPlan]:
     """Return the plan for each engine. Raises CompareError for unknown modes, before a worker is started."""
-    from compare.engines import OWN
+    from compare.engines import OWN, find_engine
     from compare.engines.words import split
     from compare.errors import InputsError
     from compare.plans.comparison import plans_of
@@ -231,11 +241,15 @@ def _plans(
         raise InputsError("--framework names one engine, and --engines all; leave one of them out")
     names = options.framework_names(engines) if engines else [_engine(function, framework)]
     listed = [*(split(modes) if modes else ()), *mode]
-    plans = plans_of(names, function, inputs or "", listed or None, processes=processes, **asked)
+    tries = "remedies" if remedies else "where" if where else ""
+    if tries and not any(find_engine(name).compiler.tries for name in names):
+        raise InputsError(f"--{tries} tries changes of a step in PyTorch, which {', '.join(names)} is not")
+    plans = plans_of(names, function, inputs or "", listed or None, processes=processes, tries=tries, **asked)
     words = ["--engines", ",".join(names)] if engines else ["--framework", *names] if names != [OWN] else []
     words += ["--modes", ",".join(listed or (mode for plan in plans for mode in plan.subject.given_modes))]
     words += ["--inputs", inputs] if inputs else []
     words += ["--threads", ",".join(map(str, numbers))] if numbers != (1,) or usual_threads() > 1 else []
+    words += [f"--{tries}"] if tries else []
     words += ["--allow-effects"] if asked["allow_effects"] else []
     warn(function)
     command = shlex.join(["graphduel", "compare", function, *words])

@@ -30,7 +30,7 @@ from compare.engines.state import Piece, Snapshot
 from compare.engines.step import BoundCall, Context, Function, LineOp, Observations, StateReader, Step, TrainingFunction
 from compare.errors import CompareError, InputsError, UnknownNameError, UnsupportedError, without_folders
 from compare.records.own import CallCounts, RanOp, count_calls
-from compare.records.record import Device, note_gpu
+from compare.records.record import Device, Records, note_gpu
 from compare.workloads import nearest
 from compare.workloads.base import Case, Workload
 
@@ -103,6 +103,17 @@ ENVIRONMENT = "env"
 CONFIG = "config"
 """The keyword that holds settings of the framework, which are set while the mode compiles and runs."""
 DOCTOR = "`graphduel doctor {}` lists what there is"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A mode to try after a first look: its name, its word, and what a user changes in their code for it."""
+
+    name: str
+    word: str
+    change: str = ""
+
+
 SLOW = 0.1
 """The compile time in seconds from which on nothing is compiled merely to get a better number."""
 
@@ -551,7 +562,9 @@ class Numbers(Role):
 
 
 class Compiler(Role):
-    """The engine's compiler, and its compiled code."""
+    """The engine's compiler, and its compiled code; `tries` is whether it has `trials`."""
+
+    tries: bool = False
 
     def offer(self) -> Offer:
         """Return what the compilers take, as the installed framework tells, which this may import."""
@@ -564,6 +577,14 @@ class Compiler(Role):
     def settings(self, mode: str) -> Context:
         """Return the context in which a mode compiles and runs."""
         return nullcontext
+
+    def places(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Mapping[str, int]:
+        """Return the places of a function where it may be compiled in part, each with the number of its parts."""
+        return {}
+
+    def trials(self, records: Records, places: Mapping[str, int], *, remedies: bool) -> Sequence[Trial]:
+        """Return the modes to try by the records of a first look: places, and with `remedies` what it asks for."""
+        return ()
 
     def owning(self, built: Function) -> Function:
         """Return a step of a user's function whose calls own their arrays, where a call may destroy its arguments."""

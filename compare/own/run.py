@@ -69,7 +69,7 @@ def _run_jobs(plan: ComparisonPlan, workers: Runner) -> ComparisonPlan:
 
 def _so_far(plan: ComparisonPlan, answers: Records, where: str) -> Result | None:
     """Return the result of the finished processes; None where there is no answer."""
-    plan = replace(plan, subject=plan.subject.with_written(answers))
+    plan = plan.widened(answers)
     there = next((record.environment for record in answers if record.environment), None)
     if there is None:
         return None
@@ -134,7 +134,7 @@ def here(
             environment = run_job(Job("environment"), plan.situation.limit) if source else measure.here()
         except KeyboardInterrupt as stop:
             said = _where(answers) + f"after {text.count_noun(len({record.job for record in answers}), 'look')}"
-            plan = replace(plan, subject=plan.subject.with_written(answers))
+            plan = plan.widened(answers)
             raise ComparisonStopped(result(plan, answers, where, measure.here(), said) if answers else None) from stop
     return result(plan, answers, where, environment)
 
@@ -166,6 +166,7 @@ def result(plan: ComparisonPlan, answers: Records, where: str, environment: Reco
     times, glimpses = records_of(answers, Time), records_of(answers, Glimpse)
     if lost and not (looks or times or glimpses):
         raise FunctionError(f"{plan.subject.function}: {lost[0].error}")
+    trials = plan.subject.trials(answers, plan.situation.tries)
     repeats = plan.situation.processes or (REPEATS if plan.subject.adapter.is_reference else 1)
     if stopped:
         repeats = len({time.process for time in times if time.cache != "cold"}) or 1
@@ -183,6 +184,7 @@ def result(plan: ComparisonPlan, answers: Records, where: str, environment: Reco
         "gradient": plan.subject.argnum is not None,
         **(looks[0].settings if looks else {}),
         "trains": any(record.trains for record in told),
+        **({"trials": [f"{trial.name}: {trial.change}" for trial in trials]} if trials else {}),
         "framework": None if plan.subject.engine == engines.OWN else plan.subject.engine,
         "version": plan.subject.adapter.version,
         "device": plan.situation.device,

@@ -24,6 +24,7 @@ from compare.records.own import FunctionLook, merge_records
 from compare.records.record import Failure, Records, kind_of, records_of
 from compare.run.executors import groups
 from compare.run.runner import Runner, Wanted
+from compare.stats import LEAST
 from compare.subjects import origin
 from compare.subjects.subject import OURS, REPEATS, Asked, Modes, Situation, Subject, defines, words_of
 
@@ -90,9 +91,17 @@ class ComparisonPlan:
         """Return the jobs that time these modes, process by process."""
         return [self.time(group, process) for process in self.processes for group in self.turn(modes, process)]
 
+    def widened(self, first: Records) -> ComparisonPlan:
+        """Return the plan with the further modes that the first look asks for."""
+        return replace(self, subject=self.subject.widened(first, self.situation.tries))
+
     def turn(self, modes: Sequence[str], process: int) -> list[Modes]:
-        """Return the groups of modes in their order in time; if they share no process, each is first in some turn."""
-        together = self.groups(modes)
+        """Return the groups of modes in their order in time; if they share no process, each is first in some turn.
+
+        Modes that the first look added have as many processes as an interval needs, and no more.
+        """
+        ended = self.subject.tried if process > COLD + LEAST else ()
+        together = self.groups([mode for mode in modes if mode not in ended])
         return list(rotate(together, process)) if together and self.situation.threads > 1 else together
 
     def time(self, modes: Modes, process: int | None) -> Job:
@@ -220,7 +229,7 @@ def admitted_modes(subject: Subject, answers: Records) -> list[str]:
 
 
 def look(plan: ComparisonPlan, runner: Runner) -> ComparisonPlan:
-    """Run the first jobs; return the plan, with the mode of the file's own compilation where that was seen.
+    """Run the first jobs; return the plan, with the further modes that they ask for.
 
     If all modes that compile were ended at their limit, the base gets a process alone.
     """
@@ -229,10 +238,9 @@ def look(plan: ComparisonPlan, runner: Runner) -> ComparisonPlan:
     bases = [time for time in records_of(records, Time) if plan.subject.label(plan.subject.base) in time.modes]
     if not (plan.subject.adapter.is_reference or bases):
         _one_more(plan, runner, (plan.subject.base,))
-    subject = plan.subject.with_written(records)
-    wider = replace(plan, subject=subject)
-    if wider != plan:
-        _one_more(wider, runner, (subject.base, subject.modes[-1]))
+    wider = plan.widened(records)
+    for mode in wider.subject.modes[len(plan.subject.modes) :]:
+        _one_more(wider, runner, (wider.subject.base, mode))
     return wider
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compare import engines, report, text
-from compare.claims import verdict
+from compare.claims import remedies, verdict
 from compare.claims.threads import at_threads, threads_asked
 from compare.claims.verdict import MeasuredFunction
 from compare.instruments import inspection
@@ -94,6 +94,7 @@ def sections(records: Records) -> tuple[Section, ...]:
     """Return the sections after the answer: rungs, rewrites, recompiles, graph breaks and graphs, if there are any."""
     parts = (
         ladder(records),
+        changes(records),
         rewrites(records),
         recompiles(records),
         compiled.reasons(records),
@@ -108,6 +109,19 @@ def ladder(records: Records) -> Section | None:
     if not rows:
         return None
     return section("The step rung by rung", Table(rows[0], tuple(rows[1:]), "lrrl"), show.rung_sentence(records))
+
+
+def changes(records: Records) -> Section | None:
+    """Return the section on the changes that were tried, the one that gains most first; None where none was."""
+    tried = remedies.tried_changes(records)
+    if not tried:
+        return None
+    header, *rows = remedies.rows(tried)
+    said = (
+        f"Each change ran as a mode of its own, behind the same gate. They are ranked by the seconds of a first pass and "
+        f"{remedies.CALLS:,} warm calls."
+    )
+    return section("What was tried", said, Table(header, tuple(rows), "llrrrrl"))
 
 
 def rewrites(records: Records) -> Section | None:

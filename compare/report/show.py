@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from compare import engines, text
-from compare.claims import base, verdict
+from compare.claims import base, remedies, verdict
 from compare.claims.evidence import cells, join_evidence
 from compare.claims.regimes import course
 from compare.claims.verdict import MeasuredFunction
@@ -110,7 +110,8 @@ def answer(result: MeasuredFunction) -> list[str]:
     """Return the answer in sentences: whether the run was stopped, the verdict, and the best shape policy, if any."""
     stopped = settings_of(result.records).get("stopped")
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
-    said = (so_far, result.verdict.sentence, holds_for(result), compiled.policy_sentence(result.records))
+    tried = remedies.sentences(result.records)
+    said = (so_far, result.verdict.sentence, *tried, holds_for(result), compiled.policy_sentence(result.records))
     return list(filter(None, said))
 
 

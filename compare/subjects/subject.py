@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal
+
+from msgspec import structs
 
 from compare import workloads
 from compare.engines import OWN, Engine, find_engine, words
-from compare.engines.base import DOCTOR
+from compare.engines.base import DOCTOR, Trial
 from compare.engines.framework import PADDED
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
+from compare.records.cells import Compilations
 from compare.records.job import Job
 from compare.records.own import FunctionLook
 from compare.records.record import Cell, Device, Records, label, records_of
@@ -47,7 +50,8 @@ class Situation:
     `processes` workers measure, for `seconds` each; with 0 the worker that looks measures too. `limit` is how many
     seconds a mode may take for its first pass over the inputs, and a worker without progress. With `apart` a step is
     also taken apart. `command` is the user's command. Steps compute with `threads`, on as many cores; if these are
-    several, each mode is timed in processes of its own, by the wall.
+    several, each mode is timed in processes of its own, by the wall. `tries` says which further modes the first look adds:
+    "where" the places of the function, "remedies" also what the look asks for.
 
     The worker that looks puts function and calls into `folder`, for others. The first worker of the first of several
     engines leaves its numbers in the folder `numbers`.
@@ -63,6 +67,7 @@ class Situation:
     folder: str = ""
     numbers: str = ""
     threads: int = 1
+    tries: Literal["", "where", "remedies"] = ""
 
     def place(self, name: str) -> str:
         """Return the name of a folder, or of a file, that comparisons on other numbers of threads do not use."""
@@ -82,6 +87,7 @@ class Subject:
     sample     the number of calls that are taken of a stream; 0 takes all
     beside     whether several engines are asked about one file
     stands_in  whether our engine stands in for PyTorch in a file that imports it
+    tried      those of `modes` that a first look has added
     """
 
     engine: str
@@ -96,6 +102,7 @@ class Subject:
     sample: int = 0
     beside: bool = False
     stands_in: bool = False
+    tried: Modes = ()
 
     @classmethod
     def of_workload(
@@ -152,7 +159,7 @@ class Subject:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Subject:
         """Return the subject that `to_dict` wrote."""
-        return cls(**{**values, "modes": tuple(values["modes"])})
+        return cls(**{**values, "modes": tuple(values["modes"]), "tried": tuple(values["tried"])})
 
     def to_dict(self) -> dict[str, Any]:
         """Return the subject as plain JSON values."""
@@ -210,12 +217,43 @@ class Subject:
         self.adapter.start(situation.seed, doubles=None, device=situation.device, threads=situation.threads)
         return self.adapter
 
-    def with_written(self, first: Records) -> Subject:
-        """Return the subject with the mode of the file's own compilation, if the first look has seen it compile."""
+    def widened(self, first: Records, tries: str = "") -> Subject:
+        """Return the subject with further modes that the first look asks for.
+
+        They are that of the file's own compilation, if the look has seen it compile, and those that `tries` names.
+        """
         written = self.adapter.written
         mode = self.adapter.mode_names[self.adapter.modes.index(written)] if written else self.base
         compiles = any(look.settings.get("compiles") for look in records_of(first, FunctionLook))
-        return replace(self, modes=(*self.modes, mode)) if compiles and mode not in self.modes else self
+        more = (mode,) if compiles and mode not in self.modes else ()
+        tried = [self.adapter.full_name(f"{trial.name}={trial.word}") for trial in self.trials(first, tries)]
+        return replace(
+            self, modes=(*self.modes, *more, *(mode for mode in tried if mode not in self.modes)), tried=tuple(tried)
+        )
+
+    def trials(self, first: Records, tries: str) -> list[Trial]:
+        """Return the further modes to try by the first look, none of which has the name of another mode."""
+        looks = records_of(first, FunctionLook)
+        if not tries or not looks:
+            return []
+        own = [self.label(mode) for mode in self.modes if mode not in self.tried]
+        told = [
+            structs.replace(record, modes={mode: row for mode, row in record.modes.items() if mode in own})
+            for record in records_of(first, Compilations)
+        ]
+        places = counts_of(looks[0].settings.get(PLACES) or ())
+        trials = self.adapter.compiler.trials(told, places, remedies=tries == REMEDIES)
+        return [trial for trial in trials if trial.name not in own]
+
+
+PLACES = "places"
+"""The setting of a first look with the places of the function, as `Block 12`."""
+REMEDIES = "remedies"
+
+
+def counts_of(written: Any) -> dict[str, int]:
+    """Return the places of a function, each with its number, as the setting has them."""
+    return {name: int(number) for name, _, number in (word.rpartition(" ") for word in written)}
 
 
 def modes_of(engine: Engine, modes: Asked = None) -> Modes:

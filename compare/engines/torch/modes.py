@@ -1,9 +1,17 @@
 """PyTorch's modes: what compiles in each, and the settings within which it compiles and runs.
 
-`prepare` turns a mode, and the calls of a function, into what makes the callable that runs. Keywords of a word beside
-PyTorch's own: `config` has settings of Dynamo, Inductor and AOTAutograd, `env` has variables of the mode's processes,
-`stance` is that of `torch.compiler.set_stance` after a first run, and `compiled_autograd` captures the backward pass
-whole.
+        return None, nullcontext
+    within, options = engine.compiler.settings(mode), traits.options
+    if not options.keys() & {WHERE, MARKS, RATES}:
+        return partial(compile_function, traits), within
+    change = placement.Change(
+        placement.check_places(options[WHERE]) if WHERE in options else (),
+        options.get(MARKS, {}),
+        bool(options.get(RATES)),
+        calls,
+        partial(compile_function, traits),
+    )
+    return change.of, inside(within, change.within)
 """
 
 from __future__ import annotations
@@ -21,7 +29,7 @@ import optree
 
 from compare.engines.base import CONFIG, ENVIRONMENT, Compiler, Engine, Mode, Offer
 from compare.engines.step import Context, Function, inside
-from compare.engines.torch import dynamo
+from compare.engines.torch import dynamo, placement, trials
 from compare.engines.words import text
 from compare.errors import InputsError, UnsupportedError
 from compare.records.record import WRITTEN
@@ -44,7 +52,8 @@ MODES = (
 )
 
 STANCE, AUTOGRAD = "stance", "compiled_autograd"
-WITHIN = (STANCE, CONFIG, ENVIRONMENT, AUTOGRAD)
+WHERE, MARKS, RATES = "where", "mark_dynamic", "tensor_lr"
+WITHIN = (STANCE, CONFIG, ENVIRONMENT, AUTOGRAD, WHERE, MARKS, RATES)
 """The keywords of a word that are not the compiler's own."""
 UNWRITTEN = ("model", "shapes_spec", "disable")
 """The parameters of `torch.compile` that no word has: what it compiles, an object, and that nothing compiles."""
@@ -66,7 +75,17 @@ def prepare(
         return None, partial(dynamo.eager_stance, engine)
     if traits is AS_WRITTEN:
         return None, nullcontext
-    return partial(compile_function, traits), engine.compiler.settings(mode)
+    within, options = engine.compiler.settings(mode), traits.options
+    if not options.keys() & {WHERE, MARKS, RATES}:
+        return partial(compile_function, traits), within
+    change = placement.Change(
+        placement.check_places(options[WHERE]) if WHERE in options else (),
+        options.get(MARKS, {}),
+        bool(options.get(RATES)),
+        calls,
+        partial(compile_function, traits),
+    )
+    return change.of, inside(within, change.within)
 
 
 def compile_function(mode: Mode, function: Function, **options: Any) -> Function:
@@ -213,6 +232,8 @@ def check_gradients(mode: Mode) -> None:
 class TorchCompiler(Compiler):
     """The compiler role of PyTorch."""
 
+    tries = True
+
     def offer(self) -> Offer:
         """Return what `torch.compile` takes, with the modes, backends and settings of the installed PyTorch."""
         import torch
@@ -231,6 +252,12 @@ class TorchCompiler(Compiler):
             {"options": options, CONFIG: [name for module in _modules() for name in _names(module)]},
             bare | {name: text("compile", {"mode": name}) for name in modes},
         )
+
+    def places(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Mapping[str, int]:
+        """Return the model, its repeated blocks and the optimizer, each with the number of modules or optimizers."""
+        return {name: len(holders) for name, holders in placement.places_of(function, calls).items()}
+
+    trials = staticmethod(trials.trials)
 
     def eagerly(self, function: Function) -> AbstractContextManager[None]:
         """Return a context in which nothing compiles, whatever the function is."""

@@ -1,0 +1,71 @@
+"""What changes of a user's code have gained: the ranking and the sentences, on made-up records."""
+
+import pytest
+
+from compare.claims import remedies
+from compare.records.record import Environment, Run
+from tests.helpers.claim_records import cell
+from tests.helpers.records import typed
+
+EAGER, COMPILE = 1e-3, 5e-4
+CHANGES = {"Block": "compile the 12 Blocks by themselves", "mark-x0": "mark axis 0 of x as dynamic"}
+
+
+def records(refused=(), breaks=None, **tried):
+    """Eager, compile, and modes that were tried; each is its seconds a call, first pass, and compilations."""
+    modes = {"eager": (EAGER, 0.01, 0), "compile": (COMPILE, 61.0, 7), **tried}
+    timed = {
+        name: {"seconds": call, "first": first, "compiles": compiles} for name, (call, first, compiles) in modes.items()
+    }
+    lines = cell("mine", timed, "given", 5)
+    for mode in refused:
+        lines[0]["arms"][mode].update(status="disagree", reason="a gradient is off")
+    for line in lines:
+        line["eager"] = "eager"
+    told = {
+        mode: {"status": "ok", "reason": None, "breaks": {"f.py:3: item": (breaks or {}).get(mode, 0)}}
+        for mode in modes
+    }
+    place = {"kind": "compilations", "workload": "mine", "size": "given", "eager": "eager", "version": "1"}
+    settings = {"trials": [f"{mode}: {CHANGES[mode]}" for mode in tried]}
+    return [Run("1", "2026-01-01", settings, environment=Environment()), *typed([*lines, {**place, "arms": told}])]
+
+
+def test_nothing_is_said_where_nothing_was_tried():
+    assert remedies.sentences(records()) == []
+
+
+def test_fewer_compilations_are_a_gain_where_a_call_is_as_fast():
+    (said,) = remedies.sentences(records(**{"mark-x0": (COMPILE, 14.0, 2)}))
+    assert said == (
+        "Of 1 change tried, this gains most: mark axis 0 of x as dynamic. Beside compile, it has 2 compilations instead "
+        "of 7, the first pass takes 14 s instead of 61 s and a call is as fast."
+    )
+
+
+def test_the_change_that_costs_least_over_a_pass_and_a_thousand_calls_comes_first():
+    tried = remedies.tried_changes(records(Block=(COMPILE * 1.02, 3.0, 1), **{"mark-x0": (COMPILE * 0.99, 14.0, 2)}))
+    assert [each.mode for each in tried] == ["Block", "mark-x0"]
+    assert tried[0].gain == pytest.approx((61.0 + 1000 * COMPILE) / (3.0 + 1000 * COMPILE * 1.02), rel=0.01)
+
+
+def test_a_change_that_makes_calls_slower_does_not_help_however_short_its_first_pass():
+    slow = records(Block=(COMPILE * 1.2, 0.1, 1))
+    assert not remedies.tried_changes(slow)[0].helps
+    assert remedies.sentences(slow) == ["Of 1 change tried, none gains beside compile."]
+
+
+def test_a_change_that_costs_what_the_others_cost_is_no_gain():
+    assert not remedies.tried_changes(records(Block=(COMPILE, 61.0, 7)))[0].helps
+
+
+def test_a_change_that_the_gate_refuses_is_never_claimed():
+    found = remedies.tried_changes(records(refused=["Block"], Block=(COMPILE * 0.1, 0.1, 1)))
+    assert (found[0].refused, found[0].helps) == ("disagree: a gradient is off", False)
+    assert "none gains" in remedies.sentences(records(refused=["Block"], Block=(COMPILE * 0.1, 0.1, 1)))[0]
+
+
+def test_fewer_graph_breaks_are_told():
+    (said,) = remedies.sentences(records(breaks={"compile": 3}, Block=(COMPILE * 0.5, 0.5, 1)))
+    assert "it has 0 graph breaks instead of 3" in said
+    assert "a call takes 0.5× [" in said
