@@ -578,12 +578,12 @@ class Compiler(Role):
         """Return the context in which a mode compiles and runs."""
         return nullcontext
 
-    def places(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Mapping[str, int]:
-        """Return the places of a function where it may be compiled in part, each with the number of its parts."""
+    def facts(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Mapping[str, list[str]]:
+        """Return what `trials` reads of a function and its calls, as settings of the first look."""
         return {}
 
-    def trials(self, records: Records, places: Mapping[str, int], *, remedies: bool) -> Sequence[Trial]:
-        """Return the modes to try by the records of a first look: places, and with `remedies` what it asks for."""
+    def trials(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[Trial]:
+        """Return the modes to try by the records and settings of a first look: places, and with `remedies` more."""
         return ()
 
     def owning(self, built: Function) -> Function:

@@ -41,7 +41,7 @@ from compare.run.worker import failure, handler
 from compare.subjects import effects, exchange, origin, traffic
 from compare.subjects.case import FunctionCase, open_case
 from compare.subjects.effects import SideEffect, effects_in
-from compare.subjects.subject import PLACES, Subject
+from compare.subjects.subject import Subject
 from compare.workloads import Workload
 from compare.workloads.base import Case
 
@@ -50,14 +50,13 @@ def look_record(
     subject: Subject, case: FunctionCase, source: str = "", records: Sequence[Record] = ()
 ) -> FunctionLook:  # fmt: skip
     """Return the record of the first look at a case, with the records of its measurements."""
-    places = subject.adapter.compiler.places(case.function, case.calls)
     settings: dict[str, Setting] = {
         "inputs": len(case.calls),
         "gradient": case.argnum is not None,
         "converted": case.branches,
         "effects": list(map(str, case.effects)),
         **({"compiles": True} if subject.adapter.compiles else {}),
-        **({PLACES: [f"{name} {number}" for name, number in places.items()]} if places else {}),
+        **subject.adapter.compiler.facts(case.function, case.calls),
     }
     beside = list(map(to_json, records))
     return FunctionLook(subject.name, list(subject.modes), settings, source, files=loaded_files(), beside=beside)

@@ -118,8 +118,8 @@ def changes(records: Records) -> Section | None:
         return None
     header, *rows = remedies.rows(tried)
     said = (
-        f"Each change ran as a mode of its own, behind the same gate. They are ranked by the seconds of a first pass and "
-        f"{remedies.CALLS:,} warm calls."
+        "Each change ran as a mode of its own, behind the same gate. They are ranked by the seconds of a first pass "
+        f"and of {remedies.CALLS:,} warm calls."
     )
     return section("What was tried", said, Table(header, tuple(rows), "llrrrrl"))
 

@@ -50,8 +50,8 @@ class Situation:
     `processes` workers measure, for `seconds` each; with 0 the worker that looks measures too. `limit` is how many
     seconds a mode may take for its first pass over the inputs, and a worker without progress. With `apart` a step is
     also taken apart. `command` is the user's command. Steps compute with `threads`, on as many cores; if these are
-    several, each mode is timed in processes of its own, by the wall. `tries` says which further modes the first look adds:
-    "where" the places of the function, "remedies" also what the look asks for.
+    several, each mode is timed in processes of its own, by the wall. `tries` says which further modes the first look
+    adds: "where" the places of the function, "remedies" also what the look asks for.
 
     The worker that looks puts function and calls into `folder`, for others. The first worker of the first of several
     engines leaves its numbers in the folder `numbers`.
@@ -241,19 +241,8 @@ class Subject:
             structs.replace(record, modes={mode: row for mode, row in record.modes.items() if mode in own})
             for record in records_of(first, Compilations)
         ]
-        places = counts_of(looks[0].settings.get(PLACES) or ())
-        trials = self.adapter.compiler.trials(told, places, remedies=tries == REMEDIES)
+        trials = self.adapter.compiler.trials(told, looks[0].settings, remedies=tries == "remedies")
         return [trial for trial in trials if trial.name not in own]
-
-
-PLACES = "places"
-"""The setting of a first look with the places of the function, as `Block 12`."""
-REMEDIES = "remedies"
-
-
-def counts_of(written: Any) -> dict[str, int]:
-    """Return the places of a function, each with its number, as the setting has them."""
-    return {name: int(number) for name, _, number in (word.rpartition(" ") for word in written)}
 
 
 def modes_of(engine: Engine, modes: Asked = None) -> Modes:

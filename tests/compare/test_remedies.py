@@ -38,8 +38,8 @@ def test_nothing_is_said_where_nothing_was_tried():
 def test_fewer_compilations_are_a_gain_where_a_call_is_as_fast():
     (said,) = remedies.sentences(records(**{"mark-x0": (COMPILE, 14.0, 2)}))
     assert said == (
-        "Of 1 change tried, this gains most: mark axis 0 of x as dynamic. Beside compile, it has 2 compilations instead "
-        "of 7, the first pass takes 14 s instead of 61 s and a call is as fast."
+        "Of 1 change tried, this gains most: mark axis 0 of x as dynamic. Beside compile, it has 2 compilations "
+        "instead of 7, the first pass takes 14 s instead of 61 s and a call is as fast."
     )
 
 

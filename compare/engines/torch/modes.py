@@ -253,10 +253,7 @@ class TorchCompiler(Compiler):
             bare | {name: text("compile", {"mode": name}) for name in modes},
         )
 
-    def places(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Mapping[str, int]:
-        """Return the model, its repeated blocks and the optimizer, each with the number of modules or optimizers."""
-        return {name: len(holders) for name, holders in placement.places_of(function, calls).items()}
-
+    facts = staticmethod(trials.facts)
     trials = staticmethod(trials.trials)
 
     def eagerly(self, function: Function) -> AbstractContextManager[None]:

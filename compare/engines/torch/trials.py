@@ -7,84 +7,116 @@ keywords that answer it.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compare.engines.base import Trial
+from compare.engines.step import Function
+from compare.engines.torch.placement import MODEL, OPTIMIZER, places_of
 from compare.engines.words import text
 from compare.records.cells import Compilations, CompiledRow
 from compare.records.record import Records, records_of
 
-MOST = 6
+MOST = 5
 """The largest number of trials: each one compiles, in about a minute."""
+PLACES, VARYING = "places", "varying"
+"""The facts of a first look: places of the function as `Block 12`, and axes of arguments that vary as `x 0`."""
 
 Keywords = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What Dynamo says where a remedy may help, the name of the remedy, and its keywords, from the match."""
+    """What Dynamo says where a remedy may help, the name of the remedy, and its keywords."""
 
     name: str
     said: re.Pattern[str]
-    keywords: Callable[[re.Match[str]], Keywords]
-
-
-def _setting(**settings: Any) -> Callable[[re.Match[str]], Keywords]:
-    return lambda _: {"config": settings}
+    keywords: Keywords
 
 
 RULES = (
-    Rule(
-        "mark-{0}",
-        re.compile(r"tensor '(\w+)' size mismatch at index (\d+)"),
-        lambda met: {"mark_dynamic": {met[1]: int(met[2])}},
-    ),
-    Rule("dynamic", re.compile(r"size mismatch at index"), lambda _: {"dynamic": True}),
-    Rule("tensor-lr", re.compile(r"param_groups\[\d+\]\['lr'\]"), lambda _: {"tensor_lr": True}),
+    Rule("tensor-lr", re.compile(r"param_groups\[\d+\]\['lr'\]"), {"tensor_lr": True}),
     Rule(
         "free-numbers",
         re.compile(r"no longer (?!.*param_groups).* == -?[\d.]"),
-        _setting(specialize_float=False, allow_unspec_int_on_nn_module=True, assume_static_by_default=False),
+        {"config": {"specialize_float": False, "allow_unspec_int_on_nn_module": True}},
     ),
-    Rule("scalars", re.compile(r"Tensor\.item\(\)|capture_scalar_outputs"), _setting(capture_scalar_outputs=True)),
+    Rule("scalars", re.compile(r"Tensor\.item\(\)"), {"config": {"capture_scalar_outputs": True}}),
     Rule(
         "free-shapes",
         re.compile(r"Dynamic shape operator"),
-        _setting(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True),
+        {"config": {"capture_dynamic_output_shape_ops": True, "capture_scalar_outputs": True}},
     ),
-    Rule("autograd", re.compile(r"Tensor\.backward\(\)"), lambda _: {"compiled_autograd": True}),
 )
+RECOMPILES = re.compile(r"size mismatch at index")
+"""What Dynamo says where a size has changed."""
 
 
-def trials(records: Records, places: Mapping[str, int], *, remedies: bool) -> list[Trial]:
-    """Return the modes to try: places of the function, each with its number, and what records of a first look ask for."""
+def facts(function: Function, calls: Sequence[tuple[Any, ...]]) -> dict[str, list[str]]:
+    """Return what `trials` reads of a function: its places, and the axes of its arguments whose sizes vary."""
+    places = {name: len(holders) for name, holders in places_of(function, calls).items()}
+    varying = [f"{name} {axis}" for name, axes in varying_axes(function, calls).items() for axis in axes]
+    written = {PLACES: [f"{name} {number}" for name, number in places.items()], VARYING: varying}
+    return {fact: words for fact, words in written.items() if words}
+
+
+def varying_axes(function: Function, calls: Sequence[tuple[Any, ...]]) -> dict[str, list[int]]:
+    """Return the axes of each argument, a tensor, whose sizes differ among calls, by its parameter."""
+    import torch
+
+    try:
+        parameters = list(inspect.signature(function).parameters)
+    except (TypeError, ValueError):
+        return {}
+    varying: dict[str, list[int]] = {}
+    for name, *values in zip(parameters, *calls, strict=False):
+        if all(isinstance(value, torch.Tensor) for value in values) and len({value.dim() for value in values}) == 1:
+            sizes = zip(*(value.shape for value in values), strict=True)
+            varying[name] = [axis for axis, each in enumerate(sizes) if len({*each}) > 1]
+    return {name: axes for name, axes in varying.items() if axes}
+
+
+def trials(records: Records, facts: Mapping[str, Any], *, remedies: bool) -> list[Trial]:
+    """Return the modes to try by a first look: the places of a function, and what its records ask for."""
+    places, varying = _counts(facts.get(PLACES)), _axes(facts.get(VARYING))
     compiled = [
         row for record in records_of(records, Compilations) for mode, row in record.modes.items() if mode != record.base
     ]
-    asked = dict([*(_remedies(compiled) if remedies else ()), *_placements(places)])
+    asked = dict([*(_remedies(compiled, varying) if remedies else ()), *_placements(places)])
     made = [Trial(name, text("compile", keywords), change(keywords, places)) for name, keywords in asked.items()]
     return made[:MOST]
 
 
+def _counts(written: Sequence[str] | None) -> dict[str, int]:
+    return {name: int(number) for name, _, number in (word.rpartition(" ") for word in written or ())}
+
+
+def _axes(written: Sequence[str] | None) -> dict[str, list[int]]:
+    axes: dict[str, list[int]] = {}
+    for name, _, axis in (word.rpartition(" ") for word in written or ()):
+        axes.setdefault(name, []).append(int(axis))
+    return axes
+
+
 def _placements(places: Mapping[str, int]) -> Iterator[tuple[str, Keywords]]:
-    """Yield the model, each class of repeated blocks, and each of these with the optimizer."""
-    for name in places:
-        if name != "optimizer":
-            yield name, {"where": name}
-            if "optimizer" in places:
-                yield f"{name}-optimizer", {"where": (name, "optimizer")}
+    """Yield each class of repeated blocks and the model, alone and with the optimizer."""
+    for name in sorted(set(places) - {OPTIMIZER}, key=lambda name: name == MODEL):
+        yield name, {"where": name}
+        if OPTIMIZER in places:
+            yield f"{name}-optimizer", {"where": (name, OPTIMIZER)}
 
 
-def _remedies(rows: Sequence[CompiledRow]) -> Iterator[tuple[str, Keywords]]:
+def _remedies(rows: Sequence[CompiledRow], varying: Mapping[str, list[int]]) -> Iterator[tuple[str, Keywords]]:
     """Yield each remedy that a reason of a compilation or of a graph break asks for."""
     said = [*(made.reason for row in rows for made in row.made), *(reason for row in rows for reason in row.breaks)]
+    if any(RECOMPILES.search(reason) for reason in said):
+        yield ("marked", {"mark_dynamic": varying}) if varying else ("dynamic", {"dynamic": True})
     for rule in RULES:
-        for reason in said:
-            if met := rule.said.search(reason.partition("\n")[0]):
-                yield rule.name.format(*met.groups()), rule.keywords(met)
+        if any(rule.said.search(reason.partition("\n")[0]) for reason in said):
+            yield rule.name, rule.keywords
 
 
 # What a user changes --------------------------------------------------------------------------------------------------
@@ -100,21 +132,19 @@ def _changes(options: Keywords, places: Mapping[str, int]) -> Iterator[str]:
     for name in (where,) if isinstance(where, str) else where:
         yield _place(name, places.get(name, 1))
     for name, axes in options.get("mark_dynamic", {}).items():
-        for axis in axes if isinstance(axes, (list, tuple)) else (axes,):
+        for axis in axes:
             yield f"mark axis {axis} of {name} as dynamic: torch._dynamo.mark_dynamic({name}, {axis})"
     if options.get("dynamic"):
         yield "compile for sizes that vary: torch.compile(..., dynamic=True)"
     if options.get("tensor_lr"):
         yield "give the optimizer its rate as a tensor: lr=torch.tensor(...)"
-    if options.get("compiled_autograd"):
-        yield "capture the backward pass too: torch._dynamo.config.compiled_autograd = True"
     for name, value in options.get("config", {}).items():
         yield f"torch._dynamo.config.{name} = {value!r}"
 
 
 def _place(name: str, number: int) -> str:
-    if name == "optimizer":
+    if name == OPTIMIZER:
         return "compile the optimizer's step: optimizer.step = torch.compile(optimizer.step)"
-    if name == "model":
+    if name == MODEL:
         return "compile the model by itself: model.compile()"
     return f"compile the {number} {name}s by themselves: module.compile() of each"

@@ -1,0 +1,132 @@
+"""Where a PyTorch step is compiled: its places, and what a mode changes while it runs and puts back."""
+
+import pytest
+
+from compare.engines import find_engine
+from compare.engines.torch import placement, trials
+from compare.errors import InputsError, UnsupportedError
+
+pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
+torch = pytest.importorskip("torch")
+
+
+class Inner(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        return torch.tanh(self.layer(x))
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+
+model = torch.nn.Sequential(Block(), Block(), Block(), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def step(x, y):
+    optimizer.zero_grad()
+    loss = (model(x) - y).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.detach()
+
+
+def calls(*rows):
+    return [(torch.ones(n, 4), torch.ones(n, 1)) for n in rows]
+
+
+def noting(ran):
+    def compile_(function):
+        def run(*args, **options):
+            ran.append(type(function.__self__).__name__)
+            return function(*args, **options)
+
+        return run
+
+    return compile_
+
+
+def test_the_places_of_a_step_are_its_model_its_repeated_blocks_and_its_optimizer():
+    places = placement.places_of(step, calls(2))
+    assert {name: len(holders) for name, holders in places.items()} == {
+        "model": 1, "Block": 3, "Inner": 3, "optimizer": 1
+    }  # fmt: skip
+    assert trials.facts(step, calls(2, 3)) == {
+        "places": ["model 1", "Block 3", "Inner 3", "optimizer 1"], "varying": ["x 0", "y 0"]
+    }  # fmt: skip
+
+
+def test_a_module_among_the_arguments_is_a_place_too():
+    def loss(net, x):
+        return net(x).sum()
+
+    assert {*placement.places_of(loss, [(model, torch.ones(2, 4))])} == {"model", "Block", "Inner"}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [(["Block"], ["Block"] * 3), (["model", "optimizer"], ["Sequential", "SGD"]), (["Linear"], ["Linear"] * 4)],
+)
+def test_places_run_compiled_inside_the_context_alone(where, expected):
+    ran = []
+    within = placement.compiled_at(where, step, calls(2), noting(ran))
+    for _ in range(2):
+        ran.clear()
+        with within():
+            step(*calls(2)[0])
+        assert ran == expected
+    ran.clear()
+    step(*calls(2)[0])
+    assert ran == []
+
+
+def test_a_place_that_is_not_there_is_refused_with_those_that_are():
+    with pytest.raises(
+        UnsupportedError, match=r"where='Head': the step reaches no such place; its places: model \(1\), B"
+    ):
+        placement.compiled_at(["Head"], step, calls(2), noting([]))
+    for wrong in ("", (), 3, ["Block", 1]):
+        with pytest.raises(InputsError, match="a place is 'model', 'optimizer' or the name of a class"):
+            placement.check_places(wrong)
+
+
+def test_rates_are_tensors_inside_the_context_and_follow_a_schedule():
+    within = placement.tensor_rates(step, calls(2))
+    for rate in (0.1, 0.05):
+        optimizer.param_groups[0]["lr"] = rate
+        with within():
+            assert torch.equal(optimizer.param_groups[0]["lr"], torch.tensor(rate))
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(rate)
+    optimizer.param_groups[0]["lr"] = 0.1
+
+
+def test_marks_lie_on_the_axes_of_the_arguments():
+    x, y = calls(5)[0]
+    marked = placement.marking({"x": [0], "y": 0}, step, lambda x, y: x.sum() + y.sum())
+    assert marked(x, y) == 25
+    assert (x._dynamo_dynamic_indices, y._dynamo_dynamic_indices) == ({0}, {0})
+    with pytest.raises(InputsError, match="the step has no parameter 'z'; it has x, y"):
+        placement.marking({"z": 0}, step, step)
+
+
+@pytest.mark.parametrize(
+    "word", ["compile(where='Block', backend='aot_eager')", "compile(mark_dynamic={'x': 0, 'y': 0})"]
+)
+def test_a_mode_with_a_place_or_a_mark_gives_what_eager_gives(word):
+    engine = find_engine("torch")
+    built = engine.build_over(
+        calls(3), engine.full_name(f"tried={word}"), lambda x, y: (model(x) - y).square().mean(), 0
+    )
+    plain = engine.build("torch-eager", lambda x, y: (model(x) - y).square().mean(), 0)
+    with built.within():
+        (value, _), (expected, _) = built(*calls(3)[0]), plain(*calls(3)[0])
+    assert torch.allclose(value, expected)
