@@ -12,8 +12,9 @@ from math import inf
 
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
+from compare.claims.contests import ratio_of
 from compare.claims.evidence import cells, join_evidence, steady
-from compare.claims.verdict import OwnVerdict, ratio_of, verdict
+from compare.claims.verdict import OwnVerdict, verdict
 from compare.records.cells import Compilations, Time
 from compare.records.record import Records, Run, records_of
 from compare.stats import Interval
