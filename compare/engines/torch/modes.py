@@ -1,17 +1,17 @@
 """PyTorch's modes: what compiles in each, and the settings within which it compiles and runs.
 
-        return None, nullcontext
-    within, options = engine.compiler.settings(mode), traits.options
-    if not options.keys() & {WHERE, MARKS, RATES}:
-        return partial(compile_function, traits), within
-    change = placement.Change(
-        placement.check_places(options[WHERE]) if WHERE in options else (),
-        options.get(MARKS, {}),
-        bool(options.get(RATES)),
-        calls,
-        partial(compile_function, traits),
-    )
-    return change.of, inside(within, change.within)
+    return None, nullcontext
+within, options = engine.compiler.settings(mode), traits.options
+if not options.keys() & {WHERE, MARKS, RATES}:
+    return partial(compile_function, traits), within
+change = placement.Change(
+    placement.check_places(options[WHERE]) if WHERE in options else (),
+    options.get(MARKS, {}),
+    bool(options.get(RATES)),
+    calls,
+    partial(compile_function, traits),
+)
+return change.of, inside(within, change.within)
 """
 
 from __future__ import annotations
