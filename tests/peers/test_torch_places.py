@@ -123,10 +123,11 @@ def test_marks_lie_on_the_axes_of_the_arguments():
 )
 def test_a_mode_with_a_place_or_a_mark_gives_what_eager_gives(word):
     engine = find_engine("torch")
-    built = engine.build_over(
-        calls(3), engine.full_name(f"tried={word}"), lambda x, y: (model(x) - y).square().mean(), 0
+    build = engine.build_over(calls(3))
+    built, plain = (
+        build(mode, lambda x, y: (model(x) - y).square().mean(), 0)
+        for mode in (engine.full_name(f"tried={word}"), "torch-eager")
     )
-    plain = engine.build("torch-eager", lambda x, y: (model(x) - y).square().mean(), 0)
     with built.within():
         (value, _), (expected, _) = built(*calls(3)[0]), plain(*calls(3)[0])
     assert torch.allclose(value, expected)
