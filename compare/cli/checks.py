@@ -97,7 +97,7 @@ def examine() -> tuple[Rows, Rows]:
     return [*parts, ("worker process", state)], [*rows, ("native code", _native())]
 
 
-def offered(framework: str) -> Rows:
+def modes_offered(framework: str) -> Rows:
     """Return the modes of an engine, and what its installed framework offers for words; this imports the framework.
 
     Raises UnknownNameError for no engine, and InputsError where it is not installed.

@@ -346,7 +346,7 @@ def doctor(ctx: click.Context, *, framework: str | None) -> None:
     from compare.text import show_table
 
     if framework:
-        _paragraphs(clinic.offered(framework))
+        _paragraphs(clinic.modes_offered(framework))
         return
     parts, environment = clinic.examine()
     show_table(("part", "state"), parts)

@@ -106,7 +106,7 @@ DOCTOR = "`graphduel doctor {}` lists what there is"
 
 
 @dataclass(frozen=True)
-class Trial:
+class ModeTrial:
     """A mode to try after a first look: its name, its word, and what a user changes in their code for it."""
 
     name: str
@@ -145,10 +145,10 @@ class Offer:
             raise InputsError(f"{word}: {ENVIRONMENT} maps names of variables to text, both in quotes")
 
     @staticmethod
-    def _check(word: str, engine: str, said: str, asked: Iterable[object], known: Sequence[str]) -> None:
+    def _check(word: str, engine: str, said: str, asked: Iterable[object], names: Sequence[str]) -> None:
         for name in asked:
-            if name not in known:
-                raise InputsError(f"{word}: {said} {name!r}; {nearest(str(name), known)}; {DOCTOR.format(engine)}")
+            if name not in names:
+                raise InputsError(f"{word}: {said} {name!r}; {nearest(str(name), names)}; {DOCTOR.format(engine)}")
 
 
 class Engine(ABC):
@@ -582,7 +582,7 @@ class Compiler(Role):
         """Return what `trials` reads of a function and its calls, as settings of the first look."""
         return {}
 
-    def trials(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[Trial]:
+    def trials(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:
         """Return the modes to try by the records and settings of a first look: places, and with `remedies` more."""
         return ()
 

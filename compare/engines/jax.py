@@ -389,7 +389,7 @@ class JaxState(CallState):
             return None
         around = without_compilation(self.engine, function)
 
-        def compiled(mode: str) -> Function:
+        def compile_mode(mode: str) -> Function:
             traits = self.engine.traits(mode)
             compile_ = partial(jit, traits, pytrees.loaded_nnx().jit)
             return SpecialisedFunction(recomputing(traits, function), compile_, Pytrees(), function)
@@ -400,7 +400,7 @@ class JaxState(CallState):
             calls[0],
             lambda: pytrees.trains_nnx(changed()),
             lambda: written_step(function, around),
-            compiled,
+            compile_mode,
         )
 
     def reader(

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from compare import workloads
 from compare.engines import OWN, Engine, find_engine, words
-from compare.engines.base import DOCTOR, Trial
+from compare.engines.base import DOCTOR, ModeTrial
 from compare.engines.framework import PADDED
 from compare.engines.graphduel.standin import stand_in
 from compare.errors import InputsError
@@ -231,7 +231,7 @@ class Subject:
             self, modes=(*self.modes, *more, *(mode for mode in tried if mode not in self.modes)), tried=tuple(tried)
         )
 
-    def trials(self, first: Records, tries: str) -> list[Trial]:
+    def trials(self, first: Records, tries: str) -> list[ModeTrial]:
         """Return the further modes to try by the first look, none of which has the name of another mode."""
         looks = records_of(first, FunctionLook)
         if not tries or not looks:

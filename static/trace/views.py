@@ -89,15 +89,15 @@ def _taken_anew(builder: Builder, steps: Sequence[Node], base: Node) -> Node:
     return base
 
 
-class Layout(NamedTuple):
+class ViewLayout(NamedTuple):
     """How a view lies beside its input: whether row by row where that does, and whether it may be a copy elsewhere."""
 
     keeps_order: bool = False
     may_copy: bool = False
 
 
-_LAYOUTS: RuleTable[Layout] = RuleTable("layouts of views", otherwise=Layout())
-_LAYOUTS.enter({reshape: Layout(keeps_order=True, may_copy=True), identity: Layout(keeps_order=True)})
+_LAYOUTS: RuleTable[ViewLayout] = RuleTable("layouts of views", otherwise=ViewLayout())
+_LAYOUTS.enter({reshape: ViewLayout(keeps_order=True, may_copy=True), identity: ViewLayout(keeps_order=True)})
 
 # Views or copies --------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@
 within, options = engine.compiler.settings(mode), traits.options
 if not options.keys() & {WHERE, MARKS, RATES}:
     return partial(compile_function, traits), within
-change = placement.Change(
+change = placement.PartialCompile(
     placement.check_places(options[WHERE]) if WHERE in options else (),
     options.get(MARKS, {}),
     bool(options.get(RATES)),
@@ -78,7 +78,7 @@ def prepare(
     within, options = engine.compiler.settings(mode), traits.options
     if not options.keys() & {WHERE, MARKS, RATES}:
         return partial(compile_function, traits), within
-    change = placement.Change(
+    change = placement.PartialCompile(
         placement.check_places(options[WHERE]) if WHERE in options else (),
         options.get(MARKS, {}),
         bool(options.get(RATES)),

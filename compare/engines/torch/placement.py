@@ -71,7 +71,7 @@ def check_places(where: Any) -> tuple[str, ...]:
 
 
 @dataclass
-class Change:
+class PartialCompile:
     """What a mode changes besides compiling: where it compiles, axes of arguments, rates of optimizers.
 
     `where` names places, and is empty for the whole function. `marks` has axes that vary by parameter. With `rates` the
@@ -150,13 +150,13 @@ def marking(marks: Mapping[str, Any], function: Function, run: Function) -> Func
     axes = [(parameters.index(name), at if isinstance(at, (list, tuple)) else [at]) for name, at in marks.items()]
 
     @functools.wraps(run)
-    def marked(*args: Any) -> Any:
+    def with_marks(*args: Any) -> Any:
         for place, each in axes:
             if not hasattr(args[place], MARK):
                 torch._dynamo.mark_dynamic(args[place], list(each))
         return run(*args)
 
-    return marked
+    return with_marks
 
 
 def tensor_rates(function: Function, calls: Sequence[tuple[Any, ...]]) -> Context:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compare.engines.base import Trial
+from compare.engines.base import ModeTrial
 from compare.engines.step import Function
 from compare.engines.torch.placement import MODEL, OPTIMIZER, places_of
 from compare.engines.words import text
@@ -29,7 +29,7 @@ Keywords = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Rule:
+class RemedyRule:
     """What Dynamo says where a remedy may help, the name of the remedy, and its keywords."""
 
     name: str
@@ -38,14 +38,14 @@ class Rule:
 
 
 RULES = (
-    Rule("tensor-lr", re.compile(r"param_groups\[\d+\]\['lr'\]"), {"tensor_lr": True}),
-    Rule(
+    RemedyRule("tensor-lr", re.compile(r"param_groups\[\d+\]\['lr'\]"), {"tensor_lr": True}),
+    RemedyRule(
         "free-numbers",
         re.compile(r"no longer (?!.*param_groups).* == -?[\d.]"),
         {"config": {"specialize_float": False, "allow_unspec_int_on_nn_module": True}},
     ),
-    Rule("scalars", re.compile(r"Tensor\.item\(\)"), {"config": {"capture_scalar_outputs": True}}),
-    Rule(
+    RemedyRule("scalars", re.compile(r"Tensor\.item\(\)"), {"config": {"capture_scalar_outputs": True}}),
+    RemedyRule(
         "free-shapes",
         re.compile(r"Dynamic shape operator"),
         {"config": {"capture_dynamic_output_shape_ops": True, "capture_scalar_outputs": True}},
@@ -79,14 +79,14 @@ def varying_axes(function: Function, calls: Sequence[tuple[Any, ...]]) -> dict[s
     return {name: axes for name, axes in varying.items() if axes}
 
 
-def trials(records: Records, facts: Mapping[str, Any], *, remedies: bool) -> list[Trial]:
+def trials(records: Records, facts: Mapping[str, Any], *, remedies: bool) -> list[ModeTrial]:
     """Return the modes to try by a first look: the places of a function, and what its records ask for."""
     places, varying = _counts(facts.get(PLACES)), _axes(facts.get(VARYING))
     compiled = [
         row for record in records_of(records, Compilations) for mode, row in record.modes.items() if mode != record.base
     ]
     asked = dict([*(_remedies(compiled, varying) if remedies else ()), *_placements(places)])
-    made = [Trial(name, text("compile", keywords), change(keywords, places)) for name, keywords in asked.items()]
+    made = [ModeTrial(name, text("compile", keywords), change(keywords, places)) for name, keywords in asked.items()]
     return made[:MOST]
 
 

@@ -158,8 +158,8 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     if not is_scalar(value) and ndim_of(value):
         raise ShapeError(locate("masked_fill: the value is a number or has no axes; use where"))
     dtype, value = dtype_of(input), number(value)
-    known = value if is_scalar(value) else values_of(value)
-    within(known.item() if isinstance(known, np.ndarray) else known, dtype)
+    content = value if is_scalar(value) else values_of(value)
+    within(content.item() if isinstance(content, np.ndarray) else content, dtype)
     filled = np.asarray(value).astype(dtype) if is_scalar(value) else cast(value, dtype)
     return ops.where(_mask(mask), filled, input)
 
