@@ -51,6 +51,7 @@ OPTIONS: dict[str, Able] = {
     "--modes": _compiles,
     "--where": lambda engine: engine.compiler.tries,
     "--remedies": lambda engine: engine.compiler.tries,
+    "--mode": _compiles,
 }
 """The options that not every engine takes; all others are for every engine."""
 ANSWER: dict[str, Able] = {
