@@ -108,7 +108,7 @@ def modes_offered(framework: str) -> Rows:
     engine = find_engine(framework)
     if engine.missing:
         raise InputsError(engine.missing)
-    offer = engine.compiler.offer()
+    offer = engine.words.offer()
     modes = [f"{mode.name or 'eager'} = {mode.word}" if mode.word else mode.name or "eager" for mode in engine.modes]
     bare = [("names that are modes", ", ".join(sorted(offer.bare)))] if offer.bare else []
     return [

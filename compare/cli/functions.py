@@ -242,7 +242,7 @@ def _plans(
     names = options.framework_names(engines) if engines else [_engine(function, framework)]
     listed = [*(split(modes) if modes else ()), *mode]
     tries = "remedies" if remedies else "where" if where else ""
-    if tries and not any(find_engine(name).compiler.tries for name in names):
+    if tries and not any(find_engine(name).trials.tries for name in names):
         raise InputsError(f"--{tries} tries changes of a step in PyTorch, which {', '.join(names)} is not")
     plans = plans_of(names, function, inputs or "", listed or None, processes=processes, tries=tries, **asked)
     words = ["--engines", ",".join(names)] if engines else ["--framework", *names] if names != [OWN] else []

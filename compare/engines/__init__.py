@@ -82,7 +82,7 @@ def _extensions() -> Mapping[str, Extension[Engine]]:
 
 def of_mode(mode: str) -> Engine:
     """Return the adapter of the engine that has a mode; our engine is asked first. Raises UnknownNameError."""
-    engine = next((engine for engine in map(find_engine, _in_order()) if engine.has(mode)), None)
+    engine = next((engine for engine in map(find_engine, _in_order()) if engine.words.has(mode)), None)
     if engine is None:
         modes = [mode for name in names() for mode in find_engine(name).mode_names]
         raise UnknownNameError(f"no engine has a mode {mode!r}; {nearest(mode, modes)}")

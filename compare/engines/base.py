@@ -155,7 +155,7 @@ class Engine(ABC):
     """An adapter of one engine. One process runs one engine, and `start` is called before anything else in it.
 
     Its roles (below) say more about it, each an object with safe defaults: `process`, `devices`, `library`, `state`,
-    `numbers`, `compiler`, `ops`, `errors`. An adapter with more to say makes its own roles in `__init__`.
+    `numbers`, `compiler`, `ops`, `errors`, `words`, `trials`. An adapter with more to say makes its own in `__init__`.
 
     name     the name that a user gives, and the start of mode names unless `prefix` is another
     title    the framework's own name
@@ -216,65 +216,18 @@ class Engine(ABC):
     def __init__(self) -> None:
         self.process, self.devices, self.library = Process(self), Devices(self), Library(self)
         self.state, self.numbers, self.compiler = CallState(self), Numbers(self), Compiler(self)
-        self.ops, self.errors = Ops(self), Errors(self)
+        self.ops, self.errors, self.words = Ops(self), Errors(self), Words(self)
+        self.trials = Trials(self)
 
     @property
     def mode_names(self) -> tuple[str, ...]:
         """Return the names of the modes, the eager one first."""
-        return tuple(self.full_name(mode.name) for mode in self.modes)
-
-    @property
-    def start_of_names(self) -> str:
-        """Return the start of the full names of modes."""
-        return f"{self.prefix or self.name}-"
-
-    def full_name(self, name: str) -> str:
-        """Return the full name of a mode by the end of it."""
-        return self.start_of_names + name if name else self.name
+        return tuple(self.words.full_name(mode.name) for mode in self.modes)
 
     def traits(self, mode: str) -> Mode:
         """Return the definition of a mode by its full name, which may be a word. Raises InputsError for no mode."""
         names = self.mode_names
-        if mode in names:
-            return self.modes[names.index(mode)]
-        start, written = self.start_of_names, mode.removeprefix(self.start_of_names)
-        if not mode.startswith(start) or not words.is_call(written):
-            raise UnknownNameError(f"{self.title} has no mode {mode!r}; {nearest(mode, names)}")
-        return self.mode_of(written)
-
-    def mode_of(self, written: str) -> Mode:
-        """Return the mode that `WORD` or `NAME=WORD` defines. Raises InputsError where this engine has none such."""
-        name, word = words.part(written)
-        compiler, options = words.parse(word)
-        rows = [mode for mode in self.modes if mode.compiler == compiler]
-        if not self.compiles_by(compiler):
-            has = ", ".join(dict.fromkeys(f"{mode.compiler}()" for mode in self.modes if mode.word)) or "none"
-            raise InputsError(f"{word}: {self.title} has no compiler {compiler}(); it has {has}")
-        word = words.text(compiler, options)
-        same = next((mode for mode in rows if mode.options == options), None)
-        return replace(same or self.derived(rows, options), name=name or word, word=word, usual=False, suite=False)
-
-    def has(self, mode: str) -> bool:
-        """Return whether a full name is that of a mode of this engine."""
-        try:
-            self.traits(mode)
-        except CompareError:
-            return False
-        return True
-
-    def compiles_by(self, compiler: str) -> bool:
-        """Return whether a word may begin with the name of this compiler."""
-        return any(mode.compiler == compiler for mode in self.modes if mode.word)
-
-    def word_of(self, mode: str) -> str:
-        """Return a mode, by its full name, as its user writes it."""
-        if mode in self.mode_names:
-            return self.traits(mode).name or "eager"
-        return mode.removeprefix(self.start_of_names)
-
-    def derived(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
-        """Return the traits of a compiler with these options; `rows` are the modes with that compiler."""
-        return rows[0]
+        return self.modes[names.index(mode)] if mode in names else self.words.mode(mode)
 
     @property
     def compiles_slowly(self) -> bool:
@@ -376,6 +329,61 @@ class Role:
         self.engine = engine
 
 
+class Words(Role):
+    """The modes by their full names, which are theirs by the engine, or the words of a user's."""
+
+    @property
+    def start(self) -> str:
+        """Return the start of the full names of modes."""
+        return f"{self.engine.prefix or self.engine.name}-"
+
+    def full_name(self, name: str) -> str:
+        """Return the full name of a mode by the end of it."""
+        return self.start + name if name else self.engine.name
+
+    def mode(self, full_name: str) -> Mode:
+        """Return the mode whose full name holds a word. Raises UnknownNameError where it holds none."""
+        written = full_name.removeprefix(self.start)
+        if not full_name.startswith(self.start) or not words.is_call(written):
+            said = nearest(full_name, self.engine.mode_names)
+            raise UnknownNameError(f"{self.engine.title} has no mode {full_name!r}; {said}")
+        return self.read(written)
+
+    def read(self, written: str) -> Mode:
+        """Return the mode that `WORD` or `NAME=WORD` defines. Raises InputsError where the engine has none such."""
+        name, word = words.part(written)
+        compiler, options = words.parse(word)
+        rows = [mode for mode in self.engine.modes if mode.compiler == compiler]
+        if not rows:
+            has = ", ".join(dict.fromkeys(f"{mode.compiler}()" for mode in self.engine.modes if mode.word)) or "none"
+            raise InputsError(f"{word}: {self.engine.title} has no compiler {compiler}(); it has {has}")
+        word = words.text(compiler, options)
+        same = next((mode for mode in rows if mode.options == options), None)
+        return replace(same or self.traits(rows, options), name=name or word, word=word, usual=False, suite=False)
+
+    def traits(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
+        """Return the traits of a compiler with these options; `rows` are the modes with that compiler."""
+        return rows[0]
+
+    def offer(self) -> Offer:
+        """Return what the compilers take, as the installed framework tells, which this may import."""
+        return Offer({mode.compiler: () for mode in self.engine.modes if mode.word})
+
+    def has(self, full_name: str) -> bool:
+        """Return whether a full name is that of a mode of this engine."""
+        try:
+            self.engine.traits(full_name)
+        except CompareError:
+            return False
+        return True
+
+    def written(self, full_name: str) -> str:
+        """Return a mode as its user writes it."""
+        if full_name in self.engine.mode_names:
+            return self.engine.traits(full_name).name or "eager"
+        return full_name.removeprefix(self.start)
+
+
 class Process(Role):
     """The process as a host for measurements: the settings that a measurement changes in it and restores."""
 
@@ -385,6 +393,10 @@ class Process(Role):
     def switches(self) -> Sequence[Switch]:
         """Return the settings of this process that a measurement, or the measured function, may change."""
         return ()
+
+    def settings(self, mode: str) -> Context:
+        """Return the context in which a mode compiles and runs."""
+        return nullcontext
 
     @contextmanager
     def visit(self, seed: int, threads: int = 1) -> Iterator[None]:
@@ -562,29 +574,11 @@ class Numbers(Role):
 
 
 class Compiler(Role):
-    """The engine's compiler, and its compiled code; `tries` is whether it has `trials`."""
-
-    tries: bool = False
-
-    def offer(self) -> Offer:
-        """Return what the compilers take, as the installed framework tells, which this may import."""
-        return Offer({mode.compiler: () for mode in self.engine.modes if mode.word})
+    """The engine's compiler, and its compiled code."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """Return a context in which nothing compiles, not even in the user's file; `compiles` notes what would have."""
         return nullcontext()
-
-    def settings(self, mode: str) -> Context:
-        """Return the context in which a mode compiles and runs."""
-        return nullcontext
-
-    def facts(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Mapping[str, list[str]]:
-        """Return what `trials` reads of a function and its calls, as settings of the first look."""
-        return {}
-
-    def trials(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:
-        """Return the modes to try by the records and settings of a first look: places, and with `remedies` more."""
-        return ()
 
     def owning(self, built: Function) -> Function:
         """Return a step of a user's function whose calls own their arrays, where a call may destroy its arguments."""
@@ -621,6 +615,20 @@ class Compiler(Role):
         self.forget()
         self.engine.compiles = False
         return nullcontext()
+
+
+class Trials(Role):
+    """The modes that are worth a try for a function; `tries` is whether there may be any."""
+
+    tries: bool = False
+
+    def facts(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Mapping[str, list[str]]:
+        """Return what `modes` reads of a function and its calls, as settings of the first look."""
+        return {}
+
+    def modes(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:
+        """Return the modes to try by the records and settings of a first look: places, and with `remedies` more."""
+        return ()
 
 
 class Ops(Role):

@@ -29,6 +29,7 @@ from compare.engines.base import (
     Offer,
     Ops,
     Process,
+    Words,
 )
 from compare.engines.framework import Framework
 from compare.engines.leaves import SpecialisedFunction
@@ -93,6 +94,7 @@ class Jax(Framework):
         self.ops = JaxOps(self)
         self.state = JaxState(self, donations)
         self.errors = JaxErrors(self)
+        self.words = JaxWords(self)
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
@@ -247,6 +249,10 @@ def written_step(step: Function, around: UncompiledFunction) -> WrittenStep:
 class JaxProcess(Process):
     """The process role of JAX."""
 
+    def settings(self, mode: str) -> Context:
+        """Return the context with the mode's settings of `jax.config`."""
+        return partial(settings, self.engine.traits(mode))
+
     def switches(self) -> Sequence[Switch]:
         """Return one switch for all settings of `jax.config`."""
         import jax
@@ -322,12 +328,8 @@ class JaxNumbers(Numbers):
             return False
 
 
-class JaxCompiler(Compiler):
-    """The compiler role of JAX; `donations` has the copied arguments of bound calls."""
-
-    def __init__(self, engine: Engine, donations: Donations) -> None:
-        super().__init__(engine)
-        self._donations = donations
+class JaxWords(Words):
+    """The words role of JAX."""
 
     def offer(self) -> Offer:
         """Return the parameters of `jax.jit` that may be written out, with `remat` and the settings of `jax.config`."""
@@ -335,6 +337,14 @@ class JaxCompiler(Compiler):
 
         names = [name for name in inspect.signature(jax.jit).parameters if name not in UNWRITTEN]
         return Offer({"jit": (*names, REMAT, CONFIG, ENVIRONMENT)}, {CONFIG: list(jax.config.values)})
+
+
+class JaxCompiler(Compiler):
+    """The compiler role of JAX; `donations` has the copied arguments of bound calls."""
+
+    def __init__(self, engine: Engine, donations: Donations) -> None:
+        super().__init__(engine)
+        self._donations = donations
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """A context in which the user's own jitted functions run as written."""
@@ -350,10 +360,6 @@ class JaxCompiler(Compiler):
 
         traits = self.engine.traits(mode)
         return SpecialisedFunction(recomputing(traits, function), partial(jit, traits, jax.jit), Pytrees())
-
-    def settings(self, mode: str) -> Context:
-        """Return the context with the mode's settings of `jax.config`."""
-        return partial(settings, self.engine.traits(mode))
 
     def forget(self) -> None:
         """Clear every cache in memory, with that of primitives."""

@@ -180,7 +180,7 @@ def training_step(
         if traits is engine.modes[0]:
             return around.function, partial(around.within, call)
         if traits is not engine.written:
-            return compiled(mode), engine.compiler.settings(mode)
+            return compiled(mode), engine.process.settings(mode)
         step = written()
         return step, partial(step.within, call)
 

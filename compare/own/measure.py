@@ -56,7 +56,7 @@ def look_record(
         "converted": case.branches,
         "effects": list(map(str, case.effects)),
         **({"compiles": True} if subject.adapter.compiles else {}),
-        **subject.adapter.compiler.facts(case.function, case.calls),
+        **subject.adapter.trials.facts(case.function, case.calls),
     }
     beside = list(map(to_json, records))
     return FunctionLook(subject.name, list(subject.modes), settings, source, files=loaded_files(), beside=beside)

@@ -192,7 +192,7 @@ class Subject:
     @property
     def given_modes(self) -> Modes:
         """Return the modes as `--modes` takes them."""
-        return tuple(self.adapter.word_of(mode) for mode in self.modes)
+        return tuple(self.adapter.words.written(mode) for mode in self.modes)
 
     @property
     def words(self) -> list[str]:
@@ -226,7 +226,7 @@ class Subject:
         mode = self.adapter.mode_names[self.adapter.modes.index(written)] if written else self.base
         compiles = any(look.settings.get("compiles") for look in records_of(first, FunctionLook))
         more = (mode,) if compiles and mode not in self.modes else ()
-        tried = [self.adapter.full_name(f"{trial.name}={trial.word}") for trial in self.trials(first, tries)]
+        tried = [self.adapter.words.full_name(f"{trial.name}={trial.word}") for trial in self.trials(first, tries)]
         return replace(
             self, modes=(*self.modes, *more, *(mode for mode in tried if mode not in self.modes)), tried=tuple(tried)
         )
@@ -241,7 +241,7 @@ class Subject:
             structs.replace(record, modes={mode: row for mode, row in record.modes.items() if mode in own})
             for record in records_of(first, Compilations)
         ]
-        trials = self.adapter.compiler.trials(told, looks[0].settings, remedies=tries == "remedies")
+        trials = self.adapter.trials.modes(told, looks[0].settings, remedies=tries == "remedies")
         return [trial for trial in trials if trial.name not in own]
 
 
@@ -284,7 +284,7 @@ def mode_of(engine: Engine, written: str) -> str:
     name, word = words.part(written)
     if name in full_names:
         raise InputsError(f"{written}: {name} is a mode of {engine.title} already; choose another name")
-    offer = engine.compiler.offer()
+    offer = engine.words.offer()
     if not words.is_call(word):
         bare = {short: engine.traits(full).word for short, full in full_names.items()} | dict(offer.bare)
         if not bare.get(word):
@@ -292,19 +292,22 @@ def mode_of(engine: Engine, written: str) -> str:
                 f"{engine.title} has no mode {word!r}; {nearest(word, tuple(bare))}; {DOCTOR.format(engine.name)}"
             )
         name, word = name or word, bare[word]
-    mode = engine.mode_of(f"{name}={word}" if name else word)
+    mode = engine.words.read(f"{name}={word}" if name else word)
     offer.check(mode.word, engine.name)
-    return engine.full_name(f"{name}={mode.word}" if name else mode.word)
+    return engine.words.full_name(f"{name}={mode.word}" if name else mode.word)
 
 
 def defines(engine: Engine, written: str) -> bool:
     """Return whether an engine has a mode by this name, the compiler of this word, or what this name means there."""
     if written in modes_by_name(engine):
         return True
-    word = words.part(written)[1]
-    if not words.is_call(word):
-        return word in engine.compiler.offer().bare
-    return engine.compiles_by(words.parse(word)[0])
+    if not words.is_call(written):
+        return words.part(written)[1] in engine.words.offer().bare
+    try:
+        engine.words.read(written)
+    except InputsError:
+        return False
+    return True
 
 
 def modes_by_name(engine: Engine) -> Mapping[str, str]:

@@ -49,8 +49,8 @@ def _always(_engine: Engine) -> bool:
 OPTIONS: dict[str, Able] = {
     "--device": _has_its_own("devices.gpu"),
     "--modes": _compiles,
-    "--where": lambda engine: engine.compiler.tries,
-    "--remedies": lambda engine: engine.compiler.tries,
+    "--where": lambda engine: engine.trials.tries,
+    "--remedies": lambda engine: engine.trials.tries,
     "--mode": _compiles,
 }
 """The options that not every engine takes; all others are for every engine."""

@@ -126,7 +126,7 @@ def test_a_mode_with_a_place_or_a_mark_gives_what_eager_gives(word):
     build = engine.build_over(calls(3))
     built, plain = (
         build(mode, lambda x, y: (model(x) - y).square().mean(), 0)
-        for mode in (engine.full_name(f"tried={word}"), "torch-eager")
+        for mode in (engine.words.full_name(f"tried={word}"), "torch-eager")
     )
     with built.within():
         (value, _), (expected, _) = built(*calls(3)[0]), plain(*calls(3)[0])

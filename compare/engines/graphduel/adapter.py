@@ -19,7 +19,7 @@ import optree
 import dynamic
 import graphs
 import static
-from compare.engines.base import CallState, Compiler, Engine, Errors, Library, Mode, Numbers, Offer, Ops, Process
+from compare.engines.base import CallState, Compiler, Engine, Errors, Library, Mode, Numbers, Offer, Ops, Process, Words
 from compare.engines.cases import signature, traceable_loss
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
@@ -88,24 +88,7 @@ class GraphDuel(Engine):
         self.state = OwnState(self)
         self.numbers = OwnNumbers(self)
         self.errors = OwnErrors(self)
-
-    @property
-    def start_of_names(self) -> str:
-        """Return the empty text: our modes have no prefix."""
-        return ""
-
-    def full_name(self, name: str) -> str:
-        """Return the name of a mode."""
-        return name
-
-    def derived(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
-        """Return the traits of `static.jit` with these options, whose shapes are relaxed unless they are given."""
-        if rows[0].compiler == steps.ONNXRUNTIME:
-            return rows[0]
-        shapes, converts = options.get("shapes", "auto"), bool(options.get("convert"))
-        row = next((mode for mode in rows if mode.options == {"shapes": shapes}), SYMBOLIC)
-        native = options.get("backend", "numpy") != "numpy"
-        return replace(row, converts=converts, traces=not converts, keeps=native, readable=row.readable and not native)
+        self.words = OwnWords(self)
 
     @property
     def version(self) -> str:
@@ -162,6 +145,28 @@ class GraphDuel(Engine):
         return steps.compilations(stats) if stats else Observations()
 
 
+class OwnWords(Words):
+    """The words role of our engines, whose modes' names have no prefix."""
+
+    start = ""
+
+    def offer(self) -> Offer:
+        """Return the parameters of `static.jit` that may be written out."""
+        names = [name for name in inspect.signature(static.jit).parameters if name not in UNWRITTEN]
+        return Offer({"static": names, steps.ONNXRUNTIME: ()})
+
+    def full_name(self, name: str) -> str:
+        """Return the name of a mode."""
+        return name
+
+    def traits(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
+        """Return the traits of `static.jit` with these options, whose shapes are relaxed unless they are given."""
+        shapes, converts = options.get("shapes", "auto"), bool(options.get("convert"))
+        row = next((mode for mode in rows if mode.options == {"shapes": shapes}), SYMBOLIC)
+        native = options.get("backend", "numpy") != "numpy"
+        return replace(row, converts=converts, traces=not converts, keeps=native, readable=row.readable and not native)
+
+
 class OwnProcess(Process):
     """The process role of our engines."""
 
@@ -216,11 +221,6 @@ class OwnOps(Ops):
 
 class OwnCompiler(Compiler):
     """The compiler role of our engines."""
-
-    def offer(self) -> Offer:
-        """Return the parameters of `static.jit` that may be written out."""
-        names = [name for name in inspect.signature(static.jit).parameters if name not in UNWRITTEN]
-        return Offer({"static": names, steps.ONNXRUNTIME: ()})
 
     def compiled(self, mode: str, function: Function) -> Function:
         """Return the function compiled by `static.jit`; every call is one graph."""

@@ -28,6 +28,7 @@ from compare.engines.base import (
     Numbers,
     Offer,
     Process,
+    Words,
 )
 from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
@@ -102,6 +103,7 @@ class TensorFlow(Framework):
         self.state = TensorFlowState(self)
         self.numbers = TensorFlowNumbers(self)
         self.errors = TensorFlowErrors(self)
+        self.words = TensorFlowWords(self)
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
@@ -156,10 +158,6 @@ class TensorFlow(Framework):
             return value.numpy() if isinstance(value, (tf.Tensor, tf.Variable)) else None
 
         return to_containers(tree, numbers)
-
-    def derived(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
-        """Return the traits of a function; `reduce_retracing=True` traces for shapes that vary."""
-        return replace(rows[0], relaxes=bool(options.get("reduce_retracing")))
 
     def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return the whole step, traced for each signature in the modes that compile."""
@@ -226,8 +224,8 @@ class TensorFlowDevices(Devices):
         return (lambda _: tf.test.experimental.sync_devices()) if self.engine.device == "cuda" else None
 
 
-class TensorFlowCompiler(Compiler):
-    """The compiler role of TensorFlow."""
+class TensorFlowWords(Words):
+    """The words role of TensorFlow."""
 
     def offer(self) -> Offer:
         """Return the parameters of `tf.function` that may be written out."""
@@ -236,6 +234,14 @@ class TensorFlowCompiler(Compiler):
 
         names = [name for name in inspect.signature(tf.function).parameters if name not in UNWRITTEN]
         return Offer({"function": (*names, ENVIRONMENT)})
+
+    def traits(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
+        """Return the traits of a function; `reduce_retracing=True` traces for shapes that vary."""
+        return replace(rows[0], relaxes=bool(options.get("reduce_retracing")))
+
+
+class TensorFlowCompiler(Compiler):
+    """The compiler role of TensorFlow."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
         """A context in which the user's own `tf.function` objects run as written."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from compare.engines.base import CallState, Devices, Engine, Errors, Library, Mode, Numbers, Ops, Process
+from compare.engines.base import CallState, Devices, Engine, Errors, Library, Numbers, Ops, Process
 from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
 from compare.engines.library import compose
@@ -52,6 +51,8 @@ class Torch(Framework):
         self.numbers = TorchNumbers(self)
         self.library = TorchLibrary(self)
         self.errors = TorchErrors(self)
+        self.words = modes.TorchWords(self)
+        self.trials = modes.TorchTrials(self)
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
@@ -97,10 +98,6 @@ class Torch(Framework):
 
         return to_containers(tree, lambda leaf: state.array(leaf) if isinstance(leaf, torch.Tensor) else None)
 
-    def derived(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
-        """Return the traits of a compiler; `dynamic=True` compiles for shapes that vary."""
-        return replace(rows[0], relaxes=bool(options.get("dynamic")))
-
     def build(self, mode: str, loss: Function, argnum: int | None) -> Function:
         """Return a step of the loss as the mode runs it, with gradients in the leaves of one argument."""
         return self._build((), mode, loss, argnum)
@@ -136,6 +133,10 @@ class TorchProcess(Process):
     """The process role of PyTorch."""
 
     listen = staticmethod(dynamo.listen)
+
+    def settings(self, mode: str) -> Context:
+        """Return the context with a mode's settings, its stance and its backward pass."""
+        return modes.context_of(self.engine.traits(mode))
 
     def switches(self) -> Sequence[Switch]:
         """Return the switches of PyTorch: threads, dtype, random states, gradients, and Dynamo's recompile limits."""

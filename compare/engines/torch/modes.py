@@ -1,17 +1,9 @@
 """PyTorch's modes: what compiles in each, and the settings within which it compiles and runs.
 
-    return None, nullcontext
-within, options = engine.compiler.settings(mode), traits.options
-if not options.keys() & {WHERE, MARKS, RATES}:
-    return partial(compile_function, traits), within
-change = placement.PartialCompile(
-    placement.check_places(options[WHERE]) if WHERE in options else (),
-    options.get(MARKS, {}),
-    bool(options.get(RATES)),
-    calls,
-    partial(compile_function, traits),
-)
-return change.of, inside(within, change.within)
+`prepare` says what makes of a function the callable that runs in a mode. Keywords of a word beside PyTorch's own:
+`config` has settings of Dynamo, Inductor and AOTAutograd, `env` has variables of the mode's processes, `stance` is
+that of `torch.compiler.set_stance` after a first run, `compiled_autograd` captures the backward pass whole, and
+`where`, `mark_dynamic` and `tensor_lr` are those of `compare.engines.torch.placement`.
 """
 
 from __future__ import annotations
@@ -21,13 +13,14 @@ import inspect
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import optree
 
-from compare.engines.base import CONFIG, ENVIRONMENT, Compiler, Engine, Mode, Offer
+from compare.engines.base import CONFIG, ENVIRONMENT, Compiler, Engine, Mode, Offer, Trials, Words
 from compare.engines.step import Context, Function, inside
 from compare.engines.torch import dynamo, placement, trials
 from compare.engines.words import text
@@ -75,7 +68,7 @@ def prepare(
         return None, partial(dynamo.eager_stance, engine)
     if traits is AS_WRITTEN:
         return None, nullcontext
-    within, options = engine.compiler.settings(mode), traits.options
+    within, options = engine.process.settings(mode), traits.options
     if not options.keys() & {WHERE, MARKS, RATES}:
         return partial(compile_function, traits), within
     change = placement.PartialCompile(
@@ -229,10 +222,12 @@ def check_gradients(mode: Mode) -> None:
         )
 
 
-class TorchCompiler(Compiler):
-    """The compiler role of PyTorch."""
+class TorchWords(Words):
+    """The words role of PyTorch."""
 
-    tries = True
+    def traits(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
+        """Return the traits of a compiler; `dynamic=True` compiles for shapes that vary."""
+        return replace(rows[0], relaxes=bool(options.get("dynamic")))
 
     def offer(self) -> Offer:
         """Return what `torch.compile` takes, with the modes, backends and settings of the installed PyTorch."""
@@ -253,16 +248,21 @@ class TorchCompiler(Compiler):
             bare | {name: text("compile", {"mode": name}) for name in modes},
         )
 
+
+class TorchTrials(Trials):
+    """The trials role of PyTorch."""
+
+    tries = True
     facts = staticmethod(trials.facts)
-    trials = staticmethod(trials.trials)
+    modes = staticmethod(trials.trials)
+
+
+class TorchCompiler(Compiler):
+    """The compiler role of PyTorch."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[None]:
         """Return a context in which nothing compiles, whatever the function is."""
         return dynamo.eager_stance(self.engine)
-
-    def settings(self, mode: str) -> Context:
-        """Return the context with a mode's settings, its stance and its backward pass."""
-        return context_of(self.engine.traits(mode))
 
     def compiled(self, mode: str, function: Function) -> Function:
         """Return the function compiled with `fullgraph=True`, or exported."""

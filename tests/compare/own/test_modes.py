@@ -96,7 +96,7 @@ def toy(monkeypatch):
     adapter = toy_framework.Toy()
     adapter.modes = (Mode("eager"), Mode("jit", "jit()"), Mode("fast", "jit(level=3)"))
     offer = Offer({"jit": ("level", "options", "env")}, {"options": ("deep",)}, {"deeper": "jit(level=9)"})
-    monkeypatch.setattr(adapter.compiler, "offer", lambda: offer)
+    monkeypatch.setattr(adapter.words, "offer", lambda: offer)
     return adapter
 
 
@@ -105,8 +105,8 @@ def test_a_word_is_a_mode_whose_name_holds_all_of_it(toy):
     assert (base, mode) == ("toy-eager", "toy-mine=jit(level=4, options={'deep': True})")
     traits = toy.traits(mode)
     assert (traits.name, traits.compiler, traits.options) == ("mine", "jit", {"level": 4, "options": {"deep": True}})
-    assert toy.word_of(mode) == "mine=jit(level=4, options={'deep': True})"
-    assert mode_of(toy, toy.word_of(mode)) == mode
+    assert toy.words.written(mode) == "mine=jit(level=4, options={'deep': True})"
+    assert mode_of(toy, toy.words.written(mode)) == mode
     assert not traits.suite
     assert not traits.usual
 
@@ -159,7 +159,7 @@ def test_built_in_modes_are_words_too():
         for mode in adapter.modes:
             if mode.word:
                 assert words.text(*words.parse(mode.word)) == mode.word
-                made = adapter.mode_of(f"again={mode.word}")
+                made = adapter.words.read(f"again={mode.word}")
                 facts = ("traces", "relaxes", "converts", "pads", "keeps", "keeps_each", "infers", "uncounted")
                 assert [getattr(made, fact) for fact in facts] == [getattr(mode, fact) for fact in facts], mode
 
