@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import Mode
 from compare.engines.framework import Framework
 from compare.engines.library import compose, loop_scan
+from compare.engines.mode import Mode
 from compare.engines.step import Bindable, BoundCall, Function, Rerun, loss_in
 from compare.errors import NoGradientsError
 

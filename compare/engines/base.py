@@ -1,7 +1,7 @@
 """The interface of an engine's adapter: its modes, its functions, how it builds a step, and its roles.
 
 An engine is one of ours or a framework. Code that measures asks the adapter and never tests for a framework's name.
-Read `Mode` and `Engine` first; the roles below them have defaults that adapters override.
+Read `Mode` in `mode` and `Engine` first; the roles below it have defaults that adapters override.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
@@ -23,6 +23,7 @@ import optree
 from compare.engines import words
 from compare.engines.debugging import Tools
 from compare.engines.library import Loader, namespace
+from compare.engines.mode import Mode, ModeTrial, Offer
 from compare.engines.nudge import FloatChange, changed_values
 from compare.engines.process import MALLOC, PROCESS, ByteCounter, Switch, keep_switches
 from compare.engines.reach import Kinds
@@ -38,117 +39,8 @@ DRAWS = "it draws random numbers, which in float64 are others"
 """The reason why a call has no float64 run to compare with."""
 LONG = 400
 """The length in characters from which on only the first line of an error message is shown."""
-
-
-@dataclass(frozen=True)
-class Mode:
-    """A way for an engine to run a function.
-
-    name         the end of the mode's name
-    word         the compiler and its keywords, as `compare.engines.words` reads them; "" where nothing compiles
-    usual        whether a quick run measures it too. A function of the user's is compared in the first two modes
-                 unless other modes are asked for
-    suite        whether workloads are measured in it
-    traces       whether it takes control flow on values only as the framework's own ops. It then gets the form of a
-                 workload without such control flow, with a scan for the loop over a varying axis
-    relaxes      whether it compiles for shapes that vary; it is measured where shapes vary
-    converts     whether it rewrites Python's control flow before tracing, and another mode of the engine does not
-    pads         whether it computes with more elements than it was given
-    keeps        whether it keeps compiled code on the disk, where the next process finds it
-    keeps_each   whether it has a graph for each shape
-    readable     whether each kernel of a step can be watched: it runs from a tape, or from the one graph among
-                 its `executables`
-    kernels      whether it makes kernels. A mode without them captures the graphs of the first mode that compiles, and
-                 takes less time, so that graphs are counted by it
-    uncounted    whether another runtime allocates the arrays, where none of our counters sees them
-    infers       whether it compiles only functions that take no gradients
-    derivatives  the module that `graphs.testing.check_grads` differentiates with, to any order; None where it has only
-                 `build`
-    """
-
-    name: str
-    word: str = ""
-    usual: bool = True
-    suite: bool = True
-    traces: bool = False
-    relaxes: bool = False
-    converts: bool = False
-    pads: bool = False
-    keeps: bool = False
-    keeps_each: bool = False
-    readable: bool = False
-    kernels: bool = True
-    uncounted: bool = False
-    infers: bool = False
-    derivatives: ModuleType | None = None
-
-    @property
-    def compiler(self) -> str:
-        """Return the name of the compiler; "" where nothing compiles."""
-        return words.parse(self.word)[0] if self.word else ""
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Return the values of the word's keywords."""
-        return words.parse(self.word)[1] if self.word else {}
-
-    @property
-    def environment(self) -> dict[str, str]:
-        """Return the variables that the mode's processes have, from before they import the framework."""
-        return dict(self.options.get(ENVIRONMENT, {}))
-
-
-ENVIRONMENT = "env"
-"""The keyword, of any framework's compiler, that holds environment variables."""
-CONFIG = "config"
-"""The keyword that holds settings of the framework, which are set while the mode compiles and runs."""
-DOCTOR = "`graphduel doctor {}` lists what there is"
-
-
-@dataclass(frozen=True)
-class ModeTrial:
-    """A mode to try after a first look: its name, its word, and what a user changes in their code for it."""
-
-    name: str
-    word: str
-    change: str = ""
-
-
 SLOW = 0.1
 """The compile time in seconds from which on nothing is compiled merely to get a better number."""
-
-
-@dataclass(frozen=True)
-class Offer:
-    """What an installed framework's compilers take.
-
-    keywords  the keywords of each compiler that may be written out
-    inside    the names that a keyword's dict may have, for the keywords where they are known
-    bare      the words that mean a mode by themselves, such as the name of a backend, and the word of each
-    """
-
-    keywords: Mapping[str, Sequence[str]]
-    inside: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    bare: Mapping[str, str] = field(default_factory=dict)
-
-    def check(self, word: str, engine: str) -> None:
-        """Raise InputsError for a keyword, or a name in a keyword's dict, that the framework of that name lacks."""
-        compiler, options = words.parse(word)
-        self._check(word, engine, f"{compiler}() takes no", options, self.keywords.get(compiler, ()))
-        for keyword, value in options.items():
-            if keyword in (ENVIRONMENT, *self.inside) and not isinstance(value, dict):
-                raise InputsError(f"{word}: {keyword} is a dict, not {value!r}")
-            if keyword in self.inside:
-                self._check(word, engine, f"{keyword} has no", value, self.inside[keyword])
-        texts = [text for pair in options.get(ENVIRONMENT, {}).items() for text in pair]
-        if not all(isinstance(text, str) for text in texts):
-            raise InputsError(f"{word}: {ENVIRONMENT} maps names of variables to text, both in quotes")
-
-    @staticmethod
-    def _check(word: str, engine: str, said: str, asked: Iterable[object], names: Sequence[str]) -> None:
-        for name in asked:
-            if name not in names:
-                raise InputsError(f"{word}: {said} {name!r}; {nearest(str(name), names)}; {DOCTOR.format(engine)}")
 
 
 class Engine(ABC):
@@ -217,7 +109,7 @@ class Engine(ABC):
         self.process, self.devices, self.library = Process(self), Devices(self), Library(self)
         self.state, self.numbers, self.compiler = CallState(self), Numbers(self), Compiler(self)
         self.ops, self.errors, self.words = Ops(self), Errors(self), Words(self)
-        self.trials = Trials(self)
+        self.trials = ModeTrials(self)
 
     @property
     def mode_names(self) -> tuple[str, ...]:
@@ -617,7 +509,7 @@ class Compiler(Role):
         return nullcontext()
 
 
-class Trials(Role):
+class ModeTrials(Role):
     """The modes that are worth a try for a function; `tries` is whether there may be any."""
 
     tries: bool = False

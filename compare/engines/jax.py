@@ -16,24 +16,11 @@ from typing import Any
 import numpy as np
 
 from compare.engines import pytrees
-from compare.engines.base import (
-    CONFIG,
-    ENVIRONMENT,
-    CallState,
-    Compiler,
-    Devices,
-    Engine,
-    Errors,
-    Mode,
-    Numbers,
-    Offer,
-    Ops,
-    Process,
-    Words,
-)
+from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Numbers, Ops, Process, Words
 from compare.engines.framework import Framework
 from compare.engines.leaves import SpecialisedFunction
 from compare.engines.library import compose
+from compare.engines.mode import CONFIG, ENVIRONMENT, Mode, Offer
 from compare.engines.nudge import FloatChange
 from compare.engines.process import Switch
 from compare.engines.pytrees import DonatingStep, Donations, Pytrees, copy_arguments

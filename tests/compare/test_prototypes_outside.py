@@ -6,7 +6,7 @@ import pytest
 
 from compare import engines as frameworks
 from compare.claims import CLAIMS, c7_prototyping
-from compare.engines.base import Mode
+from compare.engines.mode import Mode
 from compare.records.job import Job
 from compare.run.worker import perform
 from compare.workloads import branch_on_sum

@@ -11,8 +11,9 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
-from compare.engines.base import Compiler, Devices, Errors, Mode, Ops
+from compare.engines.base import Compiler, Devices, Errors, Ops
 from compare.engines.framework import Framework
+from compare.engines.mode import Mode
 from compare.engines.step import Compilation, Observations
 from compare.records.own import RanOp
 from graphs.errors import ControlFlowError

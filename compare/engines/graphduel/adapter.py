@@ -19,13 +19,14 @@ import optree
 import dynamic
 import graphs
 import static
-from compare.engines.base import CallState, Compiler, Engine, Errors, Library, Mode, Numbers, Offer, Ops, Process, Words
+from compare.engines.base import CallState, Compiler, Engine, Errors, Library, Numbers, Ops, Process, Words
 from compare.engines.cases import signature, traceable_loss
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.programs import kept_tensor
 from compare.engines.graphduel.steps import InDoubles, transform_step
+from compare.engines.mode import Mode, Offer
 from compare.engines.nudge import FloatChange, double
 from compare.engines.process import Switch
 from compare.engines.reach import Kinds

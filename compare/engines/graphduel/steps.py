@@ -15,8 +15,8 @@ import dynamic
 import graphs
 import static
 from compare.engines import OWN, find_engine
-from compare.engines.base import Mode
 from compare.engines.cases import convert_loss, masked_dims, names, traceable_loss
+from compare.engines.mode import Mode
 from compare.engines.state import StartState
 from compare.engines.step import Bindable, BoundCall, Compilation, Observations, Step, bind_call
 from compare.errors import UnsupportedError

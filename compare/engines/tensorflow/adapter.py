@@ -17,23 +17,12 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import (
-    ENVIRONMENT,
-    CallState,
-    Compiler,
-    Devices,
-    Engine,
-    Errors,
-    Mode,
-    Numbers,
-    Offer,
-    Process,
-    Words,
-)
+from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Numbers, Process, Words
 from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
 from compare.engines.leaves import Leaves, SpecialisedFunction
 from compare.engines.library import compose
+from compare.engines.mode import ENVIRONMENT, Mode, Offer
 from compare.engines.nudge import FloatChange
 from compare.engines.step import (
     Compilation,

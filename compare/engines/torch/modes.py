@@ -20,7 +20,8 @@ from typing import Any
 
 import optree
 
-from compare.engines.base import CONFIG, ENVIRONMENT, Compiler, Engine, Mode, Offer, Trials, Words
+from compare.engines.base import Compiler, Engine, ModeTrials, Words
+from compare.engines.mode import CONFIG, ENVIRONMENT, Mode, Offer
 from compare.engines.step import Context, Function, inside
 from compare.engines.torch import dynamo, placement, trials
 from compare.engines.words import text
@@ -249,7 +250,7 @@ class TorchWords(Words):
         )
 
 
-class TorchTrials(Trials):
+class TorchTrials(ModeTrials):
     """The trials role of PyTorch."""
 
     tries = True

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compare.engines.base import ModeTrial
+from compare.engines.mode import ModeTrial
 from compare.engines.step import Function
 from compare.engines.torch.placement import MODEL, OPTIMIZER, places_of
 from compare.engines.words import text

@@ -14,7 +14,7 @@ import graphs as g
 from compare import engines
 from compare.cli import functions
 from compare.engines import words
-from compare.engines.base import Mode, Offer
+from compare.engines.mode import Mode, Offer
 from compare.errors import InputsError, UnknownNameError
 from compare.gate.rules import gate
 from compare.plans.comparison import ComparisonPlan, plans_of
