@@ -195,22 +195,32 @@ COMPILERS: dict[str, Callable[..., Function]] = {"compile": _compile, "export": 
 
 
 def _for_each_kind(function: Function, make: Callable[[Any, tuple[Any, ...]], Function]) -> Function:
-    """Return the function as programs, one made for each structure and shapes of the arguments, on first use."""
+    """Return the function as programs, one made for each structure and shapes of the arguments, on first use.
+
+    An argument that is a module is a part of the program.
+    """
     import torch
 
     class Module(torch.nn.Module):
+        def __init__(self, args: tuple[Any, ...]) -> None:
+            super().__init__()
+            self.is_held = [isinstance(arg, torch.nn.Module) for arg in args]
+            self.held = torch.nn.ModuleList(arg for arg in args if isinstance(arg, torch.nn.Module))
+
         def forward(self, *args: Any) -> Any:
-            return function(*args)
+            held, given = iter(self.held), iter(args)
+            return function(*[next(held) if is_held else next(given) for is_held in self.is_held])
 
     programs: dict[Any, Function] = {}
 
     def run(*args: Any) -> Any:
-        arguments: Any = args
-        leaves, structure = optree.tree_flatten(arguments)
-        key = (structure, *((x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves))
+        given: Any = tuple(arg for arg in args if not isinstance(arg, torch.nn.Module))
+        leaves, structure = optree.tree_flatten(given)
+        kinds = [(x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves]
+        key = (structure, *kinds, *(id(arg) for arg in args if isinstance(arg, torch.nn.Module)))
         if key not in programs:
-            programs[key] = make(Module(), args)
-        return programs[key](*args)
+            programs[key] = make(Module(args), given)
+        return programs[key](*given)
 
     return run
 
