@@ -113,6 +113,7 @@ def test_aot_has_no_gradients(torch):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # PyTorch loads a package by code that it deprecates
 @pytest.mark.parametrize("compiler", ["export", "aot"])
 def test_a_captured_program_holds_its_modules(torch, compiler):
     from compare.engines.torch.modes import COMPILERS

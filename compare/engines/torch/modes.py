@@ -208,19 +208,19 @@ def _for_each_kind(function: Function, make: Callable[[Any, tuple[Any, ...]], Fu
             self.held = torch.nn.ModuleList(arg for arg in args if isinstance(arg, torch.nn.Module))
 
         def forward(self, *args: Any) -> Any:
-            held, given = iter(self.held), iter(args)
-            return function(*[next(held) if is_held else next(given) for is_held in self.is_held])
+            held, rest = iter(self.held), iter(args)
+            return function(*[next(held) if is_held else next(rest) for is_held in self.is_held])
 
     programs: dict[Any, Function] = {}
 
     def run(*args: Any) -> Any:
-        given: Any = tuple(arg for arg in args if not isinstance(arg, torch.nn.Module))
-        leaves, structure = optree.tree_flatten(given)
+        rest: Any = tuple(arg for arg in args if not isinstance(arg, torch.nn.Module))
+        leaves, structure = optree.tree_flatten(rest)
         kinds = [(x.shape, x.dtype) if isinstance(x, torch.Tensor) else x for x in leaves]
         key = (structure, *kinds, *(id(arg) for arg in args if isinstance(arg, torch.nn.Module)))
         if key not in programs:
-            programs[key] = make(Module(args), given)
-        return programs[key](*given)
+            programs[key] = make(Module(args), rest)
+        return programs[key](*rest)
 
     return run
 
