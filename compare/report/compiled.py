@@ -83,7 +83,8 @@ def _coverage(record: Compilations) -> Iterator[str]:
         if row.share is not None:
             shares.setdefault(_share(row.share), []).append(mode)
     for share, modes in shares.items():
-        yield f"{text.join_words(modes)} ran {share} of the ops of a forward pass compiled."
+        of = "a step" if record.trains else "a forward pass"
+        yield f"{text.join_words(modes)} ran {share} of the ops of {of} compiled."
 
 
 def _share(share: float) -> str:

@@ -19,6 +19,7 @@ from compare.engines.torch.placement import MODEL, OPTIMIZER, places_of
 from compare.engines.words import text
 from compare.records.cells import Compilations, CompiledRow
 from compare.records.record import Records, records_of
+from compare.text import join_words
 
 MOST = 5
 """The largest number of trials: each one compiles, in about a minute."""
@@ -131,9 +132,9 @@ def _changes(options: Keywords, places: Mapping[str, int]) -> Iterator[str]:
     where = options.get("where", ())
     for name in (where,) if isinstance(where, str) else where:
         yield _place(name, places.get(name, 1))
-    for name, axes in options.get("mark_dynamic", {}).items():
-        for axis in axes:
-            yield f"mark axis {axis} of {name} as dynamic: torch._dynamo.mark_dynamic({name}, {axis})"
+    marks = [f"mark_dynamic({name}, {axis})" for name, axes in options.get("mark_dynamic", {}).items() for axis in axes]
+    if marks:
+        yield f"mark the axes that vary: {join_words(marks)}, of torch._dynamo"
     if options.get("dynamic"):
         yield "compile for sizes that vary: torch.compile(..., dynamic=True)"
     if options.get("tensor_lr"):
