@@ -258,9 +258,11 @@ def test_an_error_at_the_end_of_the_block():
 
 
 def test_a_traced_value_in_a_block_is_refused():
+    outer = dynamic.tensor([1.0])
+
     def f(x):
         with dynamic.batched():
-            return dynamic.tensor([1.0]) * x
+            return outer * x
 
     with pytest.raises(GraphError, match="multiply: a Symbol in a batched block"):
         static.compile(f, np.ones(1))
