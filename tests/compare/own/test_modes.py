@@ -227,6 +227,7 @@ def test_the_command_line_takes_names_and_words(monkeypatch, tmp_path):
     assert "few=static(limit=3)" in seen[0].situation.command
 
 
+@pytest.mark.slow
 def test_variables_of_a_mode_need_a_process_of_their_own(monkeypatch):
     torch = pytest.importorskip("torch")
     with pytest.raises(InputsError, match="frozen: PyTorch reads TORCHINDUCTOR_FREEZING when it is imported"):

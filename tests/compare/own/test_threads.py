@@ -346,6 +346,7 @@ def test_the_answer_says_where_it_holds(several):
 # A real run
 
 
+@pytest.mark.slow
 def test_a_function_is_measured_in_this_process_on_two_threads():
     found = compare.compare(own.loss, own.inputs, threads="1,2", **own.QUICK)
     one, two = (records_of(measured.records, Time) for measured in found.by_threads.values())
@@ -361,6 +362,7 @@ def test_refusals_reach_the_user_of_the_function_too():
         compare.compare(own.loss, own.inputs, threads=0, **own.QUICK)
 
 
+@pytest.mark.slow
 def test_a_check_of_time_on_two_threads_is_by_the_wall_and_a_busy_machine_never_fails_it(monkeypatch):
     from compare.gate import checks
 
