@@ -15,6 +15,7 @@ import static
 from dynamic import nn
 from dynamic.nn import functional as F  # noqa: N812
 from graphs.errors import DTypeError
+from tests.helpers.backends import BACKENDS
 from tests.helpers.both_tapes import compiled_only, in_python
 from tests.helpers.together import check_each, together
 
@@ -118,7 +119,7 @@ def outcome(expression: str) -> tuple[str, ...]:
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_trace_gives_the_bits_of_the_tape(expression):
     function, x, (values, *gradient) = function_of(expression), every_half(), outcome(expression)
-    for backend in ("numpy", "native"):
+    for backend in BACKENDS:
         assert bits(static.jit(function, backend=backend)(x)) == values, backend
         if gradient:
             slope = static.jit(static.grad(lambda x: function(x).sum()), backend=backend)(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import dynamic as torch
 import static
 from graphs.errors import DTypeError, GraphError
+from tests.helpers.backends import BACKENDS
 from tests.helpers.together import together
 
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
@@ -176,7 +178,7 @@ PROGRAMS: dict[Callable[[Any], Any], tuple[Any, Any]] = {
 RUNS = {
     "jit": static.jit,
     "converted": lambda f: static.jit(f, convert=True),
-    "native": lambda f: static.jit(f, backend="native"),
+    **{backend: functools.partial(static.jit, backend=backend) for backend in BACKENDS},
 }
 
 

@@ -10,20 +10,21 @@ import pytest
 import dynamic as torch
 import static
 from graphs.errors import GraphError
+from tests.helpers.backends import BACKENDS
 from tests.helpers.together import together
 
 BASE = [0, 1, 2, 3, 0, 1, 2, -1, -1, -2, -1, -3]
 EXPONENT = [0, 1, 3, 2, -1, -3, -1, -1, -2, -1, 3, 2]
 POWER = [1, 1, 8, 9, 0, 1, 0, -1, 1, 0, -1, 9]  # PyTorch's
 DTYPES = ("int8", "int16", "int32", "int64")
-BACKENDS = ("dynamic", "numpy", "native")
+ENGINES = ("dynamic", *BACKENDS)
 
 
 def power(x, y):
     return x**y
 
 
-@together("base,exponent,backend", itertools.product(DTYPES, DTYPES, BACKENDS))
+@together("base,exponent,backend", itertools.product(DTYPES, DTYPES, ENGINES))
 def test_a_power_of_ints(base, exponent, backend):
     x, y = torch.tensor(np.array(BASE, base)), torch.tensor(np.array(EXPONENT, exponent))
     result = np.asarray(power(x, y) if backend == "dynamic" else static.jit(power, backend=backend)(x, y))
