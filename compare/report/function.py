@@ -54,9 +54,10 @@ def answer(records: Records, judged: Sequence[Verdict]) -> Section:
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
     notes = (*compiled.agreement(records), *show.notes_of(measured))
-    first = (*show.answer(measured), table, suite.claims(judged))
+    first = (*show.answer(measured, place=False), table, suite.claims(judged))
     further = (
         show.heading(measured),
+        show.holds_for(measured),
         _below(measured),
         suite.EXPLAINED,
         _roles(measured),

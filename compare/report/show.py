@@ -106,12 +106,16 @@ def heading(result: MeasuredFunction) -> str:
     return f"{result.name}{framework}{device}: {step} over {calls}; {times}{settings['where']}{converted}{python}"
 
 
-def answer(result: MeasuredFunction) -> list[str]:
-    """Return the answer in sentences: whether the run was stopped, the verdict, and the best shape policy, if any."""
+def answer(result: MeasuredFunction, *, place: bool = True) -> list[str]:
+    """Return the answer in sentences: whether the run was stopped, the verdict, and the best shape policy, if any.
+
+    With `place` it says where it holds; a page says that further down.
+    """
     stopped = settings_of(result.records).get("stopped")
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
     tried = remedies.sentences(result.records)
-    said = (so_far, result.verdict.sentence, *tried, holds_for(result), compiled.policy_sentence(result.records))
+    where = holds_for(result) if place else ""
+    said = (so_far, result.verdict.sentence, *tried, where, compiled.policy_sentence(result.records))
     return list(filter(None, said))
 
 
