@@ -6,8 +6,8 @@ warm calls, so that a minute of compiling is not forgotten for a microsecond.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import inf
 
 from compare import text
@@ -29,8 +29,9 @@ LESS = 0.8
 class TriedChange:
     """A change of a user's code, and its mode beside `usual`, the mode without it.
 
-    `call` is the steady time ÷ that of `usual`; `first` is the seconds of the first pass. `refused` is why the mode was
-    not timed, "" if it was. `gain` is the seconds of a first pass and `CALLS` calls of the usual mode ÷ its own.
+    `before` is what the usual mode has. `call` is the steady time ÷ that of `usual`, and `first` the seconds of the
+    first pass. `refused` is why the mode was not timed, "" if it was. `gain` is the seconds of a first pass and `CALLS`
+    calls of the usual mode ÷ its own.
     """
 
     mode: str
@@ -40,6 +41,7 @@ class TriedChange:
     first: float | None = None
     compiles: int | None = None
     breaks: int | None = None
+    before: TriedChange | None = None
     refused: str = ""
     gain: float = 0.0
 
@@ -63,9 +65,13 @@ def tried_changes(records: Records) -> list[TriedChange]:
     others = [mode for mode in judged.steady.values if mode not in changes]
     usual = next((mode for mode in others if mode != judged.steady.base), judged.steady.base)
     costs = _costs(judged)
-    before = costs.get(usual, inf)
+    plain = _outcome(records, judged, usual, "", usual)
     tried = [
-        _outcome(records, judged, mode, change, usual, before / costs.get(mode, inf))
+        replace(
+            _outcome(records, judged, mode, change, usual),
+            before=plain,
+            gain=costs.get(usual, inf) / costs.get(mode, inf),
+        )
         for mode, change in changes.items()
     ]
     return sorted(tried, key=lambda each: (not each.helps, bool(each.refused), -each.gain))
@@ -77,7 +83,7 @@ def _costs(judged: OwnVerdict) -> dict[str, float]:
     return {mode: first[mode] + CALLS * warm[mode] for mode in warm if mode in first}
 
 
-def _outcome(records: Records, judged: OwnVerdict, mode: str, change: str, usual: str, gain: float) -> TriedChange:
+def _outcome(records: Records, judged: OwnVerdict, mode: str, change: str, usual: str) -> TriedChange:
     if mode not in judged.steady.values:
         return TriedChange(mode, change, usual, refused=judged.refused.get(mode, "not timed"))
     cell = join_evidence(cells(records, Time))
@@ -86,11 +92,10 @@ def _outcome(records: Records, judged: OwnVerdict, mode: str, change: str, usual
         mode,
         change,
         usual,
-        ratio_of(cell, mode, usual, steady),
+        ratio_of(cell, mode, usual, steady) if mode != usual else None,
         judged.first.values.get(mode),
         judged.compiles.get(mode),
         sum(rows[0].breaks.values()) if rows else None,
-        gain=gain,
     )
 
 
@@ -103,37 +108,24 @@ def sentences(records: Records) -> list[str]:
     best = tried[0]
     if not best.helps:
         return [f"{of_all}, none gains beside {best.usual}."]
-    said = text.join_words(list(_gains(records, best)))
+    said = text.join_words(list(_gains(best)))
     return [f"{of_all}, this gains most: {best.change}. Beside {best.usual}, {said}."]
 
 
-def _gains(records: Records, best: TriedChange) -> Iterator[str]:
+def _gains(best: TriedChange) -> Iterator[str]:
     """Yield what a change gains beside the usual mode: compilations, breaks, the first pass, and a call."""
-    judged, rows = verdict(records), _breaks(records)
-    before, after = judged.compiles.get(best.usual), best.compiles
-    if before is not None and after is not None and after < before:
-        yield f"it has {text.count_noun(after, 'compilation')} instead of {before:,}"
-    if best.breaks is not None and best.breaks < rows.get(best.usual, 0):
-        yield f"it has {text.count_noun(best.breaks, 'graph break')} instead of {rows[best.usual]:,}"
-    first = judged.first.values.get(best.usual)
-    if first and best.first and best.first < LESS * first:
-        yield f"the first pass takes {text.seconds(best.first)} instead of {text.seconds(first)}"
-    side = best.call.side(SMALLEST_EFFECT) if best.call else "unclear"
-    yield (
-        "a call is as fast"
-        if side == "tie"
-        else f"a call takes {text.estimate(best.call)} the time"
-        if best.call
-        else ""
-    )
-
-
-def _breaks(records: Records) -> Mapping[str, int]:
-    return {
-        mode: sum(row.breaks.values())
-        for record in records_of(records, Compilations)
-        for mode, row in record.modes.items()
-    }
+    before = best.before or best
+    for noun, now, then in (
+        ("compilation", best.compiles, before.compiles),
+        ("graph break", best.breaks, before.breaks),
+    ):
+        if now is not None and then is not None and now < then:
+            yield f"it has {text.count_noun(now, noun)} instead of {then:,}"
+    if before.first and best.first and best.first < LESS * before.first:
+        yield f"the first pass takes {text.seconds(best.first)} instead of {text.seconds(before.first)}"
+    if best.call:
+        alike = best.call.side(SMALLEST_EFFECT) == "tie"
+        yield "a call is as fast" if alike else f"a call takes {text.estimate(best.call)} the time"
 
 
 def rows(tried: Sequence[TriedChange]) -> list[tuple[str, ...]]:

@@ -16,7 +16,7 @@ from compare.claims.evidence import Evidence, Read, cells, first_run, join_evide
 from compare.claims.threads import threads_asked
 from compare.records.cells import Compilations, CompiledRow, Memory, Parity, Time
 from compare.records.record import OfModes, Records, records_of
-from compare.stats import LEAST, Interval, ratio_interval, unpaired_ratio_interval
+from compare.stats import Interval, ratio_interval, unpaired_ratio_interval
 
 SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 BYTES = {"B": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30}
@@ -34,12 +34,14 @@ class Quantity:
     units    the units in which a rule may write it, each with its factor. Without a unit a rule compares the mode with
              another one, unless the quantity is `absolute`: then it has no unit, and is compared as it is
     paired   the ratio of two modes of one run by their paired blocks; None for an exact quantity
+    once     whether one process alone measures it in a framework, so that its number stands without an interval
     """
 
     values: Callable[[Records, str], Values]
     written: Callable[[float], str]
     units: Mapping[str, float] = field(default_factory=dict)
     paired: Callable[[Records, str, str], Interval | None] | None = None
+    once: bool = False
 
     @property
     def absolute(self) -> bool:
@@ -54,7 +56,7 @@ class Quantity:
         values = self.values(records, mode)
         if not values:
             return None
-        if self.paired and len(values) > 1:
+        if self.paired and not (self.once and len(values) == 1):
             return ratio_interval(values, [[1.0] * len(process) for process in values])
         return _exact(values[0][0])
 
@@ -76,7 +78,7 @@ class Quantity:
             return None
         if threads_asked(after) != threads_asked(before):
             return None
-        if max(map(len, sides)) < LEAST:
+        if self.once and max(map(len, sides)) == 1:
             return _divide(*(self.of(records, mode) for records in (after, before)))
         return unpaired_ratio_interval(*sides)
 
@@ -151,7 +153,9 @@ def _report_reader(read: Callable[[CompiledRow], float | None], whole: float) ->
 
 QUANTITIES: Mapping[str, Quantity] = {
     "call": Quantity(_value_reader(Time, steady), text.seconds, SECONDS, _ratio_reader(Time, steady)),
-    "first_run": Quantity(_value_reader(Time, first_run), text.seconds, SECONDS, _ratio_reader(Time, first_run)),
+    "first_run": Quantity(
+        _value_reader(Time, first_run), text.seconds, SECONDS, _ratio_reader(Time, first_run), once=True
+    ),
     "memory": Quantity(_value_reader(Memory, bytes_held), text.size, BYTES),
     "compiles": Quantity(_compile_counts, text.number),
     "breaks": Quantity(_report_reader(lambda row: float(sum(row.breaks.values())), 0.0), text.number),

@@ -109,8 +109,11 @@ def test_our_engines_capture_the_whole_step_or_refuse_it():
     assert judged("compile.breaks > 0", ours).outcome == "not measured"
 
 
-def test_few_processes_say_that_times_are_unclear():
-    assert judged("compile.call > 2 ms", records(processes=2)).outcome == "unclear"
+@pytest.mark.parametrize("processes", [1, 2])
+def test_few_processes_say_that_times_are_unclear(processes):
+    few = records(processes=processes)
+    assert judged("compile.call > 2 ms", few).outcome == "unclear"
+    assert judged("compile / baseline > 1.1", few, records(processes=processes)).outcome == "unclear"
     assert judged("compile.compiles > 1", records(processes=2)).outcome == "holds"
 
 
