@@ -20,7 +20,10 @@ from graphs.plain import one_line
 
 _ROOT = Path(__file__).resolve().parent.parent
 _OURS = tuple(f"{_ROOT / name}{os.sep}" for name in ("graphs", "static", "dynamic"))
-_INTERNAL = (*_OURS, str(Path(np.__file__).parent), str(Path(optree.__file__).parent), contextlib.__file__)
+_LIBRARIES = str(Path(np.__file__).parent), str(Path(optree.__file__).parent), contextlib.__file__
+GENERATED = "<graph "
+"""What the names of files begin with that the code of compiled graphs has."""
+_INTERNAL = (*_OURS, *_LIBRARIES, GENERATED)
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120  (as the code of Python's library names its files)
 _INSTALLED = tuple(f"{os.sep}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
 
@@ -123,7 +126,7 @@ def warn(message: str, category: type[Warning]) -> None:
 
 @functools.lru_cache(maxsize=4096)  # asked for each frame of each op that is traced
 def is_internal(filename: str) -> bool:
-    """Whether a source file belongs to the engines, NumPy, optree or contextlib rather than to the user."""
+    """Whether a source file belongs to the engines, NumPy, optree, contextlib or a compiled graph, not to the user."""
     return filename.startswith(_INTERNAL) or filename in _beside
 
 

@@ -13,13 +13,15 @@ and not by the graph.
 from __future__ import annotations
 
 import copy
+import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs.errors import ControlFlowError, GraphError, user_line
+from graphs.errors import ControlFlowError, GraphError, user_frame, user_line
 from graphs.op import Array, Op, Prepared
 from graphs.ops.families import movement
 from graphs.ops.shapes import as_operand
@@ -107,7 +109,20 @@ def _always(value: Array) -> bool:
 
 
 def _debug(stop: Stop) -> None:
-    sys.breakpointhook()  # noqa: T100  (what Python's `breakpoint` calls: here on purpose, and `stop` is in sight)
+    """Do what Python's `breakpoint` does; its own debugger opens in the user's frame, and `down` leads to `stop`."""
+    if sys.breakpointhook is not sys.__breakpointhook__ or os.environ.get("PYTHONBREAKPOINT"):
+        sys.breakpointhook()  # noqa: T100  (a debugger that the user chose: it opens here, where `stop` is in sight)
+        return
+    import pdb  # noqa: T100  (it is dear to import, and few programs stop)
+
+    here = sys._getframe()
+    frames = [frame for frame, _ in traceback.walk_stack(here)]
+    user = user_frame(here)
+    debugger = pdb.Pdb()
+    debugger.rcLines += [f"up {frames.index(user)}"] if user in frames else []
+    debugger.message(f"{stop.label or 'value'} ({stop.line}): {spec_of(stop.value)} {np.array2string(stop.value)}")
+    debugger.set_trace(here)  # it stops at the next line of this frame, from which the line above goes up
+    return
 
 
 def _infer_print(x: TensorSpec, *, label: Any, line: Any) -> TensorSpec:

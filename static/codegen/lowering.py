@@ -20,6 +20,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from graphs import dims
+from graphs.errors import GENERATED
 from graphs.ir import Graph, Node
 from graphs.ops.control import switch_op, while_op
 from graphs.ops.movement import broadcast_to
@@ -162,7 +163,7 @@ class Writer:
 
     def compiled(self, source: str) -> CodeType:
         """Return the code object of the function that this source defines."""
-        made = compile(source, f"<graph {self.graph.name}>", "exec")
+        made = compile(source, f"{GENERATED}{self.graph.name}>", "exec")
         return next(c for c in made.co_consts if isinstance(c, CodeType))
 
     def _statement(self, node: Node) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
+import subprocess
 import sys
 
 import numpy as np
@@ -212,6 +214,44 @@ def test_without_a_hook_it_is_pythons_debugger(monkeypatch):
     exe(X)
     assert [stop.label for stop in seen] == ["x"]
     np.testing.assert_array_equal(seen[0].value, X)
+
+
+STOPPED = """
+import sys
+
+import numpy as np
+
+import dynamic
+import graphs as g
+import static
+
+
+def loss(x):
+    h = g.breakpoint(x * 2, "h")
+    return g.sum(h)
+
+
+def train():
+    step = {"dynamic": dynamic.value_and_grad(loss), "static": static.jit(static.value_and_grad(loss))}[sys.argv[1]]
+    print("loss", step(np.ones(3, np.float32))[0].item())
+
+
+train()
+"""
+
+
+@pytest.mark.parametrize(("engine", "function"), [("dynamic", "loss"), ("static", "train")])
+def test_pythons_debugger_opens_in_the_users_frame_and_the_value_is_below_it(engine, function, tmp_path):
+    (tmp_path / "model.py").write_text(STOPPED, "utf-8")
+    typed = "where\ndown\np 6 * 7\ncontinue\n"
+    environment = {**os.environ, "PYTHONBREAKPOINT": ""}
+    command = [sys.executable, str(tmp_path / "model.py"), engine]
+    ran = subprocess.run(command, input=typed, capture_output=True, text=True, env=environment, timeout=60, check=True)
+    told, first, *_ = ran.stdout.splitlines()
+    assert told == "h (model.py:12): f32[3] [2. 2. 2.]"
+    assert re.fullmatch(rf"> {re.escape(str(tmp_path / 'model.py'))}\(\d+\){function}\(\)", first)
+    assert re.search(r"^\(Pdb\) > .*[/\\\\](graphs|static)[/\\\\].*\(\)$", ran.stdout, re.MULTILINE)
+    assert ran.stdout.splitlines()[-1].endswith("loss 6.0")
 
 
 def test_what_a_hook_raises_ends_the_run():
