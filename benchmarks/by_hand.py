@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -67,8 +67,8 @@ def timed(name: str) -> tuple[float, float]:
     for _ in range(50):
         for step in calls:
             step()
-    counts = [max(1, round(BLOCK / _block(step, 20))) for step in calls]
-    blocks = [[_block(step, count) for step, count in zip(calls, counts, strict=True)] for _ in range(ROUNDS)]
+    counts = [max(1, round(BLOCK / block_seconds(step, 20))) for step in calls]
+    blocks = [[block_seconds(step, count) for step, count in zip(calls, counts, strict=True)] for _ in range(ROUNDS)]
     eager, compiled = (median(column) for column in zip(*blocks, strict=True))
     return eager, compiled
 
@@ -78,7 +78,8 @@ def _names(function: Callable[..., Any], module: Any) -> bool:
     return any(function.__globals__.get(name) is module for name in function.__code__.co_names)
 
 
-def _block(step: Callable[[], None], count: int) -> float:
+def block_seconds(step: Callable[[], None], count: int) -> float:
+    """Return the processor seconds of a call, in a block of so many."""
     start = time.process_time_ns()
     for _ in range(count):
         step()
@@ -94,12 +95,12 @@ def by_hand(name: str, processes: int) -> list[tuple[float, float]]:
     ]
 
 
-def compared(name: str, processes: int) -> dict[str, Any]:
-    """The answer of the command, as JSON."""
+def compared(file: Path, name: str, options: Sequence[str]) -> dict[str, Any]:
+    """The answer of the command on one thread, as JSON."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "answer.json")
-        asked = ("--inputs", f"{name}_calls", "--modes", "eager,compile", "--threads", "1", "--json", str(out))
-        command = [sys.executable, "-m", "compare", "compare", f"{FILE}:{name}", "--processes", str(processes), *asked]
+        asked = ("--inputs", f"{name}_calls", "--threads", "1", *options, "--json", str(out))
+        command = [sys.executable, "-m", "compare", "compare", f"{file}:{name}", *asked]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not out.exists():
             raise click.ClickException(done.stdout + done.stderr)
@@ -142,7 +143,7 @@ def main(names: tuple[str, ...], processes: int, *, one: bool) -> None:
     rows, found = [], list[Interval]()
     for name in names or STEPS:
         before = by_hand(name, processes // 2)
-        answer = compared(name, processes)
+        answer = compared(FILE, name, ("--modes", "eager,compile", "--processes", str(processes)))
         hand = [*before, *by_hand(name, processes - len(before))]
         found.append(difference(hand, answer))
         rows.append(_row(name, hand, answer, found[-1]))

@@ -15,6 +15,7 @@ from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.contests import ratio_of
 from compare.claims.evidence import cells, join_evidence, steady
 from compare.claims.verdict import OwnVerdict, verdict
+from compare.engines import find_engine
 from compare.records.cells import Compilations, Time
 from compare.records.record import Records, Run, records_of
 from compare.stats import Interval
@@ -126,6 +127,17 @@ def _gains(best: TriedChange) -> Iterator[str]:
     if best.call:
         alike = best.call.side(SMALLEST_EFFECT) == "tie"
         yield "a call is as fast" if alike else f"a call takes {text.estimate(best.call)} the time"
+
+
+def untried(records: Records) -> list[str]:
+    """Return which changes are worth a try by what a run was told, and the option that tries them; none if it did."""
+    settings = next((run.settings for run in records_of(records, Run)), {})
+    if not settings.get("framework") or settings.get("trials"):
+        return []
+    trials, told = find_engine(str(settings["framework"])).trials, records_of(records, Compilations)
+    places = [trial.name for trial in trials.modes(told, settings, remedies=False)]
+    asked = [trial.change for trial in trials.modes(told, settings, remedies=True) if trial.name not in places]
+    return [f"Worth a try: {'; '.join(asked)}. --remedies measures what a change gains."] if asked else []
 
 
 def rows(tried: Sequence[TriedChange]) -> list[tuple[str, ...]]:

@@ -14,10 +14,21 @@ from statistics import median
 from typing import Any
 
 from compare import text
-from compare.claims.base import SMALLEST_EFFECT, Claim, Effect, Finding, Regime, Verdict, beyond, not_measured
+from compare.claims.base import (
+    NOT_MEASURED,
+    SMALLEST_EFFECT,
+    Claim,
+    Effect,
+    Finding,
+    Label,
+    Regime,
+    Verdict,
+    beyond,
+    not_measured,
+)
 from compare.claims.base import Side as ClaimSide
 from compare.claims.c5_memory import bytes_held
-from compare.claims.contests import Contest, contest, outcome_text, ratio_of
+from compare.claims.contests import CLEAR, Contest, contest, outcome_text, ratio_of
 from compare.claims.evidence import (
     Evidence,
     Read,
@@ -97,13 +108,19 @@ class MeasuredFunction:
         first = next(iter(verdicts.values()))
         return replace(
             first,
-            sentence=_of_threads(verdicts),
+            sentence=" ".join(_of_threads(verdicts)),
             disagree=any(each.disagree for each in verdicts.values()),
             answered=all(each.answered for each in verdicts.values()),
         )
 
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The answer, and on several numbers of threads whether it changes before the answer on each."""
+        verdicts = {number: measured.verdict for number, measured in self.by_threads.items()}
+        return _of_threads(verdicts) if len(verdicts) > 1 else (self.verdict.sentence,)
 
-def _of_threads(verdicts: Mapping[int, OwnVerdict]) -> str:
+
+def _of_threads(verdicts: Mapping[int, OwnVerdict]) -> tuple[str, ...]:
     """Return whether the answer changes with the number of threads, and the answer on each."""
     words = {number: text.count_noun(number, "thread") for number in verdicts}
     kinds = {(each.steady.outcome, frozenset(each.steady.leaders)) for each in verdicts.values()}
@@ -116,7 +133,7 @@ def _of_threads(verdicts: Mapping[int, OwnVerdict]) -> str:
         change = f"The answer changes with the threads: {'; '.join(outcomes)}."
     else:
         change = f"The answer is the same with {text.join_words([*words.values()])}."
-    return " ".join([change, *(f"With {words[number]}: {each.sentence}" for number, each in verdicts.items())])
+    return change, *(f"With {words[number]}: {each.sentence}" for number, each in verdicts.items())
 
 
 def _plain(value: Any) -> Any:
@@ -385,6 +402,7 @@ def _calls(each: GlimpsedMode) -> str:
 
 
 ZONE = f"{1 + SMALLEST_EFFECT:.2f}"
+ONCE = f"a first run from nothing was measured once: a factor of more than {CLEAR:g} decides"
 
 
 def _finder(kind: type[OfModes], read: Read, name: str, side: ClaimSide) -> Callable[[Records], Finding]:
@@ -394,22 +412,32 @@ def _finder(kind: type[OfModes], read: Read, name: str, side: ClaimSide) -> Call
         measured = sorted(cells(records, kind), key=lambda cell: cell.base != DYNAMIC)  # our engines before a framework
         if not measured:
             return not_measured(kind_of(kind))
+        once = read is first_run and bool(measured[0].cold)
         cell, left = measured[0].start if read is first_run else measured[0], exclusion_sentences(records, kind)
         best = cell.least(read)
         if best is None or not cell.of(cell.base):
-            return Finding("inconclusive", ("only one engine was measured", *left))
+            return Finding(NOT_MEASURED, ("only one engine was measured", *left))
         ratios = {mode: ratio_of(cell, mode, cell.base, read) for mode in cell.static_modes}
         costs, interval = f"{_cost(cell, best, read)}, {_cost(cell, cell.base, read)}", ratios[best]
         if interval is None:
             return Finding("inconclusive", ("too few numbers for an interval", costs, *left))
         regimes = tuple(
-            Regime(mode, beyond(ratio, side), ratio.estimate if ratio else None, ratio and _spread(ratio))
+            Regime(mode, _label(ratio, side, once=once), ratio.estimate if ratio else None, ratio and _spread(ratio))
             for mode, ratio in ratios.items()
         )
         effect = Effect(f"{name}, static ÷ dynamic", interval.estimate, "ratio")
-        return Finding(beyond(interval, side), (costs, *left), effect, _spread(interval), regimes, side)
+        label = _label(interval, side, once=once)
+        why = (costs, *((ONCE,) if once and not interval.bounded else ()), *left)
+        return Finding(label, why, effect, _spread(interval), regimes, side)
 
     return find
+
+
+def _label(ratio: Interval | None, side: ClaimSide, *, once: bool) -> Label:
+    """Return the label of the claim that a ratio lies on a side of 1; measured only `once`, it is open near 1."""
+    if ratio is None or ratio.bounded or not once or 1 / CLEAR <= ratio.estimate <= CLEAR:
+        return beyond(ratio, side)
+    return "supported" if (ratio.estimate > 1) == (side == "above") else "refuted"
 
 
 def _cost(cell: Evidence, mode: str, read: Read) -> str:
@@ -426,7 +454,8 @@ def _rule(side: ClaimSide) -> str:
     zone, other = (ZONE, "below") if side == "above" else (f"1/{ZONE}", "above")
     return (
         f"Supported if the 95% interval of static ÷ dynamic lies {side} {zone}, refuted if {other} that, inconclusive "
-        "otherwise or where only one engine was measured. The static engine is judged by its mode that costs least. "
+        "otherwise. The static engine is judged by its mode that costs least. A first run from nothing that was "
+        f"measured once has no interval; there a factor of {CLEAR:g} decides. "
         "Bytes are counted, not sampled: they have no interval."
     )
 

@@ -29,16 +29,18 @@ def write(
     outside: Sequence[Outside] = (),
     answer: Section | None = None,
     sections: Sequence[Section] = (),
+    every: Records = (),
 ) -> list[Path]:
     """Write report.html, report.md and plots/ into a run directory; returns the paths of the files, report.html first.
 
     `outside` has the results on frameworks, and `records` are those of our engines. `answer` replaces the section that
-    opens the page, and `sections` follow it. The limits list the claims and figures that the run did not measure.
+    opens the page, and `sections` follow it. `every` adds the records on further numbers of threads, which some figures
+    compare. The limits list the claims and figures that the run did not measure.
     """
     from compare.report import assemble, figures, printers, summary
     from graphs.files import write_file
 
-    summarised = summary.summarise(records)
+    summarised = summary.summarise(records, every)
     drawn = figures.draw_all(summarised, directory / "plots")
     page = assemble.page(directory.resolve().name, summarised, judged, drawn, outside, answer, sections)
     return [
@@ -51,7 +53,7 @@ def write(
 def publish(
     directory: Path, records: Records, judged: Sequence[Verdict], outside: Sequence[Outside] = (), **opening: Any
 ) -> None:
-    """Write verdicts and report into the folder of a run; `opening` has `answer` and `sections` for `write`.
+    """Write verdicts and report into the folder of a run; `opening` has further arguments of `write`.
 
     Raises ResultsError if the disk refuses them.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -65,8 +66,9 @@ def page(
     none = "No parity record: nothing in this run was shown to agree, so no time of it is shown."
     passed = (f"Gradients of single ops: {g.passed:,} of {g.checks:,} checks passed." for g in checks)
     failed = (f"Failed gradient check: {failure}." for g in checks for failure in g.failures[:10])
+    pictures = drawn.pictures.get(verdicts.NAME, ())
     parts = (
-        answer or verdicts.answer(summary, judged, drawn.pictures.get(verdicts.NAME, ())),
+        replace(answer, blocks=(*answer.blocks, *pictures)) if answer else verdicts.answer(summary, judged, pictures),
         *sections,
         *(verdicts.claim_section(verdict, drawn.pictures.get(verdict.claim.id, ())) for verdict in settled),
         frameworks_section(outside),
@@ -177,11 +179,12 @@ def _limits(records: Records, judged: Sequence[Verdict], missing: Sequence[str])
         (len(runs) > 1, "Several runs wrote this directory; the settings shown are those of the last."),
     )
     of_models = any(run.is_of_models for run in runs)
+    of_suite = not (of_models or any(run.is_own for run in runs))
     general = _GENERAL_LIMITS if of_models else (*_GENERAL_LIMITS, _OURS)
     limits = (*(said for happened, said in own if happened), *_exclusions(records), *general)
     open_ = (verdict for verdict in judged if not verdicts.is_measured(verdict))
     unjudged = (f"{verdict.claim.id} {verdict.claim.title}: {'; '.join(verdict.reasons)}" for verdict in open_)
-    absent = (*unjudged, *(() if of_models else missing))  # the missing figures are about our workloads
+    absent = (*unjudged, *(missing if of_suite else ()))  # the missing figures are about our workloads
     return [Bullets(limits), *([Bullets(absent, "What this run did not measure")] if absent else [])]
 
 

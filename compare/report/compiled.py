@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import islice
 from math import inf
+
+from msgspec.structs import replace
 
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
@@ -23,8 +26,8 @@ from compare.records.record import Records, records_of
 from compare.report.blocks import Section, Table, section
 from compare.stats import Interval
 
-MOST_REASONS = 4
-COMPILED, BROKE = "compiled", "broke the graph"
+MOST_REASONS, MOST_WHYS = 4, 2
+COMPILED, AGAIN, BROKE = "compiled", "compiled again", "broke the graph"
 MOST_ULPS = 1000
 _PARTS = ("outputs", "gradients", "the state after each call")
 _UNITS = {"float32": 2**-23, "float64": 2**-52}
@@ -37,6 +40,29 @@ _PLACES = re.compile(r" \([^():]+:\d+(, [^():]+:\d+)+\)$")
 def sentences(records: Records) -> list[str]:
     """Return sentences on how far modes agree, and on why they compiled or broke the graph; none for our engines."""
     return [said for record in records_of(records, Compilations) for said in _sentences(record, records)]
+
+
+def whys(records: Records, besides: Container[str] = ()) -> list[str]:
+    """Return sentences on why modes ran eager, broke the graph or compiled again, and on where compiling spent time.
+
+    Modes in `besides` are left out, and so are all but the first reasons, since a section has them all.
+    """
+    told = records_of(records, Compilations)
+    kept = [replace(each, modes={m: row for m, row in each.modes.items() if m not in besides}) for each in told]
+    return [said for record in kept for said in (*islice(_reruns(record), MOST_WHYS), *_phases(record))]
+
+
+def _reruns(record: Compilations) -> Iterator[str]:
+    """Yield sentences on what ran eager, on graph breaks, and on compilations after the first."""
+    again = {mode: _again(row.made) for mode, row in record.modes.items()}
+    yield from _limited(record)
+    yield from _each(BROKE, {mode: row.breaks for mode, row in record.modes.items()})
+    yield from _each(AGAIN, {mode: _tally(reasons) for mode, reasons in again.items()})
+
+
+def _again(made: Sequence[CompilationRow]) -> list[str]:
+    """Return the reasons of compilations that differ from that of the first, which every function needs."""
+    return [piece.reason for piece in made if _alike(piece.reason) != _alike(made[0].reason)]
 
 
 def agreement(records: Records) -> list[str]:
@@ -60,8 +86,7 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
     yield from _compare_outputs(record, records)
     yield from _coverage(record)
     yield from _phases(record)
-    for limit, by in group_reasons(_limits(record)).items():
-        yield f"{_mode_counts(by)} ran eager what was new after {limit}"
+    yield from _limited(record)
     for what, counts in _counts(record):
         yield from _each(what, counts)
 
@@ -74,6 +99,11 @@ def _compare_outputs(record: Compilations, records: Records) -> Iterator[str]:
         yield f"The value alone is compared: {record.undifferentiated}."
     if record.undoubled:
         yield f"There is no float64 to compare with: {record.undoubled}"
+
+
+def _limited(record: Compilations) -> Iterator[str]:
+    for limit, by in group_reasons(_limits(record)).items():
+        yield f"{_mode_counts(by)} ran eager what was new after {limit}"
 
 
 def _coverage(record: Compilations) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,28 +42,51 @@ def finish(directory: Path, records: list[Record]) -> list[Verdict]:
     number, *others = threads_asked(records)
     first = list(at_threads(records, number)) if others else records
     verdicts = verdict.judge(first)
-    report.publish(directory, first, verdicts, answer=answer(records, verdicts), sections=sections(first))
+    parts = sections(records, first, verdicts)
+    report.publish(directory, first, verdicts, answer=answer(records), sections=parts, every=records)
     return verdicts
 
 
-def answer(records: Records, judged: Sequence[Verdict]) -> Section:
-    """Return the section that opens the page: what to do, a row for each mode, and the claims."""
-    name = str(next((run.settings.get("function") for run in records_of(records, Run)), ""))
-    modes = dict.fromkeys(mode for record in records_of(records, Parity) for mode in record.modes)
-    measured = MeasuredFunction(name, tuple(modes), tuple(records))
+def answer(records: Records) -> Section:
+    """Return the section that opens the page: what to do, the reason, and a row for each mode."""
+    measured = _measured(records)
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
-    notes = (*compiled.agreement(records), *show.notes_of(measured))
-    first = (*show.answer(measured, place=False), table, suite.claims(judged))
-    further = (
-        show.heading(measured),
-        show.holds_for(measured),
-        _below(measured),
-        suite.EXPLAINED,
-        _roles(measured),
-        Bullets(notes) if notes else None,
+    tried = remedies.changes_of(records)
+    first = at_threads(records, threads_asked(records)[0])
+    left = {*tried, *measured.verdict.refused}
+    why = (*_refusals(measured, tried), *compiled.whys(first, left), *remedies.untried(first))
+    return Section("The answer", tuple(filter(None, (*show.answer(measured, place=False), *why, table))), suite.NAME)
+
+
+def _measured(records: Records) -> MeasuredFunction:
+    name = str(next((run.settings.get("function") for run in records_of(records, Run)), ""))
+    modes = dict.fromkeys(mode for record in records_of(records, Parity) for mode in record.modes)
+    return MeasuredFunction(name, tuple(modes), tuple(records))
+
+
+def _refusals(measured: MeasuredFunction, tried: Container[str]) -> list[str]:
+    """Return why each mode was not timed, unless it is a change that was tried, whose row says so."""
+    refused = {mode: reason.partition(": ")[2] for mode, reason in measured.verdict.refused.items()}
+    return [f"{mode}: {reason}" for mode, reason in refused.items() if reason and mode not in tried]
+
+
+def measurement(records: Records) -> Section:
+    """Return the section on how a function was measured, where the answer holds, and what was compared."""
+    measured = _measured(records)
+    notes = dict.fromkeys((*compiled.agreement(records), *show.notes_of(measured)))
+    said = (show.heading(measured), show.holds_for(measured), _below(measured), suite.EXPLAINED, _roles(measured))
+    return Section("How it was measured", tuple(filter(None, (*said, Bullets(tuple(notes)) if notes else None))))
+
+
+def claims(judged: Sequence[Verdict]) -> Section | None:
+    """Return the section with the claims that the run could judge, a row for each; None without any."""
+    rows = tuple(
+        (f"{each.claim.id} {each.claim.title}", suite.mark_label(each), suite.effect(each.finding))
+        for each in judged
+        if suite.is_measured(each)
     )
-    return Section("The answer", tuple(filter(None, (*first, *further))), suite.NAME)
+    return section("The claims", Table(("claim", "verdict", "effect [95% interval]"), rows, "lll")) if rows else None
 
 
 def _below(measured: MeasuredFunction) -> str | None:
@@ -91,15 +114,20 @@ def _roles(measured: MeasuredFunction) -> str | None:
     )
 
 
-def sections(records: Records) -> tuple[Section, ...]:
-    """Return the sections after the answer: rungs, rewrites, recompiles, graph breaks and graphs, if there are any."""
+def sections(records: Records, first: Records, judged: Sequence[Verdict]) -> tuple[Section, ...]:
+    """Return the sections after the answer, those that there are: from what was tried to the claims.
+
+    Most are on the `first` number of threads.
+    """
     parts = (
-        ladder(records),
-        changes(records),
-        rewrites(records),
-        recompiles(records),
-        compiled.reasons(records),
-        graph_section(records),
+        changes(first),
+        ladder(first),
+        rewrites(first),
+        recompiles(first),
+        compiled.reasons(first),
+        graph_section(first),
+        measurement(records),
+        claims(judged),
     )
     return tuple(filter(None, parts))
 

@@ -115,7 +115,7 @@ def answer(result: MeasuredFunction, *, place: bool = True) -> list[str]:
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
     tried = remedies.sentences(result.records)
     where = holds_for(result) if place else ""
-    said = (so_far, result.verdict.sentence, *tried, where, compiled.policy_sentence(result.records))
+    said = (so_far, *result.sentences, *tried, where, compiled.policy_sentence(result.records))
     return list(filter(None, said))
 
 

@@ -44,7 +44,7 @@ class Summary:
     """The records of a run, and values computed from modes whose outputs and gradients were right.
 
     `streams` are first epochs by cell and mode. `cold` are the first epochs of processes that found no compiled code on
-    the disk, for engines that keep such code.
+    the disk, for engines that keep such code. `every` has the records on all numbers of threads.
     """
 
     records: Records
@@ -57,9 +57,10 @@ class Summary:
     places: tuple[regimes.CostPlace, ...]
     times: tuple[regimes.Point, ...]
     sizes: tuple[regimes.Point, ...]
+    every: Records = ()
 
 
-def summarise(records: Records) -> Summary:
+def summarise(records: Records, every: Records = ()) -> Summary:
     """Compute the values that more than one part of the report needs."""
     timed = [(cell, mode) for cell in cells(records, Time) for mode in cell.means(steady)]
     ratios = (
@@ -79,6 +80,7 @@ def summarise(records: Records) -> Summary:
         places=tuple(regimes.cost_places(records)),
         times=tuple(regimes.map_times(records)),
         sizes=tuple(regimes.map_sizes(records, bytes_held)),
+        every=every or records,
     )
 
 

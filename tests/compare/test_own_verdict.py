@@ -41,7 +41,7 @@ def test_a_refusal_is_a_result_with_its_reason():
     assert "Only dynamic was measured. Not timed: static-exact (unsupported)." in repr(found)
     assert found.exit_code == 5
     assert compare.compare(own.asks, own.inputs, ["dynamic"], **QUICK).exit_code == 0  # nothing else was asked for
-    assert {v.finding.verdict for v in judge(found.records)} == {"inconclusive"}
+    assert {v.finding.verdict for v in judge(found.records)} == {"not measured yet"}
 
 
 def test_text_in_what_a_function_gives_refuses_the_graph_and_not_the_tape():
@@ -235,6 +235,16 @@ def test_memory_is_counted_so_a_ratio_is_enough():
     assert entries["F3"]["verdict"] == "supported"
     assert entries["F3"]["interval"] is None
     assert entries["F1"]["verdict"] == "refuted"
+
+
+@pytest.mark.parametrize(("first", "expected"), [(90.0, "supported"), (0.1, "refuted"), (1.5, "inconclusive")])
+def test_a_first_run_that_was_measured_once_is_settled_by_a_clear_ratio_as_in_the_answer(first, expected):
+    modes = {"dynamic": {"seconds": BASE, "first": 1.0}, "static-exact": {"seconds": BASE, "first": first}}
+    gate, cold, *others = cell("mine", modes, "given", 4)
+    records = typed([gate, {**cold, "cache": "cold"}, *({**each, "cache": "warm"} for each in others)])
+    (found,) = (each for each in judge(records) if each.claim.id == "F2")
+    assert found.finding.verdict == expected
+    assert any("measured once" in reason for reason in found.finding.reasons)
 
 
 def test_without_dynamic_the_nearest_mode_is_compared_with_the_first():

@@ -1,8 +1,10 @@
 """What changes of a user's code have gained: the ranking and the sentences, on made-up records."""
 
 import pytest
+from msgspec.structs import replace
 
 from compare.claims import remedies
+from compare.records.cells import Compilations
 from compare.records.record import Environment, Run
 from tests.helpers.claim_records import cell
 from tests.helpers.records import typed
@@ -33,6 +35,20 @@ def records(refused=(), breaks=None, **tried):
 
 def test_nothing_is_said_where_nothing_was_tried():
     assert remedies.sentences(records()) == []
+
+
+def test_what_the_compiler_asks_for_is_worth_a_try_unless_it_was_tried():
+    start, *told = records(breaks={"compile": 1}, Block=(COMPILE, 61.0, 7))
+    for record in told:
+        if isinstance(record, Compilations):
+            record.modes["compile"].breaks = {"Unsupported Tensor.item() call (f.py:3: y.item())": 1}
+    looked = {"framework": "torch", "places": ["model 1", "Block 12"]}
+    (said,) = remedies.untried([replace(start, settings=looked), *told])
+    assert said == (
+        "Worth a try: torch._dynamo.config.capture_scalar_outputs = True. --remedies measures what a change gains."
+    )
+    assert remedies.untried([replace(start, settings={**looked, **start.settings}), *told]) == []
+    assert remedies.untried([replace(start, settings={"framework": None}), *told]) == []
 
 
 def test_fewer_compilations_are_a_gain_where_a_call_is_as_fast():

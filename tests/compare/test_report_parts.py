@@ -12,11 +12,33 @@ from compare.claims.regimes import Course, break_even
 from compare.records.record import Cell
 from compare.report import verdicts
 from compare.report.blocks import Page, Section
-from compare.report.figures import parity, style
+from compare.report.figures import costs, parity, style
 from compare.report.figures.parity import layer_graph
 from compare.report.printers import to_markdown
 from compare.report.summary import largest
 from compare.stats import Interval
+
+
+def test_modes_that_no_engine_has_get_looks_of_their_own_in_a_run():
+    with style.of_modes(["eager", "compile", "Block", "model"]):
+        looks = [(style.colour(mode), style.marker(mode)) for mode in ("eager", "compile", "Block", "model")]
+        assert style.colour("eager") == looks[0][0]
+    assert len(set(looks)) == 4
+    assert style.colour("Block") == style.colour("model")
+
+
+@pytest.mark.parametrize(("low", "high"), [(1.6e-3, 2.4e-3), (0.99, 1.04), (1e-5, 3.0), (0.4, 17.0)])
+def test_an_axis_has_several_ticks_whose_labels_do_not_touch(low, high):
+    axes = style.figure(2.0).add_subplot()
+    style.log_axis(axes, low, high, 0.13, text.seconds)
+    ticks = axes.get_xticks()
+    assert 3 <= len(ticks) <= 9
+    assert len({text.seconds(tick) for tick in ticks}) == len(ticks)
+
+
+def test_the_front_holds_the_modes_beside_which_none_is_less_in_both():
+    spent = [costs._Cost(call, (), first) for call, first in ((4, 16), (5, 3), (6, 9), (4, 20), (9, 0.1))]
+    assert costs._front(spent) == [(4, 16), (5, 3), (9, 0.1)]
 
 
 def ratio_of(low, estimate, high):

@@ -32,6 +32,11 @@ def test_places_are_the_blocks_then_the_model_alone_and_with_the_optimizer():
     }
 
 
+def test_the_outermost_blocks_and_the_model_come_before_the_blocks_that_blocks_hold():
+    facts = {"places": ["model 1", "Stage 2", "Block 6", "Attention 6", "optimizer 1"]}
+    assert [*words([], facts)] == ["Stage", "Stage-optimizer", "model", "model-optimizer", "Block"]
+
+
 @pytest.mark.parametrize(
     ("records", "name", "word"),
     [

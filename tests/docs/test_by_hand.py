@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import by_hand
+from benchmarks import by_hand, places
 from compare.records.cells import Time, TimeRow
 from compare.records.results import to_json
 from compare.stats import geometric_mean_interval, ratio_interval
@@ -65,9 +65,9 @@ def test_processes_by_hand_run_on_both_sides_of_the_command(monkeypatch):
         order.append((name, processes))
         return hand(rng, processes)
 
-    def command(name, processes):
-        order.append((f"compare {name}", processes))
-        return told(rng, processes)
+    def command(file, name, options):
+        order.append((f"compare {name}", int(options[-1])))
+        return told(rng, int(options[-1]))
 
     monkeypatch.setattr(by_hand, "by_hand", alone)
     monkeypatch.setattr(by_hand, "compared", command)
@@ -75,3 +75,21 @@ def test_processes_by_hand_run_on_both_sides_of_the_command(monkeypatch):
     assert shown.exit_code == 0, shown.output
     assert order[:3] == [("penalty", 2), ("compare penalty", 5), ("penalty", 3)]
     assert [line.split()[0] for line in shown.output.splitlines()] == ["step", "penalty", "gated", "attention", "all"]
+
+
+def test_places_by_hand_have_processes_on_both_sides_of_the_command_and_one_that_differs_is_told(monkeypatch):
+    order = []
+    costs = {"eager": (1e-2, 4e-3), "compile": (9.0, 3e-3), "Mixer": (5.0, 3.3e-3), "model": (8.0, 3e-3)}
+    verdict = {"first": {"values": {}}, "steady": {"values": {"linear": 1.0}}, "refused": {"model": "failed: an error"}}
+    for mode, (first, warm) in costs.items():
+        if mode != "model":
+            verdict["first"]["values"][mode], verdict["steady"]["values"][mode] = 1.02 * first, warm
+    verdict["steady"]["values"]["Mixer"] *= 1.2
+    monkeypatch.setattr(places, "by_hand", lambda _, mode: order.append(mode) or costs[mode])
+    monkeypatch.setattr(places, "compared", lambda *_: order.append("the command") or {"verdict": verdict})
+    monkeypatch.setattr(places, "modes", lambda _: [*costs])
+    shown = CliRunner().invoke(places.main, ["mlp_mixer"])
+    assert shown.exit_code == 0, shown.output
+    assert order == [*costs, "the command", *costs]
+    ended = {line.split()[1]: line.split()[-1] for line in shown.output.splitlines()[1:]}
+    assert ended == {"eager": "yes", "compile": "yes", "Mixer": "no", "model": "error", "linear": "hand"}

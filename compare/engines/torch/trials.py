@@ -103,11 +103,13 @@ def _axes(written: Sequence[str] | None) -> dict[str, list[int]]:
 
 
 def _placements(places: Mapping[str, int]) -> Iterator[tuple[str, Keywords]]:
-    """Yield each class of repeated blocks and the model, alone and with the optimizer."""
-    for name in sorted(set(places) - {OPTIMIZER}, key=lambda name: name == MODEL):
-        yield name, {"where": name}
-        if OPTIMIZER in places:
-            yield f"{name}-optimizer", {"where": (name, OPTIMIZER)}
+    """Yield places, alone and with the optimizer: the outermost class of blocks, the model, and what blocks hold."""
+    outermost, inner = [name for name in places if name not in (MODEL, OPTIMIZER)][:1], list(places)
+    for name in dict.fromkeys([*outermost, MODEL, *inner]):
+        if name in places and name != OPTIMIZER:
+            yield name, {"where": name}
+            if OPTIMIZER in places:
+                yield f"{name}-optimizer", {"where": (name, OPTIMIZER)}
 
 
 def _remedies(rows: Sequence[CompiledRow], varying: Mapping[str, list[int]]) -> Iterator[tuple[str, Keywords]]:

@@ -18,6 +18,8 @@ from graphs.files import write_file
 
 FIGURES = {
     "maps:draw_decision": ("answer",),
+    "costs:draw_threads": ("answer",),
+    "costs:draw_modes": ("answer",),
     "costs:draw_steady": ("C6", "F1"),
     "parts:draw_lines": ("F1",),
     "parts:draw_ladder": ("C6", "F1"),
@@ -64,7 +66,7 @@ def draw_all(summary: Summary, directory: Path) -> DrawnPlots:
 
     pictures: dict[str, list[Picture]] = defaultdict(list)
     missing, files = [], []
-    with rc_context(style.STYLE):
+    with rc_context(style.STYLE), style.of_modes(mode for _, mode in summary.courses):
         for place, claims in FIGURES.items():
             module, _, name = place.partition(":")
             draw = getattr(import_module(f"{__name__}.{module}"), name)

@@ -2,13 +2,14 @@
 
 `draw_steady` shows static modes as ratios to dynamic, or every sample of a user's function. `draw_break_even` shows
 total time against the number of runs, for each mode. `draw_first_calls` shows each call of the first epoch against the
-length of its input.
+length of its input. Of a user's function `draw_modes` shows the first pass of each mode against its warm call, and
+`draw_threads` a warm call against the number of threads.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from math import ceil
 from typing import Any, NamedTuple
@@ -16,14 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.evidence import Evidence, cells, steady
 from compare.claims.regimes import BreakEven, Course, break_even
+from compare.claims.threads import at_threads, threads_asked
+from compare.claims.verdict import verdict
 from compare.records.cells import Call, Time
-from compare.records.record import Cell, Run, records_of
+from compare.records.record import Cell, Records, Run, records_of
 from compare.report.blocks import Table
 from compare.report.figures import Drawing, alt_text, style
 from compare.report.figures.style import grid
@@ -192,6 +195,124 @@ def _quantiles(row: _Samples) -> dict[str, str]:
     seconds = {"mean": row.mean, **at}
     head = {"process": str(row.process), "mode": row.mode, "blocks": f"{len(ranked):,}"}
     return {**head, **{name: text.seconds(value) for name, value in seconds.items()}}
+
+
+# The modes of a user's function ---------------------------------------------------------------------------------------
+
+
+_MODES, _THREADS = "First pass and warm call of each mode", "A warm call by the number of threads"
+_MODES_CAPTION = (
+    "Each mark is a mode: further left its warm calls are faster, further down its first pass over the inputs from "
+    "nothing is. No mode is better in both than one on the dashed line. A bar is the 95% interval of the ratio to the "
+    "mode that compiles nothing."
+)
+_THREADS_CAPTION = (
+    "Each line is a mode, and each mark its warm call on so many threads, by the clock that the notes name. A bar is "
+    "the 95% interval of the ratio to the mode that compiles nothing on as many threads."
+)
+_FRONT: dict[str, Any] = {"color": style.FAINT, "linestyle": (0, (4, 3)), "linewidth": 1.2, "zorder": 1}
+
+
+class _Cost(NamedTuple):
+    """The seconds of a warm call of a mode, the ends of its interval, and those of its first pass or 0."""
+
+    call: float
+    ends: Sequence[float]
+    first: float
+
+    @property
+    def words(self) -> str:
+        return f"a call {text.seconds(self.call)}" + (f", first pass {text.seconds(self.first)}" if self.first else "")
+
+
+def _mode_costs(records: Records) -> dict[str, _Cost]:
+    """Return the costs of each mode of a user's function that was timed; an interval is that of its ratio to the base.
+
+    A run of the suite has none.
+    """
+    if not any(run.is_own for run in records_of(records, Run)):
+        return {}
+    judged = verdict(records)
+    calls, base = judged.steady.values, judged.steady.values.get(judged.steady.base)
+    ends = {mode: [base * end for end in ratio.bounds() or ()] for mode, ratio in judged.of_base.items() if base}
+    return {
+        mode: _Cost(calls[mode], ends.get(mode) or [calls[mode]] * 2, judged.first.values.get(mode, 0.0))
+        for mode in style.ordered_modes(calls)
+    }
+
+
+def draw_modes(summary: Summary) -> Drawing | None:
+    """Draw the first pass of each mode of a user's function against its warm call; None for fewer than three modes."""
+    costs = {mode: cost for mode, cost in _mode_costs(summary.records).items() if cost.first}
+    if len(costs) < 3:
+        return None
+    figure = style.figure(4.2, wide=7.5)
+    axes = figure.add_subplot()
+    for mode, cost in costs.items():
+        axes.plot(cost.ends, [cost.first] * 2, color=style.colour(mode), linewidth=1.5, zorder=2)
+        _mark(axes, (cost.call, cost.first), mode, cost.words, label=style.clean(mode))
+    axes.step(*zip(*_front(costs.values()), strict=True), where="post", label="no mode is better in both", **_FRONT)
+    axes.set_ylim(-0.04 * max(cost.first for cost in costs.values()))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: text.seconds(value)))
+    axes.xaxis.set_major_locator(MaxNLocator(5 if style.columns(2) > 1 else 3))
+    style.seconds_axis(axes)
+    axes.set_xlabel("time of a warm call")
+    axes.set_ylabel("time of the first pass over the inputs")
+    figure.legend(loc="outside upper center", ncols=style.key_columns(4))
+    alt = alt_text("The first pass of each mode against its warm call:", (f"{m} {c.words}" for m, c in costs.items()))
+    rows = [
+        {"mode": mode, "a call": text.seconds(cost.call), "first pass": text.seconds(cost.first)}
+        for mode, cost in costs.items()
+    ]
+    return Drawing("modes", _MODES, _MODES_CAPTION, alt, figure, Table.of("lrr", rows))
+
+
+def _mark(axes: Axes, at: tuple[float, float], mode: str, words: str, label: str | None = None) -> None:
+    (mark,) = axes.plot(*at, style.marker(mode), color=style.colour(mode), markersize=8, zorder=3, label=label)
+    style.add_tooltip(mark, f"{mode}: {words}")
+
+
+def _front(costs: Iterable[_Cost]) -> list[tuple[float, float]]:
+    """Return the costs beside which none is less in both, as points, the fastest call first."""
+    front: list[tuple[float, float]] = []
+    for cost in sorted(costs, key=lambda cost: (cost.call, cost.first)):
+        if not front or cost.first < front[-1][1]:
+            front.append((cost.call, cost.first))
+    return front
+
+
+def draw_threads(summary: Summary) -> Drawing | None:
+    """Draw the warm call of each mode of a user's function on each number of threads; None for one number alone."""
+    numbers = threads_asked(summary.every)
+    if len(numbers) < 2:
+        return None
+    by_number = {number: _mode_costs(at_threads(summary.every, number)) for number in sorted(numbers)}
+    modes = style.ordered_modes(mode for costs in by_number.values() for mode in costs)
+    if not modes:
+        return None
+    figure = style.figure(3.8, wide=7.5)
+    axes = figure.add_subplot()
+    for nudge, mode in enumerate(modes):
+        points = [(place, costs[mode]) for place, costs in enumerate(by_number.values()) if mode in costs]
+        at = [place + 0.03 * (nudge - (len(modes) - 1) / 2) for place, _ in points]
+        axes.plot(at, [cost.call for _, cost in points], color=style.colour(mode), linewidth=1.2)
+        for x, (place, cost) in zip(at, points, strict=True):
+            axes.plot([x, x], cost.ends, color=style.colour(mode), linewidth=1.5)
+            _mark(axes, (x, cost.call), mode, cost.words, style.clean(mode) if place == points[0][0] else None)
+    axes.set_xticks(range(len(by_number)), [f"{number}" for number in by_number])
+    axes.set_xlim(-0.4, len(by_number) - 0.6)
+    axes.set_ylim(0)
+    style.seconds_axis(axes)
+    axes.set_xlabel("threads")
+    axes.set_ylabel("time of a warm call")
+    figure.legend(loc="outside upper center", ncols=style.key_columns(4))
+    told = [(number, mode, cost) for number, costs in by_number.items() for mode, cost in costs.items()]
+    alt = alt_text(
+        "A warm call of each mode on each number of threads:",
+        (f"{mode} on {text.count_noun(number, 'thread')} {text.seconds(cost.call)}" for number, mode, cost in told),
+    )
+    rows = [{"threads": str(number), "mode": mode, "a call": text.seconds(cost.call)} for number, mode, cost in told]
+    return Drawing("threads", _THREADS, _THREADS_CAPTION, alt, figure, Table.of("rlr", rows))
 
 
 # Break-even -----------------------------------------------------------------------------------------------------------

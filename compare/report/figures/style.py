@@ -10,7 +10,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -41,6 +41,7 @@ _SAID = "said: "
 _SAYING = re.compile(rf'<g id="{_SAID}([^"]*)">')
 
 _width: ContextVar[float] = ContextVar("width", default=WIDTH)
+_given: ContextVar[Mapping[str, tuple[str, str]]] = ContextVar("given", default={})  # noqa: B039  (never changed)
 
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -80,6 +81,8 @@ _LOOKS = (
 _OTHER_MODE = ("#777777", "X")
 _POWERS = range(-10, 7)
 _STEPS = (range(10, 100), (10, 12, 15, 20, 30, 40, 50, 60, 70, 80), (10, 15, 20, 30, 50, 70), (10, 20, 50), (10,))
+_NEAR = 3.0
+"""The ratio of an axis' ends up to which its ticks are equally far apart."""
 
 _CLASSES = {
     "parameters": ("#bbbbbb", ""),
@@ -110,8 +113,23 @@ def _modes_of(names: tuple[str, ...]) -> dict[str, int]:
 
 
 def _look(mode: str) -> tuple[str, str]:
+    if mode in (given := _given.get()):
+        return given[mode]
     place = _modes().get(mode, len(_LOOKS))
     return _LOOKS[place] if place < len(_LOOKS) else _OTHER_MODE
+
+
+@contextmanager
+def of_modes(modes: Iterable[str]) -> Iterator[None]:
+    """Give modes of a user's own the looks that other modes of the run leave, inside the block."""
+    every = list(dict.fromkeys(modes))
+    taken = {_look(mode) for mode in every if mode in _modes()}
+    left = [look for look in _LOOKS[1:] if look not in taken]
+    before = _given.set(dict(zip([mode for mode in every if mode not in _modes()], left, strict=False)))
+    try:
+        yield
+    finally:
+        _given.reset(before)
 
 
 def colour(mode: str) -> str:
@@ -213,9 +231,11 @@ def log_axis(axes: Axes, low: float, high: float, label: float, written: Callabl
 
 def _ticks(low: float, high: float, label: float) -> list[float]:
     """Return round numbers between the limits, the finest set whose labels do not touch."""
-    for steps in _STEPS:
-        rounded = [step * 10.0**power / 10 for power in _POWERS for step in steps]
-        fitting = [tick for tick in rounded if low <= tick <= high]
+    rounded = [[step * 10.0**power / 10 for power in _POWERS for step in steps] for steps in _STEPS]
+    steps = [step * 10.0 ** (math.floor(math.log10(high - low)) - 1) for step in (1, 2, 5, 10, 20, 50)]
+    even = [[step * place for place in range(math.ceil(low / step), int(high / step) + 1)] for step in steps]
+    for numbers in (*(even if high / low < _NEAR else ()), *rounded):
+        fitting = [tick for tick in numbers if low <= tick <= high]
         gaps = (math.log(b / a) for a, b in itertools.pairwise(fitting))
         if min(gaps, default=math.inf) >= label * math.log(high / low):
             return fitting

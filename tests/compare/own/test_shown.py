@@ -7,7 +7,7 @@ import re
 import pytest
 
 from compare.claims import conditions
-from compare.claims.verdict import MeasuredFunction, judge
+from compare.claims.verdict import MeasuredFunction
 from compare.records.cells import (
     Call,
     Ladder,
@@ -105,7 +105,7 @@ def test_the_answer_has_no_word_of_the_harness(tape, settings):
     modes = ("dynamic", "static-exact") if "trains" in settings else tuple(SECONDS)
     result = measured(modes, tape=tape, **settings)
     assert HARNESS.findall(show.plain(result)) == []
-    section = page.answer(result.records, judge(result.records))
+    section = page.answer(result.records)
     assert HARNESS.findall(printers.to_markdown(Page("", "", (section,)))) == []
 
 

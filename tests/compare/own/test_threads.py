@@ -337,7 +337,8 @@ def test_records_of_one_number_are_those_and_what_is_made_on_one_thread_alone(se
 
 def test_the_answer_says_where_it_holds(several):
     said = show.answer(several)
-    assert said[1] == "This holds for 1 and 2 threads on the CPU, NumPy 2.4.6, Python 3.11.7."
+    assert said[1].startswith("With 1 thread: Stay dynamic.")
+    assert said[3] == "This holds for 1 and 2 threads on the CPU, NumPy 2.4.6, Python 3.11.7."
     assert "on 2 threads a call is seconds on the wall, and each mode had processes of its own; of" in " ".join(
         str(several).split()
     )
@@ -394,6 +395,9 @@ def test_the_page_compares_all_numbers_and_says_on_which_its_claims_are(several,
     assert "| mode | 1 thread | ÷ dynamic | 2 threads | ÷ dynamic |" in page
     assert "Claims, figures and sections below are on 1 thread." in page
     assert "| F1 Once warm, static is faster for this function | ✗ refuted | 1.47×" in page
+    assert "![A warm call by the number of threads](plots/threads.png)" in page
+    drawn = (tmp_path / "out" / "plots" / "threads.svg").read_text("utf-8")
+    assert all(f">{said}</text>" in drawn for said in ("threads", "time of a warm call", "1", "2", *MODES))
 
 
 # A run of the suite
