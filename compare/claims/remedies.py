@@ -129,7 +129,7 @@ def _gains(best: TriedChange) -> Iterator[str]:
         yield "a call is as fast" if alike else f"a call takes {text.estimate(best.call)} the time"
 
 
-def untried(records: Records) -> list[str]:
+def suggestions(records: Records) -> list[str]:
     """Return which changes are worth a try by what a run was told, and the option that tries them; none if it did."""
     settings = next((run.settings for run in records_of(records, Run)), {})
     if not settings.get("framework") or settings.get("trials"):

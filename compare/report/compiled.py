@@ -55,7 +55,7 @@ def whys(records: Records, besides: Container[str] = ()) -> list[str]:
 def _reruns(record: Compilations) -> Iterator[str]:
     """Yield sentences on what ran eager, on graph breaks, and on compilations after the first."""
     again = {mode: _again(row.made) for mode, row in record.modes.items()}
-    yield from _limited(record)
+    yield from _limit_sentences(record)
     yield from _each(BROKE, {mode: row.breaks for mode, row in record.modes.items()})
     yield from _each(AGAIN, {mode: _tally(reasons) for mode, reasons in again.items()})
 
@@ -86,7 +86,7 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
     yield from _compare_outputs(record, records)
     yield from _coverage(record)
     yield from _phases(record)
-    yield from _limited(record)
+    yield from _limit_sentences(record)
     for what, counts in _counts(record):
         yield from _each(what, counts)
 
@@ -101,7 +101,7 @@ def _compare_outputs(record: Compilations, records: Records) -> Iterator[str]:
         yield f"There is no float64 to compare with: {record.undoubled}"
 
 
-def _limited(record: Compilations) -> Iterator[str]:
+def _limit_sentences(record: Compilations) -> Iterator[str]:
     for limit, by in group_reasons(_limits(record)).items():
         yield f"{_mode_counts(by)} ran eager what was new after {limit}"
 

@@ -49,17 +49,17 @@ def finish(directory: Path, records: list[Record]) -> list[Verdict]:
 
 def answer(records: Records) -> Section:
     """Return the section that opens the page: what to do, the reason, and a row for each mode."""
-    measured = _measured(records)
+    measured = _function_of(records)
     header, *rows = show.table(measured)
     table = Table(header, tuple(rows), "l" + "r" * (len(header) - 1)) if rows else None
     tried = remedies.changes_of(records)
     first = at_threads(records, threads_asked(records)[0])
     left = {*tried, *measured.verdict.refused}
-    why = (*_refusals(measured, tried), *compiled.whys(first, left), *remedies.untried(first))
+    why = (*_refusals(measured, tried), *compiled.whys(first, left), *remedies.suggestions(first))
     return Section("The answer", tuple(filter(None, (*show.answer(measured, place=False), *why, table))), suite.NAME)
 
 
-def _measured(records: Records) -> MeasuredFunction:
+def _function_of(records: Records) -> MeasuredFunction:
     name = str(next((run.settings.get("function") for run in records_of(records, Run)), ""))
     modes = dict.fromkeys(mode for record in records_of(records, Parity) for mode in record.modes)
     return MeasuredFunction(name, tuple(modes), tuple(records))
@@ -73,7 +73,7 @@ def _refusals(measured: MeasuredFunction, tried: Container[str]) -> list[str]:
 
 def measurement(records: Records) -> Section:
     """Return the section on how a function was measured, where the answer holds, and what was compared."""
-    measured = _measured(records)
+    measured = _function_of(records)
     notes = dict.fromkeys((*compiled.agreement(records), *show.notes_of(measured)))
     said = (show.heading(measured), show.holds_for(measured), _below(measured), suite.EXPLAINED, _roles(measured))
     return Section("How it was measured", tuple(filter(None, (*said, Bullets(tuple(notes)) if notes else None))))

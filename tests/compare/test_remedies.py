@@ -43,12 +43,12 @@ def test_what_the_compiler_asks_for_is_worth_a_try_unless_it_was_tried():
         if isinstance(record, Compilations):
             record.modes["compile"].breaks = {"Unsupported Tensor.item() call (f.py:3: y.item())": 1}
     looked = {"framework": "torch", "places": ["model 1", "Block 12"]}
-    (said,) = remedies.untried([replace(start, settings=looked), *told])
+    (said,) = remedies.suggestions([replace(start, settings=looked), *told])
     assert said == (
         "Worth a try: torch._dynamo.config.capture_scalar_outputs = True. --remedies measures what a change gains."
     )
-    assert remedies.untried([replace(start, settings={**looked, **start.settings}), *told]) == []
-    assert remedies.untried([replace(start, settings={"framework": None}), *told]) == []
+    assert remedies.suggestions([replace(start, settings={**looked, **start.settings}), *told]) == []
+    assert remedies.suggestions([replace(start, settings={"framework": None}), *told]) == []
 
 
 def test_fewer_compilations_are_a_gain_where_a_call_is_as_fast():

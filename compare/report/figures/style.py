@@ -41,7 +41,7 @@ _SAID = "said: "
 _SAYING = re.compile(rf'<g id="{_SAID}([^"]*)">')
 
 _width: ContextVar[float] = ContextVar("width", default=WIDTH)
-_given: ContextVar[Mapping[str, tuple[str, str]]] = ContextVar("given", default={})  # noqa: B039  (never changed)
+_own_looks: ContextVar[Mapping[str, tuple[str, str]] | None] = ContextVar("own looks", default=None)
 
 STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
@@ -113,8 +113,8 @@ def _modes_of(names: tuple[str, ...]) -> dict[str, int]:
 
 
 def _look(mode: str) -> tuple[str, str]:
-    if mode in (given := _given.get()):
-        return given[mode]
+    if mode in (own := _own_looks.get() or {}):
+        return own[mode]
     place = _modes().get(mode, len(_LOOKS))
     return _LOOKS[place] if place < len(_LOOKS) else _OTHER_MODE
 
@@ -125,11 +125,11 @@ def of_modes(modes: Iterable[str]) -> Iterator[None]:
     every = list(dict.fromkeys(modes))
     taken = {_look(mode) for mode in every if mode in _modes()}
     left = [look for look in _LOOKS[1:] if look not in taken]
-    before = _given.set(dict(zip([mode for mode in every if mode not in _modes()], left, strict=False)))
+    before = _own_looks.set(dict(zip([mode for mode in every if mode not in _modes()], left, strict=False)))
     try:
         yield
     finally:
-        _given.reset(before)
+        _own_looks.reset(before)
 
 
 def colour(mode: str) -> str:
