@@ -23,6 +23,7 @@ from dynamic.creation import *  # type: ignore[assignment]  # isort: skip  # noq
 from dynamic.creation import __all__ as _creation  # isort: skip
 from dynamic.random import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
 from dynamic.random import __all__ as _random  # isort: skip
+from dynamic import paths as _paths
 from dynamic import tapes as _tapes
 from dynamic.anomaly import Tape, TapeStats, detect_anomaly, record, tape_of, tape_stats
 from dynamic.batching import batched, cell
@@ -73,30 +74,29 @@ for _name in _NEURAL:
 globals().update(_tapes.functions)
 _library = [name for name in _ops if name not in _NEURAL]
 
-_LATER = ("amp", "autograd", "backends", "cuda", "distributions", "func", "jit", "nn", "optim", "special", "utils")
-_SELDOM = (
-    "_assert", "bartlett_window", "blackman_window", "channels_last", "channels_last_3d", "contiguous_format",
-    "get_float32_matmul_precision", "get_num_threads", "hamming_window", "hann_window", "kaiser_window",
-    "memory_format", "preserve_format", "set_float32_matmul_precision", "set_num_threads",
-    "use_deterministic_algorithms",
-)  # fmt: skip
+_LATER = ("amp", "autograd", "distributions", "func", "nn", "optim", "special", "utils")
+_paths.install()
 
 
 def __getattr__(name: str) -> _Any:
     """Load a rarely used submodule or function. Raises AttributeError with the remedy for other names."""
     import importlib
 
-    from dynamic.pytorch.seldom import REMEDIES, explain_absence
+    from dynamic.pytorch import seldom, switches
 
-    if name in _LATER:
+    if name in _LATER or switches.is_place(name):
         return importlib.import_module(f"dynamic.{name}")
-    if name in (*_NEURAL, *_LAYERS) and name not in REMEDIES:
+    if name in (*_NEURAL, *_LAYERS) and name not in seldom.REMEDIES:
         return getattr(importlib.import_module("dynamic.pytorch.neural"), name)
-    if name in _SELDOM:
-        return getattr(importlib.import_module("dynamic.pytorch.seldom"), name)
+    if name in seldom.__all__:
+        return getattr(seldom, name)
+    if name.startswith("_foreach_") and hasattr(Tensor, name[9:]):
+        return seldom.foreach(name[9:])
+    if ("", name) in switches.NAMES:
+        return switches.make("", name)
     if name.endswith("_") and not name.startswith("_") and hasattr(Tensor, name):  # `torch.exp_(x)` is `x.exp_()`
         return getattr(Tensor, name)
-    raise AttributeError(explain_absence(name))
+    raise AttributeError(seldom.explain_absence(name))
 
 
 __all__ = [  # noqa: PLE0604  (the last three are lists of names)

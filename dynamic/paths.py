@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.abc import Loader
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
+
+ROOT = __name__.partition(".")[0]
 
 
 def file_of(package: str, file: str, names: Mapping[str, Any], public: list[str] | None = None) -> ModuleType:
@@ -15,3 +20,39 @@ def file_of(package: str, file: str, names: Mapping[str, Any], public: list[str]
     vars(module).update(names, __all__=list(names) if public is None else public)
     sys.modules[module.__name__] = module
     return module
+
+
+class SwitchFinder:
+    """Finds the modules of `dynamic.pytorch.switches` by PyTorch's paths, as `dynamic.cuda.amp`: they have no files."""
+
+    @staticmethod
+    def find_spec(name: str, _: Sequence[str] | None = None, __: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the spec of such a module by its name; None for other modules."""
+        root, _dot, place = name.partition(".")
+        if root != ROOT or not import_module(f"{ROOT}.pytorch.switches").is_place(place):
+            return None
+        return ModuleSpec(name, _SwitchLoader(), is_package=True)
+
+
+class _SwitchLoader(Loader):
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Make the module, whose names are made when they are read."""
+        module: ModuleType = import_module(f"{ROOT}.pytorch.switches").SwitchModule(spec.name)
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: there is no code."""
+
+
+def install() -> None:
+    """Let Python find the modules: asked last, after all files."""
+    if SwitchFinder not in sys.meta_path:
+        sys.meta_path.append(SwitchFinder)
+
+
+def submodule(package: str, name: str) -> Any:
+    """A module of PyTorch's inside a package, by its name. Raises AttributeError where there is none."""
+    path = f"{package}.{name}"
+    if SwitchFinder.find_spec(path) is None:
+        raise AttributeError(f"{package.partition('.')[2]} has no {name!r}; docs/torch.md lists what is there")
+    return import_module(path)

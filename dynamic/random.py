@@ -194,6 +194,18 @@ def set_rng_state(new_state: dict[str, Any]) -> None:
     default_generator.set_state(new_state)
 
 
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, **_: Any) -> Iterator[None]:
+    """A block whose draws leave the default generator as it was."""
+    del devices
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            set_rng_state(state)
+
+
 def _numpy(generator: Generator | None) -> np.random.Generator:
     return (generator or default_generator).numpy
 

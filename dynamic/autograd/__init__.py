@@ -10,6 +10,7 @@ from dynamic.autograd.function import Function
 from dynamic.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from dynamic.gradients import backward as _backward
 from dynamic.gradients import grad_of
+from dynamic.paths import submodule
 from dynamic.tensor import Tensor, as_array
 from graphs.errors import GraphError, locate
 from graphs.ops.creation import zeros_like
@@ -67,3 +68,7 @@ def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> 
     del volatile
     leaf = Tensor(as_array(data, None)) if not issubclass(type(data), Tensor) else data.detach()
     return leaf.requires_grad_() if requires_grad else leaf if not issubclass(type(data), Tensor) else data
+
+
+def __getattr__(name: str) -> object:
+    return submodule(__name__, name)

@@ -8,7 +8,6 @@ from dynamic.nn import (
     init,
     linear,
     normalization,
-    parallel,
     recurrent,
     simple,
     transformer,
@@ -19,14 +18,14 @@ from dynamic.nn.convolution import *
 from dynamic.nn.linear import *
 from dynamic.nn.module import Module
 from dynamic.nn.normalization import *
-from dynamic.nn.parallel import DataParallel
 from dynamic.nn.parameter import Parameter, functional_call
 from dynamic.nn.recurrent import *
 from dynamic.nn.simple import *
 from dynamic.nn.transformer import *
+from dynamic.paths import submodule
 
 __all__ = [  # noqa: PLE0604  (lists of names)
-    "DataParallel", "Module", "Parameter", "functional", "functional_call", "init", "parallel", "utils",
+    "Module", "Parameter", "functional", "functional_call", "init", "utils",
     *containers.__all__, *convolution.__all__, *linear.__all__, *normalization.__all__, *recurrent.__all__,
     *simple.__all__, *transformer.__all__,
 ]  # fmt: skip
@@ -39,4 +38,4 @@ def __getattr__(name: str) -> object:
         return importlib.import_module("dynamic.nn.modules")
     if name.startswith("Lazy"):
         raise AttributeError(f"nn has no {name!r}: layers are made with their sizes; use {name[4:]}, and give them")
-    raise AttributeError(f"nn has no {name!r}; docs/torch.md lists what is there")
+    return submodule(__name__, name)

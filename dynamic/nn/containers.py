@@ -10,7 +10,7 @@ from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter, is_parameter
 from graphs.errors import OutOfRangeError, locate
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = ["DataParallel", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
 
 
 class _IndexedValues(Module):
@@ -213,3 +213,28 @@ class ParameterDict(_NamedValues):
 
     def _put(self, name: str, value: Any) -> None:
         self.register_parameter(name, value if is_parameter(value) else Parameter(value))
+
+
+class DataParallel(Module):
+    """Calls its module; devices and axes are ignored. State dicts have PyTorch's "module." names."""
+
+    def __init__(self, module: Module, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
+        super().__init__()
+        self.module = module
+        self.dim, self.device_ids = dim, list[Any]()
+
+    def forward(self, *inputs: Any, **options: Any) -> Any:
+        """The result of the module."""
+        return self.module(*inputs, **options)
+
+
+def data_parallel(
+    module: Module,
+    inputs: Any,
+    device_ids: Any = None,
+    output_device: Any = None,
+    dim: int = 0,
+    module_kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """The result of the module for the inputs: one, or a tuple of them."""
+    return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))

@@ -17,6 +17,7 @@ from dynamic.optim.optimizers import (
     RMSprop,
     Rprop,
 )
+from dynamic.paths import submodule
 
 __all__ = [
     "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer",
@@ -25,4 +26,4 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    raise AttributeError(f"optim has no {name!r}; there are {', '.join(__all__)}")
+    return submodule(__name__, name)

@@ -5,23 +5,22 @@ Switches of how PyTorch computes and orders of memory change nothing here: every
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
-from graphs.errors import DTypeError
+from graphs.errors import DTypeError, OptionError, locate
+from graphs.frontends.torch import functions
 from graphs.frontends.torch.names import guard
 from graphs.frontends.torch.words import as_dtype
 from graphs.ops.shapes import as_count
 
 __all__ = [
     "_assert", "bartlett_window", "blackman_window", "channels_last", "channels_last_3d", "contiguous_format",
-    "get_float32_matmul_precision", "get_num_threads", "hamming_window", "hann_window", "kaiser_window",
-    "memory_format", "preserve_format", "set_float32_matmul_precision", "set_num_threads",
-    "use_deterministic_algorithms",
+    "hamming_window", "hann_window", "kaiser_window", "memory_format", "preserve_format",
 ]  # fmt: skip
 
 
@@ -31,26 +30,53 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
-def set_num_threads(num: int) -> None:
-    """Do nothing: ops run in this thread, and products in the threads of NumPy's BLAS."""
+_TOLERANCES = {2: (1e-3, 1e-5), 4: (1.3e-6, 1e-5), 8: (1e-7, 1e-7)}  # relative and absolute, by the bytes of a float
 
 
-def get_num_threads() -> int:
-    """1: ops run in this thread."""
-    return 1
+def assert_close(
+    actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, equal_nan: bool = False,
+    check_dtype: bool = True, msg: Any = None, **_: Any,
+) -> None:  # fmt: skip
+    """Raise AssertionError where tensors, numbers, or those in containers are not close, by PyTorch's tolerances."""
+    if (rtol is None) is not (atol is None):
+        raise OptionError(locate("assert_close: rtol and atol are given both, or neither"))
+    options = {"rtol": rtol, "atol": atol, "equal_nan": equal_nan, "check_dtype": check_dtype, "msg": msg}
+    if isinstance(expected, (Mapping, list, tuple)):
+        keys = list(expected) if isinstance(expected, Mapping) else list(range(len(expected)))
+        if len(actual) != len(expected) or (isinstance(expected, Mapping) and set(actual) != set(expected)):
+            raise AssertionError(f"containers of {len(actual)} and {len(expected)} values differ in length or keys")
+        for key in keys:
+            assert_close(actual[key], expected[key], **options)
+        return
+    a, b = (np.asarray(x.detach() if isinstance(x, Tensor) else x) for x in (actual, expected))
+    widest = np.result_type(a, b)
+    usual = _TOLERANCES[widest.itemsize] if widest.kind == "f" else (0, 0)
+    relative, absolute = usual if rtol is None or atol is None else (rtol, atol)
+    if a.shape != b.shape:
+        said = f"The shapes are not equal: {a.shape} and {b.shape}"
+    elif check_dtype and isinstance(expected, Tensor) and a.dtype != b.dtype:
+        said = f"The dtypes are not equal: {a.dtype} and {b.dtype}"
+    elif (close := np.isclose(a, b, relative, absolute, equal_nan)).all():
+        return
+    else:
+        with np.errstate(invalid="ignore"):
+            most = np.abs(np.subtract(a, b, dtype=np.float64)).max()
+        said = f"Tensor-likes are not close: {np.sum(~close)} of {close.size} differ, by {most:g} at most"
+    raise AssertionError(msg(said) if callable(msg) else msg or said)
 
 
-def set_float32_matmul_precision(precision: str) -> None:
-    """Do nothing: products are in full precision."""
+def foreach(name: str) -> Callable[..., Any]:
+    """`torch._foreach_NAME`: the method of each tensor of a list; lists among the arguments go along with it."""
+    method = getattr(functions, name) if name == "norm" else getattr(Tensor, name)
 
+    def each(self: Any, *args: Any, **options: Any) -> Any:
+        columns = [arg if isinstance(arg, (list, tuple)) else [arg] * len(self) for arg in args]
+        addc = name.startswith("addc") and len(args) == 3  # the scalars, which a method takes by a word
+        rows = zip(self, *columns, strict=True)
+        results = [method(*row[:3], value=row[3]) if addc else method(*row, **options) for row in rows]
+        return tuple(results)
 
-def get_float32_matmul_precision() -> str:
-    """'highest': products are in full precision."""
-    return "highest"
-
-
-def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Do nothing: all algorithms are deterministic."""
+    return each
 
 
 # Orders of memory -----------------------------------------------------------------------------------------------------
@@ -77,76 +103,46 @@ contiguous_format, preserve_format = memory_format("contiguous_format"), memory_
 Array = np.ndarray[Any, Any]
 
 
-def _window(length: int, periodic: bool, options: dict[str, Any], weights: Callable[[Array], Array]) -> Tensor:
-    """The weights at places from 0 to 1. Raises OptionError for a negative length, DTypeError for ints."""
-    dtype = as_dtype(options.pop("dtype") or np.float32)
-    if dtype.kind != "f":
-        raise DTypeError(f"the weights are floats, not {dtype}; use float32")
-    count = as_count(length, "the length of the window")
-    last = count if periodic else count - 1
-    values = np.ones(count) if count <= 1 else weights(np.arange(count) / last)
-    return made(values.astype(dtype), dtype, **options)
+def _window(name: str, says: str, weights: Callable[..., Array], **shape: float) -> Callable[..., Tensor]:
+    """The function of a window, whose weights are those at places from 0 to 1, and take the numbers of its shape."""
+
+    def window(
+        window_length: int, periodic: bool = True, *args: float, dtype: Any = None, device: Any = None,
+        requires_grad: bool = False, **options: float,
+    ) -> Tensor:  # fmt: skip
+        held = as_dtype(np.float32 if dtype is None else dtype)
+        if held.kind != "f":
+            raise DTypeError(f"the weights are floats, not {held}; use float32")
+        count = as_count(window_length, "the length of the window")
+        places = np.arange(count) / (count if periodic else max(count - 1, 1))
+        numbers = shape | dict(zip(shape, args, strict=False)) | options
+        values = np.ones(count) if count <= 1 else weights(places, **numbers)
+        return made(values.astype(held), held, device=device, requires_grad=requires_grad)
+
+    window.__name__, window.__doc__ = name, says
+    return window
 
 
 def _cosines(places: Array, *shares: float) -> Array:
     return np.sum([share * np.cos(2 * np.pi * i * places) for i, share in enumerate(shares)], axis=0)
 
 
-def hann_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """One period of a cosine, from 0 up to 1 and back."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-    return _window(window_length, periodic, options, lambda places: _cosines(places, 0.5, -0.5))
+def _kaiser(places: Array, beta: float) -> Array:
+    return np.i0(beta * np.sqrt(np.maximum(1 - (2 * places - 1) ** 2, 0))) / np.i0(beta)
 
 
-def hamming_window(
-    window_length: int,
-    periodic: bool = True,
-    alpha: float = 0.54,
-    beta: float = 0.46,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """`alpha - beta * cos`, which does not fall to 0."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-    return _window(window_length, periodic, options, lambda places: _cosines(places, alpha, -beta))
-
-
-def blackman_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """A sum of two cosines, which falls off faster."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-    return _window(window_length, periodic, options, lambda places: _cosines(places, 0.42, -0.5, 0.08))
-
-
-def bartlett_window(
-    window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
-) -> Tensor:
-    """A triangle, from 0 up to 1 and back."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-    return _window(window_length, periodic, options, lambda places: 1 - np.abs(2 * places - 1))
-
-
-def kaiser_window(
-    window_length: int,
-    periodic: bool = True,
-    beta: float = 12.0,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Kaiser's: `beta` trades the width of the main lobe for the height of the others."""
-    options = {"dtype": dtype, "device": device, "requires_grad": requires_grad}
-
-    def weights(places: Array) -> Array:
-        return np.i0(beta * np.sqrt(np.maximum(1 - (2 * places - 1) ** 2, 0))) / np.i0(beta)
-
-    return _window(window_length, periodic, options, weights)
+hann_window = _window("hann_window", "One period of a cosine, from 0 to 1 and back.", lambda x: _cosines(x, 0.5, -0.5))
+hamming_window = _window(
+    "hamming_window", "`alpha - beta * cos`, which does not fall to 0.",
+    lambda x, alpha, beta: _cosines(x, alpha, -beta), alpha=0.54, beta=0.46,
+)  # fmt: skip
+blackman_window = _window(
+    "blackman_window", "A sum of two cosines, which falls off faster.", lambda x: _cosines(x, 0.42, -0.5, 0.08)
+)
+bartlett_window = _window("bartlett_window", "A triangle, from 0 to 1 and back.", lambda x: 1 - np.abs(2 * x - 1))
+kaiser_window = _window(
+    "kaiser_window", "Kaiser's: `beta` trades the width of its lobe for the height of others.", _kaiser, beta=12.0
+)
 
 
 guard(globals(), __all__)
@@ -157,7 +153,6 @@ guard(globals(), __all__)
 
 REMEDIES = {
     "bfloat16": "NumPy has no such dtype; use float16 or float32",
-    "compile": "the dynamic engine runs op by op; compile the function with static.jit",
     **dict.fromkeys(
         (
             "complex",
@@ -177,12 +172,6 @@ REMEDIES = {
         ("stft", "istft"), "there is no Fourier transform; use numpy.fft on x.detach().numpy(), without a gradient"
     ),
     "fft": "there is no Fourier transform; use numpy.fft on x.detach().numpy(), without a gradient",
-    "sparse": "tensors are dense; use scatter_add, index_add or gather",
-    "multiprocessing": "there is one process; use Python's multiprocessing with arrays",
-    "distributed": "there is one process; use Python's multiprocessing with arrays",
-    "onnx": "there is no export; save the graph of static.compile",
-    "quantization": "there are no quantised tensors; use float16",
-    "hub": "nothing is downloaded; define the model, and load its weights with load",
     "kl_div": "use nn.functional.kl_div, whose reduction has a name",
     "binary_cross_entropy_with_logits": "use nn.functional's, whose reduction has a name",
     "resize": "a tensor does not change its size; use reshape, or torch.empty",

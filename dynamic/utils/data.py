@@ -15,9 +15,10 @@ import numpy as np
 
 from dynamic.nn import draws
 from dynamic.paths import file_of
+from dynamic.random import Generator, multinomial
 from dynamic.tensor import Tensor
 from graphs import ops
-from graphs.errors import GraphError, locate
+from graphs.errors import GraphError, OptionError, locate
 
 T = TypeVar("T")
 
@@ -127,6 +128,9 @@ class SequentialSampler(Sampler):
         return len(self.data_source)
 
 
+_PART = 4096  # numbers that are drawn at once: a program may ask for more than memory holds
+
+
 class RandomSampler(Sampler):
     """Mixed anew in each pass."""
 
@@ -140,9 +144,11 @@ class RandomSampler(Sampler):
     def __iter__(self) -> Iterator[int]:
         count, wanted = len(self.data_source), self.num_samples
         if self.replacement:
-            return iter(draws.integers(count, wanted, self.generator).tolist())
-        rounds = [draws.permutation(count, self.generator) for _ in range(math.ceil(wanted / count))] if count else []
-        return iter(np.concatenate(rounds)[:wanted].tolist() if rounds else [])
+            parts = (draws.integers(count, min(_PART, wanted - i), self.generator) for i in range(0, wanted, _PART))
+            return itertools.chain.from_iterable(part.tolist() for part in parts)
+        rounds = range(math.ceil(wanted / count) if count else 0)
+        mixed = itertools.chain.from_iterable(draws.permutation(count, self.generator).tolist() for _ in rounds)
+        return itertools.islice(mixed, wanted)
 
     def __len__(self) -> int:
         return self.num_samples
@@ -160,6 +166,64 @@ class SubsetRandomSampler(Sampler):
 
     def __len__(self) -> int:
         return len(self.indices)
+
+
+class WeightedRandomSampler(Sampler):
+    """Examples by weights, which need not add up to 1. Raises ValueError for no examples, or none to draw."""
+
+    def __init__(
+        self, weights: Sequence[float], num_samples: Any, replacement: bool = True, generator: Any = None
+    ) -> None:
+        super().__init__()
+        if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples <= 0:
+            raise ValueError(f"num_samples is an int above 0, not {num_samples!r}")
+        self.weights = Tensor(np.array(weights, np.float64))
+        if self.weights.ndim != 1:
+            raise ValueError(f"weights are a sequence of numbers, not of shape {self.weights.shape}")
+        self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
+
+    def __iter__(self) -> Iterator[int]:
+        drawn = multinomial(self.weights, self.num_samples, self.replacement, generator=self.generator)
+        yield from drawn.tolist()
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class DistributedSampler(Sampler):
+    """The share of one of several processes in a data set, as its number `rank` says; `set_epoch` mixes anew.
+
+    Raises GraphError unless both numbers are given, since there is one process, and ValueError for another rank.
+    """
+
+    def __init__(
+        self, dataset: Any, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
+        seed: int = 0, drop_last: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(dataset)
+        if num_replicas is None or rank is None:
+            raise OptionError(locate("DistributedSampler: there is one process; give num_replicas and rank"))
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"rank is from 0 to {num_replicas - 1}, not {rank}")
+        self.dataset, self.num_replicas, self.rank, self.epoch = dataset, num_replicas, rank, 0
+        self.shuffle, self.seed, self.drop_last = shuffle, seed, drop_last
+        count = len(dataset)
+        self.num_samples = count // num_replicas if drop_last else math.ceil(count / num_replicas)
+        self.total_size = self.num_samples * num_replicas
+
+    def __iter__(self) -> Iterator[int]:
+        count = len(self.dataset)
+        generator = Generator().manual_seed(self.seed + self.epoch)
+        order = draws.permutation(count, generator).tolist() if self.shuffle else list(range(count))
+        repeated = itertools.islice(itertools.cycle(order), self.total_size)
+        return itertools.islice(repeated, self.rank, None, self.num_replicas)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Mix in another order in each epoch."""
+        self.epoch = epoch
 
 
 class BatchSampler(Sampler):
@@ -203,6 +267,10 @@ def default_collate(batch: Sequence[Any]) -> Any:
     if isinstance(first, (tuple, list)):
         return [default_collate(column) for column in zip(*batch, strict=True)]
     return list(batch)
+
+
+def get_worker_info() -> None:
+    """None: this process makes the batches."""
 
 
 _ABOUT_WORKERS = ("in_order", "persistent_workers", "pin_memory_device", "prefetch_factor")  # of which there are none
@@ -274,9 +342,17 @@ def _single(example: Any) -> Any:
 
 
 _FILES = {
-    "dataloader": (DataLoader, default_collate),
+    "dataloader": (DataLoader, default_collate, get_worker_info),
     "dataset": (ConcatDataset, Dataset, IterableDataset, Subset, TensorDataset, random_split),
-    "sampler": (BatchSampler, RandomSampler, Sampler, SequentialSampler, SubsetRandomSampler),
+    "distributed": (DistributedSampler,),
+    "sampler": (
+        BatchSampler,
+        RandomSampler,
+        Sampler,
+        SequentialSampler,
+        SubsetRandomSampler,
+        WeightedRandomSampler,
+    ),
 }
 __all__ = sorted(held.__name__ for names in _FILES.values() for held in names)  # noqa: PLE0605
 __path__: list[str] = []  # a package: who lets `torch` mean `dynamic` finds its files by their names

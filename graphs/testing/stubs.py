@@ -54,7 +54,10 @@ def of_dynamic() -> str:
     neural = (*dynamic._NEURAL, *dynamic._LAYERS)
     names |= {name: _import("dynamic.pytorch.neural", name) for name in neural}
     names = {name: line for name, line in names.items() if name not in neural or hasattr(dynamic, name)}
-    names |= {name: _import("dynamic.pytorch.seldom", name) for name in dynamic._SELDOM}
+    seldom, switches = (importlib.import_module(f"dynamic.pytorch.{file}") for file in ("seldom", "switches"))
+    names |= {name: _import(seldom.__name__, name) for name in seldom.__all__}
+    places = [place for place in sorted(switches.PLACES) if "." not in place]
+    names |= {name: f"{name}: _Any" for name in (*places, *(name for place, name in switches.NAMES if not place))}
     names["__version__"] = "__version__: str"
     forms = [name for name in dir(dynamic.Tensor) if name.endswith("_") and not name.startswith("_")]
     return _page("dynamic", names | {name: f"{name} = Tensor.{name}" for name in forms})

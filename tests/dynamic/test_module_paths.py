@@ -34,8 +34,9 @@ def test_files_are_imported_by_their_paths():
     assert isinstance(nn.ConvTranspose1d(1, 1, 1), _ConvNd)
     assert (_pair(3), _triple([1, 2, 3])) == ((3, 3), (1, 2, 3))
     assert data_parallel(nn.Identity(), 3) == 3
-    with pytest.raises(AttributeError, match="use DataParallel"):
-        _ = nn.parallel.DistributedDataParallel
+    assert not isinstance(nn.Identity(), nn.parallel.DistributedDataParallel)
+    with pytest.raises(RuntimeError, match="use the module itself"):
+        nn.parallel.DistributedDataParallel(nn.Identity())
 
 
 def test_what_is_pytorchs_name_alone_keeps_its_path():

@@ -24,7 +24,6 @@ def test_nearly_all_names_that_programs_use_are_there() -> None:
     ("name", "remedy"),
     [
         ("bfloat16", "use float16 or float32"),
-        ("compile", "static.jit"),
         ("complex64", "keep two tensors"),
         ("no_such_name", "docs/torch-names.md"),
     ],

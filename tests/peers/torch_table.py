@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dynamic.pytorch import switches
 from graphs.frontends.torch import names as definition
 from graphs.frontends.torch.methods import TorchMethods
 from graphs.wrong_calls import parameters
@@ -26,6 +27,7 @@ from tests.peers.torch_arguments import Call, Made, calls_of
 USED = Path(__file__).parent.parent / "data" / "torch_names.csv"
 SPACES = ("torch", "torch.Tensor", "torch.nn.functional")
 DEFINITIONS = "## Definitions"
+SWITCHES = "## Switches"
 NO_FUNCTIONS = "a class, a module or a value"
 SIGNS = dict.fromkeys(
     ["svd", "qr", "eigh", "lobpcg", "pca_lowrank"], "the signs of vectors are free; has tests of its own"
@@ -312,6 +314,9 @@ def rows(path: str, torch: Any, ours: Any, names: list[str] | None = None) -> li
         if name == "dtype" or ours_space is None or not hasattr(ours_space, name):
             continue
         theirs = getattr(theirs_space, name)
+        if path == "torch" and (("", name) in switches.NAMES or switches.is_place(name)):
+            found.append(Row(name, note=f"one of the [switches](#{SWITCHES.partition(' ')[2].lower()})"))
+            continue
         if _is_module(theirs) or (isinstance(theirs, type) and path != "torch.Tensor"):
             found.append(Row(name, note=NO_FUNCTIONS))
             continue
@@ -403,6 +408,13 @@ def text(torch: Any, ours: Any) -> str:
         definitions(),
         "",
         *tables,
+        SWITCHES,
+        "",
+        "Names for other devices, processes, compilers and formats. Each may be imported. What *returns*, *equals*,",
+        "*gives back* or *surrounds* changes no number; what *refuses* raises an error when it is called, with the",
+        "remedy beside it. `*` is every name of a place.",
+        "",
+        *switch_table(),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -415,6 +427,17 @@ def definitions() -> str:
             groups[inspect.unwrap(function)].append(name)
     rows = [_definition(sorted(names, key=lambda n: n != f.__name__), f) for f, names in groups.items()]
     return "\n".join(["| name | also | forms | call |", "|---|---|---|---|", *sorted(rows)])
+
+
+def switch_table() -> list[str]:
+    """A row for each line of `dynamic.pytorch.switches`."""
+    lines = ["| in | names | do | which |", "|---|---|---|---|"]
+    for row in switches.SWITCHES:
+        is_plain = row.value is None or isinstance(row.value, (bool, int, str))
+        value = f" `{row.value!r}`" if row.does in ("returns", "equals") and is_plain else ""
+        names = ", ".join(f"`{name}`" for name in row.names.split())
+        lines.append(f"| `torch{'.' * bool(row.place)}{row.place}` | {names} | {row.does}{value} | {row.says} |")
+    return lines
 
 
 def _definition(names: list[str], function: Callable[..., Any]) -> str:

@@ -12,7 +12,7 @@ from dynamic.grad_mode import no_grad
 from dynamic.nn.parameter import functional_call
 from dynamic.nn.utils import rnn, weights
 from dynamic.nn.utils.weights import *  # noqa: F403
-from dynamic.paths import file_of
+from dynamic.paths import file_of, submodule
 from dynamic.tensor import Tensor
 from graphs import ops, optim
 from graphs.errors import GraphError, locate
@@ -107,3 +107,7 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
 
 
 guard(globals(), __all__)
+
+
+def __getattr__(name: str) -> object:
+    return submodule(__name__, name)

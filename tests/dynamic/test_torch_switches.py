@@ -1,0 +1,162 @@
+"""Names for other devices, processes and compilers: they are imported, change nothing, or are refused when called."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import dynamic as torch
+from dynamic import nn
+from dynamic.pytorch import switches
+from dynamic.utils import data
+
+PROGRAM = """
+import dynamic as torch
+import dynamic.distributed as dist
+import dynamic.multiprocessing as mp
+from dynamic.cuda.amp import GradScaler, autocast
+from dynamic.distributed.fsdp import FullyShardedDataParallel as FSDP
+from dynamic.nn.parallel import DistributedDataParallel as DDP
+from dynamic.nn.parallel.distributed import DistributedDataParallel
+from dynamic.utils.data.distributed import DistributedSampler
+
+torch.backends.cudnn.benchmark = True
+torch.set_float32_matmul_precision("high")
+mp.set_start_method("spawn")
+model = torch.compile(torch.nn.Linear(2, 2))
+scaler, optimizer = GradScaler(), torch.optim.SGD(model.parameters(), 0.1)
+if dist.is_available() and dist.is_initialized():
+    model = DDP(model)
+with autocast():
+    loss = model(torch.ones(1, 2)).sum()
+scaler.scale(loss).backward()
+scaler.step(optimizer)
+scaler.update()
+torch.cuda.synchronize()
+unwrapped = model.module if isinstance(model, (DDP, FSDP)) else model
+print(type(unwrapped).__name__, torch.cuda.max_memory_allocated(), torch.backends.cudnn.benchmark)
+"""
+
+
+def test_a_program_for_several_gpus_trains_on_one_cpu() -> None:
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    assert done.stdout == "Linear 0 True\n", done.stderr
+
+
+def named() -> list[tuple[switches.SwitchRow, str]]:
+    return [(row, name) for row in switches.SWITCHES for name in row.names.split() if name != switches.ALL]
+
+
+def test_a_name_is_defined_once() -> None:
+    names = [(row.place, name) for row, name in named()]
+    assert len(names) == len(set(names)) > 200
+    assert {row.does for row in switches.SWITCHES} == set(switches.MAKERS)
+
+
+@pytest.mark.parametrize("place", sorted(switches.PLACES))
+def test_each_place_is_imported_and_has_its_names(place: str) -> None:
+    module = importlib.import_module(f"dynamic.{place}")
+    for row, name in named():
+        if row.place == place:
+            getattr(module, name)
+    assert not hasattr(module, "__no_such_name__")
+
+
+@pytest.mark.parametrize(("row", "name"), [(r, n) for r, n in named() if r.does == "refuses"])
+def test_what_is_refused_says_its_name_and_the_remedy(row: switches.SwitchRow, name: str) -> None:
+    value = switches.make(row.place, name)
+    assert not isinstance(3, value)
+    path = ".".join(filter(None, ("torch", row.place, name)))
+    with pytest.raises(RuntimeError) as caught:
+        value(3, option=4)
+    said = str(caught.value)
+    assert said.startswith(f"{path} is not supported: ")
+    assert row.says.partition(";")[0] in said
+
+
+def test_all_of_a_place_is_refused() -> None:
+    from dynamic.distributed.fsdp.wrap import transformer_auto_wrap_policy
+    from dynamic.fx.passes import anything
+
+    class Wrapped(anything):
+        pass
+
+    for call in (transformer_auto_wrap_policy, anything, Wrapped, torch.sparse.mm, torch.hub.load):
+        with pytest.raises(RuntimeError, match="is not supported"):
+            call()
+    with pytest.raises(AttributeError, match="there is one process"):
+        _ = torch.distributed.Backend.GLOO
+    for absent in ("cuda.no_such_name", "backends.no_such_name", "nn.utils.no_such_name", "optim.no_such_name"):
+        place, _dot, name = absent.rpartition(".")
+        with pytest.raises(AttributeError, match=rf"{place} has no 'no_such_name'; docs/torch"):
+            getattr(importlib.import_module(f"dynamic.{place}"), name)
+
+
+def test_a_block_does_nothing_and_has_measured_nothing() -> None:
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities) as measured, torch.profiler.record_function("step"):
+        measured.step()
+    with pytest.raises(AttributeError, match=r"nothing is measured.*dynamic\.record"):
+        measured.key_averages()
+
+    @torch.autograd.profiler.record_function("name")
+    def double(x: int) -> int:
+        return 2 * x
+
+    assert double(3) == 6
+
+
+def test_a_generator_is_as_it_was_behind_a_fork() -> None:
+    torch.manual_seed(3)
+    with torch.random.fork_rng():
+        torch.rand(4)
+    after = torch.rand(4)
+    torch.manual_seed(3)
+    torch.cuda.manual_seed_all(4)
+    assert torch.equal(torch.rand(4), after)
+
+
+def test_samplers() -> None:
+    endless = data.RandomSampler(range(7), num_samples=10**10)
+    first = list(itertools.islice(endless, 14))
+    assert (len(endless), sorted(first[:7]), sorted(first[7:])) == (10**10, list(range(7)), list(range(7)))
+    repeated = data.RandomSampler(range(7), replacement=True, num_samples=10**10)
+    assert set(itertools.islice(repeated, 200)) == set(range(7))
+    torch.manual_seed(0)
+    drawn = list(data.WeightedRandomSampler([1, 0, 3], 4000))
+    assert np.bincount(drawn, minlength=3) == pytest.approx([1000, 0, 3000], abs=120)
+    assert sorted(data.WeightedRandomSampler([1, 5, 3], 3, replacement=False)) == [0, 1, 2]
+    with pytest.raises(ValueError, match="num_samples"):
+        data.WeightedRandomSampler([1.0], 0)
+    assert data.get_worker_info() is None
+
+
+def test_shares_of_a_data_set() -> None:
+    from dynamic.utils.data.distributed import DistributedSampler
+
+    shares = [DistributedSampler(range(5), num_replicas=2, rank=rank) for rank in range(2)]
+    assert sorted({*shares[0], *shares[1]}) == list(range(5))
+    assert [len(share) for share in shares] == [3, 3]
+    first = list(shares[0])
+    assert first == list(shares[0])
+    orders = []
+    for epoch in range(5):
+        shares[0].set_epoch(epoch)
+        orders.append(tuple(shares[0]))
+    assert len(set(orders)) > 1
+    with pytest.raises(RuntimeError, match="give num_replicas and rank"):
+        DistributedSampler(range(5))
+
+
+def test_switches_warn_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.use_deterministic_algorithms(True)
+        model = torch.jit.script(nn.Linear(2, 2))
+    assert isinstance(model, nn.Linear)
