@@ -385,8 +385,6 @@ def unlike(runs: Sequence[JudgedRun]) -> None:
                 f"{first.name} measured {first.suite} and {other.name} {other.suite}, which have no row in common; "
                 "give runs of one suite"
             )
-    if first.suite == SUITES[OWN]:
-        raise ResultsError(f"{first.name} measured {first.suite}; graphduel diff shows such runs beside each other")
     seen: dict[tuple[Any, ...], JudgedRun] = {}
     for run in runs:
         hosts = sorted({record.host for record in run.records if record.host})

@@ -6,8 +6,10 @@ disagree, 5 nothing was measured, 6 a rule of --fail-if holds, 130 stopped by Ct
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import nullcontext
 from errno import ENOENT, EPIPE
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +27,7 @@ from compare.text import echo, wrap
 
 if TYPE_CHECKING:
     from compare.claims.base import Verdict
+    from compare.records.own import SharedVerdict
     from compare.records.record import Record
 
 CHOSEN = {
@@ -208,17 +211,18 @@ def run(
 @graphduel.command()
 @options.DIRECTORIES
 @PYTHON_TAPE
-@options.out("Write the page of several machines into this folder.")
+@options.out("Write the page of several runs into this folder.")
 @options.of_results
 def report(directories: tuple[Path, ...], *, python_tape: bool, out: Path | None) -> None:
     """Judge the results in DIRECTORY again and write its report again.
 
-    Of several directories, each the run of another machine, write one page that has the machine as an axis.
+    Of several directories, each the run of another machine, write one page that has the machine as an axis. Of runs on
+    functions of users, and of files verdict.json of any runs, write the medians by model, device and version.
     """
     from compare.suite.stages import finish
 
-    if len(directories) > 1:
-        _report_machines(directories, out)
+    if len(directories) > 1 or directories[0].is_file():
+        _report_several(directories, out)
         return
     if out is not None:
         raise click.UsageError("--out is for the page of several runs; one run's report stands beside its results")
@@ -227,13 +231,41 @@ def report(directories: tuple[Path, ...], *, python_tape: bool, out: Path | None
     _announce(directory, records, finish(directory, records, python_tape=python_tape))
 
 
-def _report_machines(directories: tuple[Path, ...], out: Path | None) -> None:
+def _report_several(paths: tuple[Path, ...], out: Path | None) -> None:
+    """Write the page of several runs: of machines if they measured a suite, else of verdicts."""
+    from compare.records import results
+    from compare.records.record import Run, records_of
+    from compare.report import runs as pages
+
+    if out is None:
+        raise click.UsageError("several runs make a page of their own; say where with --out FOLDER")
+    records = {path: options.results_in(path) for path in paths if path.is_dir()}
+    own = [path for path, held in records.items() if any(run.is_own for run in records_of(held, Run))]
+    if len(records) == len(paths) and not own:
+        _report_machines(paths, out)
+        return
+    shared = [pages.shared_verdict(records[path]) if path in records else results.read_shared(path) for path in paths]
+    if None in shared:
+        raise click.UsageError(f"{paths[shared.index(None)]} measured the workloads, which have no {results.SHARED}")
+    _report_verdicts([verdict for verdict in shared if verdict], out)
+
+
+def _report_verdicts(shared: Sequence[SharedVerdict], out: Path) -> None:
+    from compare.report import figures
+    from compare.report import runs as pages
+
+    page = pages.many(shared, partial(figures.draw_one, directory=out / "plots"))
+    options.say(str(page.sections[0].blocks[0]))
+    for name in ("report.html", "report.md"):
+        options.write_page(out / name, page)
+    echo(f"\nReport: {out / 'report.html'}")
+
+
+def _report_machines(directories: tuple[Path, ...], out: Path) -> None:
     from compare.claims import changes
     from compare.report import runs as pages
     from compare.text import show_table
 
-    if out is None:
-        raise click.UsageError("several runs make a page of their own; say where with --out FOLDER")
     names = [directory.resolve().name for directory in directories]
     names = names if len(set(names)) == len(names) else list(map(str, directories))
     runs = [changes.JudgedRun(name, options.results_in(path)) for name, path in zip(names, directories, strict=True)]

@@ -246,8 +246,7 @@ INPUTS = click.option(
 )
 DIRECTORY = click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 DIRECTORIES = click.argument(
-    "directories", metavar="DIRECTORY...", nargs=-1, required=True,
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    "directories", metavar="DIRECTORY...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path),
 )  # fmt: skip
 
 

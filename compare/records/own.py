@@ -178,6 +178,45 @@ class CountedPrograms(Record, tag="counted programs"):
     programs: list[CountedProgram]
 
 
+class ModeCost(Struct, omit_defaults=True):
+    """What a mode costs: seconds of a warm call, of the first pass, and of one that finds compiled code; bytes held.
+
+    `ratio` is a warm call ÷ that of the mode that compiles nothing, and the ends of its 95% interval, if known. A
+    `status` other than "ok" says in a word why it was not timed.
+    """
+
+    status: str = "ok"
+    call: float | None = None
+    ratio: list[float] = []
+    first: float | None = None
+    cached: float | None = None
+    held: float | None = None
+    compiles: int | None = None
+
+
+class ModelVerdict(Struct, omit_defaults=True):
+    """The costs of the modes of one model or function, on so many threads; `base` is the mode that compiles nothing."""
+
+    model: str
+    base: str
+    modes: dict[str, ModeCost]
+    threads: int = 1
+
+
+class SharedVerdict(Struct, tag="verdict", tag_field="kind"):
+    """What a run found, to be put beside the runs of others: no path, no code, no name of a host, and no time.
+
+    `device` is the processor, or the GPU that the run was on.
+    """
+
+    schema: int
+    engine: str
+    version: str
+    python: str
+    device: str
+    models: list[ModelVerdict]
+
+
 def count_calls(ran: Iterable[RanOp]) -> CallCounts:
     """Count the work of one call from the ops that a framework ran eagerly, in order.
 

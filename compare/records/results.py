@@ -26,6 +26,7 @@ import msgspec
 
 from compare.errors import CompareError, ResultsError
 from compare.records.job import KINDS
+from compare.records.own import SharedVerdict
 from compare.records.record import Failure, JobName, Record, Run
 from graphs import files as zips
 from graphs.files import write_file
@@ -33,6 +34,8 @@ from graphs.files import write_file
 RESULTS = "results.jsonl"
 PACKED = f"{RESULTS}.gz"
 VERDICTS = "verdicts.json"
+SHARED = "verdict.json"
+"""The small file that a run writes for `graphduel report` of many."""
 FRAMEWORKS = "frameworks.json"
 VERSION = 1
 
@@ -148,6 +151,17 @@ def has_some(directory: Path) -> bool:
         return False
     read(path)
     return True
+
+
+def read_shared(path: Path) -> SharedVerdict:
+    """Return the verdict in a file. Raises ResultsError if it holds none, or one of another version."""
+    try:
+        shared = msgspec.json.decode(path.read_bytes(), type=SharedVerdict)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise ResultsError(f"{path} is no {SHARED} of a run: {error}") from None
+    if shared.schema != VERSION:
+        raise ResultsError(f"{path}: schema version {shared.schema}, and this graphduel reads version {VERSION}")
+    return shared
 
 
 def replace(path: Path, records: Iterable[Record]) -> None:

@@ -57,10 +57,15 @@ def publish(
 
     Raises ResultsError if the disk refuses them.
     """
+    from msgspec import to_builtins
+
     from compare.records import results
+    from compare.report import runs
 
     try:
         results.write_json(directory / results.VERDICTS, [verdict.to_dict() for verdict in judged])
+        if shared := runs.shared_verdict(opening.get("every") or records):
+            results.write_json(directory / results.SHARED, to_builtins(shared))
         if outside:
             results.write_json(directory / results.FRAMEWORKS, [framework.to_dict() for framework in outside])
         write(directory, records, judged, outside, **opening)

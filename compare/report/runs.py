@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
 
 from compare import text
 from compare.claims import CLAIMS, changes, conditions
 from compare.claims.base import SMALLEST_EFFECT, Regime, Verdict, agreement
 from compare.claims.changes import MEASURES, CellChange, Comparison, JudgedRun, Measure, Series
-from compare.records.record import Cell
+from compare.claims.frameworks import model_costs
+from compare.claims.verdict import MeasuredFunction
+from compare.engines import OWN, Engine, find_engine
+from compare.records.cells import Compilations
+from compare.records.own import ModeCost, ModelVerdict, SharedVerdict
+from compare.records.record import Cell, Environment, Records, Run, group_by, records_of
+from compare.records.results import VERSION
 from compare.report import blocks, verdicts
-from compare.report.blocks import Block, Inline, Page, PicturedTable, Section, Table, Terms, section
+from compare.report.blocks import Block, Inline, Page, Picture, PicturedTable, Section, Table, Terms, section
 from compare.stats import Interval
+from compare.workloads.models import FRAMEWORK as MODELS_IN
+
+if TYPE_CHECKING:
+    from compare.report.figures import Drawing
 
 CHANGED = ("step", "mode", "what", "before", "after", "after ÷ before", "change")
 OVER_TIME = ("cell", "mode", "first", "last", "last ÷ the run before", "change", "over the runs, first = 1×")
@@ -84,6 +97,170 @@ def beside(runs: Sequence[JudgedRun], comparison: Comparison | None) -> Page:
             section("What changed", *changed),
         ),
     )
+
+
+# Verdicts of many runs -------------------------------------------------------------------------------------------------
+
+
+_SHARED = (
+    "Each dot is the median over runs of a warm call ÷ that of the mode that compiles nothing, and its bar reaches from "
+    "the least to the largest. Left of 1× compiling is faster. Rows of one machine and of many look alike: the last "
+    "column of the table has the number of runs."
+)
+_MOST = 60
+"""The largest number of rows that the picture has; the table has all."""
+Draw = Callable[[Callable[[], "Drawing"], Iterable[str]], Picture]
+"""A function that draws a figure, in which some modes have looks of their own."""
+
+
+def shared_verdict(records: Records) -> SharedVerdict | None:
+    """Return the verdict of a run on a function or on real models, without paths or code; None for other runs."""
+    run = next(reversed(records_of(records, Run)), None)
+    if run is None or not (run.is_own or run.is_of_models):
+        return None
+    there, engine = run.environment or Environment(), str(run.settings.get("framework") or OWN)
+    if run.is_own:
+        models, version = [*_of_function(records, run)], str(run.settings.get("version") or "")
+    else:
+        engine = MODELS_IN
+        models = [*_of_models(records, find_engine(engine))]
+        version = next((record.version for record in records_of(records, Compilations)), "")
+    device = there.gpu or there.cpu or "an unknown processor"
+    return SharedVerdict(VERSION, engine, version, there.python or "", device, models)
+
+
+def _of_function(records: Records, run: Run) -> Iterator[ModelVerdict]:
+    """Yield the costs of the modes of a user's function on each number of threads."""
+    name = str(run.settings.get("function", "a function"))
+    for number, measured in MeasuredFunction(name, (), tuple(records)).by_threads.items():
+        judged = measured.verdict
+        modes = {mode: ModeCost(reason.partition(":")[0]) for mode, reason in judged.refused.items()}
+        for mode, call in judged.steady.values.items():
+            held = judged.memory.values.get(mode)
+            first, cached = (each.values.get(mode) for each in (judged.first, judged.cached))
+            ratio, compiles = _ends(judged.of_base.get(mode)), judged.compiles.get(mode)
+            modes[mode] = ModeCost("ok", call, ratio, first, cached, held, compiles)
+        yield ModelVerdict(name, judged.steady.base, modes, number)
+
+
+def _of_models(records: Records, framework: Engine) -> Iterator[ModelVerdict]:
+    """Yield the costs of the modes of each real model."""
+    for name, rows in group_by(model_costs(records, framework), lambda row: row.name).items():
+        each = [rows[0].eager, *(row.mode for row in rows)]
+        modes = {
+            framework.traits(cost.mode).name or "eager": ModeCost(
+                cost.status, cost.steady, _ends(cost.ratio), cost.cold, cost.warm, cost.held, cost.compiles
+            )
+            for cost in each
+        }
+        yield ModelVerdict(name, "eager", modes)
+
+
+def _ends(ratio: Interval | None) -> list[float]:
+    return [ratio.estimate, *(ratio.bounds() or ())] if ratio else []
+
+
+class _Group(NamedTuple):
+    """The costs of one mode of a model over runs of one device, version and number of threads."""
+
+    model: str
+    mode: str
+    device: str
+    version: str
+    threads: int
+    costs: dict[int, ModeCost]
+    """By the number of the run."""
+
+    @property
+    def ratios(self) -> list[float]:
+        return sorted(cost.ratio[0] for cost in self.costs.values())
+
+    def title(self, *parts: str) -> str:
+        """Return the model and the mode, and further parts of the group."""
+        threads = {"threads": text.count_noun(self.threads, "thread")}
+        return ", ".join((self.model, self.mode, *(threads.get(part) or getattr(self, part) for part in parts)))
+
+    @property
+    def row(self) -> dict[str, str]:
+        """The group as a row of a table."""
+        low, high = self.ratios[0], self.ratios[-1]
+        spread = text.interval(low, high) if len(self.costs) > 1 else ""
+        first = [cost.first for cost in self.costs.values() if cost.first]
+        return {
+            **{name: str(getattr(self, name)) for name in ("model", "mode", "version", "device", "threads")},
+            "a call ÷ eager": text.ratio(median(self.ratios)),
+            "from, to": spread,
+            "a call": text.seconds(median(cost.call for cost in self.costs.values() if cost.call)),
+            "first pass": text.seconds(median(first)) if first else "",
+            "runs": f"{len(self.costs):,}",
+        }
+
+
+def many(verdicts: Sequence[SharedVerdict], draw: Draw) -> Page:
+    """Return the page on verdicts of many runs: medians by model, device and version. `draw` writes a picture."""
+    groups = _grouped(verdicts)
+    ratios = [median(group.ratios) for group in groups]
+    models, devices = ({getattr(group, name) for group in groups} for name in ("model", "device"))
+    kinds = [text.count_noun(len(each), noun) for each, noun in ((models, "model"), (devices, "device"))]
+    said = f"Of {text.count_noun(len(verdicts), 'run')} none timed a mode that compiles."
+    if groups:
+        faster = sum(ratio < 1 / (1 + SMALLEST_EFFECT) for ratio in ratios)
+        slower = sum(ratio > 1 + SMALLEST_EFFECT for ratio in ratios)
+        said = (
+            f"Over {text.count_noun(len(verdicts), 'run')} of {text.join_words(kinds)}, a compiled call takes "
+            f"{text.ratio(median(ratios))} the time of an eager one in the median, from {text.ratio(min(ratios))} to "
+            f"{text.ratio(max(ratios))}: it is faster in {faster} of {len(groups)} rows, and slower in {slower}."
+        )
+    tables = [Table.of("lrrr", _medians(groups, by), f"By {by}") for by in ("version", "device", "mode")]
+    picture = draw(partial(_drawn, groups), [group.mode for group in groups]) if groups else None
+    every = Table.of("llllrrrrrr", [group.row for group in groups], "Every model, mode, version and device")
+    return _page(
+        "graphduel: verdicts of many runs",
+        f"{text.count_noun(len(verdicts), 'run')}.",
+        (section("The answer", said, picture, *tables), section("The runs", every)),
+    )
+
+
+def _grouped(verdicts: Sequence[SharedVerdict]) -> list[_Group]:
+    """Return the timed modes that compile, by model, mode, device, version and threads, in this order."""
+    groups: dict[tuple[str, str, str, str, int], dict[int, ModeCost]] = {}
+    for run, shared in enumerate(verdicts):
+        version = f"{find_engine(shared.engine).title} {shared.version}".strip()
+        for model in shared.models:
+            for mode, cost in model.modes.items():
+                if mode != model.base and cost.status == "ok" and cost.ratio and cost.call:
+                    key = (model.model, mode, shared.device, version, model.threads)
+                    groups.setdefault(key, {})[run] = cost
+    return [_Group(*key, groups[key]) for key in sorted(groups)]
+
+
+def _medians(groups: Sequence[_Group], by: str) -> Iterator[dict[str, str]]:
+    """Yield the median of the rows of each version, device or mode."""
+    for name, of_name in group_by(groups, lambda group: getattr(group, by)).items():
+        ratios = [median(group.ratios) for group in of_name]
+        models, runs = len({group.model for group in of_name}), len({run for group in of_name for run in group.costs})
+        yield {by: name, "a call ÷ eager": text.ratio(median(ratios)), "models": f"{models:,}", "runs": f"{runs:,}"}
+
+
+def _drawn(groups: Sequence[_Group]) -> Drawing:
+    """Draw the median of each row as a dot, on a bar from the least to the largest ratio of its runs."""
+    from compare.report.figures import Drawing, style
+
+    shown = groups[:_MOST]
+    varying = [part for part in ("version", "threads", "device") if len({getattr(each, part) for each in shown}) > 1]
+    titles = [group.title(*varying) for group in shown]
+    figure = style.figure(0.9 + 0.26 * len(shown))
+    axes = figure.add_subplot()
+    for place, group in enumerate(shown):
+        spread = Interval(median(group.ratios), group.ratios[0], group.ratios[-1])
+        style.whisker(axes, place, spread, style.colour(group.mode), style.marker(group.mode), titles[place])
+    style.rows(axes, titles)
+    low, high = min(group.ratios[0] for group in shown), max(group.ratios[-1] for group in shown)
+    style.ratio_axis(axes, min(0.9, low) / 1.1, max(1.1, high) * 1.1)
+    style.tie_zone(axes)
+    axes.set_xlabel("a call ÷ eager's call (log scale)" if style.columns(2) > 1 else "÷ eager (log scale)")
+    alt = "; ".join(f"{name}: {text.ratio(median(each.ratios))}" for name, each in zip(titles, shown, strict=True))
+    return Drawing("verdicts", "A warm call beside eager", _SHARED, f"A warm call ÷ eager's: {alt}.", figure)
 
 
 # Runs over time ---------------------------------------------------------------------------------------------------

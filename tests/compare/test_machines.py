@@ -4,11 +4,13 @@ import json
 
 import pytest
 from click.testing import CliRunner
+from msgspec import to_builtins
 
 from compare.claims import changes
 from compare.claims.changes import MEASURES, JudgedRun
 from compare.cli.command import graphduel
 from compare.records import results
+from compare.report.runs import shared_verdict
 from compare.stats import Interval
 from tests.helpers.records import plain, typed
 
@@ -138,9 +140,35 @@ def test_runs_of_two_suites_are_refused(tmp_path):
     assert "other our workloads, which have no row in common; give runs of one suite" in said
 
 
-def test_runs_of_functions_are_refused(tmp_path):
-    said = refused(tmp_path, records("A", preset="own"), records("B", preset="own"))
-    assert "graphduel diff shows such runs beside each other" in said
+def test_verdicts_of_many_runs_are_medians_by_model_device_and_version(tmp_path):
+    verdicts = []
+    for number, (machine, factor) in enumerate((("A", 1), ("A", 3), ("B", 1))):
+        shared = shared_verdict(records(machine))
+        assert not {"/", "\\"} & set(json.dumps(to_builtins(shared)))
+        for model in shared.models:
+            model.modes["compile"].ratio[0] *= factor
+        (tmp_path / f"{number}.json").write_text(json.dumps(to_builtins(shared)))
+        verdicts.append(str(tmp_path / f"{number}.json"))
+    done = CliRunner().invoke(graphduel, ["report", *verdicts, "--out", str(tmp_path / "out")])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("Over 3 runs of 4 models and 2 devices, a compiled call takes ")
+    page = (tmp_path / "out" / "report.md").read_text("utf-8")
+    head, _, *rows = [line.split(" | ") for line in page.splitlines() if line.count("|") == 11]
+    assert head[5] == "a call ÷ eager"
+    told = {(row[0].strip("| "), row[3]): (row[5], row[6], row[-1].strip("| ")) for row in rows}
+    assert told["vae", "Processor A"] == ("1×", "[0.5, 1.5]", "2")
+    assert told["gat", "Processor B"] == ("2×", "", "1")
+    drawn = (tmp_path / "out" / "plots" / "verdicts.svg").read_text("utf-8")
+    assert "÷ eager&#x27;s call (log scale)" in drawn or "÷ eager's call (log scale)" in drawn
+
+
+def test_a_run_of_workloads_has_no_verdict_for_others_and_a_file_of_another_kind_is_refused(tmp_path):
+    assert shared_verdict(records("A", preset="quick")) is None
+    (tmp_path / "verdict.json").write_text("{}")
+    for paths, why in (([tmp_path / "verdict.json"], "is no verdict.json of a run"),):
+        done = CliRunner().invoke(graphduel, ["report", *map(str, paths), "--out", str(tmp_path / "out")])
+        assert done.exit_code != 0
+        assert why in done.output
 
 
 def test_records_of_another_schema_are_refused(tmp_path):

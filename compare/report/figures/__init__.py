@@ -4,10 +4,12 @@ A caption says what a reader should see in the figure, or why it could not be dr
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
@@ -76,16 +78,31 @@ def draw_all(summary: Summary, directory: Path) -> DrawnPlots:
             if drawing.figure is None:
                 missing.append(f"{drawing.title}: {drawing.caption}")
                 continue
-            svg = style.render(drawing.figure, "svg")
-            files.append(write_file(directory / f"{drawing.name}.svg", svg))
-            files.append(write_file(directory / f"{drawing.name}.png", style.render(drawing.figure, "png")))
-            with style.narrow():
-                narrow = style.render(draw(summary).figure, "svg")
-            words = (drawing.title, drawing.caption, drawing.alt, drawing.name)
-            picture = Picture(*words, svg.decode(), drawing.table, narrow.decode())
+            picture, written = _write_picture(drawing, partial(draw, summary), directory)
+            files += written
             for claim in claims:
                 pictures[claim].append(picture)
     return DrawnPlots(dict(pictures), tuple(missing), files)
+
+
+def draw_one(draw: Callable[[], Drawing], modes: Iterable[str], directory: Path) -> Picture:
+    """Draw one figure, in which these modes have looks of their own, and write it into `directory`."""
+    from compare.report.figures import style
+
+    with rc_context(style.STYLE), style.of_modes(modes):
+        return _write_picture(draw(), draw, directory)[0]
+
+
+def _write_picture(drawing: Any, draw: Callable[[], Any], directory: Path) -> tuple[Picture, list[Path]]:
+    """Write a figure into `directory` as PNG and SVG; return its picture, with one for a phone, and the files."""
+    from compare.report.figures import style
+
+    with style.narrow():
+        phone = style.render(draw().figure, "svg")
+    svg, png = (style.render(drawing.figure, kind) for kind in ("svg", "png"))
+    files = [write_file(directory / f"{drawing.name}.{kind}", data) for kind, data in (("svg", svg), ("png", png))]
+    words = (drawing.title, drawing.caption, drawing.alt, drawing.name)
+    return Picture(*words, svg.decode(), drawing.table, phone.decode()), files
 
 
 def alt_text(opening: str, facts: Iterable[str]) -> str:

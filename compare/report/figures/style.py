@@ -237,7 +237,7 @@ def _ticks(low: float, high: float, label: float) -> list[float]:
     for numbers in (*(even if high / low < _NEAR else ()), *rounded):
         fitting = [tick for tick in numbers if low <= tick <= high]
         gaps = (math.log(b / a) for a, b in itertools.pairwise(fitting))
-        if min(gaps, default=math.inf) >= label * math.log(high / low):
+        if len(fitting) > 1 and min(gaps) >= label * math.log(high / low):
             return fitting
     return [10.0**power for power in _POWERS if low <= 10.0**power <= high]
 

@@ -20,6 +20,7 @@ from compare.instruments.rounds import NAME, clock_name
 from compare.own import workers
 from compare.own.result import Result
 from compare.plans.settings import Settings
+from compare.records import results
 from compare.records.cells import Time
 from compare.records.job import Job
 from compare.records.record import Cell, options_of, records_of
@@ -395,6 +396,11 @@ def test_the_page_compares_all_numbers_and_says_on_which_its_claims_are(several,
     assert "| mode | 1 thread | ÷ dynamic | 2 threads | ÷ dynamic |" in page
     assert "Claims, figures and sections below are on 1 thread." in page
     assert "| F1 Once warm, static is faster for this function | ✗ refuted | 1.47×" in page
+    shared = results.read_shared(tmp_path / "out" / results.SHARED)
+    assert [(each.model, each.threads, [*each.modes]) for each in shared.models] == [
+        ("f", 1, [*MODES]),
+        ("f", 2, [*MODES]),
+    ]
     assert "![A warm call by the number of threads](plots/threads.png)" in page
     drawn = (tmp_path / "out" / "plots" / "threads.svg").read_text("utf-8")
     assert all(f">{said}</text>" in drawn for said in ("threads", "time of a warm call", "1", "2", *MODES))
