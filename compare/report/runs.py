@@ -99,13 +99,12 @@ def beside(runs: Sequence[JudgedRun], comparison: Comparison | None) -> Page:
     )
 
 
-# Verdicts of many runs -------------------------------------------------------------------------------------------------
+# Verdicts of many runs ------------------------------------------------------------------------------------------
 
 
 _SHARED = (
-    "Each dot is the median over runs of a warm call ÷ that of the mode that compiles nothing, and its bar reaches from "
-    "the least to the largest. Left of 1× compiling is faster. Rows of one machine and of many look alike: the last "
-    "column of the table has the number of runs."
+    "Each dot is a warm call ÷ that of the mode that compiles nothing, the middle one of its runs. Its bar reaches "
+    "from the least to the largest. Left of 1× compiling is faster. The last column of the table has the number of runs."
 )
 _MOST = 60
 """The largest number of rows that the picture has; the table has all."""
@@ -198,7 +197,7 @@ class _Group(NamedTuple):
 
 def many(verdicts: Sequence[SharedVerdict], draw: Draw) -> Page:
     """Return the page on verdicts of many runs: medians by model, device and version. `draw` writes a picture."""
-    groups = _grouped(verdicts)
+    groups = _groups_of(verdicts)
     ratios = [median(group.ratios) for group in groups]
     models, devices = ({getattr(group, name) for group in groups} for name in ("model", "device"))
     kinds = [text.count_noun(len(each), noun) for each, noun in ((models, "model"), (devices, "device"))]
@@ -208,11 +207,11 @@ def many(verdicts: Sequence[SharedVerdict], draw: Draw) -> Page:
         slower = sum(ratio > 1 + SMALLEST_EFFECT for ratio in ratios)
         said = (
             f"Over {text.count_noun(len(verdicts), 'run')} of {text.join_words(kinds)}, a compiled call takes "
-            f"{text.ratio(median(ratios))} the time of an eager one in the median, from {text.ratio(min(ratios))} to "
-            f"{text.ratio(max(ratios))}: it is faster in {faster} of {len(groups)} rows, and slower in {slower}."
+            f"{text.ratio(min(ratios))} to {text.ratio(max(ratios))} the time of an eager one, half of them at "
+            f"most {text.ratio(median(ratios))}: it is faster in {faster} of {len(groups)} rows, and slower in {slower}."
         )
     tables = [Table.of("lrrr", _medians(groups, by), f"By {by}") for by in ("version", "device", "mode")]
-    picture = draw(partial(_drawn, groups), [group.mode for group in groups]) if groups else None
+    picture = draw(partial(_drawing, groups), [group.mode for group in groups]) if groups else None
     every = Table.of("llllrrrrrr", [group.row for group in groups], "Every model, mode, version and device")
     return _page(
         "graphduel: verdicts of many runs",
@@ -221,7 +220,7 @@ def many(verdicts: Sequence[SharedVerdict], draw: Draw) -> Page:
     )
 
 
-def _grouped(verdicts: Sequence[SharedVerdict]) -> list[_Group]:
+def _groups_of(verdicts: Sequence[SharedVerdict]) -> list[_Group]:
     """Return the timed modes that compile, by model, mode, device, version and threads, in this order."""
     groups: dict[tuple[str, str, str, str, int], dict[int, ModeCost]] = {}
     for run, shared in enumerate(verdicts):
@@ -242,7 +241,7 @@ def _medians(groups: Sequence[_Group], by: str) -> Iterator[dict[str, str]]:
         yield {by: name, "a call ÷ eager": text.ratio(median(ratios)), "models": f"{models:,}", "runs": f"{runs:,}"}
 
 
-def _drawn(groups: Sequence[_Group]) -> Drawing:
+def _drawing(groups: Sequence[_Group]) -> Drawing:
     """Draw the median of each row as a dot, on a bar from the least to the largest ratio of its runs."""
     from compare.report.figures import Drawing, style
 

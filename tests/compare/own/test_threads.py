@@ -397,7 +397,8 @@ def test_the_page_compares_all_numbers_and_says_on_which_its_claims_are(several,
     assert "Claims, figures and sections below are on 1 thread." in page
     assert "| F1 Once warm, static is faster for this function | ✗ refuted | 1.47×" in page
     shared = results.read_shared(tmp_path / "out" / results.SHARED)
-    assert [(each.model, each.threads, [*each.modes]) for each in shared.models] == [
+    told = [(each.model, each.threads, [*each.modes]) for each in shared.models]
+    assert told == [
         ("f", 1, [*MODES]),
         ("f", 2, [*MODES]),
     ]
