@@ -6,24 +6,31 @@ warm calls, so that a minute of compiling is not forgotten for a microsecond.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import Any
+
+from msgspec import structs
 
 from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.contests import ratio_of
 from compare.claims.evidence import cells, join_evidence, steady
 from compare.claims.verdict import OwnVerdict, verdict
-from compare.engines import find_engine
-from compare.records.cells import Compilations, Time
-from compare.records.record import Records, Run, records_of
+from compare.engines import Engine, find_engine
+from compare.records.cells import Compilations, Parity, Time
+from compare.records.record import OfModes, Record, Records, Run, records_of
 from compare.stats import Interval
 
 CALLS = 1000
 """The number of warm calls that are weighed beside a first pass."""
 LESS = 0.8
-"""The ratio of seconds below which a first pass, which is measured once, is said to be shorter."""
+"""The ratio below which seconds and bytes, which are measured once, are said to be less."""
+DEAR = 2.0
+"""The ratio of times from which on a call is too dear for the memory that it spares."""
+DEAR_FIRST = 5.0
+"""The seconds of a first pass from which on it is told what kept code would save."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,8 @@ class TriedChange:
     """A change of a user's code, and its mode beside `usual`, the mode without it.
 
     `before` is what the usual mode has. `call` is the steady time ÷ that of `usual`, and `first` the seconds of the
-    first pass. `refused` is why the mode was not timed, "" if it was. `gain` is the seconds of a first pass and `CALLS`
-    calls of the usual mode ÷ its own.
+    first pass; `memory` are the bytes of a step. `refused` is why the mode was not timed, "" if it was. `gain` is the
+    seconds of a first pass and `CALLS` calls of the usual mode ÷ its own.
     """
 
     mode: str
@@ -42,6 +49,7 @@ class TriedChange:
     first: float | None = None
     compiles: int | None = None
     breaks: int | None = None
+    memory: float | None = None
     before: TriedChange | None = None
     refused: str = ""
     gain: float = 0.0
@@ -52,20 +60,44 @@ class TriedChange:
         slower = self.call is None or self.call.side(SMALLEST_EFFECT) == "above"
         return not self.refused and not slower and self.gain > 1 + SMALLEST_EFFECT
 
+    @property
+    def spares(self) -> bool:
+        """Whether a step takes clearly fewer bytes than in the usual mode, and a call less than twice the time."""
+        if self.refused or not (self.call and self.memory and self.before and self.before.memory):
+            return False
+        return self.memory < LESS * self.before.memory and self.call.estimate < DEAR
+
 
 def changes_of(records: Records) -> dict[str, str]:
     """Return the change that each tried mode stands for, by the settings of the run."""
-    settings = next((run.settings for run in records_of(records, Run)), {})
-    said = settings.get("trials") or []
+    said = _settings(records).get("trials") or []
     return dict(each.split(": ", 1) for each in said) if isinstance(said, list) else {}
 
 
+def without_trials(records: Records) -> tuple[Record, ...]:
+    """Return the records without the modes that were tried, which the answer on the user's own modes leaves out."""
+    tried = changes_of(records)
+    return tuple(
+        structs.replace(record, modes={mode: row for mode, row in record.modes.items() if mode not in tried})
+        if isinstance(record, OfModes) and tried
+        else record
+        for record in records
+        if not (isinstance(record, OfModes) and tried and set(record.modes) <= set(tried))
+    )
+
+
 def tried_changes(records: Records) -> list[TriedChange]:
-    """Return the changes that were tried, the one that gains most first."""
+    """Return the changes that were tried, the one that gains most first; [] where the mode without them was not timed.
+
+    The mode without them is the first that compiles among the others, else the base.
+    """
     changes, judged = changes_of(records), verdict(records)
-    others = [mode for mode in judged.steady.values if mode not in changes]
+    others = [mode for record in records_of(records, Parity) for mode in record.modes if mode not in changes]
     usual = next((mode for mode in others if mode != judged.steady.base), judged.steady.base)
-    costs = _costs(judged)
+    usual = judged.steady.base if usual in judged.refused else usual
+    if usual not in judged.steady.values:
+        return []
+    costs = _costs(records, judged)
     plain = _outcome(records, judged, usual, "", usual)
     tried = [
         replace(
@@ -78,10 +110,20 @@ def tried_changes(records: Records) -> list[TriedChange]:
     return sorted(tried, key=lambda each: (not each.helps, bool(each.refused), -each.gain))
 
 
-def _costs(judged: OwnVerdict) -> dict[str, float]:
-    """Return the seconds of a first pass and `CALLS` warm calls of each mode that has both."""
+def _settings(records: Records) -> Mapping[str, Any]:
+    return next((run.settings for run in records_of(records, Run)), {})
+
+
+def _costs(records: Records, judged: OwnVerdict) -> dict[str, float]:
+    """Return the seconds of a first pass and `CALLS` warm calls of each mode that has both.
+
+    A first pass counts by its seconds of the processor, if these were read for all: on the wall it is measured once.
+    """
     first, warm = judged.first.values, judged.steady.values
-    return {mode: first[mode] + CALLS * warm[mode] for mode in warm if mode in first}
+    start = join_evidence(cells(records, Time)).start
+    spent = {mode: max(row.processor or 0.0 for row in start.of(mode)) for mode in first if start.of(mode)}
+    counted = spent if all(spent.get(mode) for mode in first) else first
+    return {mode: counted[mode] + CALLS * warm[mode] for mode in warm if mode in counted}
 
 
 def _outcome(records: Records, judged: OwnVerdict, mode: str, change: str, usual: str) -> TriedChange:
@@ -97,57 +139,99 @@ def _outcome(records: Records, judged: OwnVerdict, mode: str, change: str, usual
         judged.first.values.get(mode),
         judged.compiles.get(mode),
         sum(rows[0].breaks.values()) if rows else None,
+        judged.memory.values.get(mode),
     )
+
+
+# The words ------------------------------------------------------------------------------------------------------------
 
 
 def sentences(records: Records) -> list[str]:
     """Return what to change, and what it gains; that nothing helps; or nothing where no change was tried."""
-    tried = tried_changes(records)
-    if not tried:
+    if not changes_of(records):
         return []
-    of_all = f"Of {text.count_noun(len(tried), 'change')} tried"
-    best = tried[0]
-    if not best.helps:
-        return [f"{of_all}, none gains beside {best.usual}."]
-    said = text.join_words(list(_gains(best)))
-    return [f"{of_all}, this gains most: {best.change}. Beside {best.usual}, {said}."]
+    tried = tried_changes(records)
+    of_all = text.count_noun(len(changes_of(records)), "change")
+    if not tried:
+        return [f"Of {of_all} tried, none could be weighed: the mode without them was not timed."]
+    best, spares = tried[0], [each for each in tried if each.spares]
+    said = []
+    if best.helps:
+        said.append(f"{_gain(best)} It gains most of {of_all} tried.")
+    if spares and (least := min(spares, key=lambda each: each.memory or inf)) is not best:
+        said.append(_gain(least))
+    return [
+        *(said or [f"Of {of_all} tried, none gains beside {best.usual}."]),
+        *_cache_saving(records, best),
+        *_by_hand(records),
+    ]
+
+
+def _gain(change: TriedChange) -> str:
+    """Return a change and what it gains beside the usual mode, in a sentence."""
+    return f"{change.change[0].upper()}{change.change[1:]}. Beside {change.usual}: {', '.join(_gains(change))}."
 
 
 def _gains(best: TriedChange) -> Iterator[str]:
-    """Yield what a change gains beside the usual mode: compilations, breaks, the first pass, and a call."""
+    """Yield what a change gains beside the usual mode: compilations, breaks, the first pass, a call, and memory."""
     before = best.before or best
     for noun, now, then in (
         ("compilation", best.compiles, before.compiles),
         ("graph break", best.breaks, before.breaks),
     ):
         if now is not None and then is not None and now < then:
-            yield f"it has {text.count_noun(now, noun)} instead of {then:,}"
+            yield f"{text.count_noun(now, noun)} instead of {then:,}"
     if before.first and best.first and best.first < LESS * before.first:
-        yield f"the first pass takes {text.seconds(best.first)} instead of {text.seconds(before.first)}"
+        yield f"the first pass {text.seconds(best.first)} instead of {text.seconds(before.first)}"
     if best.call:
         alike = best.call.side(SMALLEST_EFFECT) == "tie"
-        yield "a call is as fast" if alike else f"a call takes {text.estimate(best.call)} the time"
+        yield "a call as fast" if alike else f"a call {text.estimate(best.call)} the time"
+    if best.spares and best.memory and before.memory:
+        yield f"{text.ratio(best.memory / before.memory)} the memory"
+
+
+def _cache_saving(records: Records, best: TriedChange) -> Iterator[str]:
+    """Yield what a first pass takes that finds compiled code, which any process may be given, where it takes less."""
+    engine, judged = _engine(records), verdict(records)
+    first, cached = (values.get(best.usual) for values in (judged.first.values, judged.cached.values))
+    if engine and engine.trials.keeps and first and cached and first > DEAR_FIRST and cached < LESS * first:
+        yield f"{engine.trials.keeps}: the first pass takes {text.seconds(cached)} instead of {text.seconds(first)}."
+
+
+def _by_hand(records: Records) -> list[str]:
+    """Return what nobody can try for the user, where the compiler tells of such lines."""
+    engine = _engine(records)
+    rows = [row for record in records_of(records, Compilations) for row in record.modes.values()]
+    shown = engine.trials.by_hand([reason for row in rows for reason in row.breaks]) if engine else ()
+    return [f"Not tried: {words}." for words in shown]
 
 
 def suggestions(records: Records) -> list[str]:
     """Return which changes are worth a try by what a run was told, and the option that tries them; none if it did."""
-    settings = next((run.settings for run in records_of(records, Run)), {})
-    if not settings.get("framework") or settings.get("trials"):
+    engine = _engine(records)
+    if engine is None or changes_of(records):
         return []
-    trials, told = find_engine(str(settings["framework"])).trials, records_of(records, Compilations)
-    places = [trial.name for trial in trials.modes(told, settings, remedies=False)]
-    asked = [trial.change for trial in trials.modes(told, settings, remedies=True) if trial.name not in places]
-    return [f"Worth a try: {'; '.join(asked)}. --remedies measures what a change gains."] if asked else []
+    asked = [trial.change for trial in engine.trials.modes(records, _settings(records), remedies=True)]
+    said = [f"Worth a try: {'; '.join(asked)}. --remedies measures what a change gains."] if asked else []
+    return [*said, *_by_hand(records)]
+
+
+def _engine(records: Records) -> Engine | None:
+    """Return the framework of a run on a user's function."""
+    name = _settings(records).get("framework")
+    return find_engine(str(name)) if name else None
 
 
 def rows(tried: Sequence[TriedChange]) -> list[tuple[str, ...]]:
     """Return a header and a row for each change, as the page shows them."""
-    header = ("mode", "change", f"a call ÷ {tried[0].usual}", "first pass", "compiles", "graph breaks", "outcome")
+    usual = tried[0].usual
+    header = ("mode", "change", f"a call ÷ {usual}", "first pass", "compiles", "graph breaks", "memory", "outcome")
     return [header, *(_row(each) for each in tried)]
 
 
 def _row(each: TriedChange) -> tuple[str, ...]:
-    outcome = each.refused or ("gains" if each.helps else "gains nothing")
+    outcome = each.refused or ("gains" if each.helps else "spares memory" if each.spares else "gains nothing")
     counts = ("" if number is None else f"{number:,}" for number in (each.compiles, each.breaks))
     call = text.estimate(each.call) if each.call else ""
-    return each.mode, each.change, call, text.seconds(each.first), *counts, outcome
+    memory = text.size(each.memory) if each.memory else ""
+    return each.mode, each.change, call, text.seconds(each.first), *counts, memory, outcome

@@ -274,8 +274,8 @@ def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | No
     fast, early = warm.leaders[0], first.leaders[0]
     if early == DYNAMIC and fast != DYNAMIC:  # with a framework, the user's starting point is its eager mode
         early = warm.base
-    if not {fast, early} <= set(first.values):
-        return None  # its first run was ended at a limit
+    if not {fast, early} <= first.values.keys() & warm.values.keys():
+        return None  # its first run was ended at a limit, or no block of it was timed
     if fast == early and warm.outcome == "wins":
         return BreakEven("at once", 1.0)
     if early in warm.leaders:

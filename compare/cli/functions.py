@@ -242,8 +242,10 @@ def _plans(
     names = options.framework_names(engines) if engines else [_engine(function, framework)]
     listed = [*(split(modes) if modes else ()), *mode]
     tries = "remedies" if remedies else "where" if where else ""
-    if tries and not any(find_engine(name).trials.tries for name in names):
-        raise InputsError(f"--{tries} tries changes of a step in PyTorch, which {', '.join(names)} is not")
+    able = [trials.tries if remedies else trials.places for trials in (find_engine(name).trials for name in names)]
+    if tries and not any(able):
+        of = "PyTorch or JAX" if remedies else "PyTorch"
+        raise InputsError(f"--{tries} tries changes of a step in {of}, which {', '.join(names)} is not")
     plans = plans_of(names, function, inputs or "", listed or None, processes=processes, tries=tries, **asked)
     words = ["--engines", ",".join(names)] if engines else ["--framework", *names] if names != [OWN] else []
     words += ["--modes", ",".join(listed or (mode for plan in plans for mode in plan.subject.given_modes))]

@@ -510,16 +510,31 @@ class Compiler(Role):
 
 
 class ModeTrials(Role):
-    """The modes that are worth a try for a function; `tries` is whether there may be any."""
+    """The modes that are worth a try for a function.
+
+    `tries` is whether there may be any, and `places` whether some compile a part. `keeps` says how a user keeps
+    compiled code for other processes; "" where there is no way.
+    """
 
     tries: bool = False
+    places: bool = False
+    keeps: str = ""
 
-    def facts(self, function: Function, calls: Sequence[tuple[Any, ...]]) -> Mapping[str, list[str]]:
-        """Return what `modes` reads of a function and its calls, as settings of the first look."""
+    def facts(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], fresh: Context | None = None
+    ) -> Mapping[str, list[str]]:  # fmt: skip
+        """Return what `modes` reads of a function and its calls, as settings of the first look.
+
+        `fresh` is the context in which calls begin with the state of the start; with it more may be found by running.
+        """
         return {}
 
     def modes(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:
-        """Return the modes to try by the records and settings of a first look: places, and with `remedies` more."""
+        """Return the modes to try by the records and settings of a first look: places, or with `remedies` changes."""
+        return ()
+
+    def by_hand(self, said: Sequence[str]) -> Sequence[str]:
+        """Return what a user must rewrite by hand, by the reasons of compilations and graph breaks."""
         return ()
 
 

@@ -6,7 +6,8 @@ import functools
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
@@ -16,11 +17,22 @@ from typing import Any
 import numpy as np
 
 from compare.engines import pytrees
-from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Numbers, Ops, Process, Words
+from compare.engines.base import (
+    CallState,
+    Compiler,
+    Devices,
+    Engine,
+    Errors,
+    ModeTrials,
+    Numbers,
+    Ops,
+    Process,
+    Words,
+)
 from compare.engines.framework import Framework
 from compare.engines.leaves import SpecialisedFunction
 from compare.engines.library import compose
-from compare.engines.mode import CONFIG, ENVIRONMENT, Mode, Offer
+from compare.engines.mode import CONFIG, ENVIRONMENT, Mode, ModeTrial, Offer
 from compare.engines.nudge import FloatChange
 from compare.engines.process import Switch
 from compare.engines.pytrees import DonatingStep, Donations, Pytrees, copy_arguments
@@ -43,8 +55,10 @@ from compare.engines.uncompiled import (
     training_step,
     watch_makers,
 )
+from compare.engines.words import text
 from compare.records.own import RanOp
-from compare.records.record import WRITTEN, Device
+from compare.records.record import WRITTEN, Device, Records
+from compare.text import join_words
 
 EAGER = Mode("eager")
 JIT = Mode("jit", "jit()", traces=True)
@@ -82,6 +96,7 @@ class Jax(Framework):
         self.state = JaxState(self, donations)
         self.errors = JaxErrors(self)
         self.words = JaxWords(self)
+        self.trials = JaxTrials(self)
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
@@ -324,6 +339,53 @@ class JaxWords(Words):
 
         names = [name for name in inspect.signature(jax.jit).parameters if name not in UNWRITTEN]
         return Offer({"jit": (*names, REMAT, CONFIG, ENVIRONMENT)}, {CONFIG: list(jax.config.values)})
+
+
+RETURNED = "returned"
+"""The fact of a first look: arguments whose arrays have the shapes and dtypes of results, as `0 params`."""
+
+
+class JaxTrials(ModeTrials):
+    """The trials role of JAX: arguments whose arrays come back changed are donated."""
+
+    tries = True
+    keeps = "Keep compiled code: jax.config.update('jax_compilation_cache_dir', FOLDER)"
+
+    def facts(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], fresh: Context | None = None
+    ) -> dict[str, list[str]]:  # fmt: skip
+        """Return the arguments all of whose arrays have a result of their shape and dtype, by a trace."""
+        import jax
+
+        try:
+            results = Counter(_specs(jax.eval_shape(function, *calls[0])))
+            names = list(inspect.signature(function).parameters)
+        except Exception:  # noqa: BLE001  (a function that cannot be traced has its reason in the gate)
+            return {}
+        donors = []
+        for place, (name, argument) in enumerate(zip(names, calls[0], strict=False)):
+            specs = Counter(_specs(argument))
+            if specs and specs <= results:
+                results -= specs
+                donors.append(f"{place} {name}")
+        return {RETURNED: donors} if donors else {}
+
+    def modes(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:
+        """Return the mode that donates these arguments."""
+        pairs = [word.split(" ", 1) for word in facts.get(RETURNED, ())] if remedies else []
+        if not pairs:
+            return []
+        places, said = tuple(int(place) for place, _ in pairs), join_words([name for _, name in pairs])
+        change = f"donate {said}, which come back: jax.jit(..., donate_argnums={places!r})"
+        return [ModeTrial("donated", text("jit", {DONATED: places}), change)]
+
+
+def _specs(tree: Any) -> list[tuple[tuple[int, ...], str]]:
+    """Return shape and dtype of each array that has axes."""
+    import jax
+
+    leaves = [leaf for leaf in jax.tree.leaves(tree) if getattr(leaf, "shape", ())]
+    return [(tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves]
 
 
 class JaxCompiler(Compiler):

@@ -21,6 +21,7 @@ from compare import engines, steps
 from compare.engines import Engine
 from compare.engines.graphduel.standin import as_named
 from compare.engines.process import limit_seconds
+from compare.engines.step import Context
 from compare.errors import CompareError, EffectsError, FunctionError, InputsError, describe_error
 from compare.instruments import inspection, parity, rounding, timing
 from compare.instruments.bench import Bench
@@ -47,16 +48,19 @@ from compare.workloads.base import Case
 
 
 def look_record(
-    subject: Subject, case: FunctionCase, source: str = "", records: Sequence[Record] = ()
+    subject: Subject, case: FunctionCase, source: str = "", records: Sequence[Record] = (), fresh: Context | None = None
 ) -> FunctionLook:  # fmt: skip
-    """Return the record of the first look at a case, with the records of its measurements."""
+    """Return the record of the first look at a case, with the records of its measurements.
+
+    Within `fresh`, changes that are worth a try are looked for by running the function.
+    """
     settings: dict[str, Setting] = {
         "inputs": len(case.calls),
         "gradient": case.argnum is not None,
         "converted": case.branches,
         "effects": list(map(str, case.effects)),
         **({"compiles": True} if subject.adapter.compiles else {}),
-        **subject.adapter.trials.facts(case.function, case.calls),
+        **subject.adapter.trials.facts(case.function, case.calls, fresh),
     }
     beside = list(map(to_json, records))
     return FunctionLook(subject.name, list(subject.modes), settings, source, files=loaded_files(), beside=beside)
@@ -124,7 +128,7 @@ def write_case(plan: ComparisonPlan, case: FunctionCase, dims: Any = None) -> st
 
 def times(plan: ComparisonPlan, case: FunctionCase, job: Job) -> Time:
     """Return the times of the modes in this process: checked and counted in the first process, timed in the others."""
-    subject, engine, numbers = plan.subject, plan.subject.adapter, plan.situation.numbers
+    subject, situation, engine, numbers = plan.subject, plan.situation, plan.subject.adapter, plan.situation.numbers
     is_first = job.process in (timing.COLD, None)
     checks, needed = is_first or bool(job.asked.get("checks")), subject.gradient is True
     bench = Bench.of_function(
@@ -156,7 +160,9 @@ def times(plan: ComparisonPlan, case: FunctionCase, job: Job) -> Time:
                 )
             record.beside += [to_json(fault) for fault in (left, missed) if fault]
             case = replace(case, argnum=bench.argnum, effects=seen)
-            record.beside = [to_json(look_record(subject, case)), *record.beside]
+            tries = situation.tries == "remedies" and job.modes[-1:] == subject.modes[1:2]
+            looked = look_record(subject, case, fresh=bench.state.fresh if tries else None)
+            record.beside = [to_json(looked), *record.beside]
     return record
 
 

@@ -150,7 +150,7 @@ def changes(records: Records) -> Section | None:
         "Each change ran as a mode of its own, behind the same gate. They are ranked by the seconds of a first pass "
         f"and of {remedies.CALLS:,} warm calls."
     )
-    return section("What was tried", said, Table(header, tuple(rows), "llrrrrl"))
+    return section("What was tried", said, Table(header, tuple(rows), "llrrrrrl"))
 
 
 def rewrites(records: Records) -> Section | None:

@@ -115,7 +115,8 @@ def answer(result: MeasuredFunction, *, place: bool = True) -> list[str]:
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
     tried = remedies.sentences(result.records)
     where = holds_for(result) if place else ""
-    said = (so_far, *result.sentences, *tried, where, compiled.policy_sentence(result.records))
+    own = MeasuredFunction(result.name, result.modes, remedies.without_trials(result.records))
+    said = (so_far, *own.sentences, *tried, where, compiled.policy_sentence(result.records))
     return list(filter(None, said))
 
 
@@ -144,9 +145,15 @@ def plain(result: MeasuredFunction) -> str:
     """Return the result as text of 80 columns: the verdict, the heading, a row for each mode, and the dearest lines."""
     answers = [line for words in answer(result) for line in _wrap(words)]
     lines = [*answers, "", *textwrap.wrap(heading(result), WIDTH), "", *align_rows(_fit_table(table(result)))]
-    said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
+    said = _notes(result)
     notes = [line for note in said for line in _wrap(note, "  ")]
     return "\n".join([*lines, *_listing(result), *_ladder(result), *([""] if notes else []), *notes])
+
+
+def _notes(result: MeasuredFunction) -> tuple[str, ...]:
+    """Return what stands below the tables: rewrites and changes to try, what was compiled, and how it was measured."""
+    records = result.records
+    return (*hints_of(result), *remedies.suggestions(records), *compiled.sentences(records), *notes_of(result))
 
 
 def _fit_table(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -296,7 +303,7 @@ def align_rows(table: Iterable[Sequence[str]]) -> list[str]:
 
 def html(result: MeasuredFunction) -> str:
     """Return the result as an HTML fragment, with the calculator; every text in it is escaped."""
-    said = (*hints_of(result), *compiled.sentences(result.records), *notes_of(result))
+    said = _notes(result)
     notes = "".join(f"<p>{escape_html(note)}</p>" for note in said)
     lines = f"<p>{about_lines(result)}</p>" if about_lines(result) else ""
     return (

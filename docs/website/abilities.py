@@ -49,7 +49,7 @@ def _always(_engine: Engine) -> bool:
 OPTIONS: dict[str, Able] = {
     "--device": _has_its_own("devices.gpu"),
     "--modes": _compiles,
-    "--where": lambda engine: engine.trials.tries,
+    "--where": lambda engine: engine.trials.places,
     "--remedies": lambda engine: engine.trials.tries,
     "--mode": _compiles,
 }

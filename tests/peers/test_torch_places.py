@@ -1,9 +1,12 @@
 """Where a PyTorch step is compiled: its places, and what a mode changes while it runs and puts back."""
 
+import inspect
+from functools import partial
+
 import pytest
 
 from compare.engines import find_engine
-from compare.engines.torch import placement, trials
+from compare.engines.torch import edits, placement, trials
 from compare.errors import InputsError, UnsupportedError
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -47,7 +50,8 @@ def calls(*rows):
 def noting(ran):
     def compile_(function):
         def run(*args, **options):
-            ran.append(type(function.__self__).__name__)
+            method = function if hasattr(function, "__self__") else function.__wrapped__
+            ran.append(type(method.__self__).__name__)
             return function(*args, **options)
 
         return run
@@ -61,7 +65,7 @@ def test_the_places_of_a_step_are_its_model_its_repeated_blocks_and_its_optimize
         "model": 1, "Block": 3, "Inner": 3, "optimizer": 1
     }  # fmt: skip
     assert trials.facts(step, calls(2, 3)) == {
-        "places": ["model 1", "Block 3", "Inner 3", "optimizer 1"], "varying": ["x 0", "y 0"]
+        "places": ["model 1", "Block 3", "Inner 3", "optimizer 1"], "varying": ["x 0", "y 0"], "held": ["300"]
     }  # fmt: skip
 
 
@@ -89,6 +93,18 @@ def test_places_run_compiled_inside_the_context_alone(where, expected):
     assert ran == []
 
 
+def test_a_model_of_a_class_of_pytorchs_runs_compiled_by_itself():
+    graphs = []
+
+    def backend(graph, _):
+        graphs.append(graph)
+        return graph
+
+    with placement.compiled_at(["model"], step, calls(2), partial(torch.compile, backend=backend))():
+        model(calls(2)[0][0])
+    assert len(graphs) == 1
+
+
 def test_a_place_that_is_not_there_is_refused_with_those_that_are():
     with pytest.raises(
         UnsupportedError, match=r"where='Head': the step reaches no such place; its places: model \(1\), B"
@@ -100,7 +116,7 @@ def test_a_place_that_is_not_there_is_refused_with_those_that_are():
 
 
 def test_rates_are_tensors_inside_the_context_and_follow_a_schedule():
-    within = placement.tensor_rates(step, calls(2))
+    within = edits.tensor_rates(True, step, calls(2))
     for rate in (0.1, 0.05):
         optimizer.param_groups[0]["lr"] = rate
         with within():
@@ -111,11 +127,71 @@ def test_rates_are_tensors_inside_the_context_and_follow_a_schedule():
 
 def test_marks_lie_on_the_axes_of_the_arguments():
     x, y = calls(5)[0]
-    marked = placement.marking({"x": [0], "y": 0}, step, lambda x, y: x.sum() + y.sum())
+    marked = edits.marking({"x": [0], "y": 0}, step, lambda x, y: x.sum() + y.sum())
     assert marked(x, y) == 25
     assert (x._dynamo_dynamic_indices, y._dynamo_dynamic_indices) == ({0}, {0})
+    edits.unmark([(x, y)])
+    assert not hasattr(x, edits.MARK)
     with pytest.raises(InputsError, match="the step has no parameter 'z'; it has x, y"):
-        placement.marking({"z": 0}, step, step)
+        edits.marking({"z": 0}, step, step)
+
+
+def test_numbers_are_given_as_tensors():
+    def kind(x, scale):
+        return type(x), type(scale)
+
+    assert edits.with_tensors(["scale"], kind, kind)(1, 2) == (int, torch.Tensor)
+
+
+def test_checkpointed_blocks_give_the_same_gradients_inside_the_context_alone():
+    x, y = calls(3)[0]
+
+    def gradients():
+        loss = (model(x) - y).square().mean()
+        return torch.autograd.grad(loss, list(model.parameters()))
+
+    expected = gradients()
+    with edits.checkpoint_modules("Block", step, calls(3))():
+        assert all("forward" in vars(block) for block in model[:3])
+        assert all(map(torch.allclose, gradients(), expected))
+    assert not any("forward" in vars(block) for block in model[:3])
+
+
+said = []
+
+
+def tells(x):
+    doubled = 2 * x
+    said.append(doubled)
+    kept = said.append(3)
+    return doubled, kept  # fmt: skip
+
+
+def line_of(text, function=tells):
+    lines, first = inspect.getsourcelines(function)
+    return f"test_torch_places.py:{first + next(i for i, line in enumerate(lines) if text in line)}"
+
+
+def test_a_statement_is_left_out_inside_the_context_alone():
+    with edits.without_lines([line_of("said.append(doubled)")], tells, [])():
+        assert tells(2) == (4, None)
+    assert said == [3]
+    tells(2)
+    assert said == [3, 4, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (line_of("doubled = 2"), "no call whose result nothing takes is there by itself"),
+        (line_of("kept = said"), "no call whose result nothing takes is there by itself"),
+        ("test_torch_places.py:1", "the step reaches no function with this line"),
+        ("elsewhere.py:3", "the step reaches no function with this line"),
+    ],
+)
+def test_a_statement_whose_value_is_used_stays(line, reason):
+    with pytest.raises(UnsupportedError, match=reason):
+        edits.without_lines([line], tells, [])
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 `prepare` says what makes of a function the callable that runs in a mode. Keywords of a word beside PyTorch's own:
 `config` has settings of Dynamo, Inductor and AOTAutograd, `env` has variables of the mode's processes, `stance` is
-that of `torch.compiler.set_stance` after a first run, `compiled_autograd` captures the backward pass whole, and
-`where`, `mark_dynamic` and `tensor_lr` are those of `compare.engines.torch.placement`.
+that of `torch.compiler.set_stance` after a first run, `compiled_autograd` captures the backward pass whole, and the
+others are those of `compare.engines.torch.edits`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -20,10 +21,12 @@ from typing import Any
 
 import optree
 
+from compare import steps
 from compare.engines.base import Compiler, Engine, ModeTrials, Words
 from compare.engines.mode import CONFIG, ENVIRONMENT, Mode, Offer
+from compare.engines.reach import codes_of
 from compare.engines.step import Context, Function, inside
-from compare.engines.torch import dynamo, placement, trials
+from compare.engines.torch import dynamo, edits, trials
 from compare.engines.words import text
 from compare.errors import InputsError, UnsupportedError
 from compare.records.record import WRITTEN
@@ -46,9 +49,10 @@ MODES = (
 )
 
 STANCE, AUTOGRAD = "stance", "compiled_autograd"
-WHERE, MARKS, RATES = "where", "mark_dynamic", "tensor_lr"
-WITHIN = (STANCE, CONFIG, ENVIRONMENT, AUTOGRAD, WHERE, MARKS, RATES)
+WITHIN = (STANCE, CONFIG, ENVIRONMENT, AUTOGRAD, *edits.KEYWORDS)
 """The keywords of a word that are not the compiler's own."""
+GLANCES = 15
+"""The number of warm calls with and without guards that are timed before a remedy is tried."""
 UNWRITTEN = ("model", "shapes_spec", "disable")
 """The parameters of `torch.compile` that no word has: what it compiles, an object, and that nothing compiles."""
 
@@ -70,15 +74,9 @@ def prepare(
     if traits is AS_WRITTEN:
         return None, nullcontext
     within, options = engine.process.settings(mode), traits.options
-    if not options.keys() & {WHERE, MARKS, RATES}:
+    if not options.keys() & {*edits.KEYWORDS}:
         return partial(compile_function, traits), within
-    change = placement.PartialCompile(
-        placement.check_places(options[WHERE]) if WHERE in options else (),
-        options.get(MARKS, {}),
-        bool(options.get(RATES)),
-        calls,
-        partial(compile_function, traits),
-    )
+    change = edits.StepEdits(options, calls, partial(compile_function, traits))
     return change.of, inside(within, change.within)
 
 
@@ -106,8 +104,9 @@ def _modules() -> Sequence[Any]:
     import torch._dynamo.config
     import torch._functorch.config
     import torch._inductor.config
+    import torch.compiler.config
 
-    return torch._dynamo.config, torch._inductor.config, torch._functorch.config
+    return torch._dynamo.config, torch._inductor.config, torch._functorch.config, torch.compiler.config
 
 
 def _names(module: Any) -> list[str]:
@@ -263,9 +262,64 @@ class TorchWords(Words):
 class TorchTrials(ModeTrials):
     """The trials role of PyTorch."""
 
-    tries = True
-    facts = staticmethod(trials.facts)
+    tries = places = True
+    keeps = "Keep compiled code: torch.compiler.save_cache_artifacts() at the end, load_cache_artifacts() at the start"
     modes = staticmethod(trials.trials)
+    by_hand = staticmethod(trials.by_hand)
+
+    def facts(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], fresh: Context | None = None
+    ) -> dict[str, list[str]]:  # fmt: skip
+        """Return what `modes` reads; within `fresh` the step runs compiled, and the remedies that it needs are counted.
+
+        Compiled code of this process is dropped then.
+        """
+        facts = trials.facts(function, calls)
+        if fresh is not None:
+            counting = partial(self._count, function, calls, fresh)
+            facts[trials.WORTH] = trials.worth(trials.FirstLook.of(facts), counting)
+        return facts
+
+    def _count(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], fresh: Context, keywords: Mapping[str, Any]
+    ) -> trials.GraphCount | None:
+        """Return the graphs of the calls with the keywords of a remedy, made without kernels; None where that fails."""
+        import torch
+
+        dynamo.forget()
+        steps.now("counted the graphs of a change")
+        mode = self.engine.words.full_name("counted=" + text("compile", {**keywords, "backend": GRAPHS}))
+        start = time.process_time()
+        try:
+            change, within = prepare(self.engine, mode, calls)
+            run = change(function) if change else function
+            with fresh(), torch.compiler.set_stance("default"):
+                for call in calls:
+                    with within():
+                        run(*call)
+                spent, seen = time.process_time() - start, dynamo.dynamo_observations(codes_of(function))
+                said = [*(made.reason for made in seen.compilations), *seen.breaks]
+                breaks, fails = sum(seen.breaks.values()), any(map(trials.FAILED.search, said))
+                guards = 0.0 if keywords or breaks or fails else _guards(partial(run, *calls[-1]))
+        except Exception:  # noqa: BLE001  (whatever a compiler raises of a change: it is not tried)
+            return None
+        finally:
+            edits.unmark(calls)
+        return trials.GraphCount(len(seen.compilations), breaks, spent, said, guards)
+
+
+def _guards(call: Callable[[], object]) -> float:
+    """Return the share of a warm call of a compiled step that its guards take: calls with and without in turn."""
+    import torch
+
+    seconds: dict[bool, list[float]] = {False: [], True: []}
+    for _ in range(GLANCES):
+        for skips, spent in seconds.items():
+            with torch.compiler.set_stance("default", skip_guard_eval_unsafe=skips):
+                start = time.perf_counter()
+                call()
+                spent.append(time.perf_counter() - start)
+    return 1 - min(seconds[True]) / min(seconds[False])
 
 
 class TorchCompiler(Compiler):

@@ -8,10 +8,7 @@ module runs by `Module._compiled_call_impl`, as after `module.compile()`.
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,8 +18,6 @@ from compare.engines.step import Context, Function, inside
 from compare.errors import InputsError, UnsupportedError
 
 MODEL, OPTIMIZER = "model", "optimizer"
-MARK = "_dynamo_dynamic_indices"
-"""The attribute of a tensor with marked axes."""
 LEAST = 2
 """The number of modules of one class from which on they are blocks that repeat."""
 
@@ -70,39 +65,6 @@ def check_places(where: Any) -> tuple[str, ...]:
     return names
 
 
-@dataclass
-class PartialCompile:
-    """What a mode changes besides compiling: where it compiles, axes of arguments, rates of optimizers.
-
-    `where` names places, and is empty for the whole function. `marks` has axes that vary by parameter. With `rates` the
-    rates of optimizers are tensors. `of` makes the function that runs; the rest is changed inside `within` alone.
-    """
-
-    where: Sequence[str]
-    marks: Mapping[str, Any]
-    rates: bool
-    calls: Sequence[tuple[Any, ...]]
-    compile_: Compile
-    _contexts: list[Context] = field(default_factory=list)
-
-    def of(self, function: Function) -> Function:
-        """Return the function as it runs.
-
-        Raises UnsupportedError for a place that it does not reach, and InputsError for a parameter that it lacks.
-        """
-        if self.rates:
-            self._contexts.append(tensor_rates(function, self.calls))
-        if self.where:
-            self._contexts.append(compiled_at(self.where, function, self.calls, self.compile_))
-        return marking(self.marks, function, function if self.where else self.compile_(function))
-
-    @contextmanager
-    def within(self) -> Iterator[None]:
-        """A context in which the function's modules, optimizers and rates are changed."""
-        with inside(*self._contexts)():
-            yield
-
-
 def compiled_at(
     where: Sequence[str], function: Function, calls: Sequence[tuple[Any, ...]], compile_: Compile
 ) -> Context:
@@ -110,17 +72,40 @@ def compiled_at(
 
     Raises UnsupportedError for a place that the function does not reach.
     """
-    places = places_of(function, calls)
-    named = _named_blocks(places.get(MODEL, ()))
     patches: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
     for name in where:
-        holders = places.get(name) or named.get(name)
-        if holders is None:
-            there = ", ".join(f"{place} ({len(each)})" for place, each in places.items()) or "none"
-            raise UnsupportedError(f"where={name!r}: the step reaches no such place; its places: {there}")
         key, method = ("step", "step") if name == OPTIMIZER else ("_compiled_call_impl", "_call_impl")
-        patches += [(vars(holder), {key: compile_(getattr(holder, method))}) for holder in holders]
+        patches += [
+            (vars(holder), {key: compile_(_traceable(getattr(holder, method)))})
+            for holder in holders_at(name, function, calls)
+        ]
     return inside(*(partial(patch_namespace, space, values) for space, values in patches))
+
+
+def holders_at(name: str, function: Function, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Return the modules or optimizers of a place. Raises UnsupportedError for one that the function does not reach."""
+    places = places_of(function, calls)
+    holders = places.get(name) or _named_blocks(places.get(MODEL, ())).get(name)
+    if holders is None:
+        there = ", ".join(f"{place} ({len(each)})" for place, each in places.items()) or "none"
+        raise UnsupportedError(f"where={name!r}: the step reaches no such place; its places: {there}")
+    return holders
+
+
+def _traceable(method: Function) -> Function:
+    """Return a method in a frame of its own: Dynamo compiles no frame of a file of PyTorch's, such as `Sequential`'s.
+
+    `torch.compile(module)` does the same.
+    """
+    forward = getattr(getattr(method, "__self__", None), "forward", None)
+    if forward is None or not forward.__module__.startswith("torch.nn."):
+        return method
+
+    @functools.wraps(method)
+    def run(*args: Any, **options: Any) -> Any:
+        return method(*args, **options)
+
+    return run
 
 
 def _named_blocks(modules: Sequence[Any]) -> dict[str, list[Any]]:
@@ -130,54 +115,3 @@ def _named_blocks(modules: Sequence[Any]) -> dict[str, list[Any]]:
         for inner in module.modules():
             named.setdefault(type(inner).__name__, []).append(inner)
     return {name: outermost(list({id(each): each for each in inners}.values())) for name, inners in named.items()}
-
-
-# What a mode changes in arguments and optimizers ---------------------------------------------------------------------
-
-
-def marking(marks: Mapping[str, Any], function: Function, run: Function) -> Function:
-    """Return a function that marks axes of arguments as dynamic before it runs; `marks` has axes by parameter.
-
-    Raises InputsError for a parameter that the function lacks.
-    """
-    if not marks:
-        return run
-    import torch
-
-    parameters = list(inspect.signature(function).parameters)
-    if unknown := [name for name in marks if name not in parameters]:
-        raise InputsError(f"mark_dynamic: the step has no parameter {unknown[0]!r}; it has {', '.join(parameters)}")
-    axes = [(parameters.index(name), at if isinstance(at, (list, tuple)) else [at]) for name, at in marks.items()]
-
-    @functools.wraps(run)
-    def with_marks(*args: Any) -> Any:
-        for place, each in axes:
-            if not hasattr(args[place], MARK):
-                torch._dynamo.mark_dynamic(args[place], list(each))
-        return run(*args)
-
-    return with_marks
-
-
-def tensor_rates(function: Function, calls: Sequence[tuple[Any, ...]]) -> Context:
-    """Return the context in which the learning rates of a function's optimizers are tensors, which compiled code reads.
-
-    A schedule may change them; the optimizers have numbers again at the end.
-    """
-    import torch
-
-    groups = [group for optimizer in places_of(function, calls).get(OPTIMIZER, ()) for group in optimizer.param_groups]
-    rates = [torch.tensor(float(group["lr"])) for group in groups]
-
-    @contextmanager
-    def within() -> Iterator[None]:
-        for group, rate in zip(groups, rates, strict=True):
-            rate.fill_(float(group["lr"]))
-            group["lr"] = rate
-        try:
-            yield
-        finally:
-            for group in groups:
-                group["lr"] = float(group["lr"])
-
-    return within

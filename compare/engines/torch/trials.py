@@ -1,125 +1,345 @@
-"""Modes to try after a first look at a PyTorch step: places to compile at, and remedies for what Dynamo has told.
+"""Modes to try after a first look at a PyTorch step: places to compile at, and remedies for what was seen.
 
 A trial is a mode like any other: its word runs behind the gate, and its change says what a user writes in their code.
-What Dynamo's words ask for is a rule of `RULES`: a pattern in a reason of a compilation or a graph break, and the
-keywords that answer it.
+What Dynamo's words ask for is a rule of `RULES`. The graphs that a remedy leaves are counted before any kernel is made,
+so that none is tried which leaves as many.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from compare.engines.mode import ModeTrial
+from compare.engines import words
+from compare.engines.mode import CONFIG, ModeTrial
 from compare.engines.step import Function
+from compare.engines.torch.edits import CHECKPOINT, MARKS, NUMBERS, RATES, WHERE, WITHOUT
 from compare.engines.torch.placement import MODEL, OPTIMIZER, places_of
-from compare.engines.words import text
-from compare.records.cells import Compilations, CompiledRow
+from compare.records.cells import Compilations, CompiledRow, Memory
 from compare.records.record import Records, records_of
 from compare.text import join_words
 
-MOST = 5
-"""The largest number of trials: each one compiles, in about a minute."""
-PLACES, VARYING = "places", "varying"
-"""The facts of a first look: places of the function as `Block 12`, and axes of arguments that vary as `x 0`."""
+MOST, MOST_PLACES = 2, 5
+"""The largest number of remedies, and of places alone, that are tried: each one compiles, in about a minute."""
+PLACES, VARYING, VARIED, HELD, WORTH = "places", "varying", "numbers", "held", "worth"
+"""The facts of a first look: places of the function as `Block 12`, axes of arguments that vary as `x 0`, arguments that
+are numbers and vary, the bytes of parameters and arguments, and what is worth a try as `NAME=WORD`, the best first."""
+DEAR_GUARDS, DEAR_MEMORY = 0.1, 4
+"""The share of a call that guards take, and the peak ÷ the bytes of parameters and arguments, from which on a remedy is
+tried."""
+SOURCES = "dynamic_sources"
+"""The setting that lists values of a program, with commas, which compiled code takes as variables."""
+FAILED, SKIP = re.compile(r"no longer|mismatch"), "skip_guard_eval_unsafe"
+"""What Dynamo says where a guard fails, and the argument of a stance that skips guards."""
+SHORTER = 0.7
+"""The ratio of seconds of making graphs below which a place is worth a try that leaves as many graphs."""
 
 Keywords = Mapping[str, Any]
+Calls = Sequence[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class RemedyRule:
-    """What Dynamo says where a remedy may help, the name of the remedy, and its keywords."""
+class FirstLook:
+    """What a first look tells of a function and its calls, by the names of places and parameters."""
 
-    name: str
-    said: re.Pattern[str]
-    keywords: Keywords
+    places: Mapping[str, int] = field(default_factory=dict)
+    varying: Mapping[str, list[int]] = field(default_factory=dict)
+    numbers: Sequence[str] = ()
+    held: int = 0
 
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> FirstLook:
+        """Return what the settings of a first look say."""
+        places = {name: int(number) for name, _, number in (word.rpartition(" ") for word in facts.get(PLACES, ()))}
+        axes: dict[str, list[int]] = {}
+        for name, _, axis in (word.rpartition(" ") for word in facts.get(VARYING, ())):
+            axes.setdefault(name, []).append(int(axis))
+        return cls(places, axes, tuple(facts.get(VARIED, ())), int(next(iter(facts.get(HELD, ())), 0)))
 
-RULES = (
-    RemedyRule("tensor-lr", re.compile(r"param_groups\[\d+\]\['lr'\]"), {"tensor_lr": True}),
-    RemedyRule(
-        "free-numbers",
-        re.compile(r"no longer (?!.*param_groups).* == -?[\d.]"),
-        {"config": {"specialize_float": False, "allow_unspec_int_on_nn_module": True}},
-    ),
-    RemedyRule("scalars", re.compile(r"Tensor\.item\(\)"), {"config": {"capture_scalar_outputs": True}}),
-    RemedyRule(
-        "free-shapes",
-        re.compile(r"Dynamic shape operator"),
-        {"config": {"capture_dynamic_output_shape_ops": True, "capture_scalar_outputs": True}},
-    ),
-)
-RECOMPILES = re.compile(r"size mismatch at index")
-"""What Dynamo says where a size has changed."""
+    @property
+    def blocks(self) -> list[str]:
+        """Return the classes of blocks that repeat, the outermost first."""
+        return [name for name in self.places if name not in (MODEL, OPTIMIZER)]
 
 
-def facts(function: Function, calls: Sequence[tuple[Any, ...]]) -> dict[str, list[str]]:
-    """Return what `trials` reads of a function: its places, and the axes of its arguments whose sizes vary."""
-    places = {name: len(holders) for name, holders in places_of(function, calls).items()}
-    varying = [f"{name} {axis}" for name, axes in varying_axes(function, calls).items() for axis in axes]
-    written = {PLACES: [f"{name} {number}" for name, number in places.items()], VARYING: varying}
-    return {fact: words for fact, words in written.items() if words}
+# What is seen ---------------------------------------------------------------------------------------------------------
 
 
-def varying_axes(function: Function, calls: Sequence[tuple[Any, ...]]) -> dict[str, list[int]]:
-    """Return the axes of each argument, a tensor, whose sizes differ among calls, by its parameter."""
+def facts(function: Function, calls: Calls) -> dict[str, list[str]]:
+    """Return what `FirstLook` reads of a function: its places, and the axes and numbers of its arguments that vary."""
     import torch
 
+    places = places_of(function, calls)
+    tensors = [value for value in calls[0] if isinstance(value, torch.Tensor)] if calls else []
+    tensors += [parameter for module in places.get(MODEL, ()) for parameter in module.parameters()]
+    varying = [f"{name} {axis}" for name, axes in varying_axes(function, calls).items() for axis in axes]
+    written = {
+        PLACES: [f"{name} {len(holders)}" for name, holders in places.items()],
+        VARYING: varying,
+        VARIED: varying_numbers(function, calls),
+        HELD: [str(sum(tensor.nbytes for tensor in tensors))],
+    }
+    return {fact: said for fact, said in written.items() if said}
+
+
+def _arguments(function: Function, calls: Calls) -> Iterator[tuple[str, Sequence[Any]]]:
+    """Yield each parameter with its values over the calls."""
     try:
         parameters = list(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        return {}
-    varying: dict[str, list[int]] = {}
+        return
     for name, *values in zip(parameters, *calls, strict=False):
+        yield name, values
+
+
+def varying_axes(function: Function, calls: Calls) -> dict[str, list[int]]:
+    """Return the axes of each argument, a tensor, whose sizes differ among calls, by its parameter."""
+    import torch
+
+    varying: dict[str, list[int]] = {}
+    for name, values in _arguments(function, calls):
         if all(isinstance(value, torch.Tensor) for value in values) and len({value.dim() for value in values}) == 1:
             sizes = zip(*(value.shape for value in values), strict=True)
             varying[name] = [axis for axis, each in enumerate(sizes) if len({*each}) > 1]
     return {name: axes for name, axes in varying.items() if axes}
 
 
-def trials(records: Records, facts: Mapping[str, Any], *, remedies: bool) -> list[ModeTrial]:
-    """Return the modes to try by a first look: the places of a function, and what its records ask for."""
-    places, varying = _counts(facts.get(PLACES)), _axes(facts.get(VARYING))
-    compiled = [
-        row for record in records_of(records, Compilations) for mode, row in record.modes.items() if mode != record.base
+def varying_numbers(function: Function, calls: Calls) -> list[str]:
+    """Return the parameters whose arguments are Python's numbers, and differ among calls."""
+    return [
+        name
+        for name, values in _arguments(function, calls)
+        if all(type(value) in (int, float) for value in values) and len({*values}) > 1
     ]
-    asked = dict([*(_remedies(compiled, varying) if remedies else ()), *_placements(places)])
-    made = [ModeTrial(name, text("compile", keywords), change(keywords, places)) for name, keywords in asked.items()]
-    return made[:MOST]
 
 
-def _counts(written: Sequence[str] | None) -> dict[str, int]:
-    return {name: int(number) for name, _, number in (word.rpartition(" ") for word in written or ())}
+# What is asked for ----------------------------------------------------------------------------------------------------
 
 
-def _axes(written: Sequence[str] | None) -> dict[str, list[int]]:
-    axes: dict[str, list[int]] = {}
-    for name, _, axis in (word.rpartition(" ") for word in written or ()):
-        axes.setdefault(name, []).append(int(axis))
-    return axes
+@dataclass(frozen=True)
+class RemedyRule:
+    """What Dynamo says where a remedy may help, the name of the remedy, and its keywords.
+
+    `keywords` makes them of the match and of a first look; {} where the remedy does not apply.
+    """
+
+    name: str
+    said: re.Pattern[str]
+    keywords: Callable[[re.Match[str], FirstLook], Keywords]
 
 
-def _placements(places: Mapping[str, int]) -> Iterator[tuple[str, Keywords]]:
-    """Yield places, alone and with the optimizer: the outermost class of blocks, the model, and what blocks hold."""
-    outermost, inner = [name for name in places if name not in (MODEL, OPTIMIZER)][:1], list(places)
-    for name in dict.fromkeys([*outermost, MODEL, *inner]):
-        if name in places and name != OPTIMIZER:
-            yield name, {"where": name}
-            if OPTIMIZER in places:
-                yield f"{name}-optimizer", {"where": (name, OPTIMIZER)}
+def _always(keywords: Keywords) -> Callable[[re.Match[str], FirstLook], Keywords]:
+    return lambda _match, _found: keywords
 
 
-def _remedies(rows: Sequence[CompiledRow], varying: Mapping[str, list[int]]) -> Iterator[tuple[str, Keywords]]:
-    """Yield each remedy that a reason of a compilation or of a graph break asks for."""
-    said = [*(made.reason for row in rows for made in row.made), *(reason for row in rows for reason in row.breaks)]
-    if any(RECOMPILES.search(reason) for reason in said):
-        yield ("marked", {"mark_dynamic": varying}) if varying else ("dynamic", {"dynamic": True})
+_LOCAL = re.compile(r"^(?!G\[)(\w+)")
+"""Matches the local variable at the start of a source in Dynamo's words."""
+RULES = (
+    RemedyRule(
+        "marked",
+        re.compile(r"size mismatch at index"),
+        lambda _, look: {MARKS: dict(look.varying)} if look.varying else {},
+    ),
+    RemedyRule(
+        "dynamic",
+        re.compile(r"size mismatch at index"),
+        lambda _, look: {} if look.varying else {"dynamic": True},
+    ),
+    RemedyRule("tensor-lr", re.compile(r"param_groups\[\d+\]\['lr'\]"), _always({RATES: True})),
+    RemedyRule(
+        "tensor-numbers",
+        re.compile(r"no longer (\w+) == -?[\d.]"),
+        lambda match, look: {NUMBERS: list(look.numbers)} if match[1] in look.numbers else {},
+    ),
+    RemedyRule(
+        "free-numbers",
+        re.compile(r"no longer (?!.*param_groups|___stack)(.+) == -?[\d.]"),
+        lambda match, look: {} if match[1] in look.numbers
+        else {CONFIG: {"specialize_float": False, "allow_unspec_int_on_nn_module": True}},
+    ),
+    RemedyRule(
+        "dynamic-numbers",
+        re.compile(r"no longer (?!.*param_groups|___stack)(.+) == -?[\d.]"),
+        lambda match, look: {} if match[1] in look.numbers
+        else {CONFIG: {SOURCES: _LOCAL.sub(r"L['\1']", match[1])}},
+    ),
+    RemedyRule("scalars", re.compile(r"Tensor\.item\(\)"), _always({CONFIG: {"capture_scalar_outputs": True}})),
+    RemedyRule(
+        "free-shapes",
+        re.compile(r"Dynamic shape operator"),
+        _always({CONFIG: {"capture_dynamic_output_shape_ops": True, "capture_scalar_outputs": True}}),
+    ),
+    RemedyRule(
+        "no-print",
+        re.compile(r"\((\S+:\d+): (?:print|log|logger|logging|warnings)\b.*\(.*\)\)"),
+        lambda match, _: {WITHOUT: [match[1]]},
+    ),
+    RemedyRule(
+        "traced-backward", re.compile(r"Tensor\.backward\(\)"), _always({CONFIG: {"trace_autograd_ops": True}})
+    ),
+    RemedyRule("compiled-autograd", re.compile(r"Tensor\.backward\(\)"), _always({"compiled_autograd": True})),
+)  # fmt: skip
+SHOWN = {
+    re.compile(r"Data-dependent branching \((\S+:\d+): (.*)\)"): (
+        "{} branches on a value ({}): write torch.where(test, a, b) for both values, or torch.cond for both calls"
+    ),
+}
+"""What Dynamo says where a user must rewrite lines by hand, and what to write: shown, and never claimed."""
+
+
+def candidates(said: Sequence[str], look: FirstLook) -> dict[str, Keywords]:
+    """Return the remedies that reasons of compilations and of graph breaks ask for, by name."""
+    asked: dict[str, Keywords] = {}
     for rule in RULES:
-        if any(rule.said.search(reason.partition("\n")[0]) for reason in said):
-            yield rule.name, rule.keywords
+        for match in filter(None, (rule.said.search(reason.partition("\n")[0]) for reason in said)):
+            asked[rule.name] = unite(asked.get(rule.name, {}), rule.keywords(match, look))
+    return {name: keywords for name, keywords in asked.items() if keywords}
+
+
+def unite(before: Keywords, more: Keywords) -> dict[str, Any]:
+    """Return the keywords of two remedies as those of one: dicts and lists are joined."""
+    both = dict(before)
+    for name, value in more.items():
+        had = before.get(name)
+        if isinstance(had, dict):
+            both[name] = unite(had, value)
+        elif isinstance(had, str) and name == SOURCES:
+            both[name] = ",".join(dict.fromkeys([*had.split(","), *value.split(",")]))
+        elif isinstance(had, list):
+            both[name] = list(dict.fromkeys([*had, *value]))
+        else:
+            both[name] = value
+    return both
+
+
+def by_hand(said: Sequence[str]) -> list[str]:
+    """Return what a user must rewrite by hand for reasons of graph breaks, which nobody can try for them."""
+    look = ((pattern.search(reason.partition("\n")[0]), words) for reason in said for pattern, words in SHOWN.items())
+    return list(dict.fromkeys(words.format(*match.groups()) for match, words in look if match))
+
+
+def placements(look: FirstLook) -> dict[str, Keywords]:
+    """Return places, alone and with the optimizer: the outermost class of blocks, the model, and what blocks hold.
+
+    Where there is no model, the optimizer stands by itself.
+    """
+    asked: dict[str, Keywords] = {}
+    places = [name for name in look.places if name != OPTIMIZER]
+    for name in dict.fromkeys([*look.blocks[:1], *({MODEL} & {*places}), *places]):
+        asked[name] = {WHERE: name}
+        if OPTIMIZER in look.places:
+            asked[f"{name}-{OPTIMIZER}"] = {WHERE: (name, OPTIMIZER)}
+    return asked or ({OPTIMIZER: {WHERE: OPTIMIZER}} if OPTIMIZER in look.places else {})
+
+
+# What is worth a try --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class GraphCount:
+    """The graphs of a step that were made without kernels: how many, their breaks, the seconds, and the reasons.
+
+    `guards` is the share of a warm call that guards take, where none fails.
+    """
+
+    graphs: int
+    breaks: int
+    seconds: float
+    said: Sequence[str] = ()
+    guards: float = 0.0
+
+    @property
+    def pieces(self) -> int:
+        """Return the number of graphs and of breaks."""
+        return self.graphs + self.breaks
+
+
+Count = Callable[[Keywords], GraphCount | None]
+
+
+def worth(look: FirstLook, count: Count) -> list[str]:
+    """Return the remedies and places that leave fewer graphs and breaks, as `NAME=WORD`, the best first.
+
+    Remedies that each leave fewer are counted together too. A place may take less time instead. Where guards are dear
+    and none fails, they are skipped. `count` makes the graphs of a step with keywords, and returns None where that
+    fails.
+    """
+    usual = count({})
+    if usual is None:
+        return []
+    asked = {**candidates(usual.said, look), **placements(look)}
+    counted = {name: made for name, keywords in asked.items() if (made := count(keywords))}
+    fewer = {name: made for name, made in counted.items() if made.graphs > 0 and made.pieces < usual.pieces}
+    fewer |= _shorter({name: made for name, made in counted.items() if WHERE in asked[name]}, usual, count)
+    singles = [name for name in fewer if WHERE not in asked[name]]
+    if len(singles) > 1:
+        asked["together"] = {}
+        for name in singles:
+            asked["together"] = unite(asked["together"], asked[name])
+        made = count(asked["together"])
+        if made and made.pieces < min(fewer[name].pieces for name in singles):
+            fewer["together"] = made
+    best = sorted(fewer, key=lambda name: (fewer[name].pieces, WHERE in asked[name], fewer[name].seconds))
+    if usual.guards > DEAR_GUARDS:
+        best, asked["no-guards"] = [*best, "no-guards"], {"stance": {"stance": "default", SKIP: True}}
+    return [f"{name}={words.text('compile', asked[name])}" for name in best]
+
+
+def _shorter(places: Mapping[str, GraphCount], usual: GraphCount, count: Count) -> dict[str, GraphCount]:
+    """Return the places whose graphs, without more breaks, are made in less time than those of the whole.
+
+    The whole is counted again first, since the first compilation of a process loads the compiler.
+    """
+    able = {name: made for name, made in places.items() if made.graphs and made.breaks <= usual.breaks}
+    shorter = {name: made for name, made in able.items() if made.seconds < SHORTER * usual.seconds}
+    again = count({}) if shorter else None
+    least = min(usual.seconds, again.seconds if again else usual.seconds)
+    return {name: made for name, made in shorter.items() if made.seconds < SHORTER * least}
+
+
+def trials(records: Records, facts: Mapping[str, Any], *, remedies: bool) -> list[ModeTrial]:
+    """Return the modes to try by a first look: the places of a function, or what its records ask for.
+
+    Where graphs were counted, what leaves fewer is tried; else what the reasons in the records ask for.
+    """
+    look = FirstLook.of(facts)
+    if remedies:
+        counted = {name: words.parse(word)[1] for name, word in map(words.part, facts.get(WORTH, ()))}
+        told = counted if WORTH in facts else candidates(_reasons(records), look)
+        asked = {**dict(list(told.items())[:MOST]), **by_figures(records, look)}
+    else:
+        asked = dict(list(placements(look).items())[:MOST_PLACES])
+    return [
+        ModeTrial(name, words.text("compile", keywords), change(keywords, look.places))
+        for name, keywords in asked.items()
+    ]
+
+
+def _compiler_rows(records: Records) -> list[CompiledRow]:
+    rows = ((record.base, record.modes) for record in records_of(records, Compilations))
+    return [row for base, modes in rows for mode, row in modes.items() if mode != base]
+
+
+def _reasons(records: Records) -> list[str]:
+    """Return the reasons of compilations and of graph breaks of the modes that compile."""
+    rows = _compiler_rows(records)
+    return [*(made.reason for row in rows for made in row.made), *(reason for row in rows for reason in row.breaks)]
+
+
+def by_figures(records: Records, look: FirstLook) -> dict[str, Keywords]:
+    """Return the remedies for much memory beside parameters and arguments."""
+    asked: dict[str, Keywords] = {}
+    peaks = [
+        row.peak for record in records_of(records, Memory) for mode, row in record.modes.items() if mode != record.base
+    ]
+    if look.held and max(peaks, default=0) > DEAR_MEMORY * look.held:
+        if look.blocks:
+            asked["checkpoint"] = {CHECKPOINT: look.blocks[0]}
+        asked["memory-budget"] = {CONFIG: {"activation_memory_budget": 0.5}}
+    return asked
 
 
 # What a user changes --------------------------------------------------------------------------------------------------
@@ -131,23 +351,38 @@ def change(options: Keywords, places: Mapping[str, int]) -> str:
 
 
 def _changes(options: Keywords, places: Mapping[str, int]) -> Iterator[str]:
-    where = options.get("where", ())
+    where = options.get(WHERE, ())
     for name in (where,) if isinstance(where, str) else where:
         yield _place(name, places.get(name, 1))
-    marks = [f"mark_dynamic({name}, {axis})" for name, axes in options.get("mark_dynamic", {}).items() for axis in axes]
-    if marks:
-        yield f"mark the axes that vary: {join_words(marks)}, of torch._dynamo"
+    axes = [(name, axis) for name, each in options.get(MARKS, {}).items() for axis in each]
+    if axes:
+        said = join_words([f"axis {axis} of {name}" for name, axis in axes])
+        yield f"mark {said} dynamic: " + ", ".join(f"torch._dynamo.mark_dynamic({name}, {axis})" for name, axis in axes)
     if options.get("dynamic"):
         yield "compile for sizes that vary: torch.compile(..., dynamic=True)"
-    if options.get("tensor_lr"):
+    if names := options.get(NUMBERS):
+        yield f"give {join_words(names)} as a tensor: " + ", ".join(f"torch.tensor({name})" for name in names)
+    if options.get(RATES):
         yield "give the optimizer its rate as a tensor: lr=torch.tensor(...)"
-    for name, value in options.get("config", {}).items():
-        yield f"torch._dynamo.config.{name} = {value!r}"
+    for line in options.get(WITHOUT, ()):
+        yield f"take {line} out of the step, or call it outside"
+    if name := options.get(CHECKPOINT):
+        yield f"checkpoint each {name}: torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"
+    if options.get("compiled_autograd"):
+        yield "torch._dynamo.config.compiled_autograd = True"
+    if "stance" in options:
+        yield "torch.compiler.set_stance(skip_guard_eval_unsafe=True) after the first calls, if no guard can fail"
+    for name, value in options.get(CONFIG, {}).items():
+        yield f"{OWNERS.get(name, 'torch._dynamo.config')}.{name} = {value!r}"
+
+
+OWNERS = {"activation_memory_budget": "torch._functorch.config", SOURCES: "torch.compiler.config"}
+"""The modules of settings that are not Dynamo's."""
 
 
 def _place(name: str, number: int) -> str:
     if name == OPTIMIZER:
         return "compile the optimizer's step: optimizer.step = torch.compile(optimizer.step)"
     if name == MODEL:
-        return "compile the model by itself: model.compile()"
+        return "compile the model by itself: model = torch.compile(model)"
     return f"compile the {number} {name}s by themselves: module.compile() of each"

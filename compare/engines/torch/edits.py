@@ -1,0 +1,249 @@
+"""What a mode changes besides compiling: where it compiles, and a function's statements, arguments and modules.
+
+Each is a keyword of a word, and stands for an edit that a user would make by hand. It holds inside a context, and is
+undone at its end: nothing of the user's file is written.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import linecache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+from compare.engines.process import patch_namespace
+from compare.engines.reach import ReachedCode
+from compare.engines.step import Context, Function, inside
+from compare.engines.torch.placement import OPTIMIZER, Compile, check_places, compiled_at, holders_at, places_of
+from compare.errors import InputsError, UnsupportedError
+
+Calls = Sequence[tuple[Any, ...]]
+MARK = "_dynamo_dynamic_indices"
+"""The attribute of a tensor with marked axes; it stays, as it does where a user marks an argument once."""
+MARKED = "_dynamo_dynamic"
+"""The start of the names of all attributes of such a tensor."""
+WHERE, MARKS, NUMBERS = "where", "mark_dynamic", "tensor_numbers"
+RATES, CHECKPOINT, WITHOUT = "tensor_lr", "checkpoint", "without"
+
+
+@dataclass
+class StepEdits:
+    """The edits of one mode: `options` has the values of its keywords, and `compile_` compiles a function.
+
+    `of` makes the function that runs; what else is changed is so inside `within` alone.
+    """
+
+    options: Mapping[str, Any]
+    calls: Calls
+    compile_: Compile
+    _contexts: list[Context] = field(default_factory=list)
+
+    def of(self, function: Function) -> Function:
+        """Return the function as it runs.
+
+        Raises UnsupportedError for a place or a line that it does not reach, and InputsError for a missing parameter.
+        """
+        asked = self.options
+        self._contexts += [
+            make(asked[keyword], function, self.calls) for keyword, make in CHANGES.items() if asked.get(keyword)
+        ]
+        run = function
+        if WHERE in asked:
+            self._contexts.append(compiled_at(check_places(asked[WHERE]), function, self.calls, self.compile_))
+        else:
+            run = self.compile_(function)
+        return marking(asked.get(MARKS, {}), function, with_tensors(asked.get(NUMBERS, ()), function, run))
+
+    @contextmanager
+    def within(self) -> Iterator[None]:
+        """A context in which the function, its modules and its optimizers are changed."""
+        with inside(*self._contexts)():
+            yield
+
+
+# Arguments ------------------------------------------------------------------------------------------------------------
+
+
+def _indices(keyword: str, names: Sequence[str], function: Function) -> list[int]:
+    """Return the indices of parameters. Raises InputsError for one that the function lacks."""
+    parameters = list(inspect.signature(function).parameters)
+    if unknown := [name for name in names if name not in parameters]:
+        raise InputsError(f"{keyword}: the step has no parameter {unknown[0]!r}; it has {', '.join(parameters)}")
+    return [parameters.index(name) for name in names]
+
+
+def marking(marks: Mapping[str, Any], function: Function, run: Function) -> Function:
+    """Return a function that marks axes of arguments as dynamic before it runs; `marks` has axes by parameter.
+
+    Raises InputsError for a parameter that the function lacks.
+    """
+    if not marks:
+        return run
+    import torch
+
+    each = [list(at) if isinstance(at, (list, tuple)) else [at] for at in marks.values()]
+    axes = list(zip(_indices(MARKS, list(marks), function), each, strict=True))
+
+    @functools.wraps(run)
+    def with_marks(*args: Any) -> Any:
+        for place, varying in axes:
+            if not hasattr(args[place], MARK):
+                torch._dynamo.mark_dynamic(args[place], varying)
+        return run(*args)
+
+    return with_marks
+
+
+def unmark(calls: Calls) -> None:
+    """Take the marks of axes from the arguments of calls."""
+    for tensor in (arg for call in calls for arg in call if hasattr(arg, MARK)):
+        for name in [name for name in vars(tensor) if name.startswith(MARKED)]:
+            delattr(tensor, name)
+
+
+def with_tensors(names: Sequence[str], function: Function, run: Function) -> Function:
+    """Return a function that runs with these arguments, which are numbers, as tensors of no axes.
+
+    Raises InputsError for a parameter that the function lacks.
+    """
+    if not names:
+        return run
+    import torch
+
+    places = {*_indices(NUMBERS, names, function)}
+
+    @functools.wraps(run)
+    def run_on_tensors(*args: Any) -> Any:
+        return run(*(torch.tensor(arg) if place in places else arg for place, arg in enumerate(args)))
+
+    return run_on_tensors
+
+
+# Optimizers and modules -----------------------------------------------------------------------------------------------
+
+
+def tensor_rates(_: Any, function: Function, calls: Calls) -> Context:
+    """Return the context in which the learning rates of a function's optimizers are tensors, which compiled code reads.
+
+    A schedule may change them; the optimizers have numbers again at the end.
+    """
+    import torch
+
+    groups = [group for optimizer in places_of(function, calls).get(OPTIMIZER, ()) for group in optimizer.param_groups]
+    rates = [torch.tensor(float(group["lr"])) for group in groups]
+
+    @contextmanager
+    def within() -> Iterator[None]:
+        for group, rate in zip(groups, rates, strict=True):
+            rate.fill_(float(group["lr"]))
+            group["lr"] = rate
+        try:
+            yield
+        finally:
+            for group in groups:
+                group["lr"] = float(group["lr"])
+
+    return within
+
+
+def checkpoint_modules(where: Any, function: Function, calls: Calls) -> Context:
+    """Return the context in which the modules of places keep no activations, and compute them again in backward.
+
+    Raises UnsupportedError for a place that the function does not reach.
+    """
+    from torch.utils.checkpoint import checkpoint
+
+    modules = [module for name in check_places(where) for module in holders_at(name, function, calls)]
+    again = [(vars(module), partial(checkpoint, module.forward, use_reentrant=False)) for module in modules]
+    return inside(*(partial(patch_namespace, space, {"forward": forward}) for space, forward in again))
+
+
+# Statements -----------------------------------------------------------------------------------------------------------
+
+
+def without_lines(lines: Any, function: Function, calls: Calls) -> Context:
+    """Return the context in which the functions that a step reaches lack the statements at lines, as `step.py:31`.
+
+    Such a statement is a call whose result nothing takes. Raises UnsupportedError for a line that has none.
+    """
+    asked = (lines,) if isinstance(lines, str) else tuple(lines)
+    edits: dict[int, tuple[FunctionType, list[int]]] = {}
+    for line in asked:
+        file, _, number = str(line).rpartition(":")
+        inner = [each for each in ReachedCode(function).functions if _holds(each.__code__, file, int(number or 0))]
+        if not inner:
+            raise UnsupportedError(f"{WITHOUT}={line!r}: the step reaches no function with this line")
+        for each in inner:
+            edits.setdefault(id(each), (each, []))[1].append(int(number))
+    changed = [(each, _code_without(each.__code__, numbers)) for each, numbers in edits.values()]
+    return inside(*(partial(_with_code, each, code) for each, code in changed))
+
+
+def _holds(code: CodeType, file: str, line: int) -> bool:
+    return Path(code.co_filename).name == file and line in {number for *_, number in code.co_lines()}
+
+
+class _Removal(ast.NodeTransformer):
+    """Puts `pass` in the place of calls whose result nothing takes, at some lines; `removed` are the lines codes."""
+
+    def __init__(self, lines: Sequence[int]) -> None:
+        self.lines, self.removed = lines, set[int]()
+
+    def visit_Expr(self, node: ast.Expr) -> ast.stmt:
+        """Return `pass` for such a call, unless a name is bound in it."""
+        here = {line for line in self.lines if node.lineno <= line <= (node.end_lineno or node.lineno)}
+        binds = any(isinstance(part, (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)) for part in ast.walk(node))
+        if not here or binds or not isinstance(node.value, ast.Call):
+            return node
+        self.removed |= here
+        return ast.copy_location(ast.Pass(), node)
+
+
+def _code_without(code: CodeType, lines: Sequence[int]) -> CodeType:
+    """Return the code of a function without the statements at lines. Raises UnsupportedError where it has none."""
+    removal = _Removal(lines)
+    tree = removal.visit(ast.parse("".join(linecache.getlines(code.co_filename))))
+    left = [line for line in lines if line not in removal.removed]
+    module = compile(tree, code.co_filename, "exec", dont_inherit=True)
+    codes = [each for each in _inner_codes(module) if _identity(each) == _identity(code)]
+    if left or len(codes) != 1 or codes[0].co_freevars != code.co_freevars:
+        at = f"{Path(code.co_filename).name}:{(left or lines)[0]}"
+        raise UnsupportedError(f"{WITHOUT}={at!r}: no call whose result nothing takes is there by itself")
+    return codes[0]
+
+
+def _identity(code: CodeType) -> tuple[str, int]:
+    return code.co_qualname, code.co_firstlineno
+
+
+def _inner_codes(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _inner_codes(constant)
+
+
+@contextmanager
+def _with_code(function: FunctionType, code: CodeType) -> Iterator[None]:
+    before = function.__code__
+    function.__code__ = code
+    try:
+        yield
+    finally:
+        function.__code__ = before
+
+
+CHANGES: Mapping[str, Callable[[Any, Function, Calls], Context]] = {
+    RATES: tensor_rates,
+    CHECKPOINT: checkpoint_modules,
+    WITHOUT: without_lines,
+}
+"""What changes a function, its modules or its optimizers, by keyword: each returns the context of the change."""
+KEYWORDS = (WHERE, MARKS, NUMBERS, *CHANGES)

@@ -1,0 +1,45 @@
+"""The remedies that steps with known faults ask for, by their graphs alone; `remedies_table` times them too."""
+
+from contextlib import nullcontext
+
+import pytest
+
+from compare.engines import find_engine
+from compare.engines.torch import dynamo, trials
+from tests.peers.remedies_table import BEST
+
+pytestmark = [pytest.mark.peers, pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+torch = pytest.importorskip("torch")
+
+from tests.peers import remedy_steps  # noqa: E402  (needs PyTorch)
+
+BY_FIGURES = {"dear_memory"}
+"""The steps whose remedies are asked for by what was measured."""
+
+
+@pytest.fixture(autouse=True)
+def nothing_compiled():
+    dynamo.forget()
+    yield
+    dynamo.forget()
+
+
+def found(step):
+    function, calls = (vars(remedy_steps)[name] for name in (step, f"{step}_inputs"))
+    engine = find_engine("torch")
+    return engine.trials.facts(function, calls, nullcontext)
+
+
+@pytest.mark.parametrize("step", sorted(BEST.keys() - BY_FIGURES - {"value_branch"}))
+def test_the_best_remedy_is_the_first_that_is_tried(step, capsys):
+    (first, *_) = found(step)[trials.WORTH]
+    assert first.partition("=")[0] in BEST[step]
+
+
+def test_a_branch_is_told_and_only_the_model_is_tried():
+    assert [word.partition("=")[0] for word in found("value_branch")[trials.WORTH]] == ["model"]
+    torch.compile(remedy_steps.value_branch, backend="aot_eager")(*remedy_steps.value_branch_inputs[0])
+    usual = find_engine("torch").trials._count(
+        remedy_steps.value_branch, remedy_steps.value_branch_inputs, nullcontext, {}
+    )
+    assert "torch.where" in trials.by_hand(usual.said)[0]
