@@ -112,9 +112,8 @@ def main() -> None:
     parser.add_argument("--processes", default="5")
     parser.add_argument("--keep", type=Path)
     asked = parser.parse_args()
-    sys.stdout.write(
-        "| step | known | claimed | rank | tried | refused | seconds | of the processor |\n|---|---|---|---|---|---|---|---|\n"
-    )
+    titles = ("step", "known", "claimed", "rank", "tried", "refused", "seconds", "of the processor")
+    sys.stdout.write(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|\n")
     rows = []
     for step in asked.steps:
         rows.append(row := row_of(step, ("--processes", asked.processes)))
