@@ -344,7 +344,7 @@ def calls_in(inputs: Any, function: Any = None) -> Inputs:
     argument of such a function. Raises InputsError for any other batch.
     """
     name = Inputs.like(inputs, ()).name
-    rule = f"{name} is a list of calls, each the tuple of its arguments: write {name} = [{_call_of(function)}]"
+    rule = f"{name} is a list of calls, each the tuple of its arguments: write {name} = [{call_of(function)}]"
     gives = (
         not isinstance(inputs, (str, bytes, Mapping)) and not hasattr(inputs, "dtype") and hasattr(inputs, "__iter__")
     )
@@ -385,10 +385,10 @@ def _kind(value: Any) -> str:
     return f"of type {type(value).__name__}"
 
 
-def _call_of(function: Any) -> str:
-    """Return a call as a user writes it, by the names of the parameters: `(w, x)`."""
+def call_of(function: Any) -> str:
+    """Return a call as a user writes it, by the names of the parameters that it needs: `(w, x)`."""
     try:
-        names = list(inspect.signature(function).parameters)
+        names = [name for name, p in inspect.signature(function).parameters.items() if p.default is p.empty]
     except (TypeError, ValueError):
         names = []
     return f"({', '.join(names or ['x'])}{',' if len(names) < 2 else ''})"

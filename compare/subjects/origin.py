@@ -21,7 +21,7 @@ import numpy as np
 
 from compare.errors import InputsError
 from compare.run.start import HOME, PACKAGES
-from compare.subjects.case import INPUTS, Inputs, batches_of, takes_nothing
+from compare.subjects.case import INPUTS, Inputs, batches_of, call_of, takes_nothing
 from compare.workloads import nearest
 from graphs.errors import GraphError
 from graphs.spec import TensorSpec
@@ -153,17 +153,19 @@ def load_function(function: str, inputs: str | None) -> tuple[Any, Inputs]:
         raise InputsError(f"{function} is no function but of type {type(f).__name__}")
     if others is None and takes_nothing(f):
         return f, Inputs([()])
-    name, calls = (others.name, others.load()) if others else _beside(function, place)
+    name, calls = (others.name, others.load()) if others else _beside(function, place, call_of(f))
     return f, Inputs(batches_of(calls() if callable(calls) else calls, name), name)
 
 
-def _beside(function: str, place: PlaceInFile) -> tuple[str, Any]:
+def _beside(function: str, place: PlaceInFile, call: str) -> tuple[str, Any]:
     module = import_file(place.path)
     for name in INPUTS:
         if hasattr(module, name):
             return name, getattr(module, name)
-    how = f"{INPUTS[0]} = [(params, x), ...], a tuple of arguments for each call; or name them by --inputs NAME"
-    raise InputsError(f"{function} needs inputs to be called with: write {how}")
+    raise InputsError(
+        f"{function} needs inputs to be called with: write {INPUTS[0]} = [{call}, ...] in that file, a tuple of arguments "
+        f"for each call, or def {INPUTS[1]}() that returns such a list; or name either by --inputs NAME"
+    )
 
 
 def hidden_packages(path: Path) -> list[str]:
