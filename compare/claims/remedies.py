@@ -28,7 +28,7 @@ CALLS = 1000
 LESS = 0.8
 """The ratio below which seconds and bytes, which are measured once, are said to be less."""
 DEAR = 2.0
-"""The ratio of times from which on a call is too dear for the memory that it spares."""
+"""The ratio of times from which on a call is too dear for the memory that it spares, and a first pass for no cache."""
 DEAR_FIRST = 5.0
 """The seconds of a first pass from which on it is told what kept code would save."""
 
@@ -154,12 +154,11 @@ def sentences(records: Records) -> list[str]:
     of_all = text.count_noun(len(changes_of(records)), "change")
     if not tried:
         return [f"Of {of_all} tried, none could be weighed: the mode without them was not timed."]
-    best, spares = tried[0], [each for each in tried if each.spares]
-    said = []
-    if best.helps:
-        said.append(f"{_gain(best)} It gains most of {of_all} tried.")
-    if spares and (least := min(spares, key=lambda each: each.memory or inf)) is not best:
-        said.append(_gain(least))
+    best = tried[0]
+    said = [f"{_gain(best)} It gains most of {of_all} tried."] if best.helps else []
+    spares = [each for each in tried if each.spares and not (each is best and best.helps)]
+    if spares:
+        said.append(_gain(min(spares, key=lambda each: each.memory or inf)))
     return [
         *(said or [f"Of {of_all} tried, none gains beside {best.usual}."]),
         *_cache_saving(records, best),
@@ -194,7 +193,7 @@ def _cache_saving(records: Records, best: TriedChange) -> Iterator[str]:
     """Yield what a first pass takes that finds compiled code, which any process may be given, where it takes less."""
     engine, judged = _engine(records), verdict(records)
     first, cached = (values.get(best.usual) for values in (judged.first.values, judged.cached.values))
-    if engine and engine.trials.keeps and first and cached and first > DEAR_FIRST and cached < LESS * first:
+    if engine and engine.trials.keeps and first and cached and first > max(DEAR_FIRST, DEAR * cached):
         yield f"{engine.trials.keeps}: the first pass takes {text.seconds(cached)} instead of {text.seconds(first)}."
 
 

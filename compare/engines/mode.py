@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any
 
@@ -84,6 +84,17 @@ class ModeTrial:
     name: str
     word: str
     change: str = ""
+
+    def beside(self, usual: Mode) -> ModeTrial:
+        """Return the trial with the options of the usual mode too, where both have one compiler."""
+        compiler, options = words.parse(self.word)
+        if compiler != usual.compiler:
+            return self
+        both = usual.options
+        for name, value in options.items():
+            is_dict = isinstance(value, dict) and isinstance(both.get(name), dict)
+            both[name] = {**both[name], **value} if is_dict else value
+        return replace(self, word=words.text(compiler, both))
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,8 @@ def look_record(
         **({"compiles": True} if subject.adapter.compiles else {}),
         **subject.adapter.trials.facts(case.function, case.calls, fresh),
     }
+    if subject.adapter.trials.tries and (line := origin.line_of_inputs(subject.function, subject.inputs)):
+        settings["inputs_at"] = line
     beside = list(map(to_json, records))
     return FunctionLook(subject.name, list(subject.modes), settings, source, files=loaded_files(), beside=beside)
 

@@ -7,6 +7,7 @@ An ONNX file may take the place of a Python file: it becomes a module with its m
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import sys
@@ -166,6 +167,21 @@ def _beside(function: str, place: PlaceInFile, call: str) -> tuple[str, Any]:
         f"{function} needs inputs to be called with: write {INPUTS[0]} = [{call}, ...] in that file, a tuple of arguments "
         f"for each call, or def {INPUTS[1]}() that returns such a list; or name either by --inputs NAME"
     )
+
+
+def line_of_inputs(function: str, inputs: str) -> str:
+    """Return where a file makes the calls of a function, as `step.py:31`; "" where no statement at its top does."""
+    place = inputs if ":" in inputs else function and f"{function.rpartition(':')[0]}:{inputs or INPUTS[0]}"
+    try:
+        body = ast.parse(source(place)).body
+    except SyntaxError:
+        return ""
+    names = {place.rpartition(":")[2], *(() if inputs else INPUTS)}
+    for statement in body:
+        targets = getattr(statement, "targets", [getattr(statement, "target", statement)])
+        if any((getattr(target, "id", None) or getattr(target, "name", None)) in names for target in targets):
+            return f"{Path(place.rpartition(':')[0]).name}:{statement.lineno}"
+    return ""
 
 
 def hidden_packages(path: Path) -> list[str]:

@@ -232,7 +232,10 @@ class Subject:
         )
 
     def trials(self, first: Records, tries: str) -> list[ModeTrial]:
-        """Return the further modes to try by the first look, none of which has the name of another mode."""
+        """Return the further modes to try by the first look, none of which has the name of another mode.
+
+        They keep the options of the first mode that compiles, such as its backend, where they do not change them.
+        """
         looks = records_of(first, FunctionLook)
         if not tries or not looks:
             return []
@@ -242,7 +245,8 @@ class Subject:
             for record in records_of(first, Compilations)
         ]
         trials = self.adapter.trials.modes(told, looks[0].settings, remedies=tries == "remedies")
-        return [trial for trial in trials if trial.name not in own]
+        usual = next((self.adapter.traits(mode) for mode in self.modes[1:] if mode not in self.tried), None)
+        return [trial.beside(usual) if usual else trial for trial in trials if trial.name not in own]
 
 
 def modes_of(engine: Engine, modes: Asked = None) -> Modes:

@@ -85,3 +85,17 @@ def test_fewer_graph_breaks_are_told():
     (said,) = remedies.sentences(records(breaks={"compile": 3}, Block=(COMPILE * 0.5, 0.5, 1)))
     assert "0 graph breaks instead of 3" in said
     assert "a call 0.5× [" in said
+
+
+def test_a_change_that_spares_memory_is_told_where_none_gains():
+    counted = {"eager": 1000, "compile": 1000, "Block": 400}
+    rows = {mode: {"status": "ok", "reason": None, "peak": peak, "held": 0} for mode, peak in counted.items()}
+    line = {"kind": "memory", "workload": "mine", "size": "given", "eager": "eager", "counted": "malloc", "arms": rows}
+    (said,) = remedies.sentences([*records(Block=(COMPILE * 1.3, 61.0, 7)), *typed([line])])
+    assert said.startswith("Compile the 12 Blocks by themselves. Beside compile: a call 1.3× [")
+    assert said.endswith("0.4× the memory.")
+
+
+def test_the_answer_on_the_modes_of_the_user_leaves_out_what_was_tried():
+    left = remedies.without_trials(records(Block=(COMPILE, 3.0, 1)))
+    assert {mode for record in left for mode in getattr(record, "modes", ())} == {"eager", "compile"}

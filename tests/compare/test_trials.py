@@ -1,10 +1,14 @@
 """The modes that a first look at a PyTorch step asks to be tried, by what Dynamo says; no PyTorch runs here."""
 
+from functools import partial
+
 import pytest
 
+from compare.engines.mode import Mode, ModeTrial
 from compare.engines.torch import trials
 from compare.records.cells import CompilationRow, Compilations, CompiledRow, Memory, MemoryRow
 from compare.records.record import WRITTEN
+from compare.subjects import origin
 
 FACTS = {"places": ["model 1", "Block 12", "optimizer 1"], "varying": ["x 0", "y 0", "y 1"]}
 SIZE = "tensor 'x' size mismatch at index 0. expected 16, actual 24 (step.py:3)"
@@ -170,4 +174,33 @@ def test_a_branch_on_a_value_is_shown_and_not_tried():
     ],
 )  # fmt: skip
 def test_a_change_says_what_a_user_writes(keywords, change):
-    assert trials.change(keywords, {"Block": 12, "model": 1}) == change
+    assert trials.change(keywords, trials.FirstLook.of(FACTS)) == change
+
+
+def test_a_change_of_arguments_says_where_they_are_made():
+    look = trials.FirstLook.of({"inputs_at": "step.py:31"})
+    said = trials.change({"mark_dynamic": {"x": [0]}}, look)
+    assert said == "mark axis 0 of x dynamic (inputs at step.py:31): torch._dynamo.mark_dynamic(x, 0)"
+
+
+def test_the_line_that_makes_the_calls_is_found_without_running_the_file(tmp_path):
+    file = tmp_path / "step.py"
+    file.write_text("raise SystemExit\n\ninputs: list = []\nmore = []\n\ndef made():\n    return []\n")
+    at = partial(origin.line_of_inputs, f"{file}:loss")
+    assert (at(""), at("more"), at(f"{file}:made"), at("none")) == ("step.py:3", "step.py:4", "step.py:6", "")
+    assert origin.line_of_inputs("", "") == origin.line_of_inputs(f"{file}x:loss", "") == ""
+
+
+@pytest.mark.parametrize(
+    ("usual", "word"),
+    [
+        ("compile()", "compile(config={'a': 1})"),
+        (
+            "compile(mode='reduce-overhead', config={'b': 2})",
+            "compile(mode='reduce-overhead', config={'b': 2, 'a': 1})",
+        ),
+        ("export()", "compile(config={'a': 1})"),
+    ],
+)
+def test_a_trial_keeps_the_options_of_the_mode_beside_which_it_is_tried(usual, word):
+    assert ModeTrial("scalars", "compile(config={'a': 1})").beside(Mode("usual", usual)).word == word

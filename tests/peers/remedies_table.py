@@ -7,7 +7,6 @@ step asks for; a row says which change came first, whether it is a known one, an
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -18,8 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from compare.claims import remedies
-from compare.records.record import Record
-from compare.records.results import of_json
+from compare.records.results import find_results, read
 
 FOLDER = Path(__file__).parent
 BEST: dict[str, tuple[str, ...]] = {
@@ -78,13 +76,12 @@ def row_of(step: str, more: Sequence[str] = ()) -> Row:
     """Run the command on a step; `more` are further words of it."""
     file = FOLDER / "remedy_steps.py"
     with tempfile.TemporaryDirectory() as folder:
-        out, start, spent = Path(folder, "answer.json"), time.monotonic(), _processor_seconds()
+        out, start, spent = Path(folder, "out"), time.monotonic(), _processor_seconds()
         command = [sys.executable, "-m", "compare", "compare", f"{file}:{step}", "--inputs", f"{file}:{step}_inputs"]
-        command += ["--threads", "1", "--remedies", "--json", str(out), *more]
+        command += ["--threads", "1", "--remedies", "--out", str(out), *more]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds, processor = time.monotonic() - start, _processor_seconds() - spent
-        told = json.loads(out.read_text("utf-8"))["records"] if out.exists() else []
-    records: list[Record] = list(filter(None, map(of_json, told)))
+        records = read(path) if out.exists() and (path := find_results(out)) else []
     tried = remedies.tried_changes(records)
     claimed = [*(each for each in tried if each.helps), *(each for each in tried if each.spares and not each.helps)]
     return Row(
@@ -109,14 +106,15 @@ def main() -> None:
     """Print the table, a line as soon as its step is done, and what each command showed into the folder of --keep."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("steps", nargs="*", default=list(BEST))
-    parser.add_argument("--processes", default="5")
+    parser.add_argument("--processes", default="3")
+    parser.add_argument("--modes", default="eager,compile", help="eager,aot-eager makes graphs alone, in little time")
     parser.add_argument("--keep", type=Path)
     asked = parser.parse_args()
     titles = ("step", "known", "claimed", "rank", "tried", "refused", "seconds", "of the processor")
     sys.stdout.write(f"| {' | '.join(titles)} |\n{'|---' * len(titles)}|\n")
     rows = []
     for step in asked.steps:
-        rows.append(row := row_of(step, ("--processes", asked.processes)))
+        rows.append(row := row_of(step, ("--processes", asked.processes, "--modes", asked.modes)))
         if asked.keep:
             (asked.keep / f"{row.step}.txt").write_text(row.shown, "utf-8")
         sys.stdout.write(f"{line(row)}\n")

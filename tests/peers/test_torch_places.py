@@ -3,6 +3,7 @@
 import inspect
 from functools import partial
 
+import optree
 import pytest
 
 from compare.engines import find_engine
@@ -195,7 +196,12 @@ def test_a_statement_whose_value_is_used_stays(line, reason):
 
 
 @pytest.mark.parametrize(
-    "word", ["compile(where='Block', backend='aot_eager')", "compile(mark_dynamic={'x': 0, 'y': 0})"]
+    "word",
+    [
+        "compile(where='Block', backend='aot_eager')",
+        "compile(mark_dynamic={'x': 0, 'y': 0})",
+        "compile(checkpoint='Block', backend='aot_eager')",
+    ],
 )
 def test_a_mode_with_a_place_or_a_mark_gives_what_eager_gives(word):
     engine = find_engine("torch")
@@ -207,3 +213,22 @@ def test_a_mode_with_a_place_or_a_mark_gives_what_eager_gives(word):
     with built.within():
         (value, _), (expected, _) = built(*calls(3)[0]), plain(*calls(3)[0])
     assert torch.allclose(value, expected)
+
+
+def noisy(x, scale):
+    out = model(x) * scale
+    said.append(1)
+    return out.square().mean()
+
+
+def test_edits_together_give_what_eager_gives_in_one_graph():
+    line = line_of("said.append(1)", noisy)
+    word = f"compile(backend='aot_eager', fullgraph=True, tensor_numbers=['scale'], without=[{line!r}])"
+    engine, inputs = find_engine("torch"), [(calls(3)[0][0], scale) for scale in (0.5, 2.0)]
+    build, before = engine.build_over(inputs), len(said)
+    built, plain = (build(mode, noisy, 0) for mode in (engine.words.full_name(f"tried={word}"), "torch-eager"))
+    for call in inputs:
+        (value, gradients), (expected, others) = built(*call), plain(*call)
+        assert torch.allclose(value, expected)
+        assert all(map(torch.allclose, optree.tree_leaves(gradients), optree.tree_leaves(others)))
+    assert len(said) == before + len(inputs)

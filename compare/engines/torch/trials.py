@@ -49,6 +49,7 @@ class FirstLook:
     varying: Mapping[str, list[int]] = field(default_factory=dict)
     numbers: Sequence[str] = ()
     held: int = 0
+    inputs_at: str = ""
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> FirstLook:
@@ -57,7 +58,8 @@ class FirstLook:
         axes: dict[str, list[int]] = {}
         for name, _, axis in (word.rpartition(" ") for word in facts.get(VARYING, ())):
             axes.setdefault(name, []).append(int(axis))
-        return cls(places, axes, tuple(facts.get(VARIED, ())), int(next(iter(facts.get(HELD, ())), 0)))
+        held = int(next(iter(facts.get(HELD, ())), 0))
+        return cls(places, axes, tuple(facts.get(VARIED, ())), held, str(facts.get("inputs_at", "")))
 
     @property
     def blocks(self) -> list[str]:
@@ -313,8 +315,7 @@ def trials(records: Records, facts: Mapping[str, Any], *, remedies: bool) -> lis
     else:
         asked = dict(list(placements(look).items())[:MOST_PLACES])
     return [
-        ModeTrial(name, words.text("compile", keywords), change(keywords, look.places))
-        for name, keywords in asked.items()
+        ModeTrial(name, words.text("compile", keywords), change(keywords, look)) for name, keywords in asked.items()
     ]
 
 
@@ -345,23 +346,25 @@ def by_figures(records: Records, look: FirstLook) -> dict[str, Keywords]:
 # What a user changes --------------------------------------------------------------------------------------------------
 
 
-def change(options: Keywords, places: Mapping[str, int]) -> str:
+def change(options: Keywords, look: FirstLook) -> str:
     """Return what a user changes in their code for the keywords of a mode, as a command without a full stop."""
-    return "; ".join(_changes(options, places)) or "compile the step"
+    return "; ".join(_changes(options, look)) or "compile the step"
 
 
-def _changes(options: Keywords, places: Mapping[str, int]) -> Iterator[str]:
+def _changes(options: Keywords, look: FirstLook) -> Iterator[str]:
     where = options.get(WHERE, ())
     for name in (where,) if isinstance(where, str) else where:
-        yield _place(name, places.get(name, 1))
+        yield _place(name, look.places.get(name, 1))
+    at = f" (inputs at {look.inputs_at})" if look.inputs_at else ""
     axes = [(name, axis) for name, each in options.get(MARKS, {}).items() for axis in each]
     if axes:
         said = join_words([f"axis {axis} of {name}" for name, axis in axes])
-        yield f"mark {said} dynamic: " + ", ".join(f"torch._dynamo.mark_dynamic({name}, {axis})" for name, axis in axes)
+        calls = ", ".join(f"torch._dynamo.mark_dynamic({name}, {axis})" for name, axis in axes)
+        yield f"mark {said} dynamic{at}: {calls}"
     if options.get("dynamic"):
         yield "compile for sizes that vary: torch.compile(..., dynamic=True)"
     if names := options.get(NUMBERS):
-        yield f"give {join_words(names)} as a tensor: " + ", ".join(f"torch.tensor({name})" for name in names)
+        yield f"give {join_words(names)} as a tensor{at}: " + ", ".join(f"torch.tensor({name})" for name in names)
     if options.get(RATES):
         yield "give the optimizer its rate as a tensor: lr=torch.tensor(...)"
     for line in options.get(WITHOUT, ()):
