@@ -98,8 +98,8 @@ def outcome_text(contest: Contest, where: str, less: str = "is {} faster than", 
 
 def _without_interval(contest: Contest, less: str) -> str:
     """Return the ratio that was seen and why it has no interval; "" if all ratios have intervals."""
-    leader, ratios = contest.leaders[0], contest.ratios
-    other = _beside(contest, list(ratios))
+    (leader, *level), ratios = contest.leaders, contest.ratios
+    other = contest.base if contest.base in level else next(iter(level or ratios), None)
     if other is None or all(ratio.bounded for ratio in ratios.values()):
         return ""
     ratio = ratios[other]

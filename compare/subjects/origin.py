@@ -164,8 +164,8 @@ def _beside(function: str, place: PlaceInFile, call: str) -> tuple[str, Any]:
         if hasattr(module, name):
             return name, getattr(module, name)
     raise InputsError(
-        f"{function} needs inputs to be called with: write {INPUTS[0]} = [{call}, ...] in that file, a tuple of arguments "
-        f"for each call, or def {INPUTS[1]}() that returns such a list; or name either by --inputs NAME"
+        f"{function} needs inputs to be called with: write {INPUTS[0]} = [{call}, ...] in that file, a tuple of "
+        f"arguments for each call, or def {INPUTS[1]}() that returns such a list; or name either by --inputs NAME"
     )
 
 

@@ -528,8 +528,8 @@ inputs = [(np.ones(3), np.ones((2, 3)))]
         pytest.param(
             "def loss(w, x):\n    return w @ x",
             2,
-            "needs inputs to be called with: write inputs = [(w, x), ...] in that file, a tuple of arguments for each call, "
-            "or def batches() that returns such a list; or name either by --inputs NAME",
+            "needs inputs to be called with: write inputs = [(w, x), ...] in that file, a tuple of arguments for each "
+            "call, or def batches() that returns such a list; or name either by --inputs NAME",
             marks=pytest.mark.slow,
         ),
         pytest.param(

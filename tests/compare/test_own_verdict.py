@@ -12,6 +12,7 @@ from msgspec import structs
 import compare
 import graphs as g
 from compare.claims.base import NO_INTERVAL, SMALLEST_EFFECT
+from compare.claims.contests import Contest, outcome_text
 from compare.claims.verdict import judge, verdict
 from compare.errors import EffectsError
 from compare.instruments import memory as memory_instrument
@@ -172,6 +173,13 @@ def test_too_few_processes_call_nothing_faster_by_less_than_counts(times):
     said = verdict(records).sentence
     assert "differ by less than 5% in 2 processes (an interval needs 3)" in said
     assert "Once warm, static-exact is" not in said
+
+
+def test_what_one_process_cannot_order_is_compared_before_the_base_is_named():
+    unordered = {mode: Interval(ratio) for mode, ratio in (("as-written", 1.2), ("eager", 2.05))}
+    found = Contest("cannot tell", ("jit", "as-written"), {}, unordered, "eager", processes=1)
+    first, second = "jit is 1.2× faster than as-written", "jit is 2.05× faster than eager"
+    assert outcome_text(found, "once") == f"once, {first} in 1 process (an interval needs 3), and {second}"
 
 
 @pytest.mark.parametrize("processes", [1, 2])
