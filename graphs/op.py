@@ -36,6 +36,7 @@ Kernel = Callable[..., Any]
 Infer = Callable[..., TensorSpec]
 Prepare = Callable[..., Prepared]
 Cost = Callable[..., Size]
+Workspace = Callable[..., TensorSpec | None]
 Shortcut = Callable[..., Any]
 Fails = Literal["raises", "warns", "of floats", "never"]
 
@@ -237,6 +238,9 @@ class Op:
     exact     IEEE 754 defines each element of the result to the last bit, wherever it lies in an array
     overwrites  the numbers of the inputs that `out` may be: the kernel reads an element of such an input before it
               writes the same element of the result. For a ufunc, all inputs
+    workspace   `workspace(*specs, in_rows=bools, out=spec, **attrs)`: the spec of an array that the kernel needs beside
+              its result, or None. `in_rows` tells which operands surely lie in row-major order. An engine that plans
+              memory gives it as `workspace`; without it the kernel makes one
     listed    whether `get` finds the op by its name; ops that are internal to an engine are not listed
     torch     the PyTorch function that the op is; NumPy's is read off the kernel
     """
@@ -269,6 +273,7 @@ class Op:
         repeatable: bool | None = None,
         exact: bool = False,
         overwrites: Sequence[int] = (),
+        workspace: Workspace | None = None,
         listed: bool = True,
         torch: TorchName | None = None,
         doc: str = "",
@@ -300,6 +305,7 @@ class Op:
         if isinstance(kernel, ufunc) and kernel.signature is None:  # matmul is one with a signature
             overwrites = range(kernel.nin)
         self.overwrites = tuple(overwrites)
+        self.workspace = workspace
         self.torch = torch
         self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides

@@ -14,11 +14,13 @@ import numpy as np
 
 from graphs import dims
 from graphs.ir import Graph, Node
+from graphs.spec import TensorSpec
 from static import clock, memory
 from static.codegen import groups, kernels
 from static.codegen.groups import BlockCut, Blocks
 from static.codegen.kernels import KEPT, ResultMaker, Runs, resolve
 from static.codegen.lowering import LoweredGraph, Slot
+from static.memory.schedule import kernel_workspace
 
 _IN_ROWS = functools.partial(np.require, requirements="CA")  # in row-major order, and aligned
 _GLOBALS = {**groups.GLOBALS, "copy": np.array, "asarray": np.asarray, "rows": _IN_ROWS, **kernels.NAMES}
@@ -47,11 +49,12 @@ class Binding(NamedTuple):
 
 
 class ArenaLayout(NamedTuple):
-    """The place of every buffer in the arena, for given sizes; `inner` has the layouts of subgraphs."""
+    """The place of every buffer in the arena, and of nodes' workspaces; `inner` has the layouts of subgraphs."""
 
     plan: memory.Plan
     lives: Sequence[memory.Buffer]
     start: Mapping[Node, int]
+    spaces: Mapping[Node, int]
     inner: Mapping[Graph, ArenaLayout | BlockCut]
 
 
@@ -89,12 +92,19 @@ def lay_out(program: LoweredGraph, sizes: Mapping[str, int]) -> ArenaLayout:
         spaces = program.schedule.workspaces
         lives = [(*steps, dims.evaluate(node.spec.nbytes, sizes)) for node, steps in buffers.items()]
         for nodes, lower, upper in spaces:
-            lives.append((lower, upper, max(inner[graph].plan.peak for node in nodes for graph in node.subgraphs)))
+            needed = [inner[graph].plan.peak for node in nodes for graph in node.subgraphs]
+            own = [
+                dims.evaluate(made.nbytes, sizes) for node in nodes if (made := _kernel_workspace(node, program, sizes))
+            ]
+            lives.append((lower, upper, max([*needed, *own], default=0)))
         plan = memory.plan(lives, memory.ALIGNMENT)
         start = dict(zip(buffers, plan.offsets, strict=False))
-        for space, offset in zip(spaces, plan.offsets[len(buffers) :], strict=True):
-            start |= dict.fromkeys(space.nodes, offset)
-        return ArenaLayout(plan, lives, start, inner)
+        placed = zip(spaces, plan.offsets[len(buffers) :], strict=True)
+        return ArenaLayout(plan, lives, start, {n: offset for space, offset in placed for n in space.nodes}, inner)
+
+
+def _kernel_workspace(node: Node, program: LoweredGraph, sizes: Mapping[str, int]) -> TensorSpec | None:
+    return kernel_workspace(node, program.schedule.views, functools.partial(resolve, sizes=sizes))
 
 
 _NO_ROOM = np.empty(0, np.uint8)
@@ -116,10 +126,20 @@ class Binder:
         for node in program.schedule.order:
             inner = [graph for graph in node.subgraphs if graph in program.inner]
             if inner:
-                room = arena[layout.start[node] :]
+                room = arena[layout.spaces[node] :]
                 runs[node] = {graph: self.inner(program, graph, layout, room) for graph in inner}
-        defaults = [self.default(slot, program, values, runs) for slot in program.slots]
+        defaults = [
+            self._workspace(slot[1], program, layout, arena)
+            if slot[2] == "w"
+            else self.default(slot, program, values, runs)
+            for slot in program.slots
+        ]
         return FunctionType(program.code, _GLOBALS, "run", tuple(defaults))
+
+    def _workspace(self, node: Node, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> Any:
+        """Return the array that a node's kernel needs beside its result, None where it needs none at these sizes."""
+        spec = _kernel_workspace(node, program, self.sizes)
+        return spec and np.ndarray(spec.shape, spec.dtype, arena, layout.spaces[node])
 
     def values(self, program: LoweredGraph, layout: ArenaLayout, arena: np.ndarray[Any, Any]) -> dict[Node, Any]:
         """Return the arrays that are the same in every call: constants, places in the arena, and views of them."""

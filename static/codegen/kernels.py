@@ -74,7 +74,7 @@ def _product(node: Node) -> Any:
     if not is_dot(node):
         return np.matmul
     x, y = (i.shape for i in node.inputs)
-    if not all(isinstance(size, int) for size in (*x, *y)) or may_turn(x, y):
+    if not all(isinstance(size, int) for size in (*x, *y)) or may_turn(x, y, node.spec.dtype):
         return node.op.kernel
     return np.matmul if node.spec.size > SMALL else np.ndarray.dot
 
@@ -110,11 +110,13 @@ def attribute(node: Node, key: str) -> Any:
     return node.attrs[key]
 
 
-def call(node: Node, name: str, operands: Sequence[str], out: str, attr: Callable[[str], str]) -> str:
+def call(
+    node: Node, name: str, operands: Sequence[str], out: str, attr: Callable[[str], str], workspace: str = ""
+) -> str:
     """Return an expression that computes the node.
 
-    `name` holds `kernel(node)`, `attr` names attributes, and `out` may be "". NumPy reads arguments by position faster
-    than by keyword.
+    `name` holds `kernel(node)`, `attr` names attributes, and `out` and `workspace` may be "". NumPy reads arguments by
+    position faster than by keyword.
     """
     if is_reducer(node):
         return _reduction(node, name, operands[0], out, attr)
@@ -125,6 +127,8 @@ def call(node: Node, name: str, operands: Sequence[str], out: str, attr: Callabl
         positional = not CALLS[node.op].by_keyword and (isinstance(kernel(node), np.ufunc) or is_product(node))
         arguments.append(out if positional else f"out={out}")
     arguments += [f"{key}={attr(key)}" for key in node.attrs]
+    if workspace:
+        arguments.append(f"workspace={workspace}")
     return f"{name}({', '.join(arguments)})"
 
 

@@ -83,6 +83,7 @@ def lower(graph: Graph, schedule: Schedule, use_arena: bool = True) -> LoweredGr
 
 
 def _program(graph: Graph, schedule: Schedule, use_arena: bool) -> LoweredGraph:
+    schedule = schedule if use_arena else schedule.without_arena()
     writer = Writer(graph, schedule, set(schedule.place if use_arena else ()))
     inner = {body: _lower_inner(node, body, schedule, use_arena) for node in graph.nodes for body in node.subgraphs}
     return writer.lowered(inner)
@@ -101,6 +102,7 @@ class Writer:
         self.graph, self.schedule, self.in_arena = graph, schedule, in_arena
         self.owner, self.whole = schedule.views.owner, schedule.views.whole
         self.number = {node: i for i, node in enumerate(schedule.order)}
+        self.spacious = {node for space in schedule.workspaces for node in space.nodes if not node.subgraphs}
         self.fixed = self._fixed_nodes()
         self.fresh: set[Node] = set()
         self._handed_out = Counter(self._lender(output) for output in graph.outputs)
@@ -177,7 +179,8 @@ class Writer:
         new = self._new(node)
         out = self._name(node) if new or node in self.in_arena else self._stacks(node)
         name = self._kernel(node)
-        call = kernels.call(node, name, arguments, out, lambda key: self._slot("c", node, key))
+        workspace = self._slot("w", node, "") if node in self.spacious else ""
+        call = kernels.call(node, name, arguments, out, lambda key: self._slot("c", node, key), workspace)
         if new:
             return f"{out} = {new}; {call}"
         return call if node in self.in_arena else f"v{self.number[node]} = {call}"

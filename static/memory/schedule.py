@@ -13,14 +13,14 @@ from __future__ import annotations
 import heapq
 import operator
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graphs import dims
 from graphs.dims import Size, same, same_shape
 from graphs.ir import Graph, Node
 from graphs.op import RuleTable
 from graphs.ops.movement import concat, reshape
-from graphs.spec import TupleSpec
+from graphs.spec import TensorSpec, TupleSpec
 from static import clock, memory
 from static.passes.fusion import is_group, is_result, is_view
 from static.passes.loops import is_scan
@@ -197,7 +197,10 @@ Lives = Mapping[Node, tuple[int, int]]  # for each buffer, the half-open interva
 
 
 class Workspace(NamedTuple):
-    """Memory that only these nodes use, while they run: in the half-open interval of steps [lower, upper)."""
+    """Memory that only these nodes use, while they run: in the half-open interval of steps [lower, upper).
+
+    The graphs that a node holds lie in it, or what its kernel needs beside the result.
+    """
 
     nodes: tuple[Node, ...]
     lower: int
@@ -209,7 +212,7 @@ class Schedule(NamedTuple):
 
     A node without a place is allocated by its kernel: an output for the caller, or a result of control flow. `lives`
     has the buffers that make up the arena, each with the half-open interval of steps in which it is in use.
-    `workspaces` is the extra memory of nodes that hold graphs. `inner` are the schedules of branches and bodies.
+    `workspaces` is the extra memory of nodes. `inner` are the schedules of branches and bodies.
     """
 
     order: tuple[Node, ...]
@@ -233,7 +236,11 @@ class Schedule(NamedTuple):
         """
         lives = lifetimes(order, seen.owner, place) if lives is None else lives
         inner = {graph: schedule(graph) for node in order if not is_group(node) for graph in node.subgraphs}
-        return cls(tuple(order), seen, place, lives, _workspaces(order), inner)
+        return cls(tuple(order), seen, place, lives, _workspaces(order, seen), inner)
+
+    def without_arena(self) -> Schedule:
+        """Return the schedule for kernels that allocate what they need."""
+        return self._replace(workspaces=[space for space in self.workspaces if space.nodes[0].subgraphs])
 
     @property
     def owner(self) -> Mapping[Node, Node]:
@@ -294,13 +301,34 @@ def lifetimes(
     return lives
 
 
-def _workspaces(order: Sequence[Node]) -> list[Workspace]:
-    """Return a workspace for each node that holds graphs; all fused groups share one, which stays in the cache."""
+def _workspaces(order: Sequence[Node], seen: Views) -> list[Workspace]:
+    """Return a workspace for each node that needs one; all fused groups share one, which stays in the cache."""
     groups = [(i, node) for i, node in enumerate(order) if is_group(node)]
-    workspaces = [Workspace((node,), i, i + 1) for i, node in enumerate(order) if node.subgraphs and not is_group(node)]
+    workspaces = [Workspace((node,), i, i + 1) for i, node in enumerate(order) if _has_workspace(node, seen)]
     if groups:
         workspaces.append(Workspace(tuple([node for _, node in groups]), groups[0][0], groups[-1][0] + 1))
     return workspaces
+
+
+def _has_workspace(node: Node, seen: Views) -> bool:
+    """Whether a node that is no group holds graphs, or its kernel needs memory at the sizes that are known."""
+    if node.subgraphs or node.op.workspace is None:
+        return bool(node.subgraphs) and not is_group(node)
+    is_sized = not any(n.spec.symbols for n in (*node.inputs, node))
+    return not is_sized or kernel_workspace(node, seen, lambda value: value) is not None
+
+
+def kernel_workspace(node: Node, seen: Views, sized: Callable[[Any], Any]) -> TensorSpec | None:
+    """Return the spec of the array that a node's kernel needs beside its result, None for none.
+
+    `sized` gives a spec or an attribute with numbers for symbolic sizes.
+    """
+    if node.op.workspace is None:
+        return None
+    in_rows = [source in seen.whole for source in node.inputs]
+    attrs = {key: sized(value) for key, value in node.attrs.items()}
+    *specs, out = (sized(n.spec) for n in (*node.inputs, node))
+    return node.op.workspace(*specs, in_rows=in_rows, out=out, **attrs)
 
 
 Order = Sequence[Node]

@@ -95,7 +95,7 @@ class _Binder(Binder):
         planned: Any = layout.inner[graph]
         values = self.values(body, planned, room)
         inner = {
-            node: {g: self.inner(body, g, planned, room[planned.start[node] :]) for g in node.subgraphs}
+            node: {g: self.inner(body, g, planned, room[planned.spaces[node] :]) for g in node.subgraphs}
             for node in body.schedule.order
             if any(g in body.inner for g in node.subgraphs)
         }

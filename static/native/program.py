@@ -61,7 +61,9 @@ def lower(graph: Graph, use_arena: bool = True) -> LoweredGraph:
 
 
 def _program(graph: Graph, planned: Schedule, use_arena: bool, *, is_outermost: bool = False) -> LoweredGraph:
-    planned = planned._replace(workspaces=[w for w in planned.workspaces if not is_group(w.nodes[0])])
+    planned = planned if use_arena else planned.without_arena()
+    needed = [w for w in planned.workspaces if not (is_group(w.nodes[0]) or is_native(w.nodes[0]))]
+    planned = planned._replace(workspaces=needed)
     holders = [node for node in graph.nodes if not is_group(node)]
     inner = {held: _program(held, planned.inner[held], use_arena) for node in holders for held in node.subgraphs}
     arena = set(planned.place if use_arena else ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -11,7 +12,10 @@ import scipy.special
 import dynamic
 import graphs as g
 import static
+from compare.instruments.memory import numpy_memory
+from graphs.ops import linalg
 from graphs.ops.linalg import TURNED_RATIO, TURNED_WORK, may_turn
+from graphs.spec import TensorSpec
 from static.passes import pipeline
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 88.0, -88.0, 1e30, -1e30, 1e-40], np.float32)
@@ -136,10 +140,50 @@ def test_products_of_any_layout_are_near_the_truth_and_lie_in_rows(shape, left, 
 
 
 def test_which_products_are_turned_round():
-    assert may_turn((16, 512), (512, 128))
-    assert not may_turn((64, 64 * TURNED_RATIO - 1), (64 * TURNED_RATIO - 1, 999))
-    assert not may_turn((2, 64), (64, TURNED_WORK // 128 - 1))
-    assert not may_turn((1, 999), (999, 999))  # a vector, for which BLAS has another function
+    single = np.dtype(np.float32)
+    assert may_turn((16, 512), (512, 128), single)
+    assert not may_turn((16, 512), (512, 128), np.dtype(np.float64))
+    assert not may_turn((64, 64 * TURNED_RATIO - 1), (64 * TURNED_RATIO - 1, 999), single)
+    assert not may_turn((2, 64), (64, TURNED_WORK // 128 - 1), single)
+    assert not may_turn((1, 999), (999, 999), single)  # a vector, for which BLAS has another function
+
+
+@pytest.mark.parametrize("rows", [np.iinfo(int).max, 16], ids=["AVX-512", "AVX2"])
+def test_the_processor_decides_how_many_rows_are_turned_round(rows, monkeypatch):
+    monkeypatch.setattr(linalg, "TURNED_ROWS", rows)
+    assert may_turn((64, 1024), (1024, 128), np.dtype(np.float32)) == (rows > 16)
+
+
+def over_transpose(x, w):
+    return g.sum(g.tanh(x @ g.matrix_transpose(w)))
+
+
+@pytest.mark.parametrize("symbolic", [False, True], ids=["sizes", "symbols"])
+@pytest.mark.parametrize("shape", [(32, 2048, 4096), (32, 128, 4096)], ids=["turned", "plain"])
+def test_a_planned_product_takes_no_memory_beside_the_plan(shape, symbolic, monkeypatch):
+    """A product that is turned round has its workspace in the arena, one that is not has none."""
+    monkeypatch.setattr(linalg, "TURNED_ROWS", 999)
+    x, y = product_of(shape, "float32", "rows", "columns")
+    w = np.ascontiguousarray(y.T)
+    first = TensorSpec(("B", x.shape[1])) if symbolic else x
+    exe = static.compile(over_transpose, first, w, passes=pipeline.REPLAY)
+    assert exe(x, w) == exe(x, w) == over_transpose(x, w)
+    with numpy_memory():
+        exe(x, w)
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        exe(x, w)
+        assert tracemalloc.get_traced_memory()[1] - before < 1000
+    assert exe.plan.peak // (shape[0] * shape[2] * 4) == 1 + may_turn(x.shape, y.shape, x.dtype)
+
+
+def test_without_an_arena_a_kernel_makes_its_own_workspace(monkeypatch):
+    monkeypatch.setattr(linalg, "TURNED_ROWS", 999)
+    x, y = product_of((32, 2048, 4096), "float32", "rows", "columns")
+    w = np.ascontiguousarray(y.T)
+    exe = static.compile(over_transpose, x, w, arena=False)
+    assert exe.plan.peak == 0
+    assert exe(x, w) == over_transpose(x, w)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
