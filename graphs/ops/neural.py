@@ -348,14 +348,16 @@ def interpolate(
     if mode in _LINEAR and dtype_of(x).kind != "f":
         raise DTypeError(f"{mode!r} takes floating point values; convert with astype(x, 'float32')")
     wanted, scales = _output_sizes(sizes, size, scale_factor)
-    for axis, (have, want, scale) in enumerate(zip(sizes, wanted, scales, strict=True), 2):
+    steps = []
+    for have, want, scale in zip(sizes, wanted, scales, strict=True):
         # PyTorch resizes images in mode "nearest" by their sizes where these stay or double, whatever the factor was.
         by_sizes = mode == "nearest" and len(sizes) == 2 and want in (have, 2 * have)
-        step = have / want if recompute_scale_factor or by_sizes or scale is None else 1 / scale
-        if mode in _LINEAR:
-            x = _interpolate_axis(x, axis, _sources(have, want, step, align_corners))
-        else:
-            x = _take_places(x, axis, have, _nearest(have, want, step, mode == "nearest-exact", dtype_of(x)))
+        steps.append(have / want if recompute_scale_factor or by_sizes or scale is None else 1 / scale)
+    each = list(zip(sizes, wanted, steps, strict=True))
+    if mode in _LINEAR:
+        return _between(x, [_sources(*axis, align_corners) for axis in each])
+    for number, (have, want, step) in enumerate(each, 2):
+        x = _take_places(x, number, have, _nearest(have, want, step, mode == "nearest-exact", dtype_of(x)))
     return x
 
 
@@ -418,6 +420,14 @@ def _sources(have: int, want: int, step: float, align_corners: bool | None) -> A
     if have == want:
         return np.arange(float(want))
     return np.clip((np.arange(want) + 0.5) * step - 0.5, 0, have - 1)
+
+
+@in_single
+def _between(x: Array, sources: list[Any]) -> Array:
+    """Interpolate linearly along every axis after batch and channels, at its positions."""
+    for axis, positions in enumerate(sources, 2):
+        x = _interpolate_axis(x, axis, positions)
+    return x
 
 
 def _interpolate_axis(x: Array, axis: int, sources: Any) -> Array:

@@ -90,3 +90,15 @@ def test_what_has_no_meaning_is_refused(call, message):
 def test_integers_lie_between_nothing():
     with pytest.raises(DTypeError, match="interpolate: 'bilinear' takes floating point values"):
         g.interpolate(X.astype(int), 2, mode="bilinear")
+
+
+@pytest.mark.parametrize(
+    ("mode", "shape"), [("linear", (1, 2, 9)), ("bilinear", (1, 2, 9, 7)), ("trilinear", (1, 2, 5, 7, 3))]
+)
+def test_float16_is_rounded_once(mode, shape):
+    """Not after each axis, nor are the shares of neighbours float16."""
+    x = (np.random.default_rng(0).normal(size=shape) * 9).astype(np.float16)
+    exact = g.interpolate(x.astype(np.float64), scale_factor=1.7, mode=mode)
+    result = g.interpolate(x, scale_factor=1.7, mode=mode)
+    assert result.dtype == np.float16
+    assert np.all(np.abs(result - exact) <= np.spacing(np.abs(exact).astype(np.float16)) * 0.5 + 1e-5)

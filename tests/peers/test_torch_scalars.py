@@ -83,13 +83,18 @@ class Outcome(NamedTuple):
 def outcome(framework: Any, function: str, dtype: str, number: Any) -> Outcome:
     """What a framework makes of a function of a tensor and a number."""
     x = framework.tensor(DTYPES[dtype], dtype=getattr(framework, dtype))
-    names = {"t": framework, "F": framework.nn.functional, "s": number, "x": x}
+    return evaluated(framework, function, x=x, s=number)
+
+
+def evaluated(framework: Any, function: str, **names: Any) -> Outcome:
+    """What a framework makes of a function of values with names, or of its gradient in x."""
+    names |= {"t": framework, "F": framework.nn.functional}
     expression = function.removeprefix("gradient of ")
     try:
         if expression == function:
             result = eval(function, names)
         else:
-            names["x"] = x.requires_grad_()
+            x = names["x"].requires_grad_()
             (eval(expression, names) * 1).sum().backward()
             result = x.grad
         return Outcome(str(result.dtype).rpartition(".")[2], result.detach().numpy())
@@ -123,3 +128,45 @@ def test_a_number_beside_a_tensor_is_what_it_is_in_pytorch(function):
         if not is_right and not any(re.search(pattern, cell) for pattern in OTHERWISE):
             wrong.append((cell, wanted, found))
     assert not wrong
+
+
+# Operands of several dtypes ------------------------------------------------------------------------------------------
+
+SEVERAL = {
+    "addcmul": ("t.addcmul(x, y, z, value=2)", "t.addcmul(x, y, z[0], value=0.5)", "x.clone().addcmul_(y, z)"),
+    "addcdiv": ("t.addcdiv(x, y, z, value=2)", "t.addcdiv(x, y[0], z)", "x.clone().addcdiv_(y, z)"),
+    "addr": ("t.addr(x[:, None], y, z[:1])", "t.addr(x[:, None], y, z[:1], beta=2, alpha=3)"),
+    "clamp": ("t.clamp(x, y, z)",),
+    "where": ("t.where(x > 1, y, z)",),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_operands_of_several_dtypes_are_read_in_that_of_the_result(name):
+    """A product of two of them may be beyond its own dtype, or be rounded in it."""
+    wrong = []
+    dtypes = ("float16", "float32", "float64", "int32", "uint8")
+    for function, (x, y, z) in itertools.product(SEVERAL[name], itertools.product(dtypes, repeat=3)):
+        wanted, found = (
+            evaluated(
+                framework,
+                function,
+                x=framework.tensor([1, 2], dtype=getattr(framework, x)),
+                y=framework.tensor([200, 250], dtype=getattr(framework, y)),
+                z=framework.tensor([3, 255], dtype=getattr(framework, z)),
+            )
+            for framework in (torch, dynamic)
+        )
+        if wanted.values is not None and (found.values is None or not is_same(found, wanted)):
+            wrong.append((function, (x, y, z), wanted, found))
+    assert not wrong
+
+
+def test_an_infinite_exponent_of_two_is_0_or_infinite():
+    x, y = np.meshgrid([0.0, -2.0, np.inf, -np.inf, np.nan], [np.inf, -np.inf, 3000.0, -3000.0, np.nan])
+    with np.errstate(all="ignore"):
+        found = dynamic.ldexp(dynamic.tensor(x), dynamic.tensor(y)).numpy()
+    wanted = torch.ldexp(torch.tensor(x), torch.tensor(y)).numpy()
+    is_finite = np.isfinite(y)
+    np.testing.assert_array_equal(found[~is_finite], wanted[~is_finite])
+    np.testing.assert_array_equal(found[is_finite][:2], [0, -np.inf])  # 0 times a power beyond the dtype is 0

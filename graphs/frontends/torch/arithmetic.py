@@ -25,6 +25,7 @@ from graphs.frontends.torch.words import (
     floats,
     is_weak,
     number,
+    of_one_dtype,
     promote,
     promote_for_comparison,
     promote_to_float,
@@ -474,6 +475,7 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
 
 @name(in_place=True)
 @_number_first("value", 2)
+@of_one_dtype
 @in_single
 def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 * tensor2`; of ints the value is cut to an int."""
@@ -484,12 +486,17 @@ def addcmul(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
 
 @name(in_place=True)
 @_number_first("value", 2)
-@in_single
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, *, value: float = 1) -> Any:
     """`input + value * tensor1 / tensor2`. Raises DTypeError for ints, as PyTorch does."""
     if dtype_of(tensor1).kind != "f" and dtype_of(tensor2).kind != "f":
         raise refuse("addcdiv of ints", "convert with .float() first")
-    return add(input, div(tensor1, tensor2), alpha=value)
+    return _addcdiv(input, tensor1, tensor2, value)
+
+
+@of_one_dtype
+@in_single
+def _addcdiv(x: Any, first: Any, second: Any, value: float) -> Any:
+    return add(x, div(first, second), alpha=value)
 
 
 @name(in_place=True)

@@ -40,7 +40,8 @@ def ldexp(input: Any, other: Any) -> Any:
     dtype = result_dtype((input, other))
     x, exponent = [cast(ops.asarray(number(value)), np.float64) for value in (input, other)]
     first = ops.clip(exponent, -_POWER, _POWER)  # two powers, since one may be more than float64 has
-    second = ops.clip(ops.subtract(exponent, first), -_POWER, _POWER)
+    rest = ops.clip(ops.subtract(exponent, first), -_POWER, _POWER)
+    second = ops.where(ops.isinf(exponent), exponent, rest)  # whose power is 0 or infinite
     return cast(
         ops.multiply(ops.multiply(x, ops.pow(2.0, first)), ops.pow(2.0, second)),
         dtype if dtype.kind == "f" else DEFAULT,

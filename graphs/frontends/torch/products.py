@@ -25,6 +25,7 @@ from graphs.frontends.torch.words import (
     floats,
     ndim_of,
     of_floats,
+    of_one_dtype,
     place,
     promote,
     refuse,
@@ -152,6 +153,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 
 @name(in_place=True)
+@of_one_dtype
 @in_single
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * outer(vec1, vec2)`. Raises DTypeError for ints or bools with factors that are floats."""

@@ -348,6 +348,25 @@ def of_floats(function: Function) -> Function:
     return typing.cast(Function, wrapper)
 
 
+def of_one_dtype(function: Function) -> Function:
+    """Wrap a function of several tensors to compute in the dtype of its result, to which they are cast before it."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        tensors = [x for x in (*args, *options.values()) if _has_dtype(x)]
+        if len({x.dtype for x in tensors}) < 2:
+            return function(*args, **options)
+        wanted = result_dtype(tensors)
+        named = {word: cast(x, wanted) if _has_dtype(x) else x for word, x in options.items()}
+        return function(*[cast(x, wanted) if _has_dtype(x) else x for x in args], **named)
+
+    return typing.cast(Function, wrapper)
+
+
+def _has_dtype(value: Any) -> bool:
+    return hasattr(value, "dtype") and not is_weak(value) and not is_number(value)
+
+
 def _have_one_dtype(args: Sequence[Any]) -> bool:
     """Whether there are tensors among the arguments, and all have one float dtype."""
     dtype: Any = None

@@ -94,7 +94,7 @@ KINDS = (
         "a row is at distance 0 from itself; PyTorch's way by a product of matrices leaves rounding there",
         "cdist",
         (VALUE,),
-        r"shared\).*'use_mm_for_euclid_dist' -> \[\[ 0\.",
+        r"shared\).*'use_mm_for_euclid_dist' -> \[+ 0\.",
     ),
     Kind("the boundaries are what is looked for, and in no order", "bucketize", (VALUE,), r"shared\)"),
     Kind(
