@@ -138,6 +138,11 @@ def assign(tensor: TensorData, result: TensorData) -> None:
         _renew_views(tensor, is_new=before is None)
 
 
+def note_change(tensor: TensorData) -> None:
+    """Note that something else has written to the memory of a tensor, which has no history."""
+    _note(tensor._data, rewrites=False)
+
+
 # Elements that share memory, as those of an expanded tensor do --------------------------------------------------------
 
 SHARING = "an expanded tensor or of windows, whose elements share memory"

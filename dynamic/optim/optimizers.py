@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dynamic.grad_mode import enable_grad, no_grad
-from dynamic.inplace import assign
+from dynamic.inplace import assign, note_change
 from dynamic.optim.optimizer import Group, Optimizer
 from dynamic.tensor import Tensor
 from graphs import capture, optim
@@ -81,12 +81,17 @@ class RuledOptimizer(Optimizer):
             names = [slot for slot, name in slots.items() if name in states[0]]
             state = {slot: [param_state[slots[slot]]._data for param_state in states] for slot in names}
             state["count"] = np.asarray(count)
-        new, state = rule.update(grads, state, arrays)
+        new, state = (rule.change or rule.update)(grads, state, arrays)
         for i, (param, param_state) in enumerate(zip(params, states, strict=True)):
-            assign(param, Tensor(new[i]))
+            if new[i] is arrays[i]:
+                note_change(param)
+            else:
+                assign(param, Tensor(new[i]))
             if self.counts:
                 param_state["step"] = Tensor(np.asarray(count + 1, np.float32))
-            param_state.update({name: Tensor(state[slot][i]) for slot, name in slots.items() if slot in state})
+            for slot, name in slots.items():
+                if slot in state and state[slot][i] is not getattr(param_state.get(name), "_data", None):
+                    param_state[name] = Tensor(state[slot][i])
 
 
 def group_options(name: str, arguments: dict[str, Any]) -> Group:

@@ -6,11 +6,12 @@ Then gradient clipping, by the norm of all gradients or element by element.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from graphs import dims, promotion, tree
+from graphs import dims, dispatch, promotion, tree
 from graphs.errors import ShapeError, locate
 from graphs.op import Array
 from graphs.ops.creation import zeros_like
@@ -30,11 +31,14 @@ class Optimizer(NamedTuple):
     """`init(params) -> state` and `update(gradients, state, params) -> (new params, new state)`.
 
     The state holds arrays alone, each slot a container like that of the parameters, which keep their dtypes and shapes.
-    `update` raises ShapeError when gradients, state and parameters differ in structure or shape.
+    `update` raises ShapeError when gradients, state and parameters differ in structure or shape. `change`, where there
+    is one, takes and returns the same, with the same bits, but writes large arrays of NumPy over: those of a parameter
+    and of its slots hold the results.
     """
 
     init: Callable[[Tree], State]
     update: Callable[[Tree, State, Tree], tuple[Tree, State]]
+    change: Callable[[Tree, State, Tree], tuple[Tree, State]] | None = None
 
 
 def zeros(*names: str) -> Slots:
@@ -43,23 +47,71 @@ def zeros(*names: str) -> Slots:
 
 
 def plain(slots: Slots, rule: Update) -> Optimizer:
-    """Make the optimiser of a rule for one parameter."""
+    """Make the optimiser of a rule for one parameter, which works element by element."""
 
-    def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
+    def update(gradients: Tree, state: State, params: Tree, rule: Update = rule) -> tuple[Tree, State]:
         return _apply_rule(rule, slots, gradients, state, params)
 
-    return Optimizer(lambda params: _initial_state(slots, params), update)
+    return Optimizer(lambda params: _initial_state(slots, params), update, partial(update, rule=_in_blocks(rule)))
 
 
-def counting(slots: Slots, at: Callable[[Array], Update]) -> Optimizer:
-    """Make the optimiser of a rule that depends on the step number, a float64: `at(steps)` returns the rule."""
+def counting(slots: Slots, at: Callable[[Array], Update], *, by_element: bool = True) -> Optimizer:
+    """Make the optimiser of a rule that depends on the step number, a float64: `at(steps)` returns the rule.
 
-    def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
+    `by_element` tells whether the rule works element by element.
+    """
+
+    def update(gradients: Tree, state: State, params: Tree, wrap: Callable[[Update], Update] = _as_it_is) -> Any:
         count = add(state["count"], 1)
-        params, kept = _apply_rule(at(astype(count, np.float64)), slots, gradients, state, params)
+        params, kept = _apply_rule(wrap(at(astype(count, np.float64))), slots, gradients, state, params)
         return params, {"count": count, **kept}
 
-    return Optimizer(lambda params: {"count": np.zeros((), np.int64), **_initial_state(slots, params)}, update)
+    def init(params: Tree) -> State:
+        return {"count": np.zeros((), np.int64), **_initial_state(slots, params)}
+
+    return Optimizer(init, update, partial(update, wrap=_in_blocks) if by_element else None)
+
+
+def _as_it_is(rule: Update) -> Update:
+    return rule
+
+
+BLOCK, BLOCKS = 1 << 16, 4
+"""Elements of a parameter at a time, so that what a rule computes between stays in the cache and no memory is new; and
+the fewest blocks that gain more than the calls cost."""
+
+
+def _in_blocks(rule: Update) -> Update:
+    """Wrap a rule of elements to write its results over the parameter and the slots, where these are large arrays."""
+
+    def change(param: Array, gradient: Array, *slots: Array) -> tuple[Array, ...]:
+        written = (param, *[slot for slot in slots if getattr(slot, "shape", ()) == param.shape])
+        if not all(_is_like(array, param) for array in (gradient, *written)) or not _are_apart(written):
+            return rule(param, gradient, *slots)
+        row = [x.reshape(-1) if _is_like(x, param) else x for x in (param, gradient, *slots)]
+        results: tuple[Array, ...] = ()
+        for start in range(0, param.size, BLOCK):
+            part = slice(start, start + BLOCK)
+            results = rule(*[x[part] if x.ndim else x for x in row])
+            for target, result in zip((row[0], *row[2:]), results, strict=True):
+                if target.ndim:
+                    target[part] = result
+        return tuple([x if x.shape == param.shape else new for x, new in zip((param, *slots), results, strict=True)])
+
+    return change
+
+
+def _is_like(array: Array, param: Array) -> bool:
+    """Whether an array is one of NumPy's in row-major order, large, and of the shape and dtype of a parameter."""
+    is_alike = type(array) is np.ndarray and array.shape == param.shape and array.dtype == param.dtype
+    return bool(is_alike and array.size >= BLOCK * BLOCKS and array.flags.c_contiguous)
+
+
+def _are_apart(arrays: tuple[Array, ...]) -> bool:
+    """Whether arrays may be written over, and none lies in the memory of another; no observer asks for whole ops."""
+    if dispatch.observers or not all(array.flags.writeable for array in arrays):
+        return False
+    return not any(np.may_share_memory(x, y) for i, x in enumerate(arrays) for y in arrays[:i])
 
 
 def _initial_state(slots: Slots, params: Tree) -> State:

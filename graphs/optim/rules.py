@@ -426,7 +426,8 @@ def adafactor(
 
         return rule
 
-    made = counting({"rows": lambda param: _means(param, -1), "columns": lambda param: _means(param, -2)}, at)
+    slots = {"rows": lambda param: _means(param, -1), "columns": lambda param: _means(param, -2)}
+    made = counting(slots, at, by_element=False)
 
     def update(gradients: Tree, state: State, params: Tree) -> tuple[Tree, State]:
         """Update as usual; a state without "columns", which vectors do not need, is accepted."""

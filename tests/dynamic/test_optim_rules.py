@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 import dynamic as torch
 import static
 from dynamic import optim
+from graphs import InplaceError
 from graphs import optim as rules
+from graphs.optim import base
 from tests.helpers.together import together
 
 same = np.testing.assert_allclose
@@ -87,6 +89,66 @@ def test_twenty_steps(formula):
             for ours, right in zip(numbers, expected, strict=True):
                 same(ours, right, rtol=1e-10)
     assert update.stats.compiles == 1
+
+
+LARGE = {
+    "SGD": {}, "SGD, momentum": {"momentum": 0.9, "nesterov": True}, "ASGD": {"t0": 2}, "Rprop": {}, "Adam": {},
+    "Adam, amsgrad": {"amsgrad": True, "weight_decay": 0.1}, "AdamW": {"maximize": True}, "Adamax": {}, "NAdam": {},
+    "RAdam": {}, "Adadelta": {}, "RMSprop": {"momentum": 0.9, "centered": True}, "Adagrad": {}, "Adafactor": {},
+}  # fmt: skip
+
+
+def three_steps(name, start, monkeypatch, block):
+    """A parameter after three steps, and the arrays of its state after each."""
+    monkeypatch.setattr(base, "BLOCK", block)
+    param = torch.tensor(start).requires_grad_()
+    optimizer = getattr(optim, name.partition(",")[0])([param], **LARGE[name])
+    states = []
+    for step in range(3):
+        param.grad = torch.tensor(np.cos(start * (step + 1)).astype(start.dtype))
+        optimizer.step()
+        states.append({key: value.numpy() for key, value in optimizer.state[param].items()})
+    return param.detach().numpy(), states
+
+
+@together("name", LARGE)
+def test_a_large_parameter_and_its_state_are_changed_in_place_by_the_same_bits(name, monkeypatch):
+    for dtype in (np.float32, np.float64):
+        start = np.linspace(-2, 2, 51 * 7).reshape(51, 7).astype(dtype)
+        expected, states = three_steps(name, start, monkeypatch, block=10**9)
+        param, found = three_steps(name, start, monkeypatch, block=20)
+        np.testing.assert_array_equal(param, expected)
+        for key, value in states[-1].items():
+            np.testing.assert_array_equal(found[-1][key], value, strict=True)
+            if value.shape == start.shape:
+                assert np.shares_memory(found[0][key], found[-1][key])
+
+
+def test_a_large_parameter_that_backward_reads_is_known_to_have_changed(monkeypatch):
+    monkeypatch.setattr(base, "BLOCK", 2)
+    x = torch.tensor(np.ones(20)).requires_grad_()
+    loss = (x * x).sum()
+    x.grad = torch.ones(20, dtype=torch.float64)
+    optim.Adam([x]).step()
+    with pytest.raises(InplaceError):
+        loss.backward()
+
+
+def test_memory_that_two_share_is_not_written_over(monkeypatch):
+    """The slots of a state that was made by hand, and a parameter that is read in another order."""
+    ends = []
+    for block in (10**9, 2):
+        monkeypatch.setattr(base, "BLOCK", block)
+        rows = torch.tensor(np.linspace(-1, 1, 20).reshape(4, 5)).requires_grad_()
+        turned = torch.tensor(np.linspace(-1, 1, 20).reshape(4, 5).T).requires_grad_()
+        optimizer = optim.Adam([rows, turned], lr=0.1)
+        for _ in range(3):
+            rows.grad, turned.grad = torch.ones(4, 5, dtype=torch.float64), torch.ones(5, 4, dtype=torch.float64)
+            optimizer.step()
+            optimizer.state[rows]["exp_avg_sq"] = optimizer.state[rows]["exp_avg"]
+        ends.append([rows.detach().numpy().copy(), turned.detach().numpy().copy()])
+    for ours, expected in zip(*ends, strict=True):
+        np.testing.assert_array_equal(ours, expected)
 
 
 def test_adafactor_keeps_rows_and_columns_of_matrices_and_all_of_vectors():
