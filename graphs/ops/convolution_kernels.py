@@ -33,6 +33,8 @@ UNFOLDED = 1 << 20
 FEWEST_TERMS = 16
 FEWEST_WINDOWS = 64
 """A product over fewer terms, or with fewer columns, is slower for each multiplication than a copy is."""
+CHANNELS = 32
+"""So many channels of a gradient are transposed at a time."""
 TURNED_TERMS = 128
 TURNED_WINDOWS = 1 << 9
 """A product over so many terms gains what it takes to turn cotangents; with longer rows that misses the cache."""
@@ -97,8 +99,21 @@ def convolution_weight(x: Array, g: Array, *, window: Window, groups: int, out: 
         cotangents = _features_last(g[block].reshape(-1, groups, features, shifted[0].shape[-1]), terms)
         for total, strip in zip(totals, shifted, strict=True):
             total += np.add.reduce(np.matmul(strip, cotangents), 0)
-    by_row = totals.reshape(length, groups, out.shape[1], math.prod(part[0] for part in window[1:]), features)
-    out[...] = by_row.transpose(1, 4, 2, 0, 3).reshape(out.shape)
+    return _features_first(totals.reshape(length, groups, out.shape[1], -1, features), out)
+
+
+def _features_first(by_row: Array, out: Array) -> Array:
+    """Write [rows, groups, channels, taps of a row, features] as a weight, some channels at a time.
+
+    So that the lines of the cache from which one feature is read are still there for the next.
+    """
+    laid = by_row.transpose(1, 4, 2, 0, 3)
+    target = out.reshape(laid.shape) if out.flags.c_contiguous else np.empty(laid.shape, out.dtype)
+    for start in range(0, laid.shape[2], CHANNELS):
+        part = slice(start, start + CHANNELS)
+        target[:, :, part] = laid[:, :, part]
+    if not out.flags.c_contiguous:
+        out[...] = target.reshape(out.shape)
     return out
 
 

@@ -318,6 +318,8 @@ def _crop(x: Array, shape: Shape, what: str) -> Array:
 
 
 def _scatter_reduce(x: Array, index: Array, sent: Array, axis: int, reduce: str, include_self: bool) -> Array:
+    if reduce == "sum" and include_self:
+        return add(x, add_along_axis(sent, index, shape_of(x), axis))
     counts = add_along_axis(ones(shape_of(index), np.int64), index, shape_of(x), axis)
     start = x if include_self else where(greater(counts, 0), np.asarray(_IDENTITY[reduce](dtype_of(x)), dtype_of(x)), x)
     if reduce in ("amax", "amin"):

@@ -198,3 +198,45 @@ def test_both_engines_have_the_same_bits_of_a_product_with_a_transpose(shape):
     exe = static.compile(static.value_and_grad(loss, argnums=(0, 1)), x, w, passes=pipeline.SIMPLIFY)
     for actual, wanted in zip((exe(x, w)[0], *exe(x, w)[1]), (expected[0], *expected[1]), strict=True):
         np.testing.assert_array_equal(actual, wanted)
+
+
+# Indices along an axis -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_many_indices_along_an_axis_pick_and_add_what_few_do(axis, layout):
+    rng, sizes = np.random.default_rng(axis), (12, 15, 9)
+    x = LAYOUTS[layout](rng.normal(size=sizes).astype(np.float32))
+    picked = (*sizes[:axis], 200, *sizes[axis + 1 :])
+    indices = rng.integers(-sizes[axis], sizes[axis], picked)
+    found = np.take_along_axis(x, indices, axis)
+    np.testing.assert_array_equal(g.take_along_axis(x, indices, axis=axis), found, strict=True)
+    expected = np.zeros(sizes, np.float32)
+    places = [np.arange(size).reshape([-1 if i == a else 1 for i in range(3)]) for a, size in enumerate(picked)]
+    np.add.at(expected, tuple(indices if a == axis else place for a, place in enumerate(places)), found)
+    np.testing.assert_allclose(
+        g.add_along_axis(LAYOUTS[layout](found), indices, sizes, axis), expected, rtol=1e-4, atol=1e-4
+    )
+    outside = np.where(indices == 0, sizes[axis], indices)
+    for call in (
+        lambda: g.take_along_axis(x, outside, axis=axis),
+        lambda: g.add_along_axis(found, outside, sizes, axis),
+    ):
+        with pytest.raises(IndexError):
+            call()
+
+
+@pytest.mark.parametrize("after", [1, 3, 16], ids=lambda after: f"rows of {after}")
+@pytest.mark.parametrize("count", [5, 40, 500])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_slices_added_along_an_inner_axis_are_those_added_one_by_one(after, count, layout):
+    rng = np.random.default_rng(count)
+    indices = rng.integers(-24, 24, count)
+    values = rng.normal(size=(7, count, after)).astype(np.float32)
+    expected = np.zeros((24, 7, after), np.float32)
+    np.add.at(expected, indices, values.swapaxes(0, 1))
+    result = g.scatter_add(LAYOUTS[layout](values), indices, (7, 24, after), 1)
+    np.testing.assert_array_equal(result, expected.swapaxes(0, 1), strict=True)
+    with pytest.raises(IndexError, match="out of range for an axis of size 24"):
+        g.scatter_add(values, np.where(indices == indices[0], 24, indices), (7, 24, after), 1)
