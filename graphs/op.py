@@ -239,8 +239,8 @@ class Op:
     overwrites  the numbers of the inputs that `out` may be: the kernel reads an element of such an input before it
               writes the same element of the result. For a ufunc, all inputs
     workspace   `workspace(*specs, in_rows=bools, out=spec, **attrs)`: the spec of an array that the kernel needs beside
-              its result, or None. `in_rows` tells which operands surely lie in row-major order. An engine that plans
-              memory gives it as `workspace`; without it the kernel makes one
+              its result, or may need where sizes are symbolic; None for none. `in_rows` tells which operands surely lie
+              in row-major order. An engine that plans memory gives it as `workspace`; else the kernel makes one
     listed    whether `get` finds the op by its name; ops that are internal to an engine are not listed
     torch     the PyTorch function that the op is; NumPy's is read off the kernel
     """

@@ -312,9 +312,17 @@ def outside(size: int) -> OutOfRangeError:
     return OutOfRangeError(f"an index is out of range for an axis of size {size}; use {-size} to {size - 1}")
 
 
+def _take(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
+    """The slices of x at `indices`; NumPy makes them aside, and copies them, unless it may take any index."""
+    places = np.asarray(indices)
+    size = x.shape[axis] if out is not None and places.size else 0
+    is_inside = size and -size <= places.min() and places.max() < size
+    return np.take(x, indices, axis=axis, out=out, mode="wrap" if is_inside else "raise")
+
+
 take: Op = movement(
     "take",
-    lambda x, indices, *, axis, out=None: np.take(x, indices, axis=axis, out=out),
+    _take,
     _infer_take,
     lambda g, y, x_shape, axis: scatter_add(g, y, x_shape, axis),
     None,
@@ -427,9 +435,9 @@ def infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
 def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
     """Elements picked along one axis by an array of indices of as many axes; the other axes broadcast."""
     if _is_flat(x, indices):
-        picked = x.reshape(-1).take(_flat_places(x.shape, _in_three(indices, axis), axis)).reshape(indices.shape)
-    else:
-        picked = x[places_along(x.shape, indices, axis)]
+        places = _flat_places(x.shape, _in_three(indices, axis), axis)
+        return x.reshape(-1).take(places.reshape(indices.shape), out=out, mode="wrap")
+    picked = x[places_along(x.shape, indices, axis)]
     return picked if out is None else store(picked, out)
 
 

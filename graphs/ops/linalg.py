@@ -149,9 +149,10 @@ BLAS = (np.dtype(np.float32).num, np.dtype(np.float64).num)
 
 def _product_workspace(x: TensorSpec, y: TensorSpec, *, in_rows: Sequence[bool], out: TensorSpec) -> TensorSpec | None:
     """The spec of the product that is turned round, before it is turned back."""
-    is_turned = x.ndim == y.ndim == 2 and x.dtype == y.dtype and in_rows[0] and not in_rows[1]
-    is_turned = is_turned and may_turn(x.shape, y.shape, x.dtype)
-    return TensorSpec(out.shape[::-1], out.dtype) if is_turned else None
+    if not (x.ndim == y.ndim == 2 and x.dtype == y.dtype and x.dtype.num == BLAS[0] and in_rows[0] and not in_rows[1]):
+        return None
+    is_sized = all(isinstance(size, int) for size in (*x.shape, *y.shape))
+    return None if is_sized and not may_turn(x.shape, y.shape, x.dtype) else TensorSpec(out.shape[::-1], out.dtype)
 
 
 matmul: Op = Op(

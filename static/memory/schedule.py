@@ -311,11 +311,9 @@ def _workspaces(order: Sequence[Node], seen: Views) -> list[Workspace]:
 
 
 def _has_workspace(node: Node, seen: Views) -> bool:
-    """Whether a node that is no group holds graphs, or its kernel needs memory at the sizes that are known."""
-    if node.subgraphs or node.op.workspace is None:
-        return bool(node.subgraphs) and not is_group(node)
-    is_sized = not any(n.spec.symbols for n in (*node.inputs, node))
-    return not is_sized or kernel_workspace(node, seen, lambda value: value) is not None
+    """Whether a node that is no group holds graphs, or its kernel may need memory beside its result."""
+    holds = bool(node.subgraphs) and not is_group(node)
+    return holds or kernel_workspace(node, seen, lambda value: value) is not None
 
 
 def kernel_workspace(node: Node, seen: Views, sized: Callable[[Any], Any]) -> TensorSpec | None:

@@ -108,6 +108,12 @@ HELD = {
     "lstm_text": (38_008, 210_268),
     "encoder_text": (219_280, 1_582_680),
     "tree_lstm": (30_976, 114_872),
+    "branch_on_sum": (28, 288),
+    "early_exit": (137_332, 153_784),
+    "moe_digits": (633_032, 1_248_564),
+    "fixed_point": (6_984, 14_132),
+    "decode_text": (104_756, 173_898),
+    "beam_text": (127_292, 182_562),
 }
 """The bytes of arrays at the peak of a step, in the dynamic engine and in `static-exact`, at the size "small"."""
 

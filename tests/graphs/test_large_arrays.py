@@ -177,6 +177,12 @@ def test_a_planned_product_takes_no_memory_beside_the_plan(shape, symbolic, monk
     assert exe.plan.peak // (shape[0] * shape[2] * 4) == 1 + may_turn(x.shape, y.shape, x.dtype)
 
 
+def test_products_of_stacks_of_symbolic_sizes_need_no_workspace():
+    x = np.random.default_rng(0).normal(size=(4, 3, 300)).astype(np.float32)
+    exe = static.compile(lambda x: g.sum(x @ g.matrix_transpose(x)), TensorSpec((4, "T", 300)))
+    np.testing.assert_allclose(exe(x), np.sum(x @ x.swapaxes(1, 2)), rtol=1e-5)
+
+
 def test_without_an_arena_a_kernel_makes_its_own_workspace(monkeypatch):
     monkeypatch.setattr(linalg, "TURNED_ROWS", 999)
     x, y = product_of((32, 2048, 4096), "float32", "rows", "columns")
@@ -225,6 +231,22 @@ def test_many_indices_along_an_axis_pick_and_add_what_few_do(axis, layout):
     ):
         with pytest.raises(IndexError):
             call()
+
+
+def test_what_is_picked_is_written_to_its_place():
+    x, indices = np.random.default_rng(0).normal(size=(100, 640)), np.arange(-100, 100)
+    out = np.empty((200, 640))
+    with numpy_memory():
+        before, _ = tracemalloc.get_traced_memory()
+        assert g.take.kernel(x, indices, axis=0, out=out) is out
+        assert tracemalloc.get_traced_memory()[1] - before < 10_000
+    np.testing.assert_array_equal(out, x[indices])
+    along = np.broadcast_to(indices[:, None], (200, 640))
+    assert g.take_along_axis.kernel(x, along, axis=0, out=np.zeros_like(out)).tobytes() == out.tobytes()
+    for wrong in (100, -101):
+        for given in (None, np.empty((2, 640))):
+            with pytest.raises(IndexError):
+                g.take.kernel(x, np.array([0, wrong]), axis=0, out=given)
 
 
 @pytest.mark.parametrize("after", [1, 3, 16], ids=lambda after: f"rows of {after}")
