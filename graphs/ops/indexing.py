@@ -128,12 +128,15 @@ def _take_many(x: Array, indices: Sequence[Array], axis: int) -> Array:
 
 def _flat_index(*positions: Array, sizes: tuple[int, ...], out: Array = None) -> Array:
     """The row-major place of each tuple of positions along axes of these `sizes`."""
-    shape = np.broadcast_shapes(*(np.shape(position) for position in positions))
-    flat: Array = np.zeros(shape, np.intp)
-    for position, size in zip(positions, sizes, strict=True):
-        if not flat.size:  # nothing is picked: as in NumPy, no position is looked at
-            break
-        flat = flat * size + _from_front(position, size)
+    flat: Array
+    try:
+        flat = np.ravel_multi_index(positions, sizes)
+    except (TypeError, ValueError):  # for positions that are counted from the end, or outside, or of unsigned integers
+        flat = np.zeros(np.broadcast_shapes(*(np.shape(position) for position in positions)), np.intp)
+        for position, size in zip(positions, sizes, strict=True):
+            if not flat.size:  # nothing is picked: as in NumPy, no position is looked at
+                break
+            flat = flat * size + _from_front(position, size)
     return flat if out is None else store(flat, out)
 
 

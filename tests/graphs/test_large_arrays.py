@@ -262,3 +262,19 @@ def test_slices_added_along_an_inner_axis_are_those_added_one_by_one(after, coun
     np.testing.assert_array_equal(result, expected.swapaxes(0, 1), strict=True)
     with pytest.raises(IndexError, match="out of range for an axis of size 24"):
         g.scatter_add(values, np.where(indices == indices[0], 24, indices), (7, 24, after), 1)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "uint64"])
+@pytest.mark.parametrize("least", [0, -5])
+def test_positions_along_axes_are_numpys(least, dtype):
+    if least < 0 and dtype[0] == "u":
+        pytest.skip("no position is negative")
+    rng, sizes = np.random.default_rng(0), (5, 7, 6)
+    positions = [rng.integers(least, 5, shape).astype(dtype) for shape in [(4, 1), (3,), (4, 3)]]
+    flat = g.flat_index(*positions, sizes=sizes)
+    np.testing.assert_array_equal(flat, np.arange(210).reshape(sizes)[tuple(positions)])
+    assert flat.dtype == np.intp
+    assert g.flat_index(*[position[:0] for position in positions[2:] * 2], sizes=(0, 3)).shape == (0, 3)
+    outside = [positions[0], np.array([7], dtype), positions[2]]
+    with pytest.raises(IndexError, match="out of range for an axis of size 7"):
+        g.flat_index(*outside, sizes=sizes)
