@@ -20,7 +20,7 @@ from typing import Any
 
 import click
 
-from benchmarks.by_hand import BLOCK, ONE_THREAD, block_seconds, compared
+from benchmarks.by_hand import ONE_THREAD, compared
 from compare.run.environment import pin
 from compare.text import show_table
 
@@ -73,6 +73,8 @@ def _first(run: Callable[[], None]) -> float:
 
 
 def _warm(run: Callable[[], None]) -> float:
+    from benchmarks.short_steps import BLOCK, block_seconds
+
     for _ in range(10):
         run()
     count = max(1, round(BLOCK / block_seconds(run, 5)))

@@ -4,7 +4,7 @@
 with one, the ratio, and what the pool held. Times are of the processor, the operating system's part included, which
 other processes disturb less. NAME is a number of floats in the chain, or a row of `benchmarks.programs`.
 
-Each row has a process of its own, with the C library's thresholds as `import dynamic` sets them: no page of a step
+Each row has a process of its own, with the C library's thresholds as the tape sets them: no page of a step
 is faulted in twice without a pool either, up to 64 MB. What a pool saves beyond is that arrays lie where a cache has
 them, and are written over where they die.
 """

@@ -292,6 +292,11 @@ run(const Recorder *recorder, PyObject *const *arrays, Py_ssize_t count_, PyObje
 PyObject *
 run_and_record(Recorder *recorder, Inputs *inputs, PyObject *attrs)
 {
+    static int has_run;
+    if (!has_run) {  /* and not at import, as a process that computes otherwise keeps the pages that it would keep */
+        has_run = 1;
+        keep_pages();
+    }
     if (inputs->numbers && type_numbers(inputs) < 0)
         return NULL;
     PyObject *out = run(recorder, inputs->arrays, inputs->count, attrs);

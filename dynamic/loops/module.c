@@ -193,7 +193,6 @@ PyInit__native(void)
     import_array();
     if (find_allocator() < 0)
         return NULL;
-    keep_pages();
     if ((out_only = Py_BuildValue("(s)", "out")) == NULL
         || (shape_and_key = Py_BuildValue("(ss)", "shape", "key")) == NULL
         || (recorder_name = PyUnicode_InternFromString("recorder")) == NULL)
