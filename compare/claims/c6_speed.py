@@ -62,6 +62,7 @@ def find(records: Records) -> Finding:
         (
             *why_open,
             _counts("steady state", often),
+            *(_counts(f"steady state, {name}", group) for name, group in regimes.by_threads(often).items()),
             *(_counts(f"steady state, {name}", group) for name, group in sizes.items()),
             _counts("one-off run", once),
             tie,
@@ -78,9 +79,14 @@ def find(records: Records) -> Finding:
 
 
 def _groups(phase: str, contests: list[CellContest], where: Mapping[Cell, regimes.StepCounts]) -> Iterator[Regime]:
-    """Yield the regime of a phase over all cells, then for each size, each depth and each kind of workload."""
+    """Yield the regime of a phase over all cells, then for several threads, each size, each depth and each kind."""
     yield regimes.overall_regime(phase, contests, _somewhere)
-    grouping = (regimes.by_size(contests, where), regimes.by_depth(contests, where), regimes.by_kind(contests))
+    grouping = (
+        regimes.by_threads(contests),
+        regimes.by_size(contests, where),
+        regimes.by_depth(contests, where),
+        regimes.by_kind(contests),
+    )
     for name, group in chain.from_iterable(groups.items() for groups in grouping):
         yield regimes.overall_regime(f"{phase}, {name}", group, _somewhere)
 

@@ -224,8 +224,7 @@ def of_ours(records: Iterable[Record]) -> list[Record]:
 
 def of_framework(records: Iterable[Record], framework: Engine) -> list[Record]:
     """Return the records of a framework. Its eager mode is the base, as `dynamic` is among our own modes."""
-    modes = {*framework.mode_names}
-    return [record for record in records if record.mode is not None and record.mode.removesuffix(PADDED) in modes]
+    return [record for record in records if record.mode and framework.words.has(record.mode.removesuffix(PADDED))]
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,12 @@ class CellContest(NamedTuple):
         return self.regime.value or 1.0
 
 
+def by_threads(contests: Iterable[CellContest]) -> dict[str, list[CellContest]]:
+    """Group cells by the number of threads on which they were timed, if these are several."""
+    several = [contest for contest in contests if contest.evidence.threads > 1]
+    return {f"{number} threads": of for number, of in group_by(several, lambda each: each.evidence.threads).items()}
+
+
 def too_few(contests: Iterable[CellContest], more: str = "") -> str:
     """Return a sentence if the contests have fewer than `MIN_WORKLOADS` workloads, else an empty string."""
     enough = len({contest.cell.workload for contest in contests}) >= MIN_WORKLOADS

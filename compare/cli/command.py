@@ -135,10 +135,10 @@ DEVICE = options.default(
 )
 @click.option(
     "--modes",
-    type=options.split_names,
+    type=options.split_words,
     default=(),
     metavar="NAMES",
-    help="With --suite models, measure these modes beside eager, by default compile.",
+    help="With --suite models, measure these modes, or words of modes, beside eager; by default compile.",
 )
 @click.option(
     "--against",

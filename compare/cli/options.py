@@ -173,9 +173,11 @@ def framework_names(value: str | Sequence[str]) -> list[str]:
     return chosen
 
 
-def split_names(value: str | Sequence[str]) -> list[str]:
-    """Split names at commas."""
-    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else list(value)
+def split_words(value: str | Sequence[str]) -> list[str]:
+    """Split modes at commas; those within a word stay."""
+    from compare.engines import words
+
+    return words.split(value) if isinstance(value, str) else list(value)
 
 
 def claim_id(value: str) -> str:

@@ -25,7 +25,7 @@ from compare.engines.debugging import Tools
 from compare.engines.library import Loader, namespace
 from compare.engines.mode import Mode, ModeTrial, Offer
 from compare.engines.nudge import FloatChange, changed_values
-from compare.engines.process import MALLOC, PROCESS, ByteCounter, Switch, keep_switches
+from compare.engines.process import MALLOC, PRELOAD, PROCESS, ByteCounter, Switch, keep_switches
 from compare.engines.reach import Kinds
 from compare.engines.state import Piece, Snapshot
 from compare.engines.step import BoundCall, Context, Function, LineOp, Observations, StateReader, Step, TrainingFunction
@@ -147,6 +147,24 @@ class Engine(ABC):
     def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
         """Return the environment of a process for this framework: its threads, and a folder for its compiled code."""
         return {}
+
+    def variables(
+        self,
+        mode: str,
+        cache: Path,
+        device: Device = "cpu",
+        threads: int = 1,
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> dict[str, str]:
+        """Return the environment of a process that runs a mode, with `more` and with the variables of the mode's word.
+
+        A word adds to a variable that lists flags or libraries, and replaces any other.
+        """
+        variables = {**self.environment(cache, device, threads), **more}
+        for name, value in (self.traits(mode).environment if mode else {}).items():
+            lists = name == PRELOAD or variables.get(name, "").startswith("--")
+            variables[name] = f"{variables[name]} {value}" if lists and name in variables else value
+        return variables
 
     def start(self, seed: int, *, doubles: bool | None = False, device: Device = "cpu", threads: int = 1) -> None:
         """Prepare this process: its threads, the seed, float64 where a check needs it, and the device.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import re
 import sys
 from collections import Counter
@@ -100,11 +101,15 @@ class Jax(Framework):
 
     @staticmethod
     def environment(cache: Path, device: Device = "cpu", threads: int = 1) -> dict[str, str]:
-        """Return variables for the threads, which flags alone do not ensure, and for the cache folder."""
+        """Return variables for the threads, which flags alone do not ensure, and for the cache folder.
+
+        Flags in the user's environment count; of two that say the same, XLA takes the last.
+        """
         shares = "false" if threads == 1 else "true"
+        flags = f"--xla_cpu_multi_thread_eigen={shares} intra_op_parallelism_threads={threads}"
         return {
             "JAX_PLATFORMS": "cpu" if device == "cpu" else "cuda,cpu",
-            "XLA_FLAGS": f"--xla_cpu_multi_thread_eigen={shares} intra_op_parallelism_threads={threads}",
+            "XLA_FLAGS": " ".join(filter(None, (os.environ.get("XLA_FLAGS"), flags))),
             "JAX_COMPILATION_CACHE_DIR": str(cache / "jax"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",

@@ -36,6 +36,8 @@ import numpy as np
 from compare.errors import UnsupportedError
 
 SOURCE = Path(__file__).with_name("heap.c")
+PRELOAD = "LD_PRELOAD"
+"""The variable that lists libraries which a process loads first."""
 
 
 def heap_library(folder: Path) -> Path | None:
@@ -59,7 +61,7 @@ def heap_library(folder: Path) -> Path | None:
 def heap_environment(folder: Path) -> dict[str, str]:
     """Return the environment variable that makes a process count; empty where no library can be built."""
     built = heap_library(folder)
-    return {"LD_PRELOAD": " ".join(filter(None, (str(built), os.environ.get("LD_PRELOAD"))))} if built else {}
+    return {PRELOAD: " ".join(filter(None, (str(built), os.environ.get(PRELOAD))))} if built else {}
 
 
 def live() -> int:

@@ -7,6 +7,7 @@ name carries its word through jobs, journals and records, and any process reads 
 from __future__ import annotations
 
 import ast
+import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -74,6 +75,11 @@ def _is_plain(value: Any) -> bool:
 def text(compiler: str, values: Mapping[str, Any]) -> str:
     """Return a word that `parse` reads as this compiler and these values."""
     return f"{compiler}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
+
+def folder(mode: str) -> str:
+    """Return the name of a folder for a mode, whose word may hold what no file's name has."""
+    return mode if re.fullmatch(NAME, mode, re.ASCII) else hashlib.sha256(mode.encode()).hexdigest()[:16]
 
 
 def split(listed: str) -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import re
 import shutil
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from compare import text
-from compare.engines import process
+from compare.engines import process, words
 from compare.errors import (
     CompareError,
     FunctionError,
@@ -43,7 +42,7 @@ from compare.records.cells import Call, Glimpse, GlimpseRow, Parity, ParityRow, 
 from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.own import FunctionFault, FunctionLook
-from compare.records.record import NAME, Failure, Record, Status, error_of, kind_of, records_of
+from compare.records.record import Failure, Record, Status, error_of, kind_of, records_of
 from compare.records.results import to_json, unfold
 from compare.run.environment import cache_folder, code_digest, environment
 from compare.run.processes import ask
@@ -225,14 +224,13 @@ class Workers:
         """
         situation, engine = self.plan.situation, self.plan.subject.adapter
         folder = Path(situation.folder)
-        cache = folder / (_folder_of(job.mode) if job.mode else "code" if job.modes else "look")
+        cache = folder / (words.folder(job.mode) if job.mode else "code" if job.modes else "look")
         if job.mode and job.process in (COLD, None):
             shutil.rmtree(cache, ignore_errors=True)
         counts = not engine.is_reference and job.process in (COLD, None) and situation.device == "cpu"
         counting = process.heap_environment(folder) if counts else {}
         asked = job.asked if job.source else {**job.asked, "checks": not self._has_compared(job)}
-        own = engine.traits(job.mode).environment if job.mode else {}
-        variables = {**engine.environment(cache, situation.device, job.threads), **counting, **own}
+        variables = engine.variables(job.mode or "", cache, situation.device, job.threads, counting)
         return replace(job, asked=asked, variables=variables)
 
     def _has_compared(self, job: Job) -> bool:
@@ -269,11 +267,6 @@ class Workers:
         refused = {label: ParityRow(status, reason, None, None, TOLERANCES["float32"])}
         time.beside = [to_json(Parity(**head, agree=True, modes=refused, same_graph=None, kernel_calls={}))]
         return time
-
-
-def _folder_of(mode: str) -> str:
-    """Return the name of a folder for a mode, whose word may hold what no file's name has."""
-    return mode if re.fullmatch(NAME, mode, re.ASCII) else hashlib.sha256(mode.encode()).hexdigest()[:16]
 
 
 # The answers that are kept --------------------------------------------------------------------------------------------

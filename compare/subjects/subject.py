@@ -127,10 +127,10 @@ class Subject:
 
     @classmethod
     def of_model(cls, cell: Cell, engine: Engine, modes: Sequence[str] = ()) -> Subject:
-        """Return the subject of a real model in the modes by these names, or the first that compiles."""
-        eager, *others = engine.mode_names
-        asked = [mode for mode in others if engine.traits(mode).name in modes] or others[:1]
-        return cls(engine.name, cell.workload, (eager, *asked), cell.size, workloads.source(cell.workload))
+        """Return the subject of a real model in these modes, or the first that compiles. Raises as `modes_of`."""
+        return cls(
+            engine.name, cell.workload, modes_of(engine, modes or None), cell.size, workloads.source(cell.workload)
+        )
 
     @classmethod
     def of_file(

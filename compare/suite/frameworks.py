@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from compare.engines import Engine, find_engine, process
+from compare.engines import Engine, find_engine, process, words
 from compare.instruments.timing import COLD
 from compare.plans.jobs import check_jobs, is_read, missing_packages
 from compare.plans.settings import Settings
@@ -156,7 +156,7 @@ def time_job(
     limit = limits.limit if process == COLD else limits.limit / 2  # compiled code is on the disk
     cell = Cell(subject.name, subject.size)
     place = folder(directory, mode, cell)
-    variables = {**subject.adapter.environment(place, settings.device, settings.threads), **counting}
+    variables = subject.adapter.variables(mode, place, settings.device, settings.threads, counting)
     options = {"mode": mode, "seed": settings.seed, "budget": limits.budget, "variables": variables}
     options |= {"threads": settings.threads}
     return subject.job("time", process, modes, asked={"limit": limit, "device": settings.device}, **options)
@@ -178,7 +178,7 @@ def _check_jobs(settings: Settings, framework: Engine, directory: Path) -> Itera
 
 def folder(directory: Path, mode: str, what: object) -> Path:
     """Return the folder where the processes of a mode keep the compiled code of one cell or check."""
-    return directory.absolute() / FOLDER / mode / str(what).replace("/", "-")
+    return directory.absolute() / FOLDER / words.folder(mode) / str(what).replace("/", "-")
 
 
 def _wanted_job(runner: Runner, job: Job, directory: Path) -> Wanted | None:

@@ -41,6 +41,13 @@ def test_speed_effect_is_the_geometric_mean_over_workloads_without_the_control()
     assert regime(found, "steady state, steps under 64 KiB")["value"] == pytest.approx(1 / 9, rel=0.01)
 
 
+def test_speed_on_several_threads_is_a_regime():
+    of_one, of_two = race(1.5, 1.2, 1.3), [{**record, "threads": 2} for record in race(1.5, 1.2, 1.3)]
+    assert said(verdict("C6", of_two), "steady state, 2 threads: dynamic is slower than static in 3 of 3 cases")
+    assert regime(verdict("C6", of_two), "steady state, 2 threads")["verdict"] == "supported"
+    assert not said(verdict("C6", of_one), "threads")
+
+
 def test_speed_is_settled_only_where_every_regime_of_size_was_timed():
     only_small = [record for record in race(1.5, 1.2, 1.3, build=0.0) if record["kind"] != "memory"]
     for index in range(3):

@@ -227,6 +227,38 @@ def test_the_command_line_takes_names_and_words(monkeypatch, tmp_path):
     assert "few=static(limit=3)" in seen[0].situation.command
 
 
+def test_variables_of_a_mode_add_to_flags_and_replace_what_is_no_list(toy, monkeypatch, tmp_path):
+    ours = {"FLAGS": "--threads=2 plain=1", "LIMIT": "3", "LD_PRELOAD": "/count.so"}
+    monkeypatch.setattr(toy, "environment", lambda *_: dict(ours))
+    word = "toy-mine=jit(env={'FLAGS': '--fast', 'LIMIT': '4', 'LD_PRELOAD': '/other.so', 'OWN': '1'})"
+    assert toy.variables(word, tmp_path) == {
+        "FLAGS": "--threads=2 plain=1 --fast", "LIMIT": "4", "LD_PRELOAD": "/count.so /other.so", "OWN": "1",
+    }  # fmt: skip
+    assert toy.variables("", tmp_path, more={"OWN": "2"}) == {**ours, "OWN": "2"}
+
+
+def test_flags_of_the_users_environment_count_beside_ours(monkeypatch, tmp_path):
+    monkeypatch.setenv("XLA_FLAGS", "--xla_cpu_enable_fast_math=true")
+    flags = engines.find_engine("jax").environment(tmp_path)["XLA_FLAGS"].split()
+    assert flags[0] == "--xla_cpu_enable_fast_math=true"
+    assert flags[-1] == "intra_op_parallelism_threads=1"
+
+
+@pytest.mark.slow
+def test_variables_of_a_mode_are_those_of_its_worker(tmp_path):
+    pytest.importorskip("torch")
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import os\nimport torch\n\nseen = os.environ.get('GIVEN')\ninputs = [(torch.ones(3, requires_grad=True),)]\n"
+        "def step(x):\n    assert seen == 'yes', f'GIVEN is {seen}'\n    return x.sum()\n",
+        "utf-8",
+    )
+    asked = [f"{file}:step", "--inputs", "inputs", "--processes", "1", "--seconds", "0.05", "--threads", "1"]
+    for word, missing in (("compile(backend='eager', env={'GIVEN': 'yes'})", ""), ("compile(backend='eager')", "None")):
+        done = CliRunner().invoke(functions.compare, [*asked, "--modes", "eager", "--mode", f"mine={word}"])
+        assert ("GIVEN is " in str(done.exception)) == bool(missing), done.output
+
+
 @pytest.mark.slow
 def test_variables_of_a_mode_need_a_process_of_their_own(monkeypatch):
     torch = pytest.importorskip("torch")
