@@ -1,9 +1,13 @@
 """Modes as words in the frameworks themselves: what they take, what they compute, and what a word sets meanwhile."""
 
+import json
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from compare import engines
+from compare.cli.command import graphduel
 from compare.errors import InputsError, UnsupportedError
 from compare.subjects.subject import mode_of
 
@@ -125,6 +129,22 @@ def test_a_captured_program_holds_its_modules(torch, compiler):
         for size in (2, 5):
             x = torch.randn(size, 4)
             np.testing.assert_allclose(run(model, x), model(x).tanh(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+def test_aot_is_compared_from_the_command_line(torch, tmp_path):
+    file, told = tmp_path / "mine.py", tmp_path / "told.json"
+    file.write_text(
+        "import torch\n\nmodel = torch.nn.Linear(4, 3)\ninputs = [(torch.ones(2, 4),)]\n\n\n"
+        "def step(x):\n    return model(x).tanh()\n",
+        "utf-8",
+    )
+    asked = ["--inputs", "inputs", "--modes", "eager,aot", "--no-gradient", "--processes", "1", "--threads", "1"]
+    done = CliRunner().invoke(graphduel, ["compare", f"{file}:step", *asked, "--seconds", "0.05", "--json", str(told)])
+    assert done.exit_code == 0, done.output
+    verdict = json.loads(told.read_text("utf-8"))["verdict"]
+    assert list(verdict["of_base"]) == ["aot"]
+    assert "agree with float64 and eager" in " ".join(done.output.split())
 
 
 # JAX and TensorFlow
