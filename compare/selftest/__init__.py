@@ -56,15 +56,16 @@ OWN_SHARES = (0.05, 0.10)
 """The slowdowns injected into a user's own function, which are those with a target."""
 LEAKS = (64 * 1024, 1024 * 1024)
 """The bytes that are leaked in each epoch."""
+STATIC, NATIVE = "static-exact", "static-native"
 SUBJECTS = (
-    ("tiny_mlp", "static-exact"),
+    ("tiny_mlp", STATIC),
     ("branch_on_sum", "dynamic"),
-    ("elementwise_chain", "static-exact"),
+    ("elementwise_chain", STATIC),
     ("tiny_mlp", "dynamic"),
-    ("branch_on_sum", "static-exact"),
+    ("branch_on_sum", STATIC),
 )
 """Workloads and modes that are compared with themselves, in turn: short steps, large arrays, streams."""
-ENGINES = ("static-exact", "dynamic")
+ENGINES = (STATIC, "dynamic")
 """The modes in which a user's own function is compared, in turn."""
 SECONDS = 0.8
 """The seconds for the rounds of one process; a run allows more, since its blocks may be longer."""
@@ -77,7 +78,8 @@ class Trials:
     """The numbers of comparisons of speed and of memory, of processes for each, and of processes at once.
 
     `own` is the number of comparisons of a user's own function, for each of its sizes. Speed is measured on `threads`;
-    if these are several, an engine and the same engine again have processes of their own, as modes of a run have.
+    if these are several, an engine and the same engine again have processes of their own, as modes of a run have, and
+    static is native code, which is what shares its work.
     """
 
     comparisons: int = 200
@@ -92,6 +94,10 @@ class Trials:
     def side_by_side(self) -> int:
         """Return how many jobs run at once, each on cores of its own."""
         return max(1, self.at_once // self.threads)
+
+    def mode(self, name: str) -> str:
+        """Return the mode whose speed is measured under a name of `SUBJECTS` or `ENGINES`."""
+        return NATIVE if self.threads > 1 and name == STATIC else name
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON values, with the preset that marks a selftest."""
@@ -151,14 +157,15 @@ def speed_jobs(trials: Trials) -> Iterator[Job]:
     for number in range(trials.comparisons):
         workload, engine = SUBJECTS[number % len(SUBJECTS)]
         for process in range(trials.processes):
-            job = _job(TIME, workload, trials, number, _changed_modes(engine, SHARES), process)
+            modes = _changed_modes(trials.mode(engine), SHARES)
+            job = _job(TIME, workload, trials, number, modes, process)
             yield replace(job, budget=budget)
 
 
 def own_jobs(trials: Trials) -> Iterator[Job]:
     """Yield the jobs of speed for a user's own function, with the processes and budget of `graphduel compare`."""
     for number, size in product(range(trials.own), SIZES):
-        modes = _changed_modes(ENGINES[number % len(ENGINES)], OWN_SHARES)
+        modes = _changed_modes(trials.mode(ENGINES[number % len(ENGINES)]), OWN_SHARES)
         for process in range(REPEATS):
             job = _job(TIME, NAME, trials, number, modes, process, SOURCE)
             yield replace(job, size=size, budget=Budget(seconds=OWN_SECONDS))

@@ -172,6 +172,7 @@ def measure_time(job: Job) -> TrialTime:
     def build_once(mode: str, case: Case) -> InjectedStep:
         return steps.setdefault(mode, build(mode, case, divide_work(job)))
 
+    engines.find_engine(engines.OWN).start(job.seed, threads=job.threads)
     case = workloads.load(job.source).case(str(job.size))
     gc.freeze()  # as in a normal run
     rows = timing.measure_modes(job, case, build_once)

@@ -1,6 +1,7 @@
 """Threads of a user's own step: what is asked, the plan, the environments, and the verdict over processes."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from math import exp
 from random import Random
@@ -22,12 +23,12 @@ from compare.own.result import Result
 from compare.plans.settings import Settings
 from compare.records import results
 from compare.records.cells import Time
-from compare.records.job import Job
+from compare.records.job import Budget, Job
 from compare.records.record import Cell, options_of, records_of
 from compare.report import show
 from compare.report.formats import steady_processes
 from compare.run import environment, executors, processes
-from compare.selftest import Trials, leak_jobs, speed_jobs
+from compare.selftest import Trials, leak_jobs, own_jobs, speed_jobs
 from compare.stats import student_quantile, typical
 from tests.helpers import own_functions as own
 from tests.helpers.claim_records import parity
@@ -472,6 +473,17 @@ def test_a_selftest_on_two_threads_has_a_process_for_each_mode_and_one_job_at_on
     assert executors.groups_of(job) == [(mode,) for mode in job.modes]
     assert {job.threads for job in leak_jobs(trials)} == {1}
     assert len(executors.groups_of(next(speed_jobs(Trials())))) == 1
+    modes = [{job.modes[0] for job in (*speed_jobs(each), *own_jobs(each))} for each in (Trials(), trials)]
+    assert modes == [{"static-exact", "dynamic"}, {"static-native", "dynamic"}]
+
+
+@pytest.mark.slow
+def test_a_trial_on_two_threads_has_the_threads_of_its_job():
+    pytest.importorskip("llvmlite")
+    (job,) = [job for job in own_jobs(Trials(own=1, threads=2)) if (job.size, job.process) == ("1 ms", 0)]
+    record = processes.run_job(replace(job, modes=job.modes[:1], budget=Budget(seconds=0.05)), 60)
+    assert (record.threads, record.modes[job.modes[0]].status) == (2, "ok"), record
+    assert record.modes[job.modes[0]].busy > 0
 
 
 def test_exports_tell_numbers_of_threads_apart_and_leave_disturbed_processes_out(several):
