@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from compare.run.processes import run_job
 from compare.run.progress import Reporter
 from compare.subjects import origin
 from compare.subjects.case import calls_in, case_of, converting
-from compare.subjects.subject import Subject
+from compare.subjects.subject import Situation, Subject
 from compare.workloads.base import Case
 from graphs.errors import GraphError
 
@@ -47,17 +48,17 @@ def measure(job: Job) -> CountedPrograms | FunctionFault:
     the user's function. An error in the user's file is returned as FunctionFault.
     """
     asked = Subject.from_dict(job.asked["subject"])
-    names, rows, timed = (job.asked[name] for name in ("programs", "rows", "timed"))
-    return answer_or_fault(asked.function, lambda: _measure_programs(asked, names, rows, job if timed else None))
+    return answer_or_fault(asked.function, lambda: _measure_programs(asked, job))
 
 
-def _measure_programs(asked: Subject, names: Sequence[str], rows: str, timed: Job | None) -> CountedPrograms:
-    engine = asked.started()
+def _measure_programs(asked: Subject, job: Job) -> CountedPrograms:
+    engine = asked.started(Situation(threads=job.threads))
+    names, rows = job.asked["programs"], job.asked["rows"]
     programs: list[CountedProgram] = []
     for name in names:
         steps.now(f"counted {name}")
         if name != asked.function:
-            programs += _probe_programs(engine, asked.modes, name, rows, timed)
+            programs += _probe_programs(engine, asked.modes, name, rows, job)
         elif engine.name == OWN:
             programs.append(own(*origin.load_function(asked.function, asked.inputs), asked.gradient, asked.modes))
         else:
@@ -82,9 +83,7 @@ def own(f: Callable[..., Any], inputs: Sequence[Any], gradient: bool | None, mod
     return count_programs(engine, modes, "", [case], run=False)
 
 
-def _probe_programs(
-    engine: Engine, modes: Sequence[str], name: str, rows: str, job: Job | None
-) -> Iterator[CountedProgram]:
+def _probe_programs(engine: Engine, modes: Sequence[str], name: str, rows: str, job: Job) -> Iterator[CountedProgram]:
     """Yield a program with its counts and times; a probe also without gradients, unless compiling is slow.
 
     A program that raises an error is yielded as refused, so that the others still count.
@@ -97,9 +96,8 @@ def _probe_programs(
     run = is_probe or engine.name != OWN  # other programs are only traced, like a user's function
     for variant in (case, *plain):
         try:
-            taken = (
-                time_case(engine, modes, variant, job.budget) if job else None
-            )  # timed first, while nothing of it has been traced
+            which = job.asked["timed"]  # timed first, while nothing of it has been traced
+            taken = time_case(engine, modes, variant, job.budget, which) if which else None
             program = count_programs(engine, modes, name, [variant], run=run)
             program.timed = taken
         except Exception as error:  # noqa: BLE001  (one failed program must not end the others)
@@ -135,36 +133,45 @@ def count_programs(
     return CountedProgram(name, counts, len(shapes))
 
 
-def time_case(engine: Engine, modes: Sequence[str], case: Case, budget: Budget) -> TimedCall:
-    """Time a case in both modes: the smallest of some blocks, as disturbances only ever add time.
+EAGER, COMPILED = "eager", "compiled"
+BOTH = (EAGER, COMPILED)
 
-    Seconds are processor seconds of this process. Slow compilers run in other processes, so first calls are then in
-    wall seconds.
+
+def time_case(
+    engine: Engine, modes: Sequence[str], case: Case, budget: Budget, which: Sequence[str] = BOTH
+) -> TimedCall:
+    """Time a case in both modes, or in one: the smallest of some blocks, as disturbances only ever add time.
+
+    Seconds are processor seconds of this process, on several threads those of the wall. Slow compilers run in other
+    processes, so first calls are then in wall seconds. A mode that is not timed has 0 seconds.
     """
-    clock = time.perf_counter if engine.compiles_slowly else time.process_time
+    clock = time.process_time_ns if engine.threads == 1 else time.perf_counter_ns
+    first_clock = time.perf_counter_ns if engine.compiles_slowly else clock
     with nullcontext() if engine.compiles_slowly else np.errstate(all="ignore"), without_collection():
-        start = clock()
-        eager = engine.step(modes[0], case)
-        built = clock() - start  # the time to build a step in any mode
-        eager.epoch()
-        start = clock()
-        compiled = engine.step(modes[1], case)
-        compiled.epoch()
-        first = clock() - start - built
-        compiled.epoch()
+        start = first_clock()
+        made = {EAGER: engine.step(modes[0], case)}
+        built, first = first_clock() - start, 0  # the time to build a step in any mode
+        if EAGER in which:
+            made[EAGER].epoch()
+        if COMPILED in which:
+            start = first_clock()
+            made[COMPILED] = engine.step(modes[1], case)
+            made[COMPILED].epoch()
+            first = first_clock() - start - built
+            made[COMPILED].epoch()
         # The seconds of an epoch of each mode are the smallest of blocks that take turns.
-        made = {"eager": eager, "compiled": compiled}
-        epochs = {mode: steady_call(step) for mode, step in made.items()}
+        epochs = {mode: steady_call(made[mode]) for mode in which}
 
         def block(mode: str, count: int) -> float:
             with made[mode].within():
-                return time_block(epochs[mode], count, time.process_time_ns)
+                return time_block(epochs[mode], count, clock)
 
-        counts = {mode: max(1, int(budget.block_seconds / max(block(mode, 1), 1e-8))) for mode in made}
-        rounds = [{mode: block(mode, counts[mode]) for mode in made} for _ in range(budget.rounds)]
-        taken = {mode: min(seconds[mode] for seconds in rounds) for mode in made}
+        counts = {mode: max(1, int(budget.block_seconds / max(block(mode, 1), 1e-8))) for mode in which}
+        rounds = [{mode: block(mode, counts[mode]) for mode in which} for _ in range(budget.rounds)]
+        taken = {mode: min(seconds[mode] for seconds in rounds) for mode in which}
     each = {mode: seconds / len(case.examples) for mode, seconds in taken.items()}
-    return TimedCall(each["eager"], each["compiled"], max(0.0, first - taken["compiled"]))
+    compile = max(0.0, first / 1e9 - taken.get(COMPILED, 0.0))
+    return TimedCall(each.get(EAGER, 0.0), each.get(COMPILED, 0.0), compile)
 
 
 TIMEOUT = 180.0
@@ -178,12 +185,16 @@ BRIEF = Budget(rounds=5, block_seconds=3e-3)
 
 @dataclass(frozen=True)
 class Counters:
-    """Asks fresh worker processes of an engine, whose caches lie in `folder`, to count programs."""
+    """Asks fresh worker processes of an engine, whose caches lie in `folder`, to count programs.
+
+    They compute with so many `threads`. Where these are several, each mode is timed in a process of its own.
+    """
 
     asked: Subject
     folder: Path
     reporter: Reporter
     rows: str = ""
+    threads: int = 1
 
     def look(self, names: Sequence[str], *, timed: bool, budget: Budget = BUDGET) -> list[CountedProgram]:
         """Return the counts of some programs, or of the user's function, from one worker process.
@@ -191,13 +202,23 @@ class Counters:
         Raises InputsError or FunctionError for an error in the user's file, and WorkerError if the worker did not
         answer.
         """
+        groups = [BOTH] if self.threads == 1 else [(mode,) for mode in BOTH]
+        first, *others = [self._ask(names, each, budget) for each in (groups if timed else [()])]
+        for programs in others:
+            for program, other in zip(first, programs, strict=True):
+                _add_times(program, other)
+        return first
+
+    def _ask(self, names: Sequence[str], timed: Sequence[str], budget: Budget) -> list[CountedProgram]:
+        """Return the counts of some programs from a process, which times the modes `timed`."""
         job = Job(
             kind_of(CountedPrograms),
             size=names[0] if len(names) == 1 else f"{len(names)} programs",  # shown in the label of the job
             modes=self.asked.modes,
             budget=budget,
-            asked={"subject": self.asked.to_dict(), "programs": list(names), "rows": self.rows, "timed": timed},
-            variables=self.asked.adapter.environment(self.folder, "cpu"),
+            asked={"subject": self.asked.to_dict(), "programs": list(names), "rows": self.rows, "timed": list(timed)},
+            variables=self.asked.adapter.variables(self.asked.modes[1], self.folder, threads=self.threads),
+            threads=self.threads,
         )
         self.reporter.start(job.label)
         answer = run_job(job, TIMEOUT, self.reporter.hear)
@@ -224,22 +245,24 @@ def subject_of(engine: str, function: str, inputs: str, mode: str | None, gradie
     return replace(asked, modes=asked.modes[:2])
 
 
-def find_prices(asked: Subject, path: Path | None, reporter: Reporter, say: Say, *, anew: bool = False) -> Prices:
+def find_prices(
+    asked: Subject, path: Path | None, reporter: Reporter, say: Say, *, anew: bool = False, threads: int = 1
+) -> Prices:
     """Return the prices of the two modes, loaded or measured. Raises as `prices.load_prices` and `calibrate`."""
-    return prediction.load_prices(
-        asked.adapter, asked.modes[1], path, lambda: calibrate(asked, reporter), say, anew=anew
-    )
+    measure = partial(calibrate, asked, reporter, threads)
+    return prediction.load_prices(asked.adapter, asked.modes[1], path, measure, say, anew=anew, threads=threads)
 
 
-def calibrate(asked: Subject, reporter: Reporter) -> Prices:
-    """Measure the prices of the two modes. Raises WorkerError if fewer than LEAST programs gave a result.
+def calibrate(asked: Subject, reporter: Reporter, threads: int = 1) -> Prices:
+    """Measure the prices of the two modes on so many threads.
 
-    Each program has a process of its own if compiling is slow; otherwise one process measures all.
+    Each program has a process of its own if compiling is slow; otherwise one process measures all. Raises WorkerError
+    if fewer than LEAST programs gave a result.
     """
     started = time.perf_counter()
     engine = asked.adapter
     names = tuple(corpus.FEW if engine.compiles_slowly else corpus.ALL)
-    with workers(asked, len(names) if engine.compiles_slowly else 1, reporter) as ask:
+    with workers(asked, len(names) if engine.compiles_slowly else 1, reporter, threads=threads) as ask:
         if engine.compiles_slowly:
             programs = [program for _, program in ask.each(names) if isinstance(program, CountedProgram)]
         else:
@@ -250,7 +273,7 @@ def calibrate(asked: Subject, reporter: Reporter) -> Prices:
             f"{len(rows)} of {len(names)} programs gave a result, {LEAST} are needed; try graphduel doctor"
         )
     eager, compiled = asked.modes
-    return fit_prices((eager, compiled), prediction.machine(engine), rows, time.perf_counter() - started)
+    return fit_prices((eager, compiled), prediction.machine(engine, threads), rows, time.perf_counter() - started)
 
 
 def row_of(program: CountedProgram) -> Row | None:
@@ -258,9 +281,17 @@ def row_of(program: CountedProgram) -> Row | None:
     return Row(program.counts[0], program.timed) if program.timed and program.counts else None
 
 
+def _add_times(program: CountedProgram, other: CountedProgram) -> None:
+    """Add the times of the same program with another mode; none count where a mode has failed."""
+    program.refused = program.refused or other.refused
+    both = (program.timed, other.timed)
+    times = [[each.eager, each.compiled, each.compile] for each in both if each]
+    program.timed = None if program.refused else TimedCall(*map(sum, zip(*times, strict=True)))
+
+
 @contextmanager
-def workers(asked: Subject, count: int, reporter: Reporter, rows: str = "") -> Iterator[Counters]:
-    """Make a `Counters` for `count` jobs, with a temporary folder that exists inside the block."""
-    reporter.pace.total = count
+def workers(asked: Subject, count: int, reporter: Reporter, rows: str = "", threads: int = 1) -> Iterator[Counters]:
+    """Make a `Counters` for `count` programs, with a temporary folder that exists inside the block."""
+    reporter.pace.total = count if threads == 1 else count * len(BOTH)
     with tempfile.TemporaryDirectory(prefix="graphduel-") as folder, reporter:
-        yield Counters(asked, Path(folder), reporter, rows)
+        yield Counters(asked, Path(folder), reporter, rows, threads)

@@ -101,7 +101,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """Measure each program in a process of its own; returns rows, hit rates, and the reasons for programs left out."""
     judged, left_out = [], {}
-    with counting.workers(asked, len(chosen), reporter, rows) as workers:
+    with counting.workers(asked, len(chosen), reporter, rows, prices.threads) as workers:
         for name, program in workers.each(chosen):
             why = program if isinstance(program, str) else program.refused
             if why is None and isinstance(program, CountedProgram):

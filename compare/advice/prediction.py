@@ -69,6 +69,11 @@ class Prices:
     spread: float
     seconds: float = 0.0
 
+    @property
+    def threads(self) -> int:
+        """The number of threads for which the prices hold."""
+        return int(self.machine.get("threads", 1))
+
     def of(self, terms: Terms) -> float:
         """Return the predicted seconds of some terms; a term without a price costs 0."""
         return sum(amount * self.prices.get(term, 0.0) for term, amount in terms.items())
@@ -160,21 +165,26 @@ def load(path: Path, here: Mapping[str, Any]) -> Prices:
     return prices
 
 
-def machine(engine: Engine) -> Fingerprint:
-    """Return the fingerprint for which prices hold: this machine, its libraries, the engine and graphduel's code."""
+def machine(engine: Engine, threads: int = 1) -> Fingerprint:
+    """Return the fingerprint for which prices hold: this machine, its libraries, the engine and graphduel's code.
+
+    It has the number of threads if these are several.
+    """
     here = {name: value for name, value in fingerprint(environment()).items() if name != "commit"}
-    return {**here, "engine": engine.version, "code": code_digest()}
+    several = {"threads": threads} if threads > 1 else {}
+    return {**here, **several, "engine": engine.version, "code": code_digest()}
 
 
 def load_prices(
-    engine: Engine, mode: str, path: Path | None, measure: Callable[[], Prices], say: Say, *, anew: bool = False
-) -> Prices:
+    engine: Engine, mode: str, path: Path | None, measure: Callable[[], Prices], say: Say,
+    *, anew: bool = False, threads: int = 1,
+) -> Prices:  # fmt: skip
     """Load prices from a file, by default in the user's cache; measure and save them if there are none, or if `anew`.
 
-    The cache has a file for each compiling mode and machine. It is replaced if it does not fit, for example because
-    graphduel's code has changed. Raises CompareError for a file at `path` that does not fit.
+    The cache has a file for each compiling mode, machine and number of threads. It is replaced if it does not fit, for
+    example because graphduel's code has changed. Raises CompareError for a file at `path` that does not fit.
     """
-    here = machine(engine)
+    here = machine(engine, threads)
     place = path or _place(mode, here)
     if place.exists() and not anew:
         try:
@@ -187,7 +197,8 @@ def load_prices(
             say(f"Prices of this machine: {_short_path(place)}, {age(place)} old; --calibrate measures them anew.")
             return prices
     takes = "with a few programs, in minutes" if engine.compiles_slowly else "on made-up programs, in half a minute"
-    say(f"Measuring the prices of {mode} on this machine, {takes}, once ...")
+    several = f" with {threads} threads" if threads > 1 else ""
+    say(f"Measuring the prices of {mode} on this machine{several}, {takes}, once ...")
     prices = measure()
     save(prices, place)
     say(f"Kept in {_short_path(place)}.")
@@ -341,6 +352,7 @@ def predict(prices: Prices, program: CountedProgram) -> Advice:
             *(_time_reason(mode, terms) for mode, terms in zip(prices.modes, parts, strict=True)),
             *_compile_reasons(compile, program.shapes, winner, prices.modes, paid),
             *remarks,
+            *([f"a step has {prices.threads} threads, and its seconds are those of the wall"] * (prices.threads > 1)),
         ),
         ran=any(counts.ran for counts in program.counts),
         interval=interval(ratio, spread),

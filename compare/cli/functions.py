@@ -320,6 +320,13 @@ def warn(function: str) -> None:
     metavar="FILE.py:NAME",
     help="Evaluate these too: a table of functions that return (loss, params, inputs).",
 )
+@click.option(
+    "--threads",
+    metavar="N|auto",
+    default="1",
+    show_default=True,
+    help="Predict for so many threads, with prices of their own; auto is a thread for each core.",
+)
 @options.ONLY
 @options.JSON
 def advise(
@@ -332,6 +339,7 @@ def advise(
     framework: str | None,
     mode: str | None,
     rows: str | None,
+    threads: str,
     only: str | None,
     path: Path | None,
     inputs: str | None,
@@ -351,7 +359,11 @@ def advise(
     from compare.advice import counting
     from compare.advice.prediction import predict
     from compare.run import progress
+    from compare.run.environment import thread_numbers
 
+    number, *others = thread_numbers(threads)
+    if others:
+        raise click.UsageError("--threads of advise is one number: give a command for each")
     if (function is None) != evaluate:
         raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
     if not evaluate and (rows or only or held_out):
@@ -365,7 +377,7 @@ def advise(
         raise click.UsageError("--mode needs a --framework")
     asked = counting.subject_of(engine, function or "", inputs or "", mode, gradient)
     prices = counting.find_prices(
-        asked, calibration, progress.reporter(), partial(options.say, err=True), anew=calibrate
+        asked, calibration, progress.reporter(), partial(options.say, err=True), anew=calibrate, threads=number
     )
     if function is None:
         chosen = _evaluate(asked, prices, rows, only, held_out=held_out)

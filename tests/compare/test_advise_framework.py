@@ -35,7 +35,12 @@ def brief(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def job(function: str, inputs: str = "", *, timed: bool = False) -> Job:
     asked = counting.subject_of("toy", function if ":" in function else "", inputs, "jit")
-    what = {"subject": asked.to_dict(), "programs": [function], "rows": "", "timed": timed}
+    what = {
+        "subject": asked.to_dict(),
+        "programs": [function],
+        "rows": "",
+        "timed": ["eager", "compiled"] if timed else [],
+    }
     return Job(kind_of(CountedPrograms), modes=MODES, budget=counting.BUDGET, asked=what)
 
 

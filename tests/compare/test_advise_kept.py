@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -13,7 +14,7 @@ from compare.advice import counting, evaluation, prediction
 from compare.advice.prediction import Row, fit_prices, load, save
 from compare.engines import OWN, find_engine
 from compare.errors import CompareError, WorkerError
-from compare.records.own import CallCounts, CountedProgram, TimedCall
+from compare.records.own import CallCounts, CountedProgram, CountedPrograms, TimedCall
 from compare.run.progress import Reporter
 from tests.helpers.prices import MACHINE, MODES, advise, costs, program, seconds
 
@@ -23,15 +24,17 @@ from tests.helpers.prices import MACHINE, MODES, advise, costs, program, seconds
 def kept(tmp_path, monkeypatch, here):
     """Kept prices of a machine, and the list of what was measured so far."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(prediction, "machine", lambda _: here)
+    monkeypatch.setattr(
+        prediction, "machine", lambda _, threads: {**here, **({"threads": threads} if threads > 1 else {})}
+    )
     measured = []
 
     def measure():
         measured.append(here)
         return costs(here)
 
-    def ask(path, say, *, anew=False):
-        return prediction.load_prices(find_engine(OWN), "an-mode", path, measure, say, anew=anew)
+    def ask(path, say, **options):
+        return prediction.load_prices(find_engine(OWN), "an-mode", path, measure, say, **options)
 
     return ask, measured
 
@@ -56,6 +59,39 @@ def test_other_code_replaces_prices_and_another_machine_has_its_own(tmp_path, mo
         ask(None, str)
         assert measured == [here]
         assert len(list(tmp_path.rglob("*.json"))) == files
+
+
+def test_prices_of_several_threads_are_others(tmp_path, monkeypatch):
+    ask, measured = kept(tmp_path, monkeypatch, {"cpu": "one", "code": "a"})
+    said = []
+    ask(None, said.append)
+    ask(None, said.append, threads=2)
+    assert len(measured) == len(list(tmp_path.rglob("*.json"))) == 2
+    assert said[-2].startswith("Measuring the prices of an-mode on this machine with 2 threads")
+
+
+def test_on_several_threads_each_mode_is_timed_in_a_process_of_its_own(monkeypatch):
+    asked, seen = counting.subject_of(OWN, "", "", None), []
+
+    def answer(job, *_):
+        seen.append((job.threads, job.asked["timed"]))
+        seconds = [float(mode in job.asked["timed"]) for mode in ("eager", "compiled", "compiled")]
+        return CountedPrograms("1", [CountedProgram("p", [], 1, timed=TimedCall(*seconds))])
+
+    monkeypatch.setattr(counting, "run_job", answer)
+    for threads in (1, 2):
+        with counting.workers(asked, 1, Reporter(), threads=threads) as workers:
+            (program,) = workers.look(["p"], timed=True)
+        assert program.timed == TimedCall(1.0, 1.0, 1.0)
+    assert seen == [(1, ["eager", "compiled"]), (2, ["eager"]), (2, ["compiled"])]
+
+
+def test_advice_on_several_threads_says_so():
+    program = CountedProgram("", [row.counts for row in rows()[:1]], 1)
+    several = replace(costs({"threads": 2}), prices=PRICES)
+    said = "a step has 2 threads, and its seconds are those of the wall"
+    assert said in prediction.predict(several, program).reasons
+    assert said not in prediction.predict(replace(several, machine={}), program).reasons
 
 
 def test_a_file_that_the_user_names_is_never_replaced_unasked(tmp_path, monkeypatch):
