@@ -147,6 +147,17 @@ def test_aot_is_compared_from_the_command_line(torch, tmp_path):
     assert "agree with float64 and eager" in " ".join(done.output.split())
 
 
+@pytest.mark.slow
+def test_a_captured_program_has_the_modules_and_parameters_that_its_function_reaches(torch):
+    from compare.engines.torch.modes import COMPILERS
+
+    model, scale, shift = torch.nn.Linear(4, 3), torch.nn.Parameter(torch.ones(3) * 2), torch.ones(3)
+    with torch.no_grad():
+        run = COMPILERS["export"](lambda x: (model(x) * scale + shift).tanh())
+        x = torch.randn(2, 4)
+        np.testing.assert_allclose(run(x), (model(x) * scale + shift).tanh(), rtol=1e-5, atol=1e-6)
+
+
 # JAX and TensorFlow
 
 

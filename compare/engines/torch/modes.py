@@ -196,13 +196,19 @@ COMPILERS: dict[str, Callable[..., Function]] = {"compile": _compile, "export": 
 def _for_each_kind(function: Function, make: Callable[[Any, tuple[Any, ...]], Function]) -> Function:
     """Return the function as programs, one made for each structure and shapes of the arguments, on first use.
 
-    An argument that is a module is a part of the program.
+    An argument that is a module is a part of the program, and so are the modules and parameters that the function
+    reaches by itself, whose names a program takes from the module that it is made of.
     """
     import torch
+
+    from compare.engines import find_engine  # which imports this
 
     class Module(torch.nn.Module):
         def __init__(self, args: tuple[Any, ...]) -> None:
             super().__init__()
+            reached = find_engine("torch").state.reached(function)
+            self.reached = torch.nn.ModuleList(each for each in reached if isinstance(each, torch.nn.Module))
+            self.free = torch.nn.ParameterList(each for each in reached if isinstance(each, torch.nn.Parameter))
             self.is_held = [isinstance(arg, torch.nn.Module) for arg in args]
             self.held = torch.nn.ModuleList(arg for arg in args if isinstance(arg, torch.nn.Module))
 
