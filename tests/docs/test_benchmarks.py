@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import dynamic
 import static
-from benchmarks import by_hand, convolutions, handwritten, plain, programs, summary, table, torch_programs, trained
+from benchmarks import convolutions, handwritten, plain, programs, summary, table, torch_programs, trained
 from benchmarks.modes import MODES, Mode
 from benchmarks.programs import PIECES
 from benchmarks.rows import Row
@@ -24,10 +24,7 @@ from benchmarks.workers import Settings, switches, told_threads, working
 from compare.errors import WorkerError
 from compare.instruments.parity import TOLERANCES
 from compare.instruments.rounding import tree_error
-from compare.records.cells import Parity, ParityRow, Time, TimeRow
-from compare.records.results import to_json
 from compare.run import environment
-from compare.stats import Interval
 from static.native import target
 from tests.helpers.slow import mostly_slow
 
@@ -318,40 +315,3 @@ def test_a_page_gets_the_tables_between_its_marks():
 
 def test_an_mode_gives_its_result_as_it_is_unless_it_says_how():
     assert Mode(lambda: 1).arrays((1, {})) == (1, {})
-
-
-@pytest.mark.parametrize(
-    ("told", "word"),
-    [
-        (Interval(1.2, 1.1, 1.3), "yes"),
-        (Interval(0.8, 0.7, 0.9), "no"),
-        (Interval(1.2, 0.9, 1.6), "cannot tell"),
-        (Interval(1.2), "cannot tell"),
-    ],
-)
-def test_an_answer_is_right_on_the_side_of_the_median_by_hand(told, word):
-    assert by_hand.is_right([0.9, 1.2, 1.3], told) == word
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_the_answer_of_the_command_has_a_ratio_for_each_process_that_counts(threads):
-    def row(blocks, **more):
-        return TimeRow("ok", None, blocks=blocks, steady=True, **more)
-
-    eager, compiled, disturbed = row([1.0, 1.0]), row([2.0, 2.0]), row([9.0, 9.0], neighbours=0.5)
-    turns = [{"eager": eager, "compile": compiled}]
-    if threads == 2:  # each mode has a process of its own
-        turns.append({"eager": eager, "compile": disturbed})
-    place = {"workload": "f", "size": "own", "eager": "eager"}
-    records = [
-        Time(**place, process=process, modes=rows, cache="warm", threads=threads)
-        for process, turn in enumerate(turns, 1)
-        for rows in ([turn] if threads == 1 else [{mode: row} for mode, row in turn.items()])
-    ]
-    checked = ParityRow("ok", None, 0.0, 0.0, 1e-6)
-    modes = dict.fromkeys(("eager", "compile"), checked)
-    records.append(Parity(**place, agree=True, modes=modes, same_graph=None, kernel_calls={}))
-    told = {"records": [to_json(record) for record in records], "verdict": {"of_base": {"compile": [2.0, 1.9, 2.1]}}}
-    answer = by_hand.answer_in(told)
-    assert answer.ratio == Interval(2.0, 1.9, 2.1)
-    assert answer.processes == [[2.0] * (3 - threads)]
