@@ -135,6 +135,10 @@ def parse_rule(
     Raises InputsError, which says what is allowed.
     """
     parts = _RULE.fullmatch(written.strip())
+    if parts is None and (word := next((mode for mode in modes if "(" in mode and mode in written), None)):
+        raise InputsError(
+            f"--fail-if {written!r}: {word} needs a name there: --mode 'NAME={word}', and NAME in the rule"
+        )
     if parts is None:
         raise InputsError(f"--fail-if {written!r} cannot be read; {ALLOWED}")
     top, quantity, bottom, comparison, figure, unit = parts.groups()

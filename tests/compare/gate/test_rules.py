@@ -31,6 +31,15 @@ def test_a_rule_is_read(written, expected):
     assert (rule.top, rule.bottom, rule.comparison, rule.number) == expected
 
 
+def test_a_mode_that_is_a_word_has_a_name_in_a_rule():
+    modes = ("eager", "fast", "compile(dynamic=True)")
+    assert parse_rule("fast > 1.05", modes, {}).top == "fast"
+    with pytest.raises(
+        InputsError, match=r"needs a name there: --mode 'NAME=compile\(dynamic=True\)', and NAME in the"
+    ):
+        parse_rule("compile(dynamic=True) > 1.05", modes, {})
+
+
 @pytest.mark.parametrize(
     "written",
     ["", "static", "static > ", "> 1.05", "static > nan", "static > 1e3", "static == 1", "static > 1 or static < 2",
