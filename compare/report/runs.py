@@ -104,7 +104,8 @@ def beside(runs: Sequence[JudgedRun], comparison: Comparison | None) -> Page:
 
 _SHARED = (
     "Each dot is a warm call ÷ that of the mode that compiles nothing, the middle one of its runs. Its bar reaches "
-    "from the least to the largest. Left of 1× compiling is faster. The last column of the table has the number of runs."
+    "from the least to the largest. Left of 1× compiling is faster. The last column of the table has the number of "
+    "runs."
 )
 _MOST = 60
 """The largest number of rows that the picture has; the table has all."""
@@ -208,7 +209,8 @@ def many(verdicts: Sequence[SharedVerdict], draw: Draw) -> Page:
         said = (
             f"Over {text.count_noun(len(verdicts), 'run')} of {text.join_words(kinds)}, a compiled call takes "
             f"{text.ratio(min(ratios))} to {text.ratio(max(ratios))} the time of an eager one, half of them at "
-            f"most {text.ratio(median(ratios))}: it is faster in {faster} of {len(groups)} rows, and slower in {slower}."
+            f"most {text.ratio(median(ratios))}: it is faster in {faster} of {len(groups)} rows, and slower in "
+            f"{slower}."
         )
     tables = [Table.of("lrrr", _medians(groups, by), f"By {by}") for by in ("version", "device", "mode")]
     picture = draw(partial(_drawing, groups), [group.mode for group in groups]) if groups else None
