@@ -6,7 +6,7 @@ warm calls, so that a minute of compiling is not forgotten for a microsecond.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Any
@@ -107,7 +107,24 @@ def tried_changes(records: Records) -> list[TriedChange]:
         )
         for mode, change in changes.items()
     ]
-    return sorted(tried, key=lambda each: (not each.helps, bool(each.refused), -each.gain))
+    return sorted(tried, key=_rank(tried))
+
+
+def _rank(tried: Sequence[TriedChange]) -> Callable[[TriedChange], tuple[Any, ...]]:
+    """Return the key by which changes are sorted: those that help, and the one that gains most first.
+
+    A first pass is measured once, so that gains near the largest are level: of these the one comes first that leaves
+    the fewest graphs and breaks, in the order in which they were tried.
+    """
+    most, order = max((each.gain for each in tried if each.helps), default=inf), [each.mode for each in tried]
+
+    def key(each: TriedChange) -> tuple[Any, ...]:
+        level = each.helps and each.gain >= LESS * most
+        pieces = (each.compiles or 0) + (each.breaks or 0)
+        near = (0, pieces, order.index(each.mode)) if level else (1, 0, -each.gain)
+        return not each.helps, bool(each.refused), *near
+
+    return key
 
 
 def _settings(records: Records) -> Mapping[str, Any]:

@@ -65,6 +65,13 @@ def test_the_change_that_costs_least_over_a_pass_and_a_thousand_calls_comes_firs
     assert tried[0].gain == pytest.approx((61.0 + 1000 * COMPILE) / (3.0 + 1000 * COMPILE * 1.02), rel=0.01)
 
 
+def test_of_changes_that_gain_alike_the_one_that_leaves_fewer_graphs_comes_first():
+    alike = records(Block=(COMPILE, 3.0, 2), **{"mark-x0": (COMPILE, 3.2, 1)})
+    assert [each.mode for each in remedies.tried_changes(alike)] == ["mark-x0", "Block"]
+    apart = records(Block=(COMPILE, 3.0, 2), **{"mark-x0": (COMPILE, 6.0, 1)})
+    assert [each.mode for each in remedies.tried_changes(apart)] == ["Block", "mark-x0"]
+
+
 def test_a_change_that_makes_calls_slower_does_not_help_however_short_its_first_pass():
     slow = records(Block=(COMPILE * 1.2, 0.1, 1))
     assert not remedies.tried_changes(slow)[0].helps

@@ -43,3 +43,24 @@ def test_a_branch_is_told_and_only_the_model_is_tried():
         remedy_steps.value_branch, remedy_steps.value_branch_inputs, nullcontext, {}
     )
     assert "torch.where" in trials.by_hand(usual.said)[0]
+
+
+def test_arguments_that_come_back_are_donated_in_jax():
+    jnp = pytest.importorskip("jax.numpy")
+
+    def step(params, x):
+        return {name: value * x.mean() for name, value in params.items()}, x.sum()
+
+    def branches(x):
+        return -x if x.sum() > 0 else x
+
+    trials_of_jax, call = find_engine("jax").trials, ({"w": jnp.ones((3, 3)), "b": jnp.ones(3)}, jnp.ones((2, 3)))
+    facts = trials_of_jax.facts(step, [call])
+    assert facts == {"returned": ["0 params"]}
+    (trial,) = trials_of_jax.modes([], facts, remedies=True)
+    assert (trial.word, trial.change) == (
+        "jit(donate_argnums=(0,))",
+        "donate params, which come back: jax.jit(..., donate_argnums=(0,))",
+    )
+    assert trials_of_jax.facts(branches, [(jnp.ones(3),)]) == {}
+    assert trials_of_jax.modes([], {}, remedies=True) == []
