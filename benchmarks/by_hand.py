@@ -98,7 +98,12 @@ def answer_in(told: dict[str, Any]) -> Answer:
 
 
 def difference(hand: list[list[float]], answer: Answer) -> Interval:
-    """The ratio by hand ÷ the command's ratio, with an interval over the processes of both."""
+    """The ratio by hand ÷ the command's ratio, with an interval over the processes of both.
+
+    It is 1, without one, where no process of the command counts.
+    """
+    if not answer.processes:
+        return Interval(1.0)
     return unpaired_ratio_interval([[compiled / eager] for eager, compiled in hand], answer.processes)
 
 
@@ -136,17 +141,18 @@ def main(names: tuple[str, ...], processes: int, threads: tuple[int, ...]) -> No
             asked = ("--modes", ",".join(MODES), "--processes", str(processes))
             answer = answer_in(compared(FILE, name, asked, number))
             hand = [*before, *by_hand(name, processes - len(before), number)]
-            found.append(difference(hand, answer))
-            rows.append(_row(name, hand, answer, found[-1]))
+            rows.append(_row(name, hand, answer))
+            found += [difference(hand, answer)] if answer.processes else []
             click.echo("  ".join(rows[-1]), err=True)  # as long as the others are still to come
-        together = geometric_mean_interval([[each.estimate] for each in found])
+        together = geometric_mean_interval([[each.estimate] for each in found]) if found else Interval(1.0)
         rows.append(("all", *[""] * 4, _shown(together), agree(together), "", ""))
         wall = "" if number == 1 else f", {number} threads"
         columns = (f"step{wall}", "µs eager, by hand", "compiled ÷ eager, by hand", "processes", "the command")
         show_table((*columns, "by hand ÷ the command", "agree", "right", "inside"), rows)
 
 
-def _row(name: str, hand: list[list[float]], answer: Answer, found: Interval) -> tuple[str, ...]:
+def _row(name: str, hand: list[list[float]], answer: Answer) -> tuple[str, ...]:
+    found = difference(hand, answer)
     ratios, told = sorted(compiled / eager for eager, compiled in hand), answer.ratio
     micro, middle = median(eager for eager, _ in hand) * 1e6, median(ratios)
     spread = f"{ratios[0]:.3f} to {ratios[-1]:.3f}"

@@ -62,8 +62,9 @@ def test_a_part_of_each_call_that_only_one_way_has_shows_in_six_steps_together(f
     assert least <= agreed.count("yes") / len(agreed) <= most
 
 
-def test_two_processes_of_a_way_cannot_tell():
+def test_two_processes_of_a_way_cannot_tell_and_none_of_a_busy_machine():
     rng = np.random.default_rng(7)
+    assert by_hand.agree(by_hand.difference(hand(rng, 5), by_hand.Answer(Interval(1.0), []))) == "cannot tell"
     assert by_hand.agree(by_hand.difference(hand(rng, 2), answer(rng, 2))) == "cannot tell"
 
 
