@@ -17,8 +17,10 @@ from compare import engines, text
 from compare.claims import CLAIMS, Verdict, conditions, frameworks, judge
 from compare.claims.base import OPEN, SMALLEST_EFFECT, agreement
 from compare.claims.evidence import Evidence, Read, cells, first_run, of_framework, of_ours, steady
+from compare.claims.threads import threads_asked
+from compare.claims.verdict import MeasuredFunction
 from compare.errors import ResultsError
-from compare.records.cells import Memory, Time
+from compare.records.cells import Compilations, Memory, Parity, Time
 from compare.records.record import (
     MODELS,
     OWN,
@@ -358,11 +360,51 @@ def _sentences(before: JudgedRun, after: JudgedRun, changes: Sequence[CellChange
         yield f"{' and '.join(functions)} are two functions: only results of one function can show what changed."
     else:
         yield _headline(changes) if changes else "Nothing was measured in both."
+    if before.settings.get("function") and functions[0] == functions[1]:
+        yield from _function_changes(before, after)
     differ = machine_differences(fingerprint(before.environment), fingerprint(after.environment))
     yield f"The environments differ: {'; '.join(differ)}." if differ else "The environments are alike."
     if not alike:
         yield "Two machines made these runs, so their times are not compared; --unlike-machines compares them."
+    elif threads_asked(before.records) != threads_asked(after.records):
+        yield "Times are compared where both runs had as many threads."
     yield from tallies(changes)
+
+
+def _function_changes(before: JudgedRun, after: JudgedRun) -> Iterator[str]:
+    """Yield what changed on a user's function: versions, the answer, and counts and agreement of each mode."""
+    runs = (before, after)
+    versions = [str(run.settings.get("version") or "") for run in runs]
+    if versions[0] != versions[1]:
+        title = engines.find_engine(str(before.settings.get("framework") or engines.OWN)).title
+        yield f"{title} is {versions[1]} after {versions[0]}."
+    judged = [MeasuredFunction(run.function, (), tuple(run.records)) for run in runs]
+    contests = [[(number, each.verdict.steady) for number, each in one.by_threads.items()] for one in judged]
+    winners = [[(number, won.outcome, {*won.leaders}) for number, won in one] for one in contests]
+    said = [one.sentences[0] for one in judged]
+    yield "The answer is the same." if winners[0] == winners[1] else f"The answer was: {said[0]} Now: {said[1]}"
+    told = [_counts(run.records) for run in runs]
+    for mode in [mode for mode in told[0] if mode in told[1]]:
+        earlier, later = told[0][mode], told[1][mode]
+        differ = [f"{later[what]} instead of {earlier[what]}" for what in later if later[what] != earlier.get(what)]
+        if differ:
+            yield f"{mode}: {'; '.join(differ)}."
+
+
+def _counts(records: Records) -> dict[str, dict[str, str]]:
+    """Return in words how often each mode compiled and broke the graph, how much ran compiled, and if it agrees."""
+    counts: dict[str, dict[str, str]] = {}
+    for told in records_of(records, Compilations):
+        for mode, row in told.modes.items():
+            counts.setdefault(mode, {}).update(
+                compilations=text.count_noun(len(row.made), "compilation"),
+                breaks=text.count_noun(sum(row.breaks.values()), "graph break"),
+                share="" if row.share is None else f"{row.share:.0%} of the ops compiled",
+            )
+    for gate in records_of(records, Parity):
+        for mode, checked in gate.modes.items():
+            counts.setdefault(mode, {})["gate"] = "agrees" if checked.status == "ok" else checked.status
+    return counts
 
 
 def _headline(changes: Sequence[CellChange]) -> str:

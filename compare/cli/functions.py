@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ class CompareCommand(options.Sections):
 
     sections: ClassVar = {
         "What is run": ("inputs", "gradient", "allow_effects"),
-        "How it is run": ("framework", "engines", "modes", "mode", "where", "remedies", "device", "threads"),
+        "How it is run": ("framework", "engines", "modes", "mode", "pythons", "where", "remedies", "device", "threads"),
         "How long it is measured": ("processes", "seconds", "limit", "seed"),
         "What is kept": ("out", "overwrite", "resume", "path"),
         "As a gate": ("fail_if", "junit", "summary", "save_baseline", "baseline"),
@@ -61,6 +61,15 @@ class CompareCommand(options.Sections):
     multiple=True,
     metavar="NAME=WORD",
     help="Compare this mode too, under this name: 'fast=compile(dynamic=True)'. Repeatable.",
+)
+@click.option(
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="NAME=ENV",
+    callback=options.interpreters,
+    help="Run the mode of this name by another Python: an interpreter, or the folder of a virtual environment. "
+    "Without a --mode of this name it compiles as usual. Repeatable.",
 )
 @options.default(
     "--limit", type=Seconds(1), default=300.0,
@@ -221,6 +230,7 @@ def _plans(
     engines: str | None,
     modes: str | None,
     mode: Sequence[str],
+    pythons: Mapping[str, str],
     inputs: str | None,
     threads: str,
     processes: int,
@@ -234,6 +244,7 @@ def _plans(
     from compare.errors import InputsError
     from compare.plans.comparison import plans_of
     from compare.run.environment import AUTO, thread_numbers, too_many, usual_threads
+    from compare.subjects.subject import in_pythons
 
     one_process = not processes or asked["device"] != "cpu"  # where threads are not what decides, and may disturb
     numbers = thread_numbers(1 if one_process and threads == AUTO else threads)
@@ -241,6 +252,9 @@ def _plans(
         raise InputsError("--framework names one engine, and --engines all; leave one of them out")
     names = options.framework_names(engines) if engines else [_engine(function, framework)]
     listed = [*(split(modes) if modes else ()), *mode]
+    if pythons and len(names) > 1:
+        raise InputsError("--python runs a mode of one framework; leave --engines out")
+    listed = in_pythons(find_engine(names[0]), listed, pythons)
     tries = "remedies" if remedies else "where" if where else ""
     able = [trials.tries if remedies else trials.places for trials in (find_engine(name).trials for name in names)]
     if tries and not any(able):

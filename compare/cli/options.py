@@ -180,6 +180,23 @@ def split_words(value: str | Sequence[str]) -> list[str]:
     return words.split(value) if isinstance(value, str) else list(value)
 
 
+def interpreters(_ctx: click.Context, param: click.Parameter, written: Sequence[str]) -> dict[str, str]:
+    """Return the interpreter of each `NAME=ENV`: a file, or that of a virtual environment. Raises BadParameter."""
+    found = {}
+    for each in written:
+        name, _, place = each.partition("=")
+        folder = Path(place)
+        files = [folder / "bin" / "python", folder / "Scripts" / "python.exe"] if folder.is_dir() else [folder]
+        python = next((file for file in files if file.is_file() and os.access(file, os.X_OK)), None)
+        if not name or not place or python is None:
+            raise click.BadParameter(
+                f"{each!r} names no interpreter; write NAME=ENV, with the folder of a virtual environment or a python",
+                param=param,
+            )
+        found[name] = str(python.absolute())
+    return found
+
+
 def claim_id(value: str) -> str:
     """Return the id of a claim, given in any case. Raises click.BadParameter for an unknown id."""
     from compare import claims

@@ -33,7 +33,7 @@ from compare.engines.base import (
 from compare.engines.framework import Framework
 from compare.engines.leaves import SpecialisedFunction
 from compare.engines.library import compose
-from compare.engines.mode import CONFIG, ENVIRONMENT, Mode, ModeTrial, Offer
+from compare.engines.mode import CONFIG, PROCESS, Mode, ModeTrial, Offer
 from compare.engines.nudge import FloatChange
 from compare.engines.process import Switch
 from compare.engines.pytrees import DonatingStep, Donations, Pytrees, copy_arguments
@@ -191,7 +191,7 @@ def jit(mode: Mode, maker: Function, function: Function, owners: Sequence[int]) 
 
     `owners` is the number of the user's argument for each argument of the function.
     """
-    options = {name: value for name, value in mode.options.items() if name not in (REMAT, CONFIG, ENVIRONMENT)}
+    options = {name: value for name, value in mode.options.items() if name not in (REMAT, CONFIG, *PROCESS)}
     if DONATED in options:
         donated = options[DONATED] if isinstance(options[DONATED], (tuple, list)) else (options[DONATED],)
         options[DONATED] = tuple(place for place, owner in enumerate(owners) if owner in donated)
@@ -343,7 +343,7 @@ class JaxWords(Words):
         import jax
 
         names = [name for name in inspect.signature(jax.jit).parameters if name not in UNWRITTEN]
-        return Offer({"jit": (*names, REMAT, CONFIG, ENVIRONMENT)}, {CONFIG: list(jax.config.values)})
+        return Offer({"jit": (*names, REMAT, CONFIG, *PROCESS)}, {CONFIG: list(jax.config.values)})
 
 
 RETURNED = "returned"

@@ -69,9 +69,16 @@ class Mode:
         """Return the variables that the mode's processes have, from before they import the framework."""
         return dict(self.options.get(ENVIRONMENT, {}))
 
+    @property
+    def python(self) -> str:
+        """Return the interpreter that runs the mode's processes; "" for that of this process."""
+        return str(self.options.get(PYTHON, ""))
 
-ENVIRONMENT = "env"
-"""The keyword, of any framework's compiler, that holds environment variables."""
+
+ENVIRONMENT, PYTHON = "env", "python"
+"""The keywords that hold environment variables, and an interpreter."""
+PROCESS = (ENVIRONMENT, PYTHON)
+"""The keywords of any framework's compiler that are about the mode's processes."""
 CONFIG = "config"
 """The keyword that holds settings of the framework, which are set while the mode compiles and runs."""
 DOCTOR = "`graphduel doctor {}` lists what there is"
@@ -122,6 +129,8 @@ class Offer:
         texts = [text for pair in options.get(ENVIRONMENT, {}).items() for text in pair]
         if not all(isinstance(text, str) for text in texts):
             raise InputsError(f"{word}: {ENVIRONMENT} maps names of variables to text, both in quotes")
+        if not isinstance(options.get(PYTHON, ""), str):
+            raise InputsError(f"{word}: {PYTHON} is the place of an interpreter, in quotes")
 
     @staticmethod
     def _check(word: str, engine: str, said: str, asked: Iterable[object], names: Sequence[str]) -> None:

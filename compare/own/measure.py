@@ -33,7 +33,7 @@ from compare.records.job import Job
 from compare.records.journal import Journal
 from compare.records.own import FunctionLook
 from compare.records.record import Bare, OfModes, Record, Setting, kind_of
-from compare.records.results import to_json, valid
+from compare.records.results import of_json, to_json, valid
 from compare.run import environment
 from compare.run.executors import Pool, Serial
 from compare.run.progress import Reporter
@@ -165,6 +165,15 @@ def times(plan: ComparisonPlan, case: FunctionCase, job: Job) -> Time:
             tries = situation.tries == "remedies" and job.modes[-1:] == subject.modes[1:2]
             looked = look_record(subject, case, fresh=bench.state.fresh if tries else None)
             record.beside = [to_json(looked), *record.beside]
+    return without_mode(record, subject.label(subject.base)) if engine.traits(job.modes[-1]).python else record
+
+
+def without_mode(record: Time, mode: str) -> Time:
+    """Return the record and those beside it without a mode: the base of another Python is not the base of the run."""
+    for each in (record, *(beside := [told for line in record.beside if (told := of_json(line))])):
+        if isinstance(each, OfModes):
+            each.modes = {name: row for name, row in each.modes.items() if name != mode}
+    record.beside = [to_json(each) for each in beside if not isinstance(each, OfModes) or each.modes]
     return record
 
 

@@ -193,11 +193,26 @@ def result(plan: ComparisonPlan, answers: Records, where: str, environment: Reco
         "processes": repeats,
         "command": plan.situation.command or None,
         **({"words": plan.subject.words} if plan.subject.words else {}),
+        **({"pythons": pythons} if (pythons := _pythons(plan.subject, answers)) else {}),
         **({"stopped": stopped} if stopped else {}),
     }
     return Result(
         plan.subject.name, plan.subject.labels, (start_record(settings, environment), *merge_records(answers))
     )
+
+
+def _pythons(subject: Subject, answers: Records) -> list[str]:
+    """Return what each mode in another Python ran in, as `old: PyTorch 2.12.0, Python 3.11.7`."""
+    elsewhere = [subject.label(mode) for mode in subject.modes if subject.adapter.traits(mode).python]
+    versions = {mode: record.version for record in records_of(answers, Compilations) for mode in record.modes}
+    pythons = {
+        mode: there.python.removeprefix("CPython ")
+        for record in records_of(answers, Time)
+        for mode in record.modes
+        if (there := record.environment) and there.python
+    }
+    ran = [mode for mode in elsewhere if mode in versions]
+    return [f"{mode}: {subject.adapter.title} {versions[mode]}, Python {pythons.get(mode, '')}" for mode in ran]
 
 
 # Several numbers of threads, and several engines ----------------------------------------------------------------------
@@ -307,6 +322,11 @@ def refusal_record(subject: Subject, reason: str) -> Parity:
 def _check_variables(subject: Subject) -> None:
     """Raise InputsError for a mode with environment variables: they come too late for what is imported here."""
     for mode in subject.modes:
+        if python := subject.adapter.traits(mode).python:
+            raise InputsError(
+                f"{subject.label(mode)}: {python} runs in a process of its own; save the function in a file, and run "
+                "graphduel compare FILE.py:FUNCTION"
+            )
         if variables := subject.adapter.traits(mode).environment:
             raise InputsError(
                 f"{subject.label(mode)}: {subject.adapter.title} reads {text.join_words(list(variables))} when it is "

@@ -231,7 +231,8 @@ class Workers:
         counting = process.heap_environment(folder) if counts else {}
         asked = job.asked if job.source else {**job.asked, "checks": not self._has_compared(job)}
         variables = engine.variables(job.mode or "", cache, situation.device, job.threads, counting)
-        return replace(job, asked=asked, variables=variables)
+        python = engine.traits(job.mode).python if job.mode else ""
+        return replace(job, asked=asked, variables=variables, python=python)
 
     def _has_compared(self, job: Job) -> bool:
         """Return whether an earlier process has compared the job's mode: the first may have given no answer."""

@@ -74,10 +74,11 @@ class Job:
     `examples` gives lengths directly. `comparison` is the number of a comparison in a selftest. Workers that run at
     once have different lanes, and so different cores. `mode` is a mode of a framework, which is compared with the
     framework's eager mode; None means our engines. `asked` are the arguments of a job without a source, as the plan for
-    a user's function (`compare.plans.comparison`), and `variables` are environment variables of its worker. `thin` is
-    the number of examples taken of a stream (`compare.instruments.parity`), with the memory of all modes counted in one
-    process; 0 takes all. `threads` is how many threads, on as many cores, its worker computes with. `title` is the
-    user's name for the job, if `name` does not tell it from others.
+    a user's function (`compare.plans.comparison`). `variables` are environment variables of its worker, and `python` is
+    its interpreter, "" for that of this process. `thin` is the number of examples taken of a stream
+    (`compare.instruments.parity`), with the memory of all modes counted in one process; 0 takes all. `threads` is how
+    many threads, on as many cores, its worker computes with. `title` is the user's name for the job, if `name` does not
+    tell it from others.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Job:
     examples: tuple[int, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
+    python: str = ""
     title: str = ""
 
     def to_dict(self) -> dict[str, Any]:

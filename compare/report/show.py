@@ -251,6 +251,7 @@ def notes_of(result: MeasuredFunction) -> list[str]:
     clock += [settings["compiling"]] if settings.get("compiling") else []
     return [
         *_words(settings),
+        *(" ran in ".join(each.split(": ", 1)) for each in settings.get("pythons", ())),
         *clock,
         *slow,
         *alone,

@@ -30,6 +30,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
+from sysconfig import get_paths
 from typing import Any
 
 import numpy as np
@@ -294,6 +295,13 @@ def package_files() -> dict[str, str]:
     imported = {name: str(Path(_origin(name)).resolve()) for name in start.PACKAGES}
     built = find_spec(TAPE)
     return {**imported, TAPE: str(Path(built.origin).resolve()) if built and built.origin else NO_TAPE}
+
+
+def is_users(folder: str) -> bool:
+    """Whether a folder on the path is one of the user's, and none of this interpreter's or its packages'."""
+    path = Path(folder)
+    own = map(Path, get_paths().values())
+    return not {"site-packages", "dist-packages"} & {*path.parts} and not any(path.is_relative_to(each) for each in own)
 
 
 def package_differences(expected: Mapping[str, str]) -> list[str]:

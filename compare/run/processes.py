@@ -117,7 +117,7 @@ class _Worker:
         self.readers: list[threading.Thread] = []
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", WORKER],
+                [job.python or sys.executable, "-P", WORKER],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -127,7 +127,11 @@ class _Worker:
         except OSError as error:
             raise _not_started(error.strerror or str(error)) from error
         path = [str(Path(entry).absolute()) for entry in sys.path]
-        request = {"parent": os.getpid(), "files": environment.package_files(), "path": path, "job": job.to_dict()}
+        files = environment.package_files()
+        if job.python:  # which has packages of its own, and a compiled tape of its own if any
+            path = list(filter(environment.is_users, path))
+            files.pop(environment.TAPE)
+        request = {"parent": os.getpid(), "files": files, "path": path, "job": job.to_dict()}
         message = json.dumps({"spawned": time.time(), **request}).encode()
         try:
             for run in (lambda: self._send(message), self._read_lines, self._read_errors):

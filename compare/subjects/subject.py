@@ -16,7 +16,7 @@ from compare import workloads
 from compare.engines import OWN, Engine, find_engine, words
 from compare.engines.framework import PADDED
 from compare.engines.graphduel.standin import stand_in
-from compare.engines.mode import DOCTOR, ModeTrial
+from compare.engines.mode import DOCTOR, PYTHON, ModeTrial
 from compare.errors import InputsError
 from compare.records.cells import Compilations
 from compare.records.job import Job
@@ -266,6 +266,24 @@ def modes_of(engine: Engine, modes: Asked = None) -> Modes:
         if count > 1:
             raise InputsError(f"two modes are named {name!r}; give each a name of its own")
     return chosen
+
+
+def in_pythons(engine: Engine, modes: Sequence[str], pythons: Mapping[str, str]) -> list[str]:
+    """Return modes as `--modes` takes them, some of which run by the interpreter of their name.
+
+    A name that no mode has compiles as the first mode that compiles; then all that are compared by default are too.
+    Raises InputsError.
+    """
+    listed = {words.part(mode)[0] or mode: mode for mode in modes}
+    if pythons and not listed:
+        listed = {mode: mode for mode in modes_of(engine)[1:]}
+    for name, python in pythons.items():
+        word = engine.traits(mode_of(engine, listed[name]) if name in listed else engine.mode_names[1]).word
+        if not word:
+            raise InputsError(f"--python {name}: a mode that compiles nothing runs with each of the others")
+        compiler, values = words.parse(word)
+        listed[name] = f"{name}={words.text(compiler, {**values, PYTHON: python})}"
+    return list(listed.values())
 
 
 def words_of(modes: Asked) -> tuple[str, ...]:

@@ -165,6 +165,28 @@ def project(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+def test_two_versions_of_a_framework_are_told_with_the_answer_the_compilations_and_the_breaks():
+    def run(version, breaks, **seconds):
+        first, *lines = of_function("loss", "torch", **seconds)
+        settings = {**first["settings"], "version": version, "where": "fresh workers", "gradient": True, "inputs": 1}
+        row = {"status": "ok", "reason": None, "made": [{"reason": "first", "seconds": 1.0}] * (1 + breaks)}
+        row |= {"breaks": {"f.py:3: item": breaks} if breaks else {}, "share": 1 - breaks / 2}
+        place = {"kind": "compilations", "workload": "w", "size": "small", "eager": "dynamic", "version": version}
+        return [{**first, "settings": settings}, *lines, {**place, "arms": {"static-exact": row}}]
+
+    old, new = run("2.12.0", 1, dynamic=1.0, static_exact=1.5), run("2.13.0", 0, dynamic=1.0, static_exact=0.5)
+    found = compared(old, new).sentences
+    assert "PyTorch is 2.13.0 after 2.12.0." in found
+    assert (
+        "static-exact: 1 compilation instead of 2 compilations; 0 graph breaks instead of 1 graph break; "
+        "100% of the ops compiled instead of 50% of the ops compiled."
+    ) in found
+    (answer,) = (each for each in found if each.startswith("The answer"))
+    assert answer.startswith("The answer was: Stay dynamic.")
+    assert "Now: " in answer
+    assert "The answer is the same." in compared(old, old).sentences
+
+
 def test_a_function_is_compared_with_its_baseline(project, tmp_path):
     first = project("--save-baseline", "main")
     assert first.exit_code in (0, 3), first.output

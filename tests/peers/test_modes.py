@@ -1,6 +1,8 @@
 """Modes as words in the frameworks themselves: what they take, what they compute, and what a word sets meanwhile."""
 
 import json
+import sys
+import venv
 
 import numpy as np
 import pytest
@@ -200,3 +202,26 @@ def test_a_word_of_tensorflow_computes_what_eager_does():
     found, observed = results("tensorflow", "function(autograph=False, reduce_retracing=True)", loss, *calls_of(3, 5))
     right(found, expected)
     assert observed.compilations
+
+
+@pytest.mark.slow
+def test_a_mode_runs_by_another_python_with_the_framework_of_that(tmp_path):
+    pytest.importorskip("torch")
+    venv.create(tmp_path / "old", symlinks=True)
+    (packages,) = (tmp_path / "old").glob("lib/python*/site-packages")
+    there = [entry for entry in sys.path if "site-packages" in entry]
+    (packages / "there.pth").write_text("\n".join(there))
+    (packages / "torch-0.0.1.dist-info").mkdir()
+    fake = "Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n"
+    (packages / "torch-0.0.1.dist-info" / "METADATA").write_text(fake)
+    step = tmp_path / "step.py"
+    step.write_text(
+        "import torch\nw = torch.ones(4, 4, requires_grad=True)\n\n\ndef loss(x):\n    return (x @ w).tanh().mean()\n\n\n"
+        "inputs = [(torch.ones(2, 4),)]\n"
+    )
+    words = ["--mode", "new=compile(backend='eager')", "--mode", "old=compile(backend='eager')"]
+    words += ["--python", f"old={tmp_path / 'old'}", "--threads", "1", "--processes", "1", "--seconds", "0.05"]
+    done = CliRunner().invoke(graphduel, ["compare", f"{step}:loss", *words])
+    assert "old ran in PyTorch 0.0.1, Python" in done.output, done.output
+    rows = [line.split() for line in done.output.splitlines() if line.split()[:1] in (["eager"], ["new"], ["old"])]
+    assert [row[0] for row in rows][:3] == ["eager", "new", "old"]

@@ -22,7 +22,7 @@ from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
 from compare.engines.leaves import Leaves, SpecialisedFunction
 from compare.engines.library import compose
-from compare.engines.mode import ENVIRONMENT, Mode, Offer
+from compare.engines.mode import PROCESS, Mode, Offer
 from compare.engines.nudge import FloatChange
 from compare.engines.step import (
     Compilation,
@@ -177,7 +177,7 @@ def specialise(mode: Mode, step: Function, written: Function) -> SpecialisedFunc
     """Return a step compiled for the author's `input_signature`, or for each signature that it meets."""
     import tensorflow as tf
 
-    options = {name: value for name, value in mode.options.items() if name != ENVIRONMENT}
+    options = {name: value for name, value in mode.options.items() if name not in PROCESS}
     if signature := getattr(written, "input_signature", None):
         options["input_signature"] = signature
     return SpecialisedFunction(step, lambda f, _: tf.function(f, **options), Leaves(), written)
@@ -222,7 +222,7 @@ class TensorFlowWords(Words):
         import tensorflow as tf
 
         names = [name for name in inspect.signature(tf.function).parameters if name not in UNWRITTEN]
-        return Offer({"function": (*names, ENVIRONMENT)})
+        return Offer({"function": (*names, *PROCESS)})
 
     def traits(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
         """Return the traits of a function; `reduce_retracing=True` traces for shapes that vary."""

@@ -23,7 +23,7 @@ import optree
 
 from compare import steps
 from compare.engines.base import Compiler, Engine, ModeTrials, Words
-from compare.engines.mode import CONFIG, ENVIRONMENT, Mode, Offer
+from compare.engines.mode import CONFIG, PROCESS, Mode, Offer
 from compare.engines.reach import codes_of
 from compare.engines.step import Context, Function, inside
 from compare.engines.torch import dynamo, edits, trials
@@ -49,7 +49,7 @@ MODES = (
 )
 
 STANCE, AUTOGRAD = "stance", "compiled_autograd"
-WITHIN = (STANCE, CONFIG, ENVIRONMENT, AUTOGRAD, *edits.KEYWORDS)
+WITHIN = (STANCE, CONFIG, *PROCESS, AUTOGRAD, *edits.KEYWORDS)
 """The keywords of a word that are not the compiler's own."""
 GLANCES = 15
 """The number of warm calls with and without guards that are timed before a remedy is tried."""
@@ -257,8 +257,8 @@ class TorchWords(Words):
         return Offer(
             {
                 "compile": (*compile_, *WITHIN),
-                "export": ("strict", CONFIG, ENVIRONMENT),
-                "aot": ("options", CONFIG, ENVIRONMENT),
+                "export": ("strict", CONFIG, *PROCESS),
+                "aot": ("options", CONFIG, *PROCESS),
             },
             {"options": options, CONFIG: [name for module in _modules() for name in _names(module)]},
             bare | {name: text("compile", {"mode": name}) for name in modes},

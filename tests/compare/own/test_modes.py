@@ -2,7 +2,9 @@
 
 import json
 import math
+import sysconfig
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -12,15 +14,18 @@ from hypothesis import strategies as st
 import compare
 import graphs as g
 from compare import engines
-from compare.cli import functions
+from compare.cli import functions, options
 from compare.engines import words
 from compare.engines.mode import Mode, Offer
 from compare.errors import InputsError, UnknownNameError
 from compare.gate.rules import gate
+from compare.own import measure
 from compare.plans.comparison import ComparisonPlan, plans_of
-from compare.records.cells import Parity
+from compare.records.cells import Memory, MemoryRow, Parity, ParityRow, Time, TimeRow
 from compare.records.record import label, records_of
-from compare.subjects.subject import Subject, mode_of, modes_of
+from compare.records.results import of_json, to_json
+from compare.run import environment
+from compare.subjects.subject import Subject, in_pythons, mode_of, modes_of
 from tests.helpers import toy_framework
 
 OURS = engines.find_engine("graphduel")
@@ -264,3 +269,54 @@ def test_variables_of_a_mode_need_a_process_of_their_own(monkeypatch):
     torch = pytest.importorskip("torch")
     with pytest.raises(InputsError, match="frozen: PyTorch reads TORCHINDUCTOR_FREEZING when it is imported"):
         compare.compare(torch.sum, [(torch.ones(2),)], modes={"frozen": "compile(env={'TORCHINDUCTOR_FREEZING': '1'})"})
+
+
+# Modes in another Python
+
+
+@pytest.fixture
+def interpreter(tmp_path):
+    python = tmp_path / "old" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("")
+    python.chmod(0o755)
+    return python
+
+
+def test_a_mode_of_another_python_has_it_in_its_word_and_stands_beside_those_that_are_usual(interpreter):
+    engine, python = OURS, {"old": str(interpreter)}
+    assert in_pythons(engine, [], {}) == []
+    assert in_pythons(engine, ["static"], {}) == ["static"]
+    usual, old = in_pythons(engine, [], python)
+    assert usual == engine.mode_names[1]
+    assert old.startswith("old=static(")
+    assert f"python={str(interpreter)!r}" in old
+    (mine,) = in_pythons(engine, ["old=static(threads=2)"], python)
+    assert mine == f"old=static(threads=2, python={str(interpreter)!r})"
+
+
+def test_an_environment_is_a_folder_or_an_interpreter_and_anything_else_is_refused(interpreter):
+    for place in (interpreter, interpreter.parent.parent):
+        assert options.interpreters(None, None, [f"old={place}"]) == {"old": str(interpreter)}
+    for wrong in ("old", "old=", f"={interpreter}", "old=/nowhere", f"old={interpreter.parent}"):
+        with pytest.raises(click.BadParameter, match="names no interpreter; write NAME=ENV"):
+            options.interpreters(None, None, [wrong])
+
+
+def test_a_worker_of_another_python_gets_the_folders_of_the_user_and_no_packages(tmp_path):
+    packages = sysconfig.get_paths()["purelib"]
+    assert environment.is_users(str(tmp_path))
+    assert not environment.is_users(packages)
+    assert not environment.is_users("/elsewhere/lib/python3.12/site-packages")
+
+
+def test_the_base_of_another_python_is_no_base_of_the_run():
+    rows = {mode: ParityRow("ok", None, 0.0, 0.0, 1e-4) for mode in ("eager", "old")}
+    gate = Parity(workload="w", size="given", agree=True, modes=rows, same_graph=None, kernel_calls={})
+    lines = Memory(workload="w", size="given", modes={"eager": MemoryRow("ok", None, peak=1)}, counted="malloc")
+    timed = {mode: TimeRow("ok", None, blocks=[1.0]) for mode in rows}
+    record = Time("w", "given", timed, process=0, beside=[to_json(gate), to_json(lines)])
+    left = measure.without_mode(record, "eager")
+    assert [*left.modes] == ["old"]
+    (only,) = left.beside
+    assert [*of_json(only).modes] == ["old"]
