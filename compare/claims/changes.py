@@ -379,9 +379,12 @@ def _function_changes(before: JudgedRun, after: JudgedRun) -> Iterator[str]:
         title = engines.find_engine(str(before.settings.get("framework") or engines.OWN)).title
         yield f"{title} is {versions[1]} after {versions[0]}."
     judged = [MeasuredFunction(run.function, (), tuple(run.records)) for run in runs]
-    contests = [[(number, each.verdict.steady) for number, each in one.by_threads.items()] for one in judged]
-    winners = [[(number, won.outcome, {*won.leaders}) for number, won in one] for one in contests]
-    said = [one.sentences[0] for one in judged]
+    winners = [
+        [(number, won.outcome, {*won.leaders}) for number, each in function.by_threads.items()
+         for won in [each.verdict.steady]]
+        for function in judged
+    ]  # fmt: skip
+    said = [function.sentences[0] for function in judged]
     yield "The answer is the same." if winners[0] == winners[1] else f"The answer was: {said[0]} Now: {said[1]}"
     told = [_counts(run.records) for run in runs]
     for mode in [mode for mode in told[0] if mode in told[1]]:

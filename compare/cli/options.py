@@ -182,7 +182,7 @@ def split_words(value: str | Sequence[str]) -> list[str]:
 
 def interpreters(_ctx: click.Context, param: click.Parameter, written: Sequence[str]) -> dict[str, str]:
     """Return the interpreter of each `NAME=ENV`: a file, or that of a virtual environment. Raises BadParameter."""
-    found = {}
+    pythons = {}
     for each in written:
         name, _, place = each.partition("=")
         folder = Path(place)
@@ -193,8 +193,8 @@ def interpreters(_ctx: click.Context, param: click.Parameter, written: Sequence[
                 f"{each!r} names no interpreter; write NAME=ENV, with the folder of a virtual environment or a python",
                 param=param,
             )
-        found[name] = str(python.absolute())
-    return found
+        pythons[name] = str(python.absolute())
+    return pythons
 
 
 def claim_id(value: str) -> str:

@@ -62,9 +62,9 @@ class ComparisonPlan:
     def groups(self, modes: Sequence[str], *, compares: bool = False) -> list[Modes]:
         """Return the groups of modes that share a process that times, or one that `compares` modes with the base."""
         alone, threads = not self.subject.adapter.is_reference, 1 if compares else self.situation.threads
-        found = groups(kind_of(Time), modes, alone=alone, threads=threads)
-        elsewhere = all(self.subject.adapter.traits(group[-1]).python for group in found)
-        return [(self.subject.base,), *found] if elsewhere and self.subject.base in modes else found
+        sharing = groups(kind_of(Time), modes, alone=alone, threads=threads)
+        elsewhere = all(self.subject.adapter.traits(group[-1]).python for group in sharing)
+        return [(self.subject.base,), *sharing] if elsewhere and self.subject.base in modes else sharing
 
     @property
     def starts_cold(self) -> bool:

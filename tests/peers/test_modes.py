@@ -216,8 +216,8 @@ def test_a_mode_runs_by_another_python_with_the_framework_of_that(tmp_path):
     (packages / "torch-0.0.1.dist-info" / "METADATA").write_text(fake)
     step = tmp_path / "step.py"
     step.write_text(
-        "import torch\nw = torch.ones(4, 4, requires_grad=True)\n\n\ndef loss(x):\n    return (x @ w).tanh().mean()\n\n\n"
-        "inputs = [(torch.ones(2, 4),)]\n"
+        "import torch\nw = torch.ones(4, 4, requires_grad=True)\ninputs = [(torch.ones(2, 4),)]\n\n\n"
+        "def loss(x):\n    return (x @ w).tanh().mean()\n"
     )
     words = ["--mode", "new=compile(backend='eager')", "--mode", "old=compile(backend='eager')"]
     words += ["--python", f"old={tmp_path / 'old'}", "--threads", "1", "--processes", "1", "--seconds", "0.05"]
