@@ -218,6 +218,7 @@ class Counters:
             budget=budget,
             asked={"subject": self.asked.to_dict(), "programs": list(names), "rows": self.rows, "timed": list(timed)},
             variables=self.asked.adapter.variables(self.asked.modes[1], self.folder, threads=self.threads),
+            python=self.asked.adapter.traits(self.asked.modes[1]).python,
             threads=self.threads,
         )
         self.reporter.start(job.label)

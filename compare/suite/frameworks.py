@@ -158,7 +158,7 @@ def time_job(
     place = folder(directory, mode, cell)
     variables = subject.adapter.variables(mode, place, settings.device, settings.threads, counting)
     options = {"mode": mode, "seed": settings.seed, "budget": limits.budget, "variables": variables}
-    options |= {"threads": settings.threads}
+    options |= {"threads": settings.threads, "python": subject.adapter.traits(mode).python}
     return subject.job("time", process, modes, asked={"limit": limit, "device": settings.device}, **options)
 
 

@@ -215,10 +215,8 @@ def test_a_mode_runs_by_another_python_with_the_framework_of_that(tmp_path):
     fake = "Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n"
     (packages / "torch-0.0.1.dist-info" / "METADATA").write_text(fake)
     step = tmp_path / "step.py"
-    step.write_text(
-        "import torch\nw = torch.ones(4, 4, requires_grad=True)\ninputs = [(torch.ones(2, 4),)]\n\n\n"
-        "def loss(x):\n    return (x @ w).tanh().mean()\n"
-    )
+    made = "import torch\nw = torch.ones(4, 4, requires_grad=True)\ninputs = [(torch.ones(2, 4),)]\n\n\n"
+    step.write_text(f"{made}def loss(x):\n    return (x @ w).tanh().mean()\n")
     words = ["--mode", "new=compile(backend='eager')", "--mode", "old=compile(backend='eager')"]
     words += ["--python", f"old={tmp_path / 'old'}", "--threads", "1", "--processes", "1", "--seconds", "0.05"]
     done = CliRunner().invoke(graphduel, ["compare", f"{step}:loss", *words])
