@@ -45,7 +45,7 @@ def test_what_the_compiler_asks_for_is_worth_a_try_unless_it_was_tried():
     looked = {"framework": "torch", "places": ["model 1", "Block 12"]}
     (said,) = remedies.suggestions([replace(start, settings=looked), *told])
     assert said == (
-        "Worth a try: torch._dynamo.config.capture_scalar_outputs = True. --remedies measures what a change gains."
+        "Worth a try: set torch._dynamo.config.capture_scalar_outputs = True. --remedies measures what a change gains."
     )
     assert remedies.suggestions([replace(start, settings={**looked, **start.settings}), *told]) == []
     assert remedies.suggestions([replace(start, settings={"framework": None}), *told]) == []

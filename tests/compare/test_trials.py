@@ -169,8 +169,8 @@ def test_a_branch_on_a_value_is_shown_and_not_tried():
         )),
         ({"tensor_numbers": ["a", "b"]}, "give a and b as a tensor: torch.tensor(a), torch.tensor(b)"),
         ({"without": ["step.py:8"]}, "take step.py:8 out of the step, or call it outside"),
-        ({"config": {"capture_scalar_outputs": True}}, "torch._dynamo.config.capture_scalar_outputs = True"),
-        ({"config": {"dynamic_sources": "L['a'].n"}}, """torch.compiler.config.dynamic_sources = "L['a'].n\""""),
+        ({"config": {"capture_scalar_outputs": True}}, "set torch._dynamo.config.capture_scalar_outputs = True"),
+        ({"config": {"dynamic_sources": "L['a'].n"}}, """set torch.compiler.config.dynamic_sources = "L['a'].n\""""),
     ],
 )  # fmt: skip
 def test_a_change_says_what_a_user_writes(keywords, change):

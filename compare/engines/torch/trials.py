@@ -372,11 +372,12 @@ def _changes(options: Keywords, look: FirstLook) -> Iterator[str]:
     if name := options.get(CHECKPOINT):
         yield f"checkpoint each {name}: torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)"
     if options.get("compiled_autograd"):
-        yield "torch._dynamo.config.compiled_autograd = True"
+        yield "set torch._dynamo.config.compiled_autograd = True"
     if "stance" in options:
-        yield "torch.compiler.set_stance(skip_guard_eval_unsafe=True) after the first calls, if no guard can fail"
+        skipping = 'torch.compiler.set_stance("default", skip_guard_eval_unsafe=True)'
+        yield f"skip guards after the first calls, if none can fail: {skipping}"
     for name, value in options.get(CONFIG, {}).items():
-        yield f"{OWNERS.get(name, 'torch._dynamo.config')}.{name} = {value!r}"
+        yield f"set {OWNERS.get(name, 'torch._dynamo.config')}.{name} = {value!r}"
 
 
 OWNERS = {"activation_memory_budget": "torch._functorch.config", SOURCES: "torch.compiler.config"}
