@@ -60,6 +60,7 @@ class CompareCommand(options.Sections):
     "--mode",
     multiple=True,
     metavar="NAME=WORD",
+    shell_complete=options.complete_words,
     help="Compare this mode too, under this name: 'fast=compile(dynamic=True)'. Repeatable.",
 )
 @click.option(

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
 from textwrap import fill
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 from click.core import ParameterSource
@@ -26,6 +26,9 @@ from click.core import ParameterSource
 from compare.cli import signals
 from compare.errors import CompareError
 from compare.text import echo
+
+if TYPE_CHECKING:
+    from compare.engines import Engine
 
 
 def complete_names(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
@@ -84,13 +87,31 @@ def complete_run_modes(ctx: click.Context, _param: click.Parameter, typed: str) 
 
 
 def complete_modes(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
-    """Complete modes of our engines, or of the framework in `--framework`, after the last comma."""
-    from compare import engines
-
+    """Complete modes of our engines, or of the framework in `--framework` or in the file, after the last comma."""
     with suppress(CompareError):
-        engine = engines.find_engine(ctx.params.get("framework") or engines.OWN)
+        engine = _engine_of(ctx)
         return _complete_list(typed, (*(mode.name for mode in engine.modes if mode.name), *engine.aliases))
     return []
+
+
+def complete_words(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:
+    """Complete the word of `NAME=WORD` by those of the modes that have names, for `--mode`."""
+    name, sign, _ = typed.partition("=")
+    with suppress(CompareError):
+        return _starting(typed, {f"{name}={mode.word}" for mode in _engine_of(ctx).modes if sign and mode.word})
+    return []
+
+
+def _engine_of(ctx: click.Context) -> Engine:
+    """Return the engine of `--framework`, that which the file imports, or ours. Raises CompareError."""
+    from compare import engines
+    from compare.subjects import origin
+
+    imported = None
+    for function in filter(None, (ctx.params.get("function"), *ctx.args)):  # an option without a value ends the parsing
+        with suppress(CompareError, OSError):
+            imported = engines.of_imports(origin.source(function))
+    return engines.find_engine(ctx.params.get("framework") or imported or engines.OWN)
 
 
 def complete_frameworks(_ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:

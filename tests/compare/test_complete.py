@@ -33,6 +33,8 @@ def offered(typed_before, typed_now=""):
         ("compare mine.py:f --modes", "dynamic,static-b", ["dynamic,static-bucket"]),
         ("compare mine.py:f --framework torch --modes", "eager,compile", ["eager,compile", "eager,compile-dynamic"]),
         ("compare mine.py:f --framework nosuch --modes", "e", []),
+        ("compare mine.py:f --framework torch --mode", "w=compile(d", ["w=compile(dynamic=True)"]),
+        ("compare mine.py:f --framework torch --mode", "w", []),
         ("export somewhere --mode", "static-p", ["static-pad"]),
         ("compare mine.py:f --device", "c", ["cpu", "cuda"]),
         ("lab", "sel", ["selftest"]),
@@ -51,6 +53,13 @@ def test_functions_of_a_file_are_offered_and_the_file_is_not_run(tmp_path):
         assert offered(command, f"{tmp_path}/none.py:") == []
     file.write_text("def loss(", "utf-8")
     assert offered("compare", f"{file}:") == []
+
+
+def test_the_modes_are_those_of_the_framework_that_the_file_imports(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import torch\n\n\ndef loss(x): ...\n\n\nraise SystemExit", "utf-8")
+    assert offered(f"compare {file}:loss --modes", "reduce") == ["reduce-overhead"]
+    assert offered(f"compare {file}:loss --mode", "fast=aot") == ["fast=aot()"]
 
 
 def test_every_workload_is_offered_where_a_cell_is_asked_for():
