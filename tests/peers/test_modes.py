@@ -143,7 +143,7 @@ def test_aot_is_compared_from_the_command_line(torch, tmp_path):
     )
     asked = ["--inputs", "inputs", "--modes", "eager,aot", "--no-gradient", "--processes", "1", "--threads", "1"]
     done = CliRunner().invoke(graphduel, ["compare", f"{file}:step", *asked, "--seconds", "0.05", "--json", str(told)])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 3, done.output  # one process has no interval
     verdict = json.loads(told.read_text("utf-8"))["verdict"]
     assert list(verdict["of_base"]) == ["aot"]
     assert "agree with float64 and eager" in " ".join(done.output.split())
