@@ -165,9 +165,9 @@ def test_the_calculator_says_what_it_cannot_take(opened, field, value):
     assert page.get_attribute(f"input[name={field}]", "aria-invalid") == "false"
 
 
-@pytest.mark.parametrize("name", ["run", "own", "reference"])
-def test_few_words_stand_before_the_claims(opened, name):
-    before = "document.body.innerText.split(document.querySelector('.verdicts').innerText.slice(0, 20))[0]"
+@pytest.mark.parametrize(("name", "what"), [("run", ".verdicts"), ("own", "main table"), ("reference", ".verdicts")])
+def test_few_words_stand_before_the_claims_or_the_costs_of_a_function(opened, name, what):
+    before = f"document.body.innerText.split(document.querySelector('{what}').innerText.slice(0, 20))[0]"
     assert len(opened(name).evaluate(before).split()) <= 120
 
 
