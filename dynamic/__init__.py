@@ -88,6 +88,8 @@ def __getattr__(name: str) -> _Any:
         return importlib.import_module(f"dynamic.{name}")
     if name in (*_NEURAL, *_LAYERS) and name not in seldom.REMEDIES:
         return getattr(importlib.import_module("dynamic.pytorch.neural"), name)
+    if name == "vmap":
+        return importlib.import_module("dynamic.func").vmap
     if name in seldom.__all__:
         return getattr(seldom, name)
     if name.startswith("_foreach_") and hasattr(Tensor, name[9:]):

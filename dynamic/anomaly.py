@@ -22,14 +22,14 @@ from numpy._core import umath
 
 from dynamic.inplace import owner_of
 from dynamic.node import Leaf, Node
-from dynamic.tape import carry, visit
+from dynamic.tape import arrivals, carry, visit
 from dynamic.tapes import history
 from dynamic.tensor import Tensor
 from graphs import dispatch, ir, promotion, tree
 from graphs.blocks import Block, Table, enter, undo_after
 from graphs.builder import Builder
 from graphs.drawing import Diagram, GraphDrawing, Item, Link
-from graphs.errors import user_line
+from graphs.errors import AnomalyError, user_line
 from graphs.ir import GradientLine, Graph
 from graphs.op import Attrs, Op
 from graphs.reverse import total
@@ -70,6 +70,66 @@ class detect_anomaly(Block, ContextDecorator):  # noqa: N801  (a context manager
             error = anomaly(op, arrays, out, infinite=self._infinite, where=where, line=line)
             if error is not None:
                 raise error
+
+
+class nan_in_gradients(Block, ContextDecorator):  # noqa: N801  (PyTorch's `autograd.detect_anomaly`)
+    """Raise AnomalyError where a gradient of an op recorded inside is NaN, with its forward line; also a decorator.
+
+    With `check_nan=False` errors of a backward pass get that line alone. NaN of the forward pass is no error here.
+    """
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self._check_nan = check_nan
+        self._lines = Lines()
+
+    def __enter__(self) -> None:
+        hold = self.hold()
+        enter(dispatch.detours, hold, self._lines.noting)
+        if self._check_nan:
+            enter(arrivals, hold, self._look)
+
+    def finish(self, _kind: Any, error: Any, _trace: Any, /) -> None:  # type: ignore[override]
+        """Add a note to an error: the forward line of the op whose gradient was being computed."""
+        if isinstance(error, Exception):
+            self._lines.note(error)
+
+    def _look(self, node: Node, gradients: Sequence[Any]) -> None:
+        for number, gradient in enumerate(gradients):
+            if gradient is not None and np.isnan(getattr(gradient, "_data", gradient)).any():
+                where = f"its gradient in input {number} is NaN"
+                remedy = "look for a root or a logarithm of 0 before it, or a division by 0"
+                raise AnomalyError(f"{node.name()} ({self._lines.of(node) or 'recorded elsewhere'}): {where}; {remedy}")
+
+
+class set_detect_anomaly:  # noqa: N801  (PyTorch's name)
+    """Look for NaN in gradients from here on, or no longer; as a context manager, until its block ends."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._before = [block._check_nan for block in _lasting]
+        _look_from_here([check_nan] if mode else [])
+
+    def __enter__(self) -> None:
+        """Do nothing: the mode holds already."""
+
+    def __exit__(self, *_: object) -> None:
+        _look_from_here(self._before)
+
+
+_lasting: list[nan_in_gradients] = []  # the one that `set_detect_anomaly` has begun
+
+
+def _look_from_here(checks: Sequence[bool]) -> None:
+    """End the lasting block, and begin one with such a `check_nan`, if there is one."""
+    for block in _lasting:
+        block.leave(None, None, None)
+    _lasting[:] = [nan_in_gradients(check) for check in checks]
+    for block in _lasting:
+        block.__enter__()
+
+
+def is_anomaly_enabled() -> bool:
+    """Whether gradients are looked through for NaN."""
+    return bool(arrivals)
 
 
 class forward_lines(Block):  # noqa: N801

@@ -10,7 +10,7 @@ from __future__ import annotations
 import _random
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
@@ -22,10 +22,11 @@ import numpy as np
 
 from dynamic import grad_mode, inplace
 from dynamic.node import Leaf, Node
+from dynamic.tape import wrap
 from dynamic.tensor import Tensor
 from graphs import capture, dispatch, tree
 from graphs.blocks import Block, Hold, enter, undo_after
-from graphs.errors import NotDifferentiableError, user_line
+from graphs.errors import NotDifferentiableError, locate, user_line
 from graphs.spec import spec_of
 
 Signature = tuple[Any, ...]
@@ -208,6 +209,74 @@ class _Hole(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
     def fill(self) -> None:
         """Give the node its saved values, or the hole of an inner checkpoint, which is filled in turn."""
         self.segment.fill()
+
+
+class saved_tensors_hooks(Block):  # noqa: N801  (a context manager, named as PyTorch names it)
+    """Keep `pack_hook(tensor)` for each value that an op inside the block saves, and read it by `unpack_hook` later.
+
+    Backward calls `unpack_hook` once for each value, when it reaches the op. What a `Function` of the user saves is
+    kept as it is. Raises NotDifferentiableError there for a result that is no tensor of the shape and dtype.
+    """
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack, self.unpack = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        self._start = inplace.clock.tick()
+        enter(dispatch.detours, self.hold(), self._packing)
+
+    def _packing(self, interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
+        def run(op: Any, args: Sequence[Any], attrs: dispatch.Attrs) -> Any:
+            result = interpreter(op, args, attrs)
+            node = result._edge if type(result) is Tensor else None
+            if type(node) is Node and type(node.saved) is tuple and node.sequence > self._start and _has_saved(node):
+                node.saved = _Packing(node, self)
+            return result
+
+        return run
+
+
+class _Packing(tuple[Any, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
+    """Takes the place of a node's saved values, which hooks have packed; empty, since nothing is kept as it was."""
+
+    _node: ref[Node]
+    _hooks: saved_tensors_hooks
+    _kept: list[tuple[Any, Any]]  # the spec of each value, None of what is no array, and what stands for it
+
+    def __new__(cls, node: Node, hooks: saved_tensors_hooks) -> _Packing:  # noqa: PYI034  (nobody derives from it)
+        """Pack the saved values of a node."""
+        made = super().__new__(cls)
+        made._node, made._hooks = ref(node), hooks
+        with grad_mode.no_grad():
+            made._kept = [
+                (spec_of(value), hooks.pack(wrap(value))) if isinstance(value, np.ndarray) else (None, value)
+                for value in node.saved or ()
+            ]
+        return made
+
+    def fill(self) -> None:
+        """Give the node its saved values."""
+        node = self._node()
+        if node is not None:
+            with grad_mode.no_grad():
+                node.saved = tuple([self._value(spec, packed) for spec, packed in self._kept])
+
+    def _value(self, spec: Any, packed: Any) -> Any:
+        if spec is None:
+            return packed
+        value = self._hooks.unpack(packed)
+        if not issubclass(type(value), Tensor) or spec_of(value) != spec:
+            what = spec_of(value) if issubclass(type(value), Tensor) else type(value).__name__
+            raise NotDifferentiableError(
+                locate(f"saved_tensors_hooks: unpack_hook gave {what} for {spec}; return what pack_hook was given")
+            )
+        return value._data
+
+
+def save_on_cpu(pin_memory: bool = False, device_type: str = "cuda") -> AbstractContextManager[None]:
+    """A block in which nothing changes: saved values are on the CPU."""
+    del pin_memory, device_type
+    return nullcontext()
 
 
 def _nodes_since(start: int, result: Any) -> list[Node]:

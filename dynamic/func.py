@@ -10,7 +10,10 @@ from graphs import tree
 from graphs.errors import GraphError, ShapeError, locate
 from graphs.frontends.torch.functions import stack
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "vjp", "vmap"]
+__all__ = [
+    "functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize",
+    "stack_module_state", "vjp", "vmap",
+]  # fmt: skip
 
 Function = Callable[..., Any]
 
@@ -54,6 +57,29 @@ def jvp(func: Function, primals: Any, tangents: Any) -> Any:
     return functional.jvp(func, primals, tangents)
 
 
+def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
+    """The outputs, and the function from tangents to the derivative of the outputs along them."""
+    return func(*primals), lambda *tangents: functional.jvp(func, primals, tangents)[1]
+
+
+def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters, and the buffers, of modules of one class, each stacked along a new first axis.
+
+    They are what `vmap` of `functional_call` takes. Raises GraphError for no module, or for modules of several classes.
+    """
+    if len({*map(type, models)}) != 1:
+        raise GraphError(locate("stack_module_state: give modules, all of one class; stack others one by one"))
+    parameters = _stack_states([dict(model.named_parameters()) for model in models])
+    requires = [parameter.requires_grad for parameter in models[0].parameters()]
+    for value, wants in zip(parameters.values(), requires, strict=True):
+        value.requires_grad_(wants)
+    return parameters, _stack_states([dict(model.named_buffers()) for model in models])
+
+
+def _stack_states(states: Any) -> dict[str, Any]:
+    return {name: stack([state[name].detach() for state in states]) for name in states[0]}
+
+
 def functional_call(module: Any, parameter_and_buffer_dicts: Any, args: Any = None, kwargs: Any = None) -> Any:
     """A module called with other parameters and buffers."""
     from dynamic.nn import utils
@@ -90,9 +116,11 @@ def vmap(
 
 
 def _rows(arg: Any, dim: Any) -> Any:
-    """An argument, maybe a container, cut along an axis; None where it stays whole."""
+    """An argument, maybe a container, cut along an axis; None where it stays whole, or is empty."""
     if dim is None:
         return None
     leaves, structure = tree.flatten(arg)
+    if not leaves:
+        return None
     cut = [leaf.unbind(dim) for leaf in leaves]
     return [tree.unflatten(structure, list(parts)) for parts in zip(*cut, strict=True)]

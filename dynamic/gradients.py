@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynamic import grad_mode, inplace, tapes
-from dynamic.node import Edge, Leaf, turns
+from dynamic.node import AfterLeaf, Edge, Leaf, turns
 from dynamic.tape import History, Way, wrap
 from dynamic.tensor import Tensor, goes_back_by
 from graphs import reverse
@@ -62,6 +62,9 @@ def _deposit_all(reached: dict[Any, Any], others: Sequence[Tensor]) -> None:
             leaf._grad = wrap(cotangent)
         else:
             _deposit(leaf, cotangent, handed_out)
+        for hook in edge.hooks or ():
+            if type(hook) is AfterLeaf:
+                hook.after(leaf)
     for tensor in others:
         if tensor._edge in reached:
             _deposit(tensor, reached[tensor._edge], handed_out)

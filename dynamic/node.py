@@ -5,6 +5,7 @@ Then the hooks of `Tensor.register_hook` and `Tensor.retain_grad`, and the lock 
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import weakref
@@ -14,10 +15,10 @@ from typing import Any, Protocol, Union
 import numpy as np
 
 from graphs.dims import Shape
-from graphs.errors import NotDifferentiableError, locate
+from graphs.errors import NotDifferentiableError, OptionError, locate
 from graphs.frontends.torch.printing import grad_fn_name
 from graphs.op import Attrs, Op
-from graphs.reverse import Pullback
+from graphs.reverse import Pullback, pullback
 
 Edge = Union["Node", "Leaf", None]
 Hook = Callable[[Any], Any]
@@ -88,6 +89,19 @@ class Node:
     def next_functions(self) -> tuple[tuple[Edge, int], ...]:
         """The edge of each input, and the number of its result: always 0, as a node has one result."""
         return tuple([(edge, 0) for edge in self.edges])
+
+    def register_prehook(self, fn: Callable[[tuple[Any, ...]], Any]) -> Handle:
+        """Call `fn((gradient,))` before the gradient of the result passes back; a tuple that it returns replaces it."""
+        return add_hook(self, lambda gradient: (fn((gradient,)) or (None,))[0])
+
+    def register_hook(self, fn: Callable[..., Any]) -> Handle:
+        """Call `fn(grad_inputs, grad_outputs)` once the gradient has passed back; a tuple replaces `grad_inputs`.
+
+        `grad_inputs` has a gradient for each input of the op, None where there is none.
+        """
+        held = self.pullback  # maybe of the compiled tape, which knows no such hooks: the plain one goes by the rules
+        self.pullback = pullback(held.op, held.wanted, held.count, held.ndims)
+        return add_hook(self, AfterNode(fn))
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
@@ -186,3 +200,50 @@ class Keep:
         if tensor is not None:
             with turns:
                 tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
+
+
+class AfterNode:
+    """The hook of `Node.register_hook`: it waits until the gradient has passed back to the inputs."""
+
+    def __init__(self, after: Callable[..., Any]) -> None:
+        self.after = after
+
+    def __call__(self, gradient: Any) -> None:
+        """Do nothing yet."""
+
+
+class AfterLeaf(AfterNode):
+    """The hook of `register_post_accumulate_grad_hook`: it waits until the gradient is in `grad` of a leaf."""
+
+
+def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., Any], *, mode: str = "all") -> Handles:
+    """Call `fn(gradients)` when the gradients of all tensors have arrived, or `fn(gradient)` at the first of "any".
+
+    Each backward pass counts anew. Raises OptionError for another mode.
+    """
+    if mode not in ("all", "any"):
+        raise OptionError(locate(f"register_multi_grad_hook: the mode is 'all' or 'any', not {mode!r}"))
+    arrived: dict[int, Any] = {}
+
+    def note(number: int, gradient: Any) -> None:
+        with turns:
+            arrived[number] = gradient
+            is_last, is_first = len(arrived) == len(tensors), len(arrived) == 1
+            gradients = [arrived[i] for i in range(len(tensors))] if is_last else []
+            if is_last:
+                arrived.clear()
+        if mode == "any" and is_first:
+            fn(gradient)
+        elif mode == "all" and is_last:
+            fn(gradients)
+
+    return Handles([tensor.register_hook(functools.partial(note, i)) for i, tensor in enumerate(tensors)])
+
+
+class Handles(tuple[Handle, ...]):  # noqa: SLOT001  (a tuple has no room for slots)
+    """The handles of several hooks: `remove()` takes all of them away."""
+
+    def remove(self) -> None:
+        """Stop calling the hooks."""
+        for handle in self:
+            handle.remove()

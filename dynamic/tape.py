@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynamic import grad_mode, inplace
-from dynamic.node import Edge, Leaf, Node
+from dynamic.node import AfterNode, Edge, Leaf, Node
 from dynamic.tensor import Tensor
 from graphs import dispatch, promotion, reverse
+from graphs.blocks import Table
 from graphs.errors import GraphError, NotDifferentiableError, locate
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
@@ -185,8 +186,37 @@ def carry(node: Node, cotangent: Any, way: Way) -> Iterator[tuple[Edge, Any]]:
     edges, saved = node.taken(way.retain)
     values = _as_tensors(node, edges, saved) if way.create_graph else list(saved)
     values.append(cotangent)
+    if node.hooks or arrivals:
+        yield from _after_hooks(node, cotangent, edges, node.pullback.pull(edges, values, way.useful))
+        return
     del cotangent, saved  # so that each is dropped after its last use
     yield from node.pullback.pull(edges, values, way.useful)
+
+
+arrivals: Table[Callable[[Node, Sequence[Any]], None]] = {}
+"""Called with each node that has passed a gradient back, and the gradient of each input, None where there is none."""
+
+
+def _after_hooks(
+    node: Node, cotangent: Any, edges: Sequence[Edge], contributions: Iterator[tuple[Edge, Any]]
+) -> Iterator[tuple[Edge, Any]]:
+    """The contributions of a node after its hooks of `register_hook`, once `arrivals` have seen them."""
+    gradients: list[Any] = [None] * len(edges)
+    start = 0
+    for edge, contribution in contributions:  # in the order of the inputs
+        start = edges.index(edge, start)
+        gradients[start], start = reverse.whole(contribution), start + 1
+    for watch in tuple(arrivals.values()):
+        watch(node, gradients)
+    recorded = issubclass(type(cotangent), Tensor)
+    with grad_mode.recording(recorded):
+        for hook in list(node.hooks or ()):
+            if type(hook) is AfterNode:
+                tensors = [g if g is None or recorded else wrap(g) for g in gradients]
+                replaced = hook.after(tuple(tensors), (cotangent if recorded else wrap(cotangent),))
+                if replaced is not None:
+                    gradients = [g if recorded or g is None else g._data for g in replaced]
+    yield from [(edge, g) for edge, g in zip(edges, gradients, strict=True) if g is not None and edge is not None]
 
 
 def prepare(node: Node) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynamic import grad_mode, inplace
-from dynamic.node import Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
+from dynamic.node import AfterLeaf, Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
 from graphs import promotion, surface
 from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, ShapeError, locate
 from graphs.frontends.torch import functions, printing, words
@@ -29,10 +29,10 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     """An array with a history; make one with `dynamic.tensor`.
 
     A leaf is made by the user; every other tensor is the result of an op. `grad` holds the gradient that `backward`
-    accumulated, for leaves that require one.
+    accumulated, for leaves that require one. Any other attribute may be set.
     """
 
-    __slots__ = ("__weakref__", "_data", "_edge", "_grad")
+    __slots__ = ("__dict__", "__weakref__", "_data", "_edge", "_grad")
 
     _data: Array
     _edge: Edge  # where its gradient goes: the node that made it, or the leaf that it is, or nowhere
@@ -270,6 +270,13 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             raise NotDifferentiableError(locate("a hook on a tensor that does not require a gradient is never called"))
         return add_hook(edge, hook)
 
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
+        """Call `hook(tensor)` when backward has added to the `grad` of this leaf. Raises NotDifferentiableError."""
+        if type(self._edge) is not Leaf:
+            remedy = "give a leaf that requires a gradient, or use register_hook"
+            raise NotDifferentiableError(locate(f"only the grad of a leaf is added to; {remedy}"))
+        return add_hook(self._edge, AfterLeaf(hook))
+
     # Operators: the compiled tape replaces most of them, for equal dtypes
     # -------------------------------------------------
 
@@ -300,6 +307,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         is_parameter = id(self) in parameters
         made = _rebuild_tensor(copy.deepcopy(self._data, memo), self.requires_grad, is_parameter)
         made.grad = None if is_parameter else copy.deepcopy(self.grad, memo)
+        vars(made).update(copy.deepcopy(vars(self), memo))
         return made
 
     # In place -----------------------------------------------------------------------------------------------

@@ -4,21 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynamic.anomaly import detect_anomaly
+from dynamic import node
+from dynamic.anomaly import is_anomaly_enabled, set_detect_anomaly
+from dynamic.anomaly import nan_in_gradients as detect_anomaly
 from dynamic.autograd import functional
 from dynamic.autograd.function import Function
+from dynamic.autograd.functional import gradcheck, gradgradcheck
+from dynamic.checkpoint import save_on_cpu, saved_tensors_hooks
 from dynamic.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from dynamic.gradients import backward as _backward
 from dynamic.gradients import grad_of
-from dynamic.paths import submodule
+from dynamic.paths import file_of, submodule
 from dynamic.tensor import Tensor, as_array
 from graphs.errors import GraphError, locate
 from graphs.ops.creation import zeros_like
 
 __all__ = [
-    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad",
-    "inference_mode", "no_grad", "set_grad_enabled",
+    "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "forward_ad", "functional", "grad",
+    "gradcheck", "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled", "no_grad", "set_detect_anomaly",
+    "set_grad_enabled",
 ]  # fmt: skip
+
+graph = file_of(
+    __name__,
+    "graph",
+    {
+        "Node": node.Node,
+        "register_multi_grad_hook": node.register_multi_grad_hook,
+        "save_on_cpu": save_on_cpu,
+        "saved_tensors_hooks": saved_tensors_hooks,
+    },
+)
+forward_ad = file_of(
+    __name__,
+    "forward_ad",
+    {name: getattr(functional, name) for name in ("UnpackedDualTensor", "dual_level", "make_dual", "unpack_dual")},
+)
 
 
 def grad(
