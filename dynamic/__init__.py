@@ -12,7 +12,8 @@ from graphs.ops import *  # noqa: F403  (the op library is part of this engine's
 from graphs.ops import public as _ops
 
 from graphs.frontends.torch.dtypes import (  # isort: skip
-    bool, double, dtype, float, float16, float32, float64, half, int, int8, int16, int32, int64, long, short, uint8,  # noqa: F401  (`float` and `int` not for `import *`)
+    bfloat16, bool, cdouble, cfloat, complex64, complex128, double, dtype, float, float16, float32, float64, half, int,  # noqa: F401  (`float` and `int` not for `import *`)
+    int8, int16, int32, int64, long, short, uint8,
 )  # fmt: skip
 
 # These replace the op library's functions of the same name: they do what PyTorch does, or make tensors.
@@ -88,8 +89,6 @@ def __getattr__(name: str) -> _Any:
         return importlib.import_module(f"dynamic.{name}")
     if name in (*_NEURAL, *_LAYERS) and name not in seldom.REMEDIES:
         return getattr(importlib.import_module("dynamic.pytorch.neural"), name)
-    if name == "vmap":
-        return importlib.import_module("dynamic.func").vmap
     if name in seldom.__all__:
         return getattr(seldom, name)
     if name.startswith("_foreach_") and hasattr(Tensor, name[9:]):

@@ -1,19 +1,19 @@
-"""`torch.amp` where there is no GPU: asking for a GPU's lower precision changes nothing, as in PyTorch without one."""
+"""`torch.amp` where there is no lower precision: asking for it changes nothing, as in PyTorch without a GPU."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import warnings
 from typing import Any, Self
 
-from graphs.errors import GraphError, locate
-
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
 
 
 class autocast(contextlib.ContextDecorator):  # noqa: N801  (PyTorch's name)
     """A block in which nothing changes: ops compute in the dtypes of their operands.
 
-    Raises GraphError where it is enabled for the CPU, since there is no bfloat16.
+    The first that is enabled for the CPU says so in a warning: PyTorch would compute in bfloat16, which is less exact.
     """
 
     def __init__(
@@ -21,7 +21,7 @@ class autocast(contextlib.ContextDecorator):  # noqa: N801  (PyTorch's name)
     ) -> None:
         del dtype, cache_enabled
         if enabled and str(device_type).partition(":")[0] == "cpu":
-            raise GraphError(locate("autocast: the CPU has no lower precision here; leave it out, or use .half()"))
+            _say_once("autocast changes nothing here: ops compute in the dtypes of their operands, PyTorch in bfloat16")
 
     def __enter__(self) -> Self:
         return self
@@ -30,12 +30,22 @@ class autocast(contextlib.ContextDecorator):  # noqa: N801  (PyTorch's name)
         return None
 
 
+@functools.cache
+def _say_once(text: str) -> None:
+    warnings.warn(text, UserWarning, stacklevel=4)
+
+
+def is_autocast_enabled(device_type: str | None = None) -> bool:
+    """False: no block casts anything."""
+    del device_type
+    return False
+
+
 class GradScaler:
     """A scaler of losses that is not enabled: there is no lower precision whose gradients could vanish."""
 
-    def __init__(self, device: str = "cuda", *_: Any, enabled: bool = True, **__: Any) -> None:
-        if enabled and str(device).partition(":")[0] == "cpu":
-            raise GraphError(locate("GradScaler: the CPU has no lower precision here; give enabled=False"))
+    def __init__(self, *_: Any, **__: Any) -> None:
+        """Make it; options change nothing."""
 
     def scale(self, outputs: Any) -> Any:
         """The outputs themselves."""

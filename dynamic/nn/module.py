@@ -19,6 +19,7 @@ from dynamic.nn.parameter import is_parameter
 from dynamic.tensor import Tensor
 from graphs import capture
 from graphs.errors import GraphError, locate
+from graphs.frontends.torch import dtypes
 from graphs.frontends.torch.names import guard_construction
 from graphs.ops.dtypes import check_device
 
@@ -96,7 +97,16 @@ class Module:
         self._register(name, PARAMETER, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
-        """Register a tensor that is no parameter; `persistent` ones are part of the state dict."""
+        """Register a tensor that is no parameter; `persistent` ones are part of the state dict.
+
+        A pair of complex numbers is an attribute. Raises GraphError for a persistent one.
+        """
+        if getattr(getattr(tensor, "dtype", None), "kind", "") == "c":
+            if persistent:
+                remedy = "give persistent=False, or a buffer of view_as_real"
+                raise GraphError(locate(f"register_buffer: complex numbers are in no state dict; {remedy}"))
+            vars(self)[name] = tensor
+            return
         self._register(name, BUFFER if persistent else TRANSIENT, tensor)
 
     def add_module(self, name: str, module: Any) -> None:
@@ -286,6 +296,10 @@ class Module:
     def half(self) -> Self:
         """Convert all floating point parameters and buffers to float16."""
         return self._floats(np.float16)
+
+    def bfloat16(self) -> Self:
+        """Not supported: raises DTypeError with the dtypes that there are."""
+        return self._floats(dtypes.bfloat16.dtype)
 
     def to(self, *args: Any, **options: Any) -> Self:
         """Convert the floats of the module to a dtype. Raises ValueError for any device but the CPU."""

@@ -152,22 +152,6 @@ guard(globals(), __all__)
 
 
 REMEDIES = {
-    "bfloat16": "NumPy has no such dtype; use float16 or float32",
-    **dict.fromkeys(
-        (
-            "complex",
-            "complex32",
-            "complex64",
-            "complex128",
-            "cfloat",
-            "cdouble",
-            "imag",
-            "polar",
-            "view_as_complex",
-            "view_as_real",
-        ),
-        "tensors hold no complex numbers; keep two tensors, of real and imaginary parts",
-    ),
     **dict.fromkeys(
         ("stft", "istft"), "there is no Fourier transform; use numpy.fft on x.detach().numpy(), without a gradient"
     ),

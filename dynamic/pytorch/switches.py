@@ -127,6 +127,7 @@ SWITCHES = (
     _("", "returns", "are_deterministic_algorithms_enabled", "all algorithms are deterministic", True),
     _("", "returns", "set_flush_denormal", "small numbers are kept", False),
     _("", "stands for", "vmap", "is that of torch.func", "func"),
+    _("", "stands for", "autocast is_autocast_enabled", "are those of torch.amp", "amp"),
     _("compiler", "gives back", "compile disable allow_in_graph", RUNS),
     _("compiler", "returns", "is_compiling is_dynamo_compiling", RUNS, False),
     _("compiler", "returns", "reset cudagraph_mark_step_begin", RUNS),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from graphs.dispatch import interpreter_of
 from graphs.errors import DTypeError
 from graphs.promotion import is_scalar
 from graphs.spec import TensorSpec
@@ -87,7 +88,9 @@ def isdtype(dtype: npt.DTypeLike, kind: Kind) -> builtins.bool:
 
 def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
     """The common dtype of arrays, tensors, symbols, dtypes and Python numbers, as NumPy 2 promotes them."""
-    return np.result_type(*(a if is_scalar(a) else _dtype(a) for a in arrays_and_dtypes))
+    return np.result_type(
+        *(a if is_scalar(a) else np.dtype(a.dtype) if interpreter_of(a) else _dtype(a) for a in arrays_and_dtypes)
+    )
 
 
 def can_cast(from_: Any, to: npt.DTypeLike, /) -> builtins.bool:

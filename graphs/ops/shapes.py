@@ -12,6 +12,7 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
+from graphs.dispatch import interpreter_of
 from graphs.errors import ArgumentError, ControlFlowError, DTypeError, OptionError, OutOfRangeError, ShapeError
 from graphs.op import Array, Prepared
 from graphs.promotion import check_dtype
@@ -168,7 +169,8 @@ def as_operand(value: Any) -> Any:
     Raises DTypeError for a dtype that no tensor has.
     """
     operand = value if hasattr(value, "dtype") else np.asarray(value)
-    check_dtype(operand.dtype)
+    if interpreter_of(operand) is None:
+        check_dtype(operand.dtype)
     return operand
 
 

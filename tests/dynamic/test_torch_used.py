@@ -23,8 +23,6 @@ def test_nearly_all_names_that_programs_use_are_there() -> None:
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("bfloat16", "use float16 or float32"),
-        ("complex64", "keep two tensors"),
         ("no_such_name", "docs/torch-names.md"),
     ],
 )

@@ -90,7 +90,7 @@ _OF_TWO = {takes: _of_two(promote) for takes, promote in _PROMOTED.items()}
 def _enter(op: Op, torch: TorchName) -> None:
     function = of_op(op)
     function.__name__ = torch.name or op.name
-    name(*torch.alias.split(), in_place=torch.in_place)(function)
+    name(*torch.alias.split(), in_place=torch.in_place, pairs=True)(function)  # an op answers for itself
     OPS.update(dict.fromkeys((function.__name__, *torch.alias.split()), op))
 
 
@@ -271,14 +271,14 @@ def _number_first(option: str, count: int) -> Callable[[F], F]:
     return decorate
 
 
-@name(in_place=True)
+@name(in_place=True, pairs=True)
 @_number_first("alpha", 1)
 def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input + alpha * other`."""
     return _plus_scaled(ops.add, input, other, alpha)
 
 
-@name("subtract", in_place=True)
+@name("subtract", in_place=True, pairs=True)
 @_number_first("alpha", 1)
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`. Raises DTypeError for bools."""
@@ -308,7 +308,7 @@ def all_bools(*operands: Any) -> bool:
     return builtins.all(_is_bool(x) for x in operands)
 
 
-@name("divide", in_place=True)
+@name("divide", in_place=True, pairs=True)
 def div(input: Any, other: Any, rounding_mode: str | None = None) -> Any:
     """`input / other`, in floats; rounded down with "floor", to 0 with "trunc"."""
     if rounding_mode is None:

@@ -33,7 +33,7 @@ def diagflat(input: Any, offset: int = 0) -> Any:
     return ops.diag(flatten(input), offset)
 
 
-@name()
+@name(pairs=True)
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """The diagonal of two axes, as the last axis of the result."""
     matrices = ops.moveaxis(input, (dim1, dim2), (-2, -1))
@@ -118,7 +118,7 @@ def _alike(tensors: Sequence[Any]) -> list[Any]:
     return tensors
 
 
-@name("concat", "concatenate")
+@name("concat", "concatenate", pairs=True)
 def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
     """Join tensors along an existing axis; empty vectors among them are left out."""
     converted = _alike(tensors)
@@ -126,7 +126,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any
     return ops.concat(kept, axis=dim if axis is None else axis)
 
 
-@name()
+@name(pairs=True)
 def stack(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any:
     """Join tensors of one shape along a new axis."""
     return ops.stack(_alike(tensors), axis=dim if axis is None else axis)

@@ -28,7 +28,7 @@ def _conversion(name: str, dtype: Any) -> Callable[..., Any]:
         return cast(self, dtype)
 
     convert.__name__ = convert.__qualname__ = name
-    convert.__doc__ = f"The values as {np.dtype(dtype).name}."
+    convert.__doc__ = f"The values as {dtypes.dtype(dtype).name}." if isinstance(dtype, type) else "Refused."
     return convert
 
 
@@ -41,7 +41,7 @@ class Conversions:
     half, long = _conversion("half", np.float16), _conversion("long", np.int64)
     int, short = _conversion("int", np.int32), _conversion("short", np.int16)
     char, byte = _conversion("char", np.int8), _conversion("byte", np.uint8)
-    bool = _conversion("bool", np.bool_)
+    bool, bfloat16 = _conversion("bool", np.bool_), _conversion("bfloat16", dtypes.bfloat16)
 
 
 @method(in_place=True)

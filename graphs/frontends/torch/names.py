@@ -40,7 +40,7 @@ def with_named_errors(function: Function) -> Function:
         nonlocal words, numpy_words
         try:
             if not _MAY_HOLD.isdisjoint(map(type, (*args, *options.values()) if options else args)):
-                args, options = _with_numbers(args, options)
+                args, options = _with_numbers(function, args, options)
             if not options:
                 return function(*args)
             if numpy_words is None:
@@ -59,15 +59,32 @@ def with_named_errors(function: Function) -> Function:
 
 _NUMBERS = {dtype.type for dtype in HELD.values() if dtype.kind != "b"}
 _CONTAINERS = {list, tuple}
-_MAY_HOLD = _NUMBERS | _CONTAINERS
+_MAY_HOLD: set[type] = _NUMBERS | _CONTAINERS
+PAIRS: set[type] = set()
 
 
-def _with_numbers(args: Any, options: Any) -> Any:
-    """The arguments of a call on tensors with NumPy scalars as Python numbers, as PyTorch takes them."""
+def hold_pairs(kind: type) -> None:
+    """Let values of this type stand for complex numbers, which few functions take."""
+    PAIRS.add(kind)
+    _MAY_HOLD.add(kind)
+
+
+def _with_numbers(function: Function, args: Any, options: Any) -> Any:
+    """The arguments of a call on tensors with NumPy scalars as Python numbers, as PyTorch takes them.
+
+    Raises DTypeError for a kind of value that the function does not take.
+    """
     values = (*args, *options.values())
+    if not getattr(function, "takes_pairs", False) and any(map(_has_pairs, values)):
+        raise DTypeError("takes no complex numbers; compute with .real and .imag")
     if not any(map(_has_numbers, values)) or not any(map(dispatch.interpreter_of, values)):
         return args, options
     return tuple(map(python_numbers, args)), {word: python_numbers(value) for word, value in options.items()}
+
+
+def _has_pairs(value: Any) -> bool:
+    kind = type(value)
+    return kind in PAIRS or (kind in _CONTAINERS and not PAIRS.isdisjoint(map(type, value)))
 
 
 def _has_numbers(value: Any) -> bool:
@@ -165,8 +182,10 @@ class Methods:
     __slots__ = ()
 
 
-def name(*aliases: str, in_place: InPlace = False) -> Callable[[F], F]:
+def name(*aliases: str, in_place: InPlace = False, pairs: bool = False) -> Callable[[F], F]:
     """Register the function below under its name and aliases; a first parameter `input` makes it a method as well.
+
+    `pairs` says that it is the same of complex numbers; one written for real numbers may leave a conjugate out.
 
     Raises ValueError for a name that exists already.
 
@@ -175,6 +194,7 @@ def name(*aliases: str, in_place: InPlace = False) -> Callable[[F], F]:
     """
 
     def enter(function: F) -> F:
+        function.takes_pairs = pairs  # type: ignore[attr-defined]
         is_method = inspect.unwrap(function).__code__.co_varnames[:1] == ("input",)
         for called in (function.__name__, *aliases):
             _check_new(called, functions)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs import ops
-from graphs.errors import OptionError
+from graphs.errors import DTypeError, OptionError
 from graphs.frontends.torch import reductions
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.words import (
@@ -105,25 +105,33 @@ def sum_to_size(input: Any, *size: Any) -> Any:
 # ---- functions of complex numbers: tensors are real ----------------------------------------------
 
 
-@name()
+@name(pairs=True)
 def real(input: Any) -> Any:
-    """The tensor itself: all numbers are real."""
-    return input
+    """The real part: a tensor itself, unless it is a pair."""
+    return input.real if dtype_of(input).kind == "c" else input
 
 
-@name()
+@name(pairs=True)
+def imag(tensor: Any) -> Any:
+    """The imaginary part of a pair. Raises DTypeError for a tensor, which has none."""
+    if dtype_of(tensor).kind != "c":
+        raise DTypeError("a real tensor has no imaginary part; use zeros_like")
+    return tensor.imag
+
+
+@name(pairs=True)
 def conj(input: Any) -> Any:
-    """The tensor itself: all numbers are real."""
-    return input
+    """The conjugate: a tensor itself, unless it is a pair."""
+    return input.conj() if dtype_of(input).kind == "c" else input
 
 
-@name(in_place=True)
+@name(in_place=True, pairs=True)
 def conj_physical(input: Any) -> Any:
     """The tensor itself: all numbers are real."""
     return input
 
 
-@name()
+@name(pairs=True)
 def resolve_conj(input: Any) -> Any:
     """The tensor itself: all numbers are real."""
     return input
@@ -141,19 +149,20 @@ def isreal(input: Any) -> Any:
     return ops.logical_or(ops.equal(input, input), ops.not_equal(input, input))
 
 
-@name()
+@name(pairs=True)
 def angle(input: Any) -> Any:
-    """0 for numbers from 0 on, pi below, NaN for NaN."""
+    """0 for numbers from 0 on, pi below, NaN for NaN; the angle of a pair."""
+    if dtype_of(input).kind == "c":
+        return input.angle()
     x = floats(input)
     turned = ops.where(ops.less(x, 0), cast(np.asarray(math.pi), dtype_of(x)), ops.multiply(ops.sign(x), 0))
     return ops.where(ops.isnan(x), ops.stop_gradient(x), turned)
 
 
-@name()
+@name(pairs=True)
 def is_complex(input: Any) -> bool:
-    """False: tensors hold no complex numbers."""
-    dtype_of(input)
-    return False
+    """Whether it is a pair of real and imaginary parts."""
+    return dtype_of(input).kind == "c"
 
 
 @name()

@@ -42,7 +42,7 @@ def _crop(x: Any, shape: Sequence[Any], but: int) -> Any:
     return x if shape_of(x) == tuple(shape) else x[key]
 
 
-@name()
+@name(pairs=True)
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """The elements along an axis at the places in an index of as many axes."""
     del sparse_grad
@@ -107,7 +107,7 @@ def _rows(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
     return (slice(None),) * place(dim, ndim_of(x)) + (index,)
 
 
-@name()
+@name(pairs=True)
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """The slices of an axis that `index` names, in its order."""
     if ndim_of(index) > 1:

@@ -62,7 +62,7 @@ def _one_dtype(name: str, tensors: Sequence[Any]) -> None:
         raise refuse(f"{name} of {' and '.join(dtypes)}", f"{since and since + '; '}convert with .to(dtype)")
 
 
-@name()
+@name(pairs=True)
 def matmul(input: Any, other: Any) -> Any:
     """The product of vectors, matrices, or matrices along the last two axes."""
     if ndim_of(input) and ndim_of(other):  # or it is a number, and no other dtype makes that right
@@ -70,14 +70,14 @@ def matmul(input: Any, other: Any) -> Any:
     return ops.matmul(input, other)
 
 
-@name()
+@name(pairs=True)
 def mm(input: Any, mat2: Any) -> Any:
     """The product of two matrices."""
     _check("mm", (input, 2), (mat2, 2))
     return ops.matmul(input, mat2)
 
 
-@name()
+@name(pairs=True)
 def bmm(input: Any, mat2: Any) -> Any:
     """The products of two batches of matrices, pair by pair. Raises ShapeError unless both have as many."""
     _check("bmm", (input, 3), (mat2, 3))
@@ -185,7 +185,7 @@ def chain_matmul(*tensors: Any) -> Any:
     return product
 
 
-@name()
+@name(pairs=True)
 def einsum(equation: str, *operands: Any) -> Any:
     """Einstein sums over labelled axes; sums of a single int or bool tensor are in int64, like `sum`."""
     tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands

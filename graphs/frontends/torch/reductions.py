@@ -57,7 +57,7 @@ def _accumulate(function: Callable[[Any], Any], x: Any, dtype: Any) -> Any:
     return function(cast(x, np.int64) if dtype_of(x).kind in "biu" else x)
 
 
-@name()
+@name(pairs=True)
 def sum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The sum over axes, of all by default; of ints and bools in int64."""
     axes = axes_of(input, dim)
@@ -70,11 +70,11 @@ def nansum(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = N
     return sum(ops.where(ops.isnan(input), 0, input), dim, keepdim, dtype=dtype)
 
 
-@name()
+@name(pairs=True)
 def mean(input: Any, dim: Dim = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """The mean over axes. Raises DTypeError for ints, as PyTorch does."""
     x = input if dtype is None else cast(input, as_dtype(dtype))
-    if dtype_of(x).kind != "f":
+    if dtype_of(x).kind not in "fc":
         raise refuse(f"the mean of {dtype_of(x)}", "convert with .float(), or give dtype=")
     return ops.mean(x, axis=axes_of(x, dim), keepdims=keepdim)
 
@@ -262,7 +262,7 @@ def _so_far(op: Callable[..., Any], x: Any, dim: int | None) -> Any:
     return op(x) if dim is None else with_axis(op, x, dim)
 
 
-@name(in_place=True)
+@name(in_place=True, pairs=True)
 def cumsum(input: Any, dim: int | None = None, *, dtype: Any = None) -> Any:
     """The running sums along an axis; ints and bools in int64."""
     return _accumulate(lambda x: _so_far(ops.cumulative_sum, x, dim), input, dtype)

@@ -55,7 +55,7 @@ def _lies_in(memory: Any, other: Any) -> bool:
 # ---- the order of axes ---------------------------------------------------------------------------
 
 
-@name(in_place="shape")
+@name(in_place="shape", pairs=True)
 def transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None) -> Any:
     """Swap two axes. Any other number of axes is as in NumPy: the axes in another order, reversed by default."""
     named = dims if dim0 is None else (dim0, *dims) if dim1 is None else (dim0, dim1)
@@ -71,19 +71,19 @@ def transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None) -> Any
     return ops.permute_dims(input, axes)
 
 
-@name(in_place="shape")
+@name(in_place="shape", pairs=True)
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
     """Two axes swapped."""
     return transpose(input, axis0, axis1)
 
 
-@name(in_place="shape")
+@name(in_place="shape", pairs=True)
 def swapdims(input: Any, dim0: int, dim1: int) -> Any:
     """Two axes swapped."""
     return transpose(input, dim0, dim1)
 
 
-@name(in_place="shape")
+@name(in_place="shape", pairs=True)
 def t(input: Any) -> Any:
     """A matrix with its axes swapped. Raises ShapeError for more than two axes."""
     if ndim_of(input) > 2:
@@ -99,13 +99,13 @@ def adjoint(input: Any) -> Any:
     return ops.matrix_transpose(input)
 
 
-@name()
+@name(pairs=True)
 def permute(input: Any, *order: Any, dims: Any = None) -> Any:
     """Put the axes in another order."""
     return ops.permute_dims(input, sizes(order) if dims is None else dims)
 
 
-@name("movedim")
+@name("movedim", pairs=True)
 def moveaxis(input: Any, source: Any, destination: Any) -> Any:
     """Move axes to other places."""
     if not ndim_of(input):
@@ -116,13 +116,13 @@ def moveaxis(input: Any, source: Any, destination: Any) -> Any:
 # ---- the shape -----------------------------------------------------------------------------------
 
 
-@name()
+@name(pairs=True)
 def reshape(input: Any, *shape: Any) -> Any:
     """The same elements in another shape."""
     return ops.reshape(input, sizes(shape) if shape else ())
 
 
-@name()
+@name(pairs=True)
 def view(input: Any, *shape: Any) -> Any:
     """The same elements in another shape, or as another dtype of the same width."""
     if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and not hasattr(shape[0], "__index__"):
@@ -130,7 +130,7 @@ def view(input: Any, *shape: Any) -> Any:
     return as_view(reshape(input, *shape), input)
 
 
-@name()
+@name(pairs=True)
 def view_as(input: Any, other: Any) -> Any:
     """The same elements in the shape of another tensor."""
     return as_view(ops.reshape(input, shape_of(other)), input)
@@ -142,7 +142,7 @@ def reshape_as(input: Any, other: Any) -> Any:
     return ops.reshape(input, shape_of(other))
 
 
-@name()
+@name(pairs=True)
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Merge the axes from `start_dim` to `end_dim` into one."""
     shape, ndim = shape_of(input), ndim_of(input)
@@ -154,13 +154,13 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return ops.reshape(input, (*shape[:first], product(shape[first : last + 1]), *shape[last + 1 :]))
 
 
-@name()
+@name(pairs=True)
 def ravel(input: Any) -> Any:
     """All elements in one axis; a copy unless they are contiguous."""
     return flatten(input.contiguous() if hasattr(input, "contiguous") else input)
 
 
-@name()
+@name(pairs=True)
 def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     """Split one axis into several."""
     x = as_row(input)
@@ -171,7 +171,7 @@ def unflatten(input: Any, dim: int, sizes: Sequence[int]) -> Any:
     return ops.reshape(x, (*shape[:axis], *parts, *shape[axis + 1 :]))
 
 
-@name(in_place="shape")
+@name(in_place="shape", pairs=True)
 def squeeze(input: Any, dim: Any = None) -> Any:
     """Remove axes of size 1, all or those named; other axes stay."""
     ndim, shape = ndim_of(input), shape_of(input)
@@ -180,13 +180,13 @@ def squeeze(input: Any, dim: Any = None) -> Any:
     return ops.reshape(input, [size for i, size in enumerate(shape) if i not in ones])
 
 
-@name(in_place="shape")
+@name(in_place="shape", pairs=True)
 def unsqueeze(input: Any, dim: int) -> Any:
     """Insert an axis of size 1 at `dim`."""
     return ops.expand_dims(input, dim)
 
 
-@name()
+@name(pairs=True)
 def expand(input: Any, *size: Any) -> Any:
     """Expand to larger sizes without copying; -1 keeps a size."""
     wanted, have = sizes(size), shape_of(input)
@@ -205,13 +205,13 @@ def _broadcast(input: Any, shape: Sequence[Any]) -> Any:
     return ops.reshape(input, shape) if is_whole and all(shape_of(input)) else ops.broadcast_to(input, shape)
 
 
-@name()
+@name(pairs=True)
 def expand_as(input: Any, other: Any) -> Any:
     """Expand to the shape of another tensor without copying."""
     return expand(input, *shape_of(other))
 
 
-@name()
+@name(pairs=True)
 def broadcast_to(input: Any, size: Any) -> Any:
     """Expand to a shape without copying; -1 keeps a size."""
     return expand(input, *size)
@@ -231,7 +231,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return np.broadcast_shapes(*shapes)
 
 
-@name()
+@name(pairs=True)
 def repeat(input: Any, *sizes_: Any) -> Any:
     """Repeat the tensor along each axis; new axes come first."""
     times = sizes(sizes_)
@@ -240,7 +240,7 @@ def repeat(input: Any, *sizes_: Any) -> Any:
     return apart(ops.tile(input, times), input)
 
 
-@name()
+@name(pairs=True)
 def tile(input: Any, *times: Any, dims: Any = None) -> Any:
     """Repeat the tensor along each axis, with NumPy's rule for fewer repetitions than axes."""
     return apart(ops.tile(input, sizes(times) if dims is None else dims), input)
@@ -270,7 +270,7 @@ def _part(x: Any, axis: int, start: Any, stop: Any) -> Any:
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
 
-@name()
+@name(pairs=True)
 def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     """`length` elements along an axis from `start`."""
     axis, size = axis_and_size(input, dim)
@@ -283,14 +283,14 @@ def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     return _part(input, axis, first, first + operator.index(length))
 
 
-@name()
+@name(pairs=True)
 def select(input: Any, dim: int, index: Any) -> Any:
     """One slice of an axis, without that axis."""
     axis, _ = axis_and_size(input, dim)
     return input[(slice(None),) * axis + (operator.index(index),)]
 
 
-@name("split_with_sizes")
+@name("split_with_sizes", pairs=True)
 def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
     """Split along an axis into parts of one size, the last maybe smaller, or of the sizes in a list."""
     axis, size = axis_and_size(input, dim)
@@ -304,7 +304,7 @@ def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
     return tuple([_part(input, axis, end - length, end) for end, length in zip(ends, split_size, strict=True)])
 
 
-@name()
+@name(pairs=True)
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """Split along an axis into `chunks` parts or fewer, of one size but for the last."""
     _, size = axis_and_size(input, dim)
@@ -313,7 +313,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     return split(input, -(-size // chunks), dim) if size else split(input, [0] * chunks, dim)
 
 
-@name()
+@name(pairs=True)
 def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
     """Split into parts of nearly one size, or at indices."""
     axis, size = axis_and_size(input, dim)
@@ -368,7 +368,7 @@ def _equal_parts(x: Any, sections_or_size: Any, axis: int, least: int) -> tuple[
     return tensor_split(x, sections_or_size, axis)
 
 
-@name()
+@name(pairs=True)
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     """The slices of an axis, as a tuple."""
     axis, _ = axis_and_size(input, dim)
@@ -427,7 +427,7 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     return as_view(sections if ndim_of(input) else ops.reshape(sections, (size,)), input)
 
 
-@name()
+@name(pairs=True)
 def flip(input: Any, *along: Any, dims: Any = None) -> Any:
     """Reverse the axes."""
     return apart(ops.flip(input, axis=sizes(along) if dims is None else dims), input)
@@ -445,7 +445,7 @@ def flipud(input: Any) -> Any:
     return apart(ops.flipud(input), input)
 
 
-@name()
+@name(pairs=True)
 def roll(input: Any, shifts: Any, dims: Any = None, *, dim: Any = None) -> Any:
     """Roll along axes, or through all elements in row-major order."""
     dims = dims if dim is None else dim

@@ -185,6 +185,10 @@ _OF_NUMBERS: dict[Any, np.dtype[Any]] = {
 """What PyTorch takes a number for, by its type; or by the kind of the symbol that stands for it."""
 
 
+stand_ins: dict[type, Callable[[Any], Any]] = {}
+"""What stands for a number beside tensors, by its type, where it is neither bool, int nor float."""
+
+
 def check_tensor(*operands: Any) -> None:
     """Raise TypeError if all operands are Python numbers."""
     if all(type(x) in SCALARS for x in operands):
@@ -199,8 +203,10 @@ def promote(*operands: Any) -> Sequence[Any]:
     if _agree(operands):
         return operands
     tensors = [x for x in operands if not is_weak(x)]
-    if not all(hasattr(x, "dtype") for x in tensors):
-        return operands  # what is no operand at all is refused by the op
+    if not all(hasattr(x, "dtype") for x in tensors):  # what is no operand at all is refused by the op
+        return [stand_ins[type(x)](x) if type(x) in stand_ins else x for x in operands]
+    if any(x.dtype.kind == "c" for x in tensors):
+        return operands  # of pairs of real and imaginary parts each op takes real numbers beside them
     dtypes: set[Any] = {x.dtype if dispatch.interpreter_of(x) else None for x in tensors}
     check_tensor(*operands)
     if None in dtypes and len(dtypes) > 1 and any(map(is_number, tensors)):
@@ -439,7 +445,7 @@ def _combine_levels(first: np.dtype[Any] | None, second: np.dtype[Any] | None) -
     return first if _KINDS[first.kind] >= _KINDS[second.kind] else widest(first, second)
 
 
-_KINDS: dict[Any, int] = {"b": 0, "i": 1, "u": 1, "f": 2, bool: 0, int: 1, float: 2}
+_KINDS: dict[Any, int] = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3, bool: 0, int: 1, float: 2}
 
 
 def widest(first: np.dtype[Any], second: np.dtype[Any]) -> np.dtype[Any]:
