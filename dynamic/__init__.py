@@ -18,6 +18,7 @@ from graphs.frontends.torch.dtypes import (  # isort: skip
 
 # These replace the op library's functions of the same name: they do what PyTorch does, or make tensors.
 from graphs.frontends.torch import linalg  # isort: skip
+from graphs.frontends.torch.complexes import FOURIER as _FOURIER  # isort: skip
 from graphs.frontends.torch.functions import *  # isort: skip  # noqa: F403
 from graphs.frontends.torch.functions import __all__ as _torch  # isort: skip
 from dynamic.creation import *  # type: ignore[assignment]  # isort: skip  # noqa: F403
@@ -75,8 +76,9 @@ for _name in _NEURAL:
 globals().update(_tapes.functions)
 _library = [name for name in _ops if name not in _NEURAL]
 
-_LATER = ("amp", "autograd", "distributions", "func", "nn", "optim", "special", "utils")
+_LATER = ("amp", "autograd", "distributions", "fft", "func", "nn", "optim", "special", "utils")
 _paths.install()
+_paths.file_of(__name__, "fft", _FOURIER)
 
 
 def __getattr__(name: str) -> _Any:

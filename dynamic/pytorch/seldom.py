@@ -152,10 +152,7 @@ guard(globals(), __all__)
 
 
 REMEDIES = {
-    **dict.fromkeys(
-        ("stft", "istft"), "there is no Fourier transform; use numpy.fft on x.detach().numpy(), without a gradient"
-    ),
-    "fft": "there is no Fourier transform; use numpy.fft on x.detach().numpy(), without a gradient",
+    **dict.fromkeys(("stft", "istft"), "frame the signal by unfold, and use torch.fft.rfft on the frames"),
     "kl_div": "use nn.functional.kl_div, whose reduction has a name",
     "binary_cross_entropy_with_logits": "use nn.functional's, whose reduction has a name",
     "resize": "a tensor does not change its size; use reshape, or torch.empty",

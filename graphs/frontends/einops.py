@@ -15,13 +15,13 @@ from types import ModuleType
 from typing import Any
 
 from graphs import ops
-from graphs.surface import Surface
+from graphs.dispatch import interpreters
 
 
 def _add_backend(einops: Any) -> None:
     """Define the backend, beside those of the module `einops._backends`."""
 
-    class SurfaceBackend(einops.AbstractBackend):  # type: ignore[misc]  # whose types are not known
+    class ValueBackend(einops.AbstractBackend):  # type: ignore[misc]  # whose types are not known
         """The ops of einops on values of both engines."""
 
         framework_name = "graphs"
@@ -29,7 +29,7 @@ def _add_backend(einops: Any) -> None:
 
         def is_appropriate_type(self, tensor: Any) -> bool:
             """Whether it is a tensor or a symbol."""
-            return issubclass(type(tensor), Surface)
+            return type(tensor) in interpreters
 
         def reduce(self, x: Any, operation: str, axes: Sequence[int]) -> Any:
             """A reduction over axes."""
@@ -57,7 +57,7 @@ def _add_backend(einops: Any) -> None:
             """Sums of products."""
             return ops.einsum(pattern, *tensors)
 
-    einops.SurfaceBackend = SurfaceBackend  # Python forgets a subclass that nothing holds
+    einops.ValueBackend = ValueBackend  # Python forgets a subclass that nothing holds
 
 
 def _add_layers(module: Any) -> None:

@@ -288,6 +288,7 @@ LINALG: dict[str, Maker] = {
     "solve": calls(_SOLVE, lambda v, left, right: ((v.matrix(left), v.real(right)), {})),
     **dict.fromkeys(("inv", "det", "slogdet", "cofactor"), _general(_SQUARE)),
     **dict.fromkeys(("cholesky", "eigh", "leading_definite"), calls(_SQUARE, _definite_of)),
+    "fourier": calls({"row": (4, 2), "odd": (3, 5, 2)}, lambda v, *shape: ((v.real(shape),), {"inverse": True})),
     "matrix_exp": _general(_SQUARE),
     "svd": _general(_ANY),
     "lu": _general(_ANY),

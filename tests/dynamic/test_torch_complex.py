@@ -67,7 +67,7 @@ def test_what_would_need_a_conjugate_is_refused_by_name():
         (lambda: torch.linalg.norm(z), "norm: takes no complex"),
         (lambda: F.mse_loss(z, z), "mse_loss: takes no complex"),
         (lambda: z < z, "less has no rule"),
-        (lambda: z**2, "square has no rule"),
+        (lambda: z**2, "pow has no rule"),
         (lambda: z.to(torch.float32), "has two parts"),
         (lambda: nn.Parameter(z), "view_as_real"),
         (lambda: torch.zeros(2, dtype=torch.cfloat), "complex64"),

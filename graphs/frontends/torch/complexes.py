@@ -14,22 +14,25 @@ from typing import Any, Self
 import numpy as np
 
 from graphs import capture, dispatch, ops
-from graphs.errors import DTypeError, locate
+from graphs.errors import DTypeError, OptionError, locate
 from graphs.frontends.torch import dtypes, picking
-from graphs.frontends.torch.names import Methods, hold_pairs, name
-from graphs.frontends.torch.words import promote, stand_ins
+from graphs.frontends.torch.names import Methods, hold_pairs, name, with_named_errors
+from graphs.frontends.torch.words import floats, place, promote, stand_ins
 from graphs.op import RuleTable
+from graphs.ops.fourier import fourier
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.surface import Surface
 
+Transform = Callable[..., Any]
 Rule = Callable[[Any, Sequence[Any], dict[str, Any]], Any]
 _NUMBER = builtins.complex
 
 
-class Complex(Methods, Surface):  # type: ignore[misc]  # max and min are PyTorch's here, not NumPy's
+class Complex(Methods):
     """A pair of real tensors; `real` and `imag` are its parts."""
 
     __slots__ = ("imag", "real")
+    __array_priority__ = 1000
+    weak = False  # no number
     __class__ = property(lambda self: capture.tensors[0] if capture.tensors else type(self))  # for isinstance
 
     real: Any
@@ -48,6 +51,11 @@ class Complex(Methods, Surface):  # type: ignore[misc]  # max and min are PyTorc
     def dtype(self) -> Any:
         """complex128 of float64, else complex64."""
         return dtypes.complex128 if dtype_of(self.real) == np.float64 else dtypes.complex64
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self.shape)
 
     @property
     def size(self) -> Any:
@@ -70,7 +78,7 @@ class Complex(Methods, Surface):  # type: ignore[misc]  # max and min are PyTorc
 
     def dim(self) -> int:
         """The number of axes."""
-        return len(self.shape)
+        return self.ndim
 
     def clone(self) -> Complex:
         """A copy in the graph."""
@@ -128,6 +136,20 @@ class Complex(Methods, Surface):  # type: ignore[misc]  # max and min are PyTorc
     def __getitem__(self, key: Any) -> Any:
         return picking.part(self, key)
 
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __neg__(self) -> Any:
+        return ops.negative(self)
+
+    def __abs__(self) -> Any:
+        return ops.abs(self)
+
+    def __eq__(self, other: object) -> Any:
+        return ops.equal(self, other)
+
+    __hash__ = object.__hash__
+
     def _assign(self, result: Any) -> Self:
         pair = _pair(result)
         self.real._assign(pair.real)
@@ -139,6 +161,18 @@ class Complex(Methods, Surface):  # type: ignore[misc]  # max and min are PyTorc
 
     def __repr__(self) -> str:
         return f"complex({self.real!r}, {self.imag!r})"
+
+
+def _operator(op: Any, *, swapped: bool = False) -> Callable[[Any, Any], Any]:
+    return (lambda self, other: op(other, self)) if swapped else lambda self, other: op(self, other)
+
+
+for _word, _op in {
+    "add": ops.add, "sub": ops.subtract, "mul": ops.multiply, "truediv": ops.divide, "matmul": ops.matmul,
+    "pow": ops.pow, "lt": ops.less, "gt": ops.greater,
+}.items():  # fmt: skip
+    setattr(Complex, f"__{_word}__", _operator(_op))
+    setattr(Complex, f"__r{_word}__", _operator(_op, swapped=True))
 
 
 def _pair(value: Any) -> Any:
@@ -256,3 +290,118 @@ def _equal(op: Any, args: Sequence[Any], attrs: dict[str, Any]) -> Any:
 stand_ins[_NUMBER] = _pair
 hold_pairs(Complex)
 dispatch.interpret(Complex, lambda op, args, attrs: rules[op](op, args, attrs))
+
+
+# The Fourier transform: `torch.fft` -----------------------------------------------------------------------------------
+
+
+def _along(x: Any, n: int | None, dim: int, norm: str | None, *, inverse: bool) -> Complex:
+    """The transform of n numbers along an axis, which are cut off or followed by zeros."""
+    axis = place(dim, len(x.shape))
+    z = _pair(_sized(x if dtype_of(x).kind == "c" else floats(x), n, axis))
+    count = z.shape[axis]
+    moved = fourier(view_as_real(z), axis=axis, inverse=inverse)
+    result = Complex(moved[..., 0], moved[..., 1])
+    power = {None: inverse, "backward": inverse, "forward": not inverse, "ortho": 0.5}
+    if norm not in power:
+        raise OptionError(f"norm is None, 'backward', 'ortho' or 'forward', not {norm!r}")
+    return result * count ** -float(power[norm]) if power[norm] else result
+
+
+def _sized(x: Any, n: int | None, axis: int) -> Any:
+    """The first n numbers along an axis; zeros follow where there are fewer."""
+    if n is None or n == x.shape[axis]:
+        return x
+    if n < x.shape[axis]:
+        return x[(slice(None),) * axis + (slice(n),)]
+    if type(x) is Complex:
+        return Complex(_sized(x.real, n, axis), _sized(x.imag, n, axis))
+    return ops.pad(x, [(0, n - size if i == axis else 0) for i, size in enumerate(x.shape)])
+
+
+def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Complex:
+    """The transform along an axis."""
+    return _along(input, n, dim, norm, inverse=False)
+
+
+def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Complex:
+    """The inverse transform along an axis."""
+    return _along(input, n, dim, norm, inverse=True)
+
+
+def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Complex:
+    """The first half of the transform of real numbers; the other one is its conjugate."""
+    axis = place(dim, len(input.shape))
+    whole = _along(input, n, axis, norm, inverse=False)
+    return _sized(whole, whole.shape[axis] // 2 + 1, axis)
+
+
+def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+    """The n real numbers that have such a half of a transform; by default 2 * (size - 1)."""
+    axis = place(dim, len(input.shape))
+    n = 2 * (input.shape[axis] - 1) if n is None else n
+    half = _sized(_pair(input), n // 2 + 1, axis)
+    before = (slice(None),) * axis
+    rest = ops.flip(half[(*before, slice(1, (n + 1) // 2))], axis=axis)
+    whole = ops.concat([half, Complex(rest.real, ops.negative(rest.imag))], axis=axis)
+    return _along(whole, None, axis, norm, inverse=True).real
+
+
+def _over_axes(
+    last: Callable[..., Any], others: Callable[..., Any], axes: tuple[int, ...] | None
+) -> Callable[..., Any]:
+    """A transform over several axes: the last by one function, first or last, and the others by another."""
+    is_first = last is not irfft
+
+    def transform(input: Any, s: Any = None, dim: Any = axes, norm: str | None = None) -> Any:
+        dim = range(-len(s or input.shape), 0) if dim is None else dim
+        sizes = [None] * len(dim) if s is None else list(s)
+        steps = [*zip([others] * (len(dim) - 1) + [last], sizes, dim, strict=True)]
+        for step, n, axis in reversed(steps) if is_first else steps:
+            input = step(input, n, axis, norm)
+        return input
+
+    return transform
+
+
+def fftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
+    """The frequencies of a transform of n numbers, which are `d` apart."""
+    return capture.tensors[0](np.fft.fftfreq(n, d).astype(np.float32), **options)
+
+
+def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
+    """The frequencies of the first half."""
+    return capture.tensors[0](np.fft.rfftfreq(n, d).astype(np.float32), **options)
+
+
+def fftshift(input: Any, dim: Any = None) -> Any:
+    """The frequency 0 in the middle of each axis."""
+    return _shift(input, dim, lambda size: size // 2)
+
+
+def ifftshift(input: Any, dim: Any = None) -> Any:
+    """The frequency 0 first again."""
+    return _shift(input, dim, lambda size: -(size // 2))
+
+
+def _shift(x: Any, dim: Any, shift_of: Callable[[int], int]) -> Any:
+    axes = range(len(x.shape)) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    return ops.roll(x, [shift_of(x.shape[axis]) for axis in axes], axis=[place(axis, len(x.shape)) for axis in axes])
+
+
+def _public(called: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    function.takes_pairs = True  # type: ignore[attr-defined]
+    made = with_named_errors(function)
+    made.__name__ = made.__qualname__ = called
+    return made
+
+
+_FOURIER: dict[str, Transform] = {
+    "fft": fft, "ifft": ifft, "rfft": rfft, "irfft": irfft,
+    **{f"{word}{count}": _over_axes(last, others, axes)
+       for word, last, others in (("fft", fft, fft), ("ifft", ifft, ifft), ("rfft", rfft, fft), ("irfft", irfft, ifft))
+       for count, axes in (("2", (-2, -1)), ("n", None))},
+    "fftfreq": fftfreq, "rfftfreq": rfftfreq, "fftshift": fftshift, "ifftshift": ifftshift,
+}  # fmt: skip
+FOURIER = {called: _public(called, function) for called, function in _FOURIER.items()}
+"""The functions of `torch.fft`, by name."""

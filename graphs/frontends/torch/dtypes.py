@@ -84,6 +84,8 @@ class absent_dtype(dtype):  # noqa: N801
 
     __slots__ = ("_remedy",)
 
+    _remedy: str
+
     def __new__(cls, name: str, remedy: str) -> absent_dtype:  # noqa: PYI034  (nobody derives from it)
         """Make it of its name, of 16 bits, and of what to use instead."""
         made = object.__new__(cls)
@@ -92,7 +94,7 @@ class absent_dtype(dtype):  # noqa: N801
         return made
 
     @property
-    def dtype(self) -> Any:  # type: ignore[override]  # where NumPy looks for its own
+    def dtype(self) -> Any:  # where NumPy looks for its own
         """Raise DTypeError with the remedy."""
         raise DTypeError(locate(f"tensors are not {self.name} here; {self._remedy}"))
 

@@ -49,7 +49,7 @@ def step(x, y):
     return value.item()
 
 def missing(x, y):
-    return torch.fft.rfft(model(x)).abs().sum()
+    return torch.stft(model(x), 2).abs().sum()
 
 inputs = [(torch.randn(6, 4), torch.randint(0, 2, (6,))) for _ in range(2)]
 """
@@ -154,16 +154,16 @@ def test_torch_is_our_engine_where_it_stands_in(file):
         "import mine, torch, torch.nn.functional as F, dynamic;"
         "assert torch is dynamic and F is dynamic.nn.functional and mine.model.hidden.weight.shape == (8, 4);"
         "assert not any(name.startswith('torch._') for name in sys.modules)\n"
-        "import torch.fft, torch.distributions.normal as normal\n"
-        "assert normal.Normal is dynamic.distributions.Normal\n"
-        "try: torch.fft.rfft(torch.ones(4))\n"
+        "import torch.fft, torch.masked, torch.distributions.normal as normal\n"
+        "assert normal.Normal is dynamic.distributions.Normal and torch.fft is dynamic.fft\n"
+        "try: torch.masked.masked_tensor(torch.ones(4))\n"
         "except AttributeError as error: print(error)"
     )
     root = Path(__file__).parents[3]
     ran = subprocess.run(
         [sys.executable, "-c", program, str(file.parent)], capture_output=True, text=True, cwd=root, check=False
     )
-    assert (ran.stdout, ran.stderr) == ("torch.fft is missing in our engine\n", "")
+    assert (ran.stdout, ran.stderr) == ("torch.masked is missing in our engine\n", "")
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_what_our_engine_lacks_is_named_and_pytorch_is_judged_alone(file):
     done, answer = compared(file, "missing", "--engines", "torch,graphduel", "--modes", "eager,dynamic,static")
     assert done.exit_code == 5, done.output
     assert set(answer["verdict"]["steady"]["values"]) == {"torch-eager"}
-    assert "torch.fft is missing in our engine" in answer["verdict"]["refused"]["dynamic"]
+    assert "torch.stft is missing in our engine" in answer["verdict"]["refused"]["dynamic"]
     assert "Traceback" not in done.output
 
 
