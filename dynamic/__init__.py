@@ -76,9 +76,9 @@ for _name in _NEURAL:
 globals().update(_tapes.functions)
 _library = [name for name in _ops if name not in _NEURAL]
 
-_LATER = ("amp", "autograd", "distributions", "fft", "func", "nn", "optim", "special", "utils")
+_LATER = ("amp", "autograd", "distributions", "func", "nn", "optim", "special", "utils")
 _paths.install()
-_paths.file_of(__name__, "fft", _FOURIER)
+globals().update(fft=_paths.file_of(__name__, "fft", _FOURIER))
 
 
 def __getattr__(name: str) -> _Any:

@@ -84,7 +84,7 @@ def _of_options(op: Op) -> Shortcut:
 T = TypeVar("T")
 _new = object.__new__
 
-_slots = [name for name in Tensor.__slots__ if name != "__weakref__"]
+_slots = [name for name in Tensor.__slots__ if not name.startswith("__")]
 
 
 if TYPE_CHECKING:

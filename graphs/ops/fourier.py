@@ -34,8 +34,8 @@ def _transform(x: Array, *, axis: int, inverse: bool, out: Array = None) -> Arra
     """The sums of x[k] exp(-2 pi i jk / n) over k, for each j; with `inverse` the other sign, and no factor 1 / n."""
     kind = np.complex64 if x.dtype == np.float32 else np.complex128
     numbers = np.ascontiguousarray(x).view(kind)[..., 0]
-    found = np.fft.ifft(numbers, axis=axis, norm="forward") if inverse else np.fft.fft(numbers, axis=axis)
-    return store(np.ascontiguousarray(found[..., None], kind).view(x.dtype), out)
+    result = np.fft.ifft(numbers, axis=axis, norm="forward") if inverse else np.fft.fft(numbers, axis=axis)
+    return store(np.ascontiguousarray(result[..., None], kind).view(x.dtype), out)
 
 
 def _flops(x: TensorSpec, *, out: TensorSpec, axis: int, inverse: bool) -> Size:

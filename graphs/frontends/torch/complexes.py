@@ -127,7 +127,9 @@ class Complex(Methods):
         return self.numpy().item()
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        raise DTypeError(locate("a complex pair is no array and no parameter; use view_as_real for one, or numpy()"))
+        raise DTypeError(
+            locate("tensors hold real numbers, and a pair of complex ones is no parameter; use view_as_real(z)")
+        )
 
     def tolist(self) -> Any:
         """The values as nested lists."""
@@ -219,7 +221,8 @@ def view_as_real(tensor: Any) -> Any:
 
 
 def _refuse(op: Any, args: Sequence[Any], attrs: dict[str, Any]) -> Any:
-    raise DTypeError(locate(f"{op.name} has no rule for complex numbers; compute with .real and .imag"))
+    error = DTypeError("there is no rule for complex numbers; compute with .real and .imag")
+    raise dispatch.explain_error(op, args, error)
 
 
 def _by_parts(op: Any, args: Sequence[Any], attrs: dict[str, Any]) -> Complex:
@@ -298,7 +301,7 @@ dispatch.interpret(Complex, lambda op, args, attrs: rules[op](op, args, attrs))
 def _along(x: Any, n: int | None, dim: int, norm: str | None, *, inverse: bool) -> Complex:
     """The transform of n numbers along an axis, which are cut off or followed by zeros."""
     axis = place(dim, len(x.shape))
-    z = _pair(_sized(x if dtype_of(x).kind == "c" else floats(x), n, axis))
+    z = _pair(_cut_or_pad(x if dtype_of(x).kind == "c" else floats(x), n, axis))
     count = z.shape[axis]
     moved = fourier(view_as_real(z), axis=axis, inverse=inverse)
     result = Complex(moved[..., 0], moved[..., 1])
@@ -308,14 +311,14 @@ def _along(x: Any, n: int | None, dim: int, norm: str | None, *, inverse: bool) 
     return result * count ** -float(power[norm]) if power[norm] else result
 
 
-def _sized(x: Any, n: int | None, axis: int) -> Any:
+def _cut_or_pad(x: Any, n: int | None, axis: int) -> Any:
     """The first n numbers along an axis; zeros follow where there are fewer."""
     if n is None or n == x.shape[axis]:
         return x
     if n < x.shape[axis]:
         return x[(slice(None),) * axis + (slice(n),)]
     if type(x) is Complex:
-        return Complex(_sized(x.real, n, axis), _sized(x.imag, n, axis))
+        return Complex(_cut_or_pad(x.real, n, axis), _cut_or_pad(x.imag, n, axis))
     return ops.pad(x, [(0, n - size if i == axis else 0) for i, size in enumerate(x.shape)])
 
 
@@ -333,14 +336,14 @@ def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = Non
     """The first half of the transform of real numbers; the other one is its conjugate."""
     axis = place(dim, len(input.shape))
     whole = _along(input, n, axis, norm, inverse=False)
-    return _sized(whole, whole.shape[axis] // 2 + 1, axis)
+    return _cut_or_pad(whole, whole.shape[axis] // 2 + 1, axis)
 
 
 def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
     """The n real numbers that have such a half of a transform; by default 2 * (size - 1)."""
     axis = place(dim, len(input.shape))
     n = 2 * (input.shape[axis] - 1) if n is None else n
-    half = _sized(_pair(input), n // 2 + 1, axis)
+    half = _cut_or_pad(_pair(input), n // 2 + 1, axis)
     before = (slice(None),) * axis
     rest = ops.flip(half[(*before, slice(1, (n + 1) // 2))], axis=axis)
     whole = ops.concat([half, Complex(rest.real, ops.negative(rest.imag))], axis=axis)
