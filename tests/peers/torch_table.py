@@ -34,7 +34,16 @@ SIGNS = dict.fromkeys(
 )
 ELSEWHERE = {
     **dict.fromkeys(
-        ["backward", "register_hook", "retain_grad", "requires_grad_", "compile", "load", "save"],
+        [
+            "backward",
+            "register_hook",
+            "register_post_accumulate_grad_hook",
+            "retain_grad",
+            "requires_grad_",
+            "compile",
+            "load",
+            "save",
+        ],
         "has tests of its own",
     ),
     **dict.fromkeys(
