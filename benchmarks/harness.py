@@ -21,8 +21,8 @@ import numpy as np
 from compare import engines
 from compare.engines import Engine
 from compare.engines.step import Step
+from compare.instruments.bench import steady_call
 from compare.instruments.rounds import paired_rounds
-from compare.instruments.timing import steady_call
 from compare.records.job import Budget
 from compare.run.environment import pin
 from compare.text import show_table

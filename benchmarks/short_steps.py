@@ -1,4 +1,4 @@
-"""Eight steps of PyTorch for `benchmarks.by_hand`.
+"""Eight steps of PyTorch for `benchmarks.by_hand`, and two more, of which Python runs a part, for `benchmarks.parts`.
 
 Six take 40 to 400 µs: what is added to a call shows in them first. The other two are large enough for several threads.
 
@@ -84,6 +84,33 @@ attention_calls = [(torch.randn(4, 16, 32),)]
 recurrent_calls = [(torch.randn(2, 16, 16),)]
 chain_calls = [(torch.randn(100_000, requires_grad=True),)]
 blocks_calls = [(torch.randn(256, 64),)]
+
+
+# Steps of which Python runs a part, for `benchmarks.parts`
+
+
+def branching(x: Any) -> Any:
+    """Two layers, and between them a number that Python reads."""
+    hidden = mlp[0](x)
+    if hidden.sum().item() > -1e9:
+        hidden = hidden.relu()
+    return functional.cross_entropy(mlp[2](hidden), labels[: x.shape[0]])
+
+
+branching_calls = perceptron_calls
+trained = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 10))
+optimizer = torch.optim.SGD(trained.parameters(), lr=0.01)
+
+
+def training(x: Any) -> None:
+    """A whole training step of two layers."""
+    optimizer.zero_grad()
+    functional.cross_entropy(trained(x), labels[: x.shape[0]]).backward()
+    optimizer.step()
+
+
+training_calls = perceptron_calls
+
 
 # By hand --------------------------------------------------------------------------------------------------------------
 

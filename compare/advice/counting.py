@@ -23,8 +23,8 @@ from compare.advice import programs as corpus
 from compare.advice.prediction import Prices, Row, Say, fit_prices
 from compare.engines import OWN, Engine, cases, find_engine
 from compare.errors import CompareError, InputsError, WorkerError, describe_error
+from compare.instruments.bench import steady_call
 from compare.instruments.rounds import time_block, without_collection
-from compare.instruments.timing import steady_call
 from compare.own.workers import answer_or_fault, check_answer
 from compare.records.job import Budget, Job
 from compare.records.own import CountedProgram, CountedPrograms, FunctionFault, TimedCall

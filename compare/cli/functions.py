@@ -158,6 +158,7 @@ def compare(
         echo(str(result), err=is_silent)
         if out is not None:
             echo(f"\nReport: {result.save(out, overwrite=overwrite)}", err=is_silent)
+            workers.keep_traces(folder, out)
         options.write_json(path, result.to_dict())
         if stop:
             raise stop

@@ -28,9 +28,19 @@ from compare.engines.nudge import FloatChange, changed_values
 from compare.engines.process import MALLOC, PRELOAD, PROCESS, ByteCounter, Switch, keep_switches
 from compare.engines.reach import Kinds
 from compare.engines.state import Piece, Snapshot
-from compare.engines.step import BoundCall, Context, Function, LineOp, Observations, StateReader, Step, TrainingFunction
+from compare.engines.step import (
+    BoundCall,
+    Context,
+    Function,
+    LineOp,
+    Observations,
+    StateReader,
+    Step,
+    TrainingFunction,
+    Turns,
+)
 from compare.errors import CompareError, InputsError, UnknownNameError, UnsupportedError, without_folders
-from compare.records.own import CallCounts, RanOp, count_calls
+from compare.records.own import CallCounts, CallPartsRow, CompileEvent, RanOp, count_calls
 from compare.records.record import Device, Records, note_gpu
 from compare.workloads import nearest
 from compare.workloads.base import Case, Workload
@@ -71,6 +81,7 @@ class Engine(ABC):
     compiles  whether a function run under `eagerly` would have compiled something by itself
     device   the device that arrays lie on
     threads  how many threads a step computes with
+    traced_into  the variable that names a folder in which the framework keeps the trace of its compiler
     callbacks  suffixes of the files through which compiled code calls Python on every call
     caches   suffixes of the files that hold compiled code on the disk; writing them is no side effect of a step
     aliases  other names of modes
@@ -102,6 +113,7 @@ class Engine(ABC):
     compiles: bool = False
     device: Device = "cpu"
     threads: int = 1
+    traced_into: str = ""
     aliases: Mapping[str, str] = MappingProxyType({})
     idioms: Mapping[str, str] = MappingProxyType({})
 
@@ -322,6 +334,10 @@ class Process(Role):
 
     def reset(self, seed: int) -> None:
         """Seed the framework's random number generators."""
+
+    def traced(self) -> Sequence[CompileEvent]:
+        """Return the events of the compiler in this process so far, if it keeps a trace; `traced_into` says where."""
+        return ()
 
     def generator(self) -> bytes:
         """Return the state of the generator from which eager code draws; empty where a call cannot seed it."""
@@ -557,7 +573,7 @@ class ModeTrials(Role):
 
 
 class Ops(Role):
-    """The ops of a call, one by one."""
+    """The ops of a call, one by one, and the parts of its time."""
 
     def outside(self, call: BoundCall) -> int | None:
         """Return how many ops of a call run outside compiled code (eager: all); None if the engine cannot tell."""
@@ -582,6 +598,16 @@ class Ops(Role):
         Raises UnsupportedError as `ran` does.
         """
         raise UnsupportedError(f"nothing tells the lines whose ops {self.engine.title} runs")
+
+    def parts(
+        self, mode: str, make: Callable[[], Step], eager: Step, index: int, turns: Callable[[Step], Turns]
+    ) -> CallPartsRow | None:
+        """Return where the time of a warm call goes, by index; None where the engine cannot tell it.
+
+        `make` makes the step of the mode, which compiles anew, and `eager` is that of the mode that compiles nothing.
+        `turns` gives the turns of a step. Raises UnsupportedError where a step cannot be told apart.
+        """
+        return None
 
     def counts(self, modes: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
         """Return the counts of each call of a case, eager and compiled, in the terms that have prices.

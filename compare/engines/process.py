@@ -93,6 +93,13 @@ class ByteCounter(NamedTuple):
     peak: Callable[[Callable[[], object]], int | None]
 
 
+def resident() -> int:
+    """Return the resident bytes of this process now."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
 MALLOC = ByteCounter("malloc", live, peak)
 
 

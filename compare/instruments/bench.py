@@ -20,6 +20,7 @@ from compare.engines.cases import signature
 from compare.engines.step import Step
 from compare.errors import EffectsError, NoGradientsError, place_of
 from compare.instruments.references import EMPTY, EagerReferences, References
+from compare.instruments.rounds import TimedCall
 from compare.instruments.standard import Result, Standard
 from compare.instruments.state import FunctionState, SubjectState
 from compare.records.record import Status
@@ -181,3 +182,16 @@ def call_size(call: Any) -> int:
 def _is_array(leaf: Any) -> bool:
     """Return whether a leaf has a shape and a dtype; modules of transformers have a dtype only."""
     return hasattr(leaf, "dtype") and hasattr(leaf, "shape")
+
+
+def steady_call(step: Step) -> TimedCall:
+    """Return a steady call, for use inside `step.within`: the step on its one example, or an epoch of the stream."""
+    runs = [step.bind(index).run for index in range(len(step.examples))]
+    if len(runs) == 1:
+        return runs[0]
+
+    def epoch() -> None:
+        for run in runs:
+            run()
+
+    return epoch

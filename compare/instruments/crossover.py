@@ -16,9 +16,9 @@ from compare import engines
 from compare.instruments import memory
 from compare.instruments.parity import exact
 from compare.instruments.rounding import tree_error
-from compare.instruments.rounds import without_collection
+from compare.instruments.rounds import time_call, without_collection
 from compare.instruments.standard import TOLERANCES
-from compare.instruments.timing import steady_rounds, time_call
+from compare.instruments.timing import steady_rounds
 from compare.records.cells import Crossover, CrossoverMemory, GridMemory, GridRow, GridTimes
 from compare.records.job import Budget, Job
 from compare.workloads.base import Case

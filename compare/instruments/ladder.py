@@ -29,13 +29,13 @@ from compare.engines.graphduel.adapter import DYNAMIC
 from compare.engines.graphduel.steps import CompiledStep, GraphStep
 from compare.errors import describe_error
 from compare.instruments import parity
+from compare.instruments.bench import steady_call
 from compare.instruments.judge import judge_calls
 from compare.instruments.memory import numpy_memory, warm_peak
 from compare.instruments.parity import ExpectedResult
 from compare.instruments.rounding import Moves
 from compare.instruments.rounds import own_rounds, paired_rounds
 from compare.instruments.standard import Standard, lowest
-from compare.instruments.timing import steady_call
 from compare.records import cells as schema
 from compare.records.job import Job
 from compare.stats import geometric_mean

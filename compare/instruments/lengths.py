@@ -33,9 +33,9 @@ from compare.errors import UnsupportedError
 from compare.instruments import parity
 from compare.instruments.bench import Bench
 from compare.instruments.references import References
-from compare.instruments.rounds import orders, without_collection
+from compare.instruments.rounds import orders, time_call, without_collection
 from compare.instruments.standard import Result, Standard
-from compare.instruments.timing import first_epoch, no_limit, steady_rounds, time_call
+from compare.instruments.timing import first_epoch, no_limit, steady_rounds
 from compare.records.cells import GroupCall, Lengths, StrategyRow
 from compare.records.job import Job
 from compare.workloads.base import Case, Example

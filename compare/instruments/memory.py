@@ -34,6 +34,7 @@ import numpy as np
 import dynamic
 from compare import engines, workloads
 from compare.engines.graphduel.steps import tensor_of
+from compare.engines.process import resident
 from compare.engines.step import Step
 from compare.errors import describe_error
 from compare.instruments import parity
@@ -152,23 +153,19 @@ def _warm_step(mode: str, case: Case, build: Build) -> tuple[Step, int]:
 
 def restart_resident_peak() -> int:
     """Reset the resident peak where the system allows it (Linux). Return the resident bytes now."""
-    import psutil
-
     with suppress(OSError):  # the peak then counts from the start of the process
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    return int(psutil.Process().memory_info().rss)
+    return resident()
 
 
 def resident_peak() -> int:
     """Return the resident peak in bytes, or the resident bytes now where the system keeps no peak."""
-    import psutil
-
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     except OSError:
         lines = []
     peaks = [int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")]
-    return peaks[0] if peaks else int(psutil.Process().memory_info().rss)
+    return peaks[0] if peaks else resident()
 
 
 def _classes(step: Step, case: Case, index: int, peak: int, held: int, gradients: int) -> tuple[dict[str, int], int]:

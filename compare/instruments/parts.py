@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import FunctionType
 from typing import Any
@@ -43,10 +43,16 @@ from compare import workloads
 from compare.engines import cases
 from compare.engines.cases import traceable_loss
 from compare.engines.graphduel.steps import tensor_of, transform_step
+from compare.engines.process import limit_seconds
+from compare.engines.step import Step, Turns
 from compare.errors import UnsupportedError
+from compare.instruments import ledger
+from compare.instruments.bench import Bench
 from compare.instruments.rounds import TimedCall, own_rounds
 from compare.records.cells import Parts
 from compare.records.job import Job
+from compare.records.own import CallParts, CallPartsRow
+from compare.steps import now
 from compare.workloads.base import Case
 from graphs import tree
 from graphs.ir import Graph
@@ -211,6 +217,48 @@ def _gradient_argument(case: Case) -> int:
 def _needing(array: Any) -> Any:
     """Return a tensor that requires a gradient, over the memory of an array."""
     return dynamic.from_numpy(array).requires_grad_()
+
+
+# A function of a framework -------------------------------------------------------------------------------------------
+
+
+PATIENCE = 60.0
+"""The longest first pass in seconds of a mode that is compiled once more to be told apart."""
+
+
+def of_bench(job: Job, bench: Bench, names: Mapping[str, str], first: Mapping[str, float]) -> Iterator[CallParts]:
+    """Yield the record of a user's function whose modes compile, over the call of median length.
+
+    `names` are those of modes in records, and `first` has the seconds of the first pass of each that is right.
+    """
+    engine, index = bench.engine, cases.median_length(bench.lengths)
+    rows: dict[str, CallPartsRow] = {}
+    for mode, seconds in first.items():
+        if bench.written is None:
+            continue
+        if seconds > PATIENCE:
+            rows[names[mode]] = CallPartsRow("unsupported", f"it would compile again for {seconds:.0f} s")
+            continue
+        make, eager = partial(bench.step, mode), bench.step(bench.base)
+        try:
+            now(f"timed the parts of a call in {mode}")
+            with limit_seconds(2 * PATIENCE), bench.state.fresh():
+                row = engine.ops.parts(mode, make, eager, index, partial(_turns, bench, mode))
+        except Exception as error:  # noqa: BLE001  (the figures of the answer are there: this look fails alone)
+            row = CallPartsRow("unsupported" if engine.errors.refuses(error, mode) else "failed", bench.reason(error))
+        if row is not None:
+            lines = [*row.ops, *row.outside, *(line for graph in row.graphs for line in graph.lines)]
+            row.code = ledger.texts(bench.written, dict.fromkeys(lines))
+            rows[names[mode]] = row
+    if rows:
+        yield CallParts(str(job.workload), str(job.size), modes=rows)
+
+
+def _turns(bench: Bench, mode: str, step: Step) -> Turns:
+    return bench.state.turns({mode: step})
+
+
+# The measurement ------------------------------------------------------------------------------------------------------
 
 
 COMPILES = 3

@@ -25,12 +25,12 @@ import optree
 
 from compare import engines, workloads
 from compare.engines import Engine
-from compare.engines.process import LimitError, Neighbours, limit_seconds
+from compare.engines.process import LimitError, Neighbours, limit_seconds, resident
 from compare.engines.reach import module_of
 from compare.engines.step import ALIKE, BoundCall, Observations, Step, Turns
 from compare.errors import UnsupportedError, count_as_users
-from compare.instruments import ledger, parity
-from compare.instruments.bench import Bench, Build
+from compare.instruments import ledger, parity, parts
+from compare.instruments.bench import Bench, Build, steady_call
 from compare.instruments.judge import CallJudgement, judge_calls
 from compare.instruments.parity import expectations, parity_mode
 from compare.instruments.rounds import (
@@ -39,7 +39,6 @@ from compare.instruments.rounds import (
     Clock,
     ClockName,
     Rounds,
-    TimedCall,
     calibrate,
     clock_name,
     paired_rounds,
@@ -61,6 +60,7 @@ from compare.records.cells import (
     TimeRow,
 )
 from compare.records.job import Budget, Job
+from compare.records.own import CompileTrace, CompileTraceRow
 from compare.records.record import Record, Status
 from compare.records.results import to_json
 from compare.steps import CallTimes, FirstCall, call_times, first_call, now
@@ -84,9 +84,10 @@ class FirstEpoch:
 
     It is `whole` unless it was ended at its limit; then the last of `calls` is the interrupted one. `peak` is the most
     bytes that a step takes from malloc beyond those before it; `held` is the bytes that exist after the epoch and not
-    before it, without `results`; both are None where the process does not count. `outside` is the number of ops of its
-    longest call that run outside of compiled code, if told. `processor` is its seconds of processor, with building.
-    `observed` is the engine's report at the epoch's end, which may count all steps of a process together.
+    before it, without `results`; both are None where the process does not count. `grown` are the resident bytes beyond
+    those that `began`. `outside` is the number of ops of its longest call that run outside of compiled code, if told.
+    `processor` is its seconds of processor, with building. `observed` is the engine's report at the epoch's end, which
+    may count all steps of a process together.
     """
 
     status: Status = "ok"
@@ -101,8 +102,15 @@ class FirstEpoch:
     processor: float = 0.0
     peak: int | None = None
     held: int | None = None
+    grown: int = 0
     outside: int | None = None
     observed: Observations = field(default_factory=Observations)
+    began: int = field(default_factory=resident)
+
+    @property
+    def seconds(self) -> float:
+        """Return the seconds of the build and of all calls."""
+        return self.build + math.fsum(call.seconds for call in self.calls)
 
     @property
     def right(self) -> Step | None:
@@ -139,6 +147,7 @@ class FirstEpoch:
     def count_held(self) -> None:
         """Note the bytes that exist since the step was built, before another mode adds to them."""
         if step := self.right:
+            self.grown = max(0, resident() - self.began)
             results: Any = tuple(self.results.values())
             kept = sum(int(np.asarray(leaf).nbytes) for leaf in optree.tree_leaves(results))
             self.held = max(0, step.engine.devices.counter.live() - step.live - kept)
@@ -194,7 +203,7 @@ class FirstEpoch:
 
     def memory(self, bench: Bench) -> MemoryRow:
         """Return the row of the bytes that it takes and holds."""
-        return MemoryRow(self.ended(bench), self.reason, peak=self.peak or 0, held=self.held or 0)
+        return MemoryRow(self.ended(bench), self.reason, self.peak or 0, self.held or 0, self.grown)
 
 
 def _peak(step: Step, call: BoundCall) -> int | None:
@@ -225,7 +234,7 @@ def first_calls(bench: Bench, mode: str, limited: Limited) -> FirstEpoch:
             call_each(epoch, epoch.step, bench, mode)
     except LimitError as error:
         epoch.whole = False
-        rest = time.perf_counter() - started - epoch.build - math.fsum(call.seconds for call in epoch.calls)
+        rest = time.perf_counter() - started - epoch.seconds
         epoch.reason = f"{len(epoch.calls)} of {len(bench.lengths)} calls: {error}"
         epoch.calls.append(Call(bench.lengths[len(epoch.calls)], max(rest, 0.0), True, True))
     except Exception as error:
@@ -377,10 +386,18 @@ def answer(job: Job, bench: Bench, limited: Limited, names: Mapping[str, str] | 
         eager=base,
     )
     record.beside = list(map(to_json, _beside(job, bench, base, is_cold, epochs, each)))
-    eager = epochs.get(engine.mode_names[0])
-    if job.process in (WARM, None) and eager and eager.right:
-        record.beside += map(to_json, ledger.of_bench(job, bench, base, eager.right))
+    record.beside += map(to_json, _looks(job, bench, names, epochs))
     return record
+
+
+def _looks(
+    job: Job, bench: Bench, names: Mapping[str, str], epochs: Mapping[str, FirstEpoch]
+) -> Iterator[Record]:  # fmt: skip
+    """Yield the records of looks that follow all figures, in one process: lines of eager, parts of compiled calls."""
+    right = {mode: epoch for mode, epoch in epochs.items() if epoch.right} if job.process in (WARM, None) else {}
+    if (eager := right.pop(bench.engine.mode_names[0], None)) and eager.step:
+        yield from ledger.of_bench(job, bench, names[bench.engine.mode_names[0]], eager.step)
+    yield from parts.of_bench(job, bench, names, {mode: epoch.seconds for mode, epoch in right.items()})
 
 
 def glance(epochs: Mapping[str, FirstEpoch], bench: Bench, clock: Clock) -> dict[str, list[float]]:
@@ -438,6 +455,8 @@ def _beside(
     ops = eager.outside if eager else None
     told = each(lambda epoch: epoch.compiled(bench, None if epoch is eager else ops))
     yield Compilations(**place, version=bench.engine.version, modes=told, **bench.references.notes)
+    if events := bench.engine.process.traced():
+        yield CompileTrace(**place, modes={[*told][-1]: CompileTraceRow("ok", None, [*events])})
     memory = each(lambda epoch: epoch.memory(bench))
     if any(row.peak for row in memory.values()):
         yield Memory(**place, modes=memory, counted=bench.engine.devices.counter.name)
@@ -478,23 +497,3 @@ def steady_rounds(
     calls = {mode: steady_call(step) for mode, step in steps.items()}
     within = {mode: step.within for mode, step in steps.items()}
     return paired_rounds(calls, budget, rng, clock, within=within, turns=turns)
-
-
-def steady_call(step: Step) -> TimedCall:
-    """Return a steady call, for use inside `step.within`: the step on its one example, or an epoch of the stream."""
-    runs = [step.bind(index).run for index in range(len(step.examples))]
-    if len(runs) == 1:
-        return runs[0]
-
-    def epoch() -> None:
-        for run in runs:
-            run()
-
-    return epoch
-
-
-def time_call(call: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the seconds that a call takes on the wall, and its result."""
-    start = time.perf_counter_ns()
-    result = call()
-    return (time.perf_counter_ns() - start) / 1e9, result

@@ -20,7 +20,7 @@ import numpy as np
 
 from compare.errors import CompareError, NothingMeasuredError
 from compare.instruments.lengths import STRATEGIES
-from compare.instruments.timing import time_call
+from compare.instruments.rounds import time_call
 from compare.records.cells import LengthsProbe
 from compare.records.job import Job
 from compare.records.record import Failure, Record

@@ -53,6 +53,8 @@ from compare.subjects.subject import LIMIT, Subject
 
 DAYS = 14
 JOURNALS = f"*/{results.RESULTS}"
+TRACES = "compiler_trace"
+"""The folder of the traces that a framework's compiler leaves, with one for each mode."""
 FREE = ("processes", "limit", "command", "folder", "numbers")
 """The fields of a situation in which a resumed comparison may differ."""
 
@@ -230,7 +232,9 @@ class Workers:
         counts = not engine.is_reference and job.process in (COLD, None) and situation.device == "cpu"
         counting = process.heap_environment(folder) if counts else {}
         asked = job.asked if job.source else {**job.asked, "checks": not self._has_compared(job)}
-        variables = engine.variables(job.mode or "", cache, situation.device, job.threads, counting)
+        keeps = situation.apart and job.mode and job.process in (COLD, None) and engine.traced_into
+        trace = {engine.traced_into: str(folder / TRACES / cache.name)} if keeps else {}
+        variables = engine.variables(job.mode or "", cache, situation.device, job.threads, {**trace, **counting})
         python = engine.traits(job.mode).python if job.mode else ""
         return replace(job, asked=asked, variables=variables, python=python)
 
@@ -314,6 +318,13 @@ def open_folder(plans: Sequence[ComparisonPlan], notice: Notice = unkept, *, res
         _empty(folder)
     with suppress(OSError):
         folder.rmdir()
+
+
+def keep_traces(folder: Path, out: Path) -> None:
+    """Copy the traces of compilers from the folder of a comparison to that of its results, in place of older ones."""
+    shutil.rmtree(out / TRACES, ignore_errors=True)
+    for traces in sorted(folder.glob(f"*/{TRACES}")):
+        shutil.copytree(traces, out / TRACES, dirs_exist_ok=True)
 
 
 @dataclass

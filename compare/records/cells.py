@@ -123,8 +123,8 @@ class MemoryRow(ModeRow):
     peak             the largest rise in a warm step above the bytes before it; of a stream, in its largest step
     held             the bytes between steps that were not there before the mode was built. Counted by malloc, they
                      include code and caches of a compiler; counted by NumPy, arena, constants and every cached shape
-    resident_growth  the growth of the process's resident peak from before the build to after warm steps; 0 if it was
-                     not read
+    resident_growth  the growth of the process's resident peak from before the build to after warm steps; counted by
+                     malloc, that of its resident bytes, to after the first calls; 0 if it was not read
     kept             the bytes of Python objects and NumPy's buffers that each further epoch leaks
     classes          the bytes of `peak` and `held` by their purpose, and the Python objects of tape, graph and plan
     nodes            the number of nodes of the tape or of the largest graph

@@ -31,6 +31,8 @@ from compare.records.cells import (
 )
 from compare.records.checks import Edits, Faults, Gradients, Programs, Prototypes, Selftest, TrialMemory, TrialTime
 from compare.records.own import (
+    CallParts,
+    CompileTrace,
     CountedPrograms,
     EngineGraphs,
     FunctionFault,
@@ -189,6 +191,8 @@ _TABLE = (
     Kind(Prototypes, "compare.claims.c7_prototyping:measure", everywhere=True),
     Kind(Edits, "compare.claims.c8_structure:measure", everywhere=True, typical={"": 3.5}),
     # functions of a user's
+    Kind(CallParts),
+    Kind(CompileTrace),
     Kind(ShapePolicies),
     Kind(RewriteHints),
     Kind(EngineGraphs),

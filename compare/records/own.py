@@ -15,13 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compare.records import cells
-from compare.records.cells import Compilations, Ledger, Memory, MemoryRow, Parity, SourceLines, Time
-from compare.records.record import ModeRow, OfCell, OfModes, Record, Records, Setting, records_of
+from compare.records.cells import Compilations, Ledger, LineCost, Memory, MemoryRow, Parity, SourceLines, Time
+from compare.records.record import ModeRow, OfCell, OfModes, Record, Records, Seconds, Setting, records_of
 from graphs.drawing import Diagram
 from graphs.drawing.drawing import MappedBuffer, Stage
-
-TOGETHER: tuple[type[OfModes], ...] = (Parity, Compilations, Memory, Ledger, SourceLines)
-"""The kinds of record that are merged into one record of a run."""
 
 
 class FunctionFault(Record, tag="function fault"):
@@ -88,6 +85,67 @@ class ShapePolicies(OfCell, tag="shape policies"):
     shapes: int
     left_out: int
     policies: dict[str, PolicyCount]
+
+
+KERNELS, GUARDS = "kernels", "guards"
+"""Parts of a warm call: what computes, and what a compiler checks before it."""
+
+
+class GraphCost(Struct):
+    """A compiled graph in a warm call: how often it ran, its seconds, and its ops by the user's line, `model.py:12`.
+
+    `kernels` and `around` are the seconds of the kernels, and of the compiler's code around them, in both passes.
+    """
+
+    name: str
+    runs: int
+    kernels: Seconds
+    around: Seconds
+    lines: dict[str, int]
+
+
+class CallPartsRow(ModeRow):
+    """The seconds of a warm call of a mode that compiles, in parts; only `status` and `reason` where it has none.
+
+    `whole` is the seconds of a call without clocks, and `parts` are those of clocks in other calls, so that the two
+    differ a little. `guards` is the number of guards. `ops` counts the ops of an eager forward pass by line; `outside`
+    has those among them that run outside of graphs, with their seconds. `code` is the text of the lines.
+    """
+
+    whole: Seconds = 0.0
+    parts: dict[str, Seconds] = {}
+    guards: int = 0
+    graphs: list[GraphCost] = []
+    ops: dict[str, int] = {}
+    outside: dict[str, LineCost] = {}
+    code: dict[str, str] = {}
+
+
+class CallParts(OfModes, tag="call parts"):
+    """The parts of a warm call of a function, over the call of median length."""
+
+    modes: dict[str, CallPartsRow]
+
+
+class CompileEvent(Struct):
+    """A phase of a compiler: its start in seconds from the first, its seconds, and the graph that it is about."""
+
+    name: str
+    start: Seconds
+    seconds: Seconds
+    graph: str = ""
+
+
+class CompileTraceRow(ModeRow):
+    """The events of the compiler in the first calls of a mode, in the order they began; events lie within others."""
+
+    events: list[CompileEvent] = []
+
+
+class CompileTrace(OfModes, tag="compile trace"):
+    """What a framework's compiler did in the first calls, where it keeps a trace."""
+
+    modes: dict[str, CompileTraceRow]
 
 
 class RewriteHint(Struct):
@@ -263,6 +321,10 @@ def count_calls(ran: Iterable[RanOp]) -> CallCounts:
         control="between graphs" if reads else "none",
         remarks=[read] if reads else [],
     )
+
+
+TOGETHER: tuple[type[OfModes], ...] = (Parity, Compilations, Memory, Ledger, SourceLines, CallParts, CompileTrace)
+"""The kinds of record that are merged into one record of a run."""
 
 
 def merge_records(records: Records) -> Iterator[Record]:

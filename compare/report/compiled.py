@@ -20,8 +20,17 @@ from compare.claims.evidence import cells, steady
 from compare.engines.graphduel.steps import STATIC
 from compare.instruments.inspection import DEFAULT, EXACT
 from compare.instruments.standard import TOLERANCES
-from compare.records.cells import CompilationRow, Compilations, Parity, ParityRow, Time
-from compare.records.own import PolicyCount, RewriteHint, RewriteHints, ShapePolicies
+from compare.records.cells import CompilationRow, Compilations, LineCost, Memory, Parity, ParityRow, Time
+from compare.records.own import (
+    GUARDS,
+    KERNELS,
+    CallParts,
+    CallPartsRow,
+    PolicyCount,
+    RewriteHint,
+    RewriteHints,
+    ShapePolicies,
+)
 from compare.records.record import Records, records_of
 from compare.report.blocks import Section, Table, section
 from compare.stats import Interval
@@ -86,6 +95,9 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
     yield from _compare_outputs(record, records)
     yield from _coverage(record)
     yield from _phases(record)
+    yield from _parts(record, records)
+    yield from _unknown_parts(records)
+    yield from _kept(records)
     yield from _limit_sentences(record)
     for what, counts in _counts(record):
         yield from _each(what, counts)
@@ -195,6 +207,131 @@ def _phases(record: Compilations) -> Iterator[str]:
         seconds, phases = _costs(row.made)
         if phases:
             yield f"{mode} compiled {text.count_noun(len(row.made), 'graph')} in {seconds}: {phases}."
+
+
+def _parts(record: Compilations, records: Records) -> Iterator[str]:
+    """Yield where a warm call's time goes, why a mode without graph breaks is slower, and what runs between graphs."""
+    for mode, row in told_parts(records).items():
+        parts = Counter(row.parts).most_common()
+        each = [f"{_part(row, part)} {text.seconds(seconds)}" for part, seconds in parts]
+        yield f"A warm call of {mode} takes {text.seconds(row.whole)}: {text.join_words(each)}."
+        yield from _why(record, records, mode, row)
+        if row.outside:
+            dear = sorted(row.outside.items(), key=lambda item: -item[1].seconds)[:MOST_REASONS]
+            each = [f"{line} ({_outside(row, line)}, {text.seconds(cost.seconds)})" for line, cost in dear]
+            yield f"Between its graphs {mode} runs eager: {text.join_words(each)}."
+
+
+def _why(record: Compilations, records: Records, mode: str, row: CallPartsRow) -> Iterator[str]:
+    """Yield why a mode is slower that has no graph break: what is around its kernels."""
+    timed = cells(records, Time)
+    slower = ratio_of(timed[0], mode, timed[0].base, steady) if timed else None
+    breaks = record.modes[mode].breaks if mode in record.modes else {}
+    if slower and slower.side(SMALLEST_EFFECT) == "above" and not breaks and KERNELS in row.parts:
+        kernels = row.parts[KERNELS]
+        yield (
+            f"{mode} has no graph break, and yet a call takes {text.ratio(slower.estimate)} the time of "
+            f"{timed[0].base}: its kernels take {text.seconds(kernels)}, and what is around them "
+            f"{text.seconds(sum(row.parts.values()) - kernels)}."
+        )
+
+
+def _unknown_parts(records: Records) -> Iterator[str]:
+    for record in records_of(records, CallParts):
+        for mode, row in record.modes.items():
+            if row.status != "ok":
+                yield f"Where a call of {mode} spends its time is not known: {row.reason}."
+
+
+def told_parts(records: Records) -> dict[str, CallPartsRow]:
+    """Return the rows of modes whose calls were told apart."""
+    return {
+        mode: row
+        for record in records_of(records, CallParts)
+        for mode, row in record.modes.items()
+        if row.status == "ok" and row.parts
+    }
+
+
+def _part(row: CallPartsRow, part: str) -> str:
+    return f"{row.guards:,} guards" if part == GUARDS and row.guards else part
+
+
+def _outside(row: CallPartsRow, line: str) -> str:
+    """Return how many ops of a line run outside of graphs: `2 of 5 ops`."""
+    return (
+        f"{row.outside[line].kernels} of {text.count_noun(max(row.ops.get(line, 0), row.outside[line].kernels), 'op')}"
+    )
+
+
+def _kept(records: Records) -> Iterator[str]:
+    """Yield what stays in memory after the first calls of each mode that compiles, beside the peak of a step."""
+    for record in records_of(records, Memory):
+        for mode, row in record.modes.items():
+            if record.counted != "NumPy" and mode != record.base and row.status == "ok" and row.resident_growth:
+                yield (
+                    f"After its first calls {mode} has {text.size(row.resident_growth)} more resident, of which "
+                    f"{record.counted} holds {text.size(row.held)}; a step needs {text.size(row.peak)} at its peak."
+                )
+
+
+def parts(records: Records) -> Section | None:
+    """Return the section on where a warm call's time goes: parts, graphs with their lines, and coverage by line."""
+    rows = told_parts(records)
+    if not rows:
+        return None
+    names = dict.fromkeys(part for row in rows.values() for part in row.parts)
+    header = ("part", *(title for mode in rows for title in (mode, "of it")))
+    each = [
+        (part, *(cell for row in rows.values() for cell in _shares(row.parts.get(part), row.whole))) for part in names
+    ]
+    sums = ("all parts", *(cell for row in rows.values() for cell in _shares(sum(row.parts.values()), row.whole)))
+    whole = ("a call, with no clock in it", *(cell for row in rows.values() for cell in _shares(row.whole, row.whole)))
+    said = (
+        "Clocks in compiled code count the parts, each without what is inside of it, in calls between those that are "
+        "timed whole. What runs between graphs has its time with the Python before each op."
+    )
+    table = Table(header, (*each, sums, whole), "l" + "rr" * len(rows))
+    compilations = records_of(records, Compilations)
+    why = [said for record in compilations for mode, row in rows.items() for said in _why(record, records, mode, row)]
+    tables = filter(None, (table, _graphs(rows), _by_line(rows)))
+    return section("Where a warm call's time goes", *why, *_kept(records), said, *tables)
+
+
+def _shares(seconds: float | None, whole: float) -> tuple[str, str]:
+    return (text.seconds(seconds), f"{100 * seconds / whole:.0f}%") if seconds and whole else ("", "")
+
+
+def _graphs(rows: Mapping[str, CallPartsRow]) -> Table:
+    """Return the table of the compiled step: each graph with its seconds and the ops of each line in it."""
+    cells_of = [
+        (
+            f"{mode} {graph.name}", f"{graph.runs:,}", text.seconds(graph.kernels), text.seconds(graph.around),
+            ", ".join(f"{line} ({ops})" if line else f"elsewhere ({ops})" for line, ops in graph.lines.items()),
+        )
+        for mode, row in rows.items()
+        for graph in row.graphs
+    ]  # fmt: skip
+    header = ("graph", "runs", "kernels", "around them", "lines, with their ops in the graph")
+    return Table(header, tuple(cells_of), "lrrrl", "The compiled step, graph by graph, both passes together")
+
+
+def _by_line(rows: Mapping[str, CallPartsRow]) -> Table | None:
+    """Return the table of coverage: of each line's ops those that run in graphs, and what the others take."""
+    code = {line: source for row in rows.values() for line, source in row.code.items()}
+    lines = dict.fromkeys(line for row in rows.values() for line in (*row.ops, *row.outside))
+    header = ("line", "source", *(title for mode in rows for title in (f"in graphs of {mode}", "the rest takes")))
+    cells_of = [
+        (line, code.get(line, ""), *(cell for row in rows.values() for cell in _inside(row, line))) for line in lines
+    ]
+    caption = "Coverage by line: ops of an eager forward pass that run in graphs"
+    return Table(header, tuple(cells_of), "ll" + "rr" * len(rows), caption) if lines else None
+
+
+def _inside(row: CallPartsRow, line: str) -> tuple[str, str]:
+    cost = row.outside.get(line, LineCost())
+    ops = max(row.ops.get(line, 0), cost.kernels)
+    return f"{ops - cost.kernels} of {ops}", text.seconds(cost.seconds) if cost.kernels else ""
 
 
 def _compilations_for(record: Compilations, reason: str) -> list[CompilationRow]:

@@ -25,6 +25,7 @@ from compare.errors import NothingMeasuredError
 from compare.records import results
 from compare.records.cells import LineCost, SourceLines, SourceLinesRow, Time, TimeRow
 from compare.records.job import KINDS
+from compare.records.own import CompileEvent, CompileTrace
 from compare.records.record import Environment, Records, Run, records_of
 
 PYPERF = "1.0"
@@ -259,9 +260,13 @@ def speedscope(records: Records, mode: str | None = None) -> dict[str, Any]:
 
 
 def perfetto(records: Records, mode: str | None = None) -> dict[str, Any]:
-    """Export each mode, or `mode`, as a thread of Chrome's trace events. Raises NothingMeasuredError without lines."""
-    events: list[dict[str, Any]] = []
-    for thread, (name, row, code) in enumerate(_read(records, mode), start=1):
+    """Export each mode, or `mode`, as a thread of Chrome's trace events, and what its compiler did as another.
+
+    Raises NothingMeasuredError without either.
+    """
+    traces = _traces(records, mode)
+    events = [event for thread, each in enumerate(traces, start=1) for event in _compiler_thread(thread, *each)]
+    for thread, (name, row, code) in enumerate(_read(records, mode, needed=not traces), start=1):
         where = {"pid": 1, "tid": thread}
         events.append({"ph": "M", "name": "thread_name", "args": {"name": name}, **where})
         for stretch in _stretches(row, code):
@@ -280,14 +285,36 @@ def perfetto(records: Records, mode: str | None = None) -> dict[str, Any]:
     return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"exporter": "graphduel"}}
 
 
-def _read(records: Records, mode: str | None) -> list[tuple[str, SourceLinesRow, dict[str, str]]]:
+def _traces(records: Records, mode: str | None) -> list[tuple[str, list[CompileEvent]]]:
+    """Return the events of each mode's compiler."""
+    return [
+        (name, row.events)
+        for record in records_of(records, CompileTrace)
+        for name, row in record.modes.items()
+        if row.events and mode in (None, name)
+    ]
+
+
+def _compiler_thread(thread: int, mode: str, events: Sequence[CompileEvent]) -> Iterator[dict[str, Any]]:
+    """Yield the trace events of a compiler, in a process of their own: they lie in each other, and take seconds."""
+    where = {"pid": 2, "tid": thread}
+    yield {"ph": "M", "name": "process_name", "args": {"name": "compiler, first calls"}, **where}
+    yield {"ph": "M", "name": "thread_name", "args": {"name": mode}, **where}
+    for event in events:
+        times = {"ts": event.start * _MICRO, "dur": event.seconds * _MICRO}
+        yield {"ph": "X", "name": event.name, "cat": "compiler", **times, "args": {"graph": event.graph}, **where}
+
+
+def _read(
+    records: Records, mode: str | None, *, needed: bool = True
+) -> list[tuple[str, SourceLinesRow, dict[str, str]]]:
     read = [
         (name, row, record.code)
         for record in records_of(records, SourceLines)
         for name, row in record.modes.items()
         if row.status == "ok" and mode in (None, name)
     ]
-    if not read:
+    if not read and needed:
         whose = f" of {mode}" if mode else ""
         raise NothingMeasuredError(
             f"no step{whose} was read line by line; `graphduel compare FILE.py:FUNCTION --out DIR` does that"

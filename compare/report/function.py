@@ -125,6 +125,7 @@ def sections(records: Records, first: Records, judged: Sequence[Verdict]) -> tup
         rewrites(first),
         recompiles(first),
         compiled.reasons(first),
+        compiled.parts(first),
         graph_section(first),
         measurement(records),
         claims(judged),

@@ -13,7 +13,7 @@ import pytest
 import compare
 from compare import engines
 from compare.engines.step import Step
-from compare.instruments.timing import steady_call
+from compare.instruments.bench import steady_call
 
 HOME = str(Path(compare.__file__).parent)
 W, X = np.ones((3, 2), np.float32), np.ones((4, 3), np.float32)

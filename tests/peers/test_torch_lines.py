@@ -3,11 +3,14 @@
 import pytest
 
 from compare import engines
+from compare.engines.torch import spans
+from compare.errors import UnsupportedError
 from compare.instruments import ledger
 from compare.instruments.bench import Bench
 from compare.own import run
 from compare.records.cells import SourceLines
 from compare.records.job import Job
+from compare.records.own import GUARDS, KERNELS
 from compare.records.record import records_of
 from compare.report import show
 from tests.helpers.plans import plan_of
@@ -148,3 +151,72 @@ def test_a_worker_has_a_number_and_the_record_of_lines_has_none(adapter):
 
 def test_an_engine_that_cannot_tell_lines_says_so_in_the_table_and_is_not_asked():
     assert {name for name in engines.names() if engines.find_engine(name).tells_lines} == {"graphduel", "torch"}
+
+
+# The parts of a compiled call
+
+
+def branching(params, x, y):
+    h = torch.tanh(x @ params["w1"])
+    if h.sum().item() > -1e9:
+        h = h + 1
+    return ((h @ params["w2"] - y) ** 2).mean()
+
+
+def places(costs):
+    """The lines of the functions above, without that of the test, which starts backward passes."""
+    first, last = mlp.__code__.co_firstlineno, branching.__code__.co_firstlineno + 4
+    return {place: cost for place, cost in costs.items() if first < int(place.rpartition(":")[2]) <= last}
+
+
+def parts_of(adapter, function, mode):
+    from functools import partial
+
+    bench = Bench.of_function(adapter, "torch-eager", "f", function, [call()], 0, checks=False)
+    bench.prepare()
+    make, eager = partial(bench.step, mode), bench.step("torch-eager")
+    return adapter.ops.parts(mode, make, eager, 0, lambda step: bench.state.turns({mode: step}))
+
+
+@pytest.fixture
+def briefly(monkeypatch):
+    monkeypatch.setattr(spans, "SECONDS", 0.2)
+
+
+@pytest.mark.usefixtures("briefly")
+def test_the_parts_of_a_call_add_up_to_it_and_its_graph_has_all_lines(adapter):
+    row = parts_of(adapter, mlp, "torch-compile")
+    assert {*row.parts} >= {KERNELS, GUARDS, spans.WRAPPER, spans.ENTRY, spans.AUTOGRAD}
+    assert spans.BETWEEN not in row.parts
+    assert row.guards > 0
+    (graph,) = row.graphs
+    assert graph.lines == {line(mlp, 1): 2, line(mlp, 2): 1, line(mlp, 3): 3}
+    assert {*places(row.ops)} == {*graph.lines}
+    assert places(row.outside) == {}
+    assert 0.5 * row.whole < sum(row.parts.values()) < 2 * row.whole  # benchmarks.parts has how near it is
+
+
+@pytest.mark.usefixtures("briefly")
+def test_what_runs_between_graphs_is_told_by_line(adapter):
+    row = parts_of(adapter, branching, "torch-aot-eager")
+    assert {spans.GRAPHS, spans.ENTRY} <= {*row.parts}
+    assert KERNELS not in row.parts
+    assert sorted(sum(graph.lines.values()) for graph in row.graphs) == [3, 5]
+    assert {place: cost.kernels for place, cost in places(row.outside).items()} == {line(branching, 2): 1}
+    assert row.ops[line(branching, 2)] == 2
+
+
+@pytest.mark.usefixtures("briefly")
+def test_a_mode_without_graphs_of_dynamo_is_not_told_apart(adapter):
+    with pytest.raises(UnsupportedError, match="no graph that Dynamo has captured runs in it"):
+        parts_of(adapter, mlp, "torch-export")
+
+
+@pytest.mark.usefixtures("briefly")
+def test_nothing_of_pytorch_is_changed_afterwards(adapter):
+    from torch._dynamo.output_graph import OutputGraph
+    from torch._inductor.output_code import CompiledFxGraph
+
+    before = OutputGraph.call_user_compiler, CompiledFxGraph.__call__, torch.autograd._engine_run_backward
+    parts_of(adapter, mlp, "torch-aot-eager")
+    assert before == (OutputGraph.call_user_compiler, CompiledFxGraph.__call__, torch.autograd._engine_run_backward)

@@ -19,12 +19,23 @@ from compare.engines.library import compose
 from compare.engines.nudge import FloatChange
 from compare.engines.process import ByteCounter, Switch
 from compare.engines.reach import Kinds, codes_of
-from compare.engines.step import Context, Function, LineOp, Observations, TrainingFunction, ValueStep, inside
-from compare.engines.torch import dispatcher, dynamo, modes, state
+from compare.engines.step import (
+    Context,
+    Function,
+    LineOp,
+    Observations,
+    Step,
+    TrainingFunction,
+    Turns,
+    ValueStep,
+    inside,
+)
+from compare.engines.torch import dispatcher, dynamo, modes, spans, state
 from compare.engines.torch.dynamo import MANY
 from compare.engines.torch.functions import IDIOMS, control, functions
 from compare.engines.torch.state import state_reader
 from compare.engines.torch.step import TorchStep, holders_in, is_whole, map_leaves, trains
+from compare.records.own import CallPartsRow
 from compare.records.record import Device
 
 COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
@@ -36,6 +47,7 @@ class Torch(Framework):
 
     name, title, module, package = "torch", "PyTorch", "torch", "torch>=2.6"
     shares, keeps_effects, tells_lines, has_events = False, True, True, True
+    traced_into = dynamo.TRACE
     internals = ("torch._dynamo", "torch._inductor", "torch._functorch", "torch._C", "torch._ops", "torch.fx")
     written = modes.AS_WRITTEN
     modes = modes.MODES
@@ -133,6 +145,7 @@ class TorchProcess(Process):
     """The process role of PyTorch."""
 
     listen = staticmethod(dynamo.listen)
+    traced = staticmethod(dynamo.trace_events)
 
     def settings(self, mode: str) -> Context:
         """Return the context with a mode's settings, its stance and its backward pass."""
@@ -228,6 +241,15 @@ class TorchOps(Ops):
     def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
         """Return the ops that the dispatcher sees in a call, each waited for, with the user's lines."""
         return dispatcher.ops(step, call, self.engine.wait)
+
+    def parts(
+        self, mode: str, make: Callable[[], Step], eager: Step, index: int, turns: Callable[[Step], Turns]
+    ) -> CallPartsRow | None:
+        """Return the parts of a call by clocks in compiled code; None on a GPU, which computes beside these clocks."""
+        if self.engine.device != "cpu":
+            return None
+        whole = modes.compiles_whole(self.engine.traits(mode))
+        return spans.call_parts(make, eager, index, turns, whole=whole)
 
 
 class TorchState(CallState):

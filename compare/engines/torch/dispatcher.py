@@ -26,6 +26,7 @@ import optree
 from compare.engines.step import BoundCall, LineOp, bind_call
 from compare.engines.torch.state import array
 from compare.errors import UnsupportedError, is_users
+from compare.records.cells import LineCost
 from compare.records.own import RanOp
 
 _PLAIN: Mapping[str, Callable[..., Any]] = {
@@ -37,11 +38,18 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
 
 
 @contextmanager
-def watching(note: Callable[[Any, Any, Any, Any], Any]) -> Iterator[None]:
-    """A context in which `note(op, args, options, result)` sees each op, and replaces its result unless it is None."""
+def watching(note: Callable[[Any, Any, Any, Any], Any], *, compiled: bool = False) -> Iterator[None]:
+    """A context in which `note(op, args, options, result)` sees each op, and replaces its result unless it is None.
+
+    Dynamo runs nothing compiled meanwhile, unless it is to run `compiled` code, whose own ops are seen as well.
+    """
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):
+        @classmethod
+        def ignore_compile_internals(cls) -> bool:
+            return compiled
+
         def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             options = kwargs or {}
             result = op(*args, **options)
@@ -210,6 +218,43 @@ def _around(event: Any) -> Iterator[Any]:
 
 
 # Ops by line ----------------------------------------------------------------------------------------------------------
+
+
+class OutsideOps:
+    """The ops of forward passes that run outside of compiled graphs, by the user's line; of an eager call all do.
+
+    The seconds of an op include the Python before it, and what watching costs.
+    """
+
+    def __init__(self) -> None:
+        self._costs: dict[str, LineCost] = {}
+        self._inside, self._last = 0, 0.0
+
+    def of_call(self, call: BoundCall) -> dict[str, LineCost]:
+        """Return the ops of a call."""
+        self._costs, self._last = {}, perf_counter()
+        with call.within(), watching(self._note, compiled=True):
+            call.run()
+        return self._costs
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """A context whose ops are those of a compiled graph."""
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            self._last = perf_counter()
+
+    def _note(self, _: Any, __: Any, ___: Any, ____: Any) -> None:
+        import torch
+
+        if not self._inside and torch._C._current_graph_task_id() == -1 and (line := _users_line()):
+            cost = self._costs.setdefault(line, LineCost())
+            cost.kernels += 1
+            cost.seconds += perf_counter() - self._last
+        self._last = perf_counter()
 
 
 _is_users = cache(is_users)

@@ -6,12 +6,15 @@ Reasons, graph breaks and Dynamo's limit are told each with the user's line.
 from __future__ import annotations
 
 import ast
+import itertools
+import json
 import linecache
+import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -20,6 +23,7 @@ from compare.engines.base import Engine
 from compare.engines.process import patch_namespace
 from compare.engines.step import Compilation, Observations
 from compare.errors import is_users
+from compare.records.own import CompileEvent
 from compare.records.record import group_by
 
 KEPT = 10_000
@@ -179,6 +183,53 @@ def _phases(passes: Sequence[Any]) -> dict[str, float]:
         for phase, own, inside in zip(PHASES, spent, [*spent[1:], 0.0], strict=True):
             seconds[phase] += max(0.0, own - inside) if own else 0.0
     return {phase: spent for phase, spent in seconds.items() if spent}
+
+
+TRACE = "TORCH_TRACE"
+"""The variable of the folder in which PyTorch keeps the trace of its compiler."""
+MOST_EVENTS = 2000
+"""The number of events of the compiler that are read, the longest."""
+_TRACED_LINE = re.compile(r"^V\S+ \S+ (\d+) \S+\] (\{.*\})$")
+
+
+def trace_events() -> list[CompileEvent]:
+    """Return the phases of compilations of this process by the trace that PyTorch keeps, in the order they began."""
+    folder = os.environ.get(TRACE)
+    files = sorted(Path(folder).glob("*.log")) if folder else []
+    return [event for file in files for event in read_trace(file.read_text("utf-8", "replace"), os.getpid())]
+
+
+def read_trace(text: str, process: int) -> list[CompileEvent]:
+    """Return the phases in the text of a trace that a process wrote, timed from the first; the longest, if many."""
+    begun: dict[Any, list[Mapping[str, Any]]] = {}
+    ended: list[CompileEvent] = []
+    origin: float | None = None
+    for event in _chromium_events(text, process):
+        origin = event["ts"] if origin is None else origin
+        stack = begun.setdefault((event.get("pid"), event.get("tid")), [])
+        if event.get("ph") == "B":
+            stack.append(event)
+        elif event.get("ph") == "E" and stack and stack[-1]["name"] == event["name"]:
+            first = stack.pop()
+            start, seconds = (first["ts"] - origin) / 1e6, (event["ts"] - first["ts"]) / 1e6
+            graph = str((first.get("args") or {}).get("compile_id") or "")
+            ended.append(CompileEvent(str(event["name"]), max(0.0, start), max(0.0, seconds), graph))
+    longest = sorted(ended, key=lambda event: -event.seconds)[:MOST_EVENTS]
+    return sorted(longest, key=lambda event: (event.start, -event.seconds))
+
+
+def _chromium_events(text: str, process: int) -> Iterator[Mapping[str, Any]]:
+    """Yield the events in a trace: a line says what follows, and the lines of what follows begin with a tab."""
+    lines = text.splitlines()
+    for place, line in enumerate(lines):
+        head = _TRACED_LINE.match(line) if "chromium_event" in line else None
+        if head is None or int(head[1]) != process:
+            continue
+        payload = itertools.takewhile(lambda line: line.startswith("\t"), itertools.islice(lines, place + 1, None))
+        with suppress(ValueError):
+            event = json.loads("".join(payload))
+            if isinstance(event, dict) and {"name", "ts"} <= event.keys():
+                yield event
 
 
 def _reason(metrics: Any) -> str:

@@ -80,6 +80,11 @@ def prepare(
     return change.of, inside(within, change.within)
 
 
+def compiles_whole(mode: Mode) -> bool:
+    """Return whether a mode compiles a function as it is and as one."""
+    return mode.compiler == COMPILE.compiler and not mode.options.keys() & {*edits.KEYWORDS}
+
+
 def compile_function(mode: Mode, function: Function, **options: Any) -> Function:
     """Return a function that compiles on its first call; `options` replace those of the mode's word."""
     own = {name: value for name, value in mode.options.items() if name not in WITHIN}
