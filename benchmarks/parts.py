@@ -11,7 +11,6 @@ import importlib.util
 import json
 import subprocess
 import sys
-from pathlib import Path
 from time import perf_counter_ns
 from typing import Any
 
@@ -25,10 +24,7 @@ from compare.records.job import Job
 from compare.stats import geometric_mean
 from compare.text import seconds, show_table
 
-EXAMPLES = Path(__file__).parents[1] / "examples" / "frameworks"
-PLACES = {name: (FILE, name) for name in (*STEPS, "branching", "training")} | {
-    name: (EXAMPLES / f"{name}.py", "loss") for name in ("mlp", "transformer")
-}
+PLACES = (*STEPS, "branching", "training")
 MODE = "torch-compile"
 CALLS = 200
 OFF = 0.1
@@ -37,17 +33,16 @@ OFF = 0.1
 
 def told(name: str) -> dict[str, Any]:
     """The row of a step in this process, with `plain`: the seconds of a call that is compiled without clocks."""
-    file, function = PLACES[name]
-    spec = importlib.util.spec_from_file_location(file.stem, file)
+    spec = importlib.util.spec_from_file_location(FILE.stem, FILE)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     engine = engines.find_engine("torch")
     engine.start(0, doubles=None)
     spec.loader.exec_module(module)
-    calls = getattr(module, f"{function}_calls", None) or module.batches()[:1]
+    calls = getattr(module, f"{name}_calls")
     base = engine.mode_names[0]
-    bench = Bench.of_function(engine, base, name, getattr(module, function), calls, 0, checks=False)
+    bench = Bench.of_function(engine, base, name, getattr(module, name), calls, 0, checks=False)
     bench.prepare()
     names = {base: "eager", MODE: "compile"}
     (record,) = parts.of_bench(Job("time", size=name), bench, names, {MODE: 0.0})
@@ -75,7 +70,7 @@ def plain(bench: Bench) -> float:
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[STEP]...", type=click.Choice(list(PLACES)))
+@click.argument("names", nargs=-1, metavar="[STEP]...", type=click.Choice(PLACES))
 @click.option("--one", is_flag=True, help="One step, in this process; its row as JSON.")
 def main(names: tuple[str, ...], *, one: bool) -> None:
     """Tell compiled calls apart, and show whether the parts add up to the whole."""

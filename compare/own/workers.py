@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 import shutil
 import sys
@@ -232,7 +233,8 @@ class Workers:
         counts = not engine.is_reference and job.process in (COLD, None) and situation.device == "cpu"
         counting = process.heap_environment(folder) if counts else {}
         asked = job.asked if job.source else {**job.asked, "checks": not self._has_compared(job)}
-        keeps = situation.apart and job.mode and job.process in (COLD, None) and engine.traced_into
+        traces = situation.apart and job.mode and job.process in (COLD, None) and engine.traced_into
+        keeps = traces and engine.traced_into not in os.environ  # a user's own folder stays theirs
         trace = {engine.traced_into: str(folder / TRACES / cache.name)} if keeps else {}
         variables = engine.variables(job.mode or "", cache, situation.device, job.threads, {**trace, **counting})
         python = engine.traits(job.mode).python if job.mode else ""

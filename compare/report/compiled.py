@@ -97,7 +97,7 @@ def _sentences(record: Compilations, records: Records) -> Iterator[str]:
     yield from _phases(record)
     yield from _parts(record, records)
     yield from _unknown_parts(records)
-    yield from _kept(records)
+    yield from _memory_sentences(records)
     yield from _limit_sentences(record)
     for what, counts in _counts(record):
         yield from _each(what, counts)
@@ -218,7 +218,7 @@ def _parts(record: Compilations, records: Records) -> Iterator[str]:
         yield from _why(record, records, mode, row)
         if row.outside:
             dear = sorted(row.outside.items(), key=lambda item: -item[1].seconds)[:MOST_REASONS]
-            each = [f"{line} ({_outside(row, line)}, {text.seconds(cost.seconds)})" for line, cost in dear]
+            each = [f"{line} ({_outside(row, line)})" for line, _ in dear]
             yield f"Between its graphs {mode} runs eager: {text.join_words(each)}."
 
 
@@ -258,13 +258,15 @@ def _part(row: CallPartsRow, part: str) -> str:
 
 
 def _outside(row: CallPartsRow, line: str) -> str:
-    """Return how many ops of a line run outside of graphs: `2 of 5 ops`."""
-    return (
-        f"{row.outside[line].kernels} of {text.count_noun(max(row.ops.get(line, 0), row.outside[line].kernels), 'op')}"
+    """Return what a line runs outside of graphs: `2 of 5 ops, 3 µs`."""
+    cost = row.outside[line]
+    ops = (
+        f"{cost.kernels} of {text.count_noun(max(row.ops.get(line, 0), cost.kernels), 'op')}, " if cost.kernels else ""
     )
+    return f"{ops}{text.seconds(cost.seconds)}"
 
 
-def _kept(records: Records) -> Iterator[str]:
+def _memory_sentences(records: Records) -> Iterator[str]:
     """Yield what stays in memory after the first calls of each mode that compiles, beside the peak of a step."""
     for record in records_of(records, Memory):
         for mode, row in record.modes.items():
@@ -295,7 +297,7 @@ def parts(records: Records) -> Section | None:
     compilations = records_of(records, Compilations)
     why = [said for record in compilations for mode, row in rows.items() for said in _why(record, records, mode, row)]
     tables = filter(None, (table, _graphs(rows), _by_line(rows)))
-    return section("Where a warm call's time goes", *why, *_kept(records), said, *tables)
+    return section("Where a warm call's time goes", *why, *_memory_sentences(records), said, *tables)
 
 
 def _shares(seconds: float | None, whole: float) -> tuple[str, str]:
@@ -331,7 +333,7 @@ def _by_line(rows: Mapping[str, CallPartsRow]) -> Table | None:
 def _inside(row: CallPartsRow, line: str) -> tuple[str, str]:
     cost = row.outside.get(line, LineCost())
     ops = max(row.ops.get(line, 0), cost.kernels)
-    return f"{ops - cost.kernels} of {ops}", text.seconds(cost.seconds) if cost.kernels else ""
+    return f"{ops - cost.kernels} of {ops}", text.seconds(cost.seconds) if cost.seconds else ""
 
 
 def _compilations_for(record: Compilations, reason: str) -> list[CompilationRow]:

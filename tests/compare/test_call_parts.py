@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from compare.engines.torch import dynamo, spans
-from compare.engines.torch.spans import Clocks, Sample
+from compare.engines.torch.spans import ClockedCall, Clocks
 from compare.errors import NothingMeasuredError
 from compare.own import workers
 from compare.records.cells import (
@@ -36,6 +36,9 @@ from compare.records.own import (
     merge_records,
 )
 from compare.report import compiled, formats
+from compare.run.progress import Reporter
+from tests.helpers import toy_framework
+from tests.helpers.plans import plan_of
 
 
 def test_a_clock_counts_what_no_clock_inside_it_counts(monkeypatch):
@@ -68,7 +71,7 @@ def test_clocks_that_are_off_count_nothing_and_doubled_ones_run_twice():
 
 def test_what_a_clock_costs_is_taken_off_inside_of_it_and_around_it():
     seen = {(spans.CALL, ""): 100.0, (spans.GRAPH, "0/0"): 50.0}
-    sample = Sample(seen, {(spans.CALL, ""): 1, (spans.GRAPH, "0/0"): 2}, {(spans.CALL, ""): 2, ("", ""): 1})
+    sample = ClockedCall(seen, {(spans.CALL, ""): 1, (spans.GRAPH, "0/0"): 2}, {(spans.CALL, ""): 2, ("", ""): 1})
     assert sample.without(1.0, 3.0).seen == {(spans.CALL, ""): 93.0, (spans.GRAPH, "0/0"): 48.0}
     assert 0 <= Clocks().inner_share() <= 1
 
@@ -80,7 +83,7 @@ def sample(graphs=1, kernels=True, backward=True):
         seen[spans.GRAPH, f"0/{number}"] = 10e3
         seen |= {(KERNELS, f"0/{number}"): 20e3} if kernels else {}
         seen |= {(spans.BACKWARD, f"0/{number}"): 4e3} if backward else {}
-    return Sample(seen, dict.fromkeys(seen, 1))
+    return ClockedCall(seen, dict.fromkeys(seen, 1))
 
 
 @pytest.mark.parametrize(
@@ -115,20 +118,20 @@ def test_parts_are_those_of_clocks_and_what_dynamo_takes_for_each_graph(call, en
 
 def test_without_a_clock_around_the_call_the_rest_is_between_graphs():
     seen = {(spans.AROUND, ""): 45e3, (spans.GRAPH, "0/0"): 10e3, (spans.GRAPH, "1/0"): 10e3}
-    found = spans.split([Sample(seen, dict.fromkeys(seen, 1))], 3e-6, (9e-6, 4e-6), whole=False)
+    found = spans.split([ClockedCall(seen, dict.fromkeys(seen, 1))], 3e-6, (9e-6, 4e-6), whole=False)
     micros = {part: seconds * 1e6 for part, seconds in found.items()}
     assert micros == pytest.approx({spans.GRAPHS: 20, GUARDS: 3, spans.ENTRY: 18, spans.BETWEEN: 24})
 
 
 def test_calls_that_others_disturbed_do_not_count():
-    slow = Sample({key: 10 * spent for key, spent in sample().seen.items()}, sample().runs)
+    slow = ClockedCall({key: 10 * spent for key, spent in sample().seen.items()}, sample().runs)
     assert spans.split([slow, sample()], 0.0, None, whole=True)[KERNELS] == pytest.approx(20e-6)
 
 
 def test_graphs_come_with_their_lines_the_dearest_first():
     seen = dict(sample(graphs=2).seen)
     seen[KERNELS, "0/1"] = 50e3
-    dear, cheap = spans.graph_costs([Sample(seen, dict.fromkeys(seen, 1))], {"0/1": {"m.py:3": 2}})
+    dear, cheap = spans.graph_costs([ClockedCall(seen, dict.fromkeys(seen, 1))], {"0/1": {"m.py:3": 2}})
     assert (dear.name, dear.lines, dear.runs) == ("0/1", {"m.py:3": 2}, 1)
     assert (dear.kernels, dear.around) == pytest.approx((50e-6, 14e-6))
     assert (cheap.name, cheap.lines) == ("0/0", {})
@@ -288,3 +291,21 @@ def test_traces_of_all_modes_are_kept_in_place_of_older_ones(tmp_path):
     workers.keep_traces(folder, out)
     kept = {path.parent.name: path.read_text("utf-8") for path in (out / workers.TRACES).rglob("*.log")}
     assert kept == {"compile": "compile", "aot-eager": "aot-eager"}
+
+
+@pytest.mark.usefixtures("toy")
+@pytest.mark.parametrize(
+    ("apart", "process", "users", "keeps"),
+    [(True, 0, None, True), (True, 1, None, False), (False, 0, None, False), (True, 0, "mine", False)],
+)
+def test_the_first_process_of_a_mode_keeps_a_trace_where_results_are_kept(
+    tmp_path, monkeypatch, apart, process, users, keeps
+):
+    monkeypatch.setattr(toy_framework.Toy, "traced_into", "TOY_TRACE")
+    monkeypatch.delenv("TOY_TRACE", raising=False)
+    if users:
+        monkeypatch.setenv("TOY_TRACE", users)
+    plan = plan_of("toy", "f.py:loss", "", None).within(apart=apart, folder=str(tmp_path))
+    fresh = workers.Workers(plan, Reporter(), workers.Answers(tmp_path / "results.jsonl"))
+    found = fresh._equip(plan.time(("toy-eager", "toy-jit"), process)).variables.get("TOY_TRACE")
+    assert found == (str(tmp_path / workers.TRACES / "toy-jit") if keeps else None)

@@ -247,12 +247,13 @@ class OutsideOps:
             self._inside -= 1
             self._last = perf_counter()
 
-    def _note(self, _: Any, __: Any, ___: Any, ____: Any) -> None:
+    def _note(self, op: Any, _: Any, __: Any, ___: Any) -> None:
+        """Count an op, but not the start of a backward pass, nor a mark for a profiler; their seconds count."""
         import torch
 
         if not self._inside and torch._C._current_graph_task_id() == -1 and (line := _users_line()):
             cost = self._costs.setdefault(line, LineCost())
-            cost.kernels += 1
+            cost.kernels += op.namespace != "profiler" and op.name() != SEED
             cost.seconds += perf_counter() - self._last
         self._last = perf_counter()
 

@@ -51,7 +51,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Sample:
+class ClockedCall:
     """The nanoseconds of one call by clock, without those of clocks inside.
 
     `runs` says how often each clock ran, and `inside` how many clocks ran in it.
@@ -70,7 +70,26 @@ class Sample:
         """Return how often each graph ran."""
         return {graph: count for (clock, graph), count in self.runs.items() if clock == GRAPH}
 
-    def without(self, inner: float, outer: float) -> Sample:
+    @classmethod
+    def of(cls, marks: Sequence[Any]) -> ClockedCall:
+        """Return a call by the marks of its clocks: a key and a time where one begins, a time alone where it ends."""
+        seen, runs, inside = dict[Key, float](), dict[Key, int](), dict[Key, int]()
+        stack: list[Any] = [[("", ""), 0, 0]]
+        items = iter(marks)
+        for item in items:
+            if isinstance(item, tuple):
+                (clock, graph), (_, around) = item, stack[-1][0]
+                stack.append([(clock, around if graph is None else graph), next(items), 0])
+                continue
+            key, start, within = stack.pop()
+            stack[-1][2] += item - start
+            outer = stack[-1][0]
+            inside[outer] = inside.get(outer, 0) + 1
+            seen[key] = seen.get(key, 0.0) + item - start - within
+            runs[key] = runs.get(key, 0) + 1
+        return cls(seen, runs, inside)
+
+    def without(self, inner: float, outer: float) -> ClockedCall:
         """Return the sample without what a clock costs, in nanoseconds inside of itself and around it."""
         seen = {
             key: spent - inner * self.runs[key] - outer * self.inside.get(key, 0) for key, spent in self.seen.items()
@@ -87,48 +106,46 @@ class Clocks:
 
     def __init__(self) -> None:
         self.on = self.doubled = False
-        self._seen: dict[Key, float] = {}
-        self._runs: dict[Key, int] = {}
-        self._inside: dict[Key, int] = {}
-        self._stack: list[Any] = [[("", ""), 0.0]]
+        self._marks: list[Any] = []
+        self._mark = self._marks.append
 
     def around(self, clock: str, graph: str | None, function: Function) -> Function:
         """Return a function with a clock; of a graph that is None it has the graph of the clock around it.
 
-        Dynamo may run while the function is called, so this calls nothing that is written in Python.
+        A clock leaves marks, which are read later. Dynamo may run while the function is called, so that nothing else
+        that is written in Python is called here.
         """
-        return self._clocked(clock, graph, function, self._clocked(clock, graph, function, function))
+        return self._clock(clock, graph, function, self._clock(clock, graph, function, function))
 
-    def _clocked(self, clock: str, graph: str | None, function: Function, doubled: Function) -> Function:
-        def clocked(*args: Any, **options: Any) -> Any:
+    def _clock(self, clock: str, graph: str | None, function: Function, doubled: Function) -> Function:
+        key = clock, graph
+
+        def run(*args: Any, **options: Any) -> Any:
             if not self.on:
                 return function(*args, **options)
-            outer = self._stack[-1]
-            key = clock, outer[0][1] if graph is None else graph
-            mine: list[Any] = [key, 0.0]
-            self._stack.append(mine)
-            start = perf_counter_ns()
+            mark = self._mark
+            mark(key)
+            mark(perf_counter_ns())
             try:
                 return doubled(*args, **options) if self.doubled else function(*args, **options)
             finally:
-                spent = perf_counter_ns() - start
-                self._stack.pop()
-                outer[1] += spent
-                self._inside[outer[0]] = self._inside.get(outer[0], 0) + 1
-                self._seen[key] = self._seen.get(key, 0.0) + spent - mine[1]
-                self._runs[key] = self._runs.get(key, 0) + 1
+                mark(perf_counter_ns())
 
-        return clocked
+        return run
 
-    def sample(self, run: Callable[[], Any], *, doubled: bool = False) -> Sample:
-        """Run a call with the clocks on, and return its sample."""
-        self._seen, self._runs, self._inside, self._stack = {}, {}, {}, [[("", ""), 0.0]]
+    def marks(self, run: Callable[[], Any], *, doubled: bool = False) -> list[Any]:
+        """Run a call with the clocks on, and return their marks."""
+        self._marks.clear()
         self.on, self.doubled = True, doubled
         try:
             run()
         finally:
             self.on = self.doubled = False
-        return Sample(self._seen, self._runs, self._inside)
+        return [*self._marks]
+
+    def sample(self, run: Callable[[], Any], *, doubled: bool = False) -> ClockedCall:
+        """Return a call with the clocks on."""
+        return ClockedCall.of(self.marks(run, doubled=doubled))
 
     def inner_share(self) -> float:
         """Return the share of what a clock costs that it counts itself; the rest is in the clock around it."""
@@ -136,9 +153,7 @@ class Clocks:
         clocked = self.around(CALL, "", nothing)
         plain = min(_seconds(partial(_each, nothing)) for _ in many)
         inside = min(self.sample(partial(_each, clocked)).whole for _ in many) / 1e9
-        self.on = True
-        whole = min(_seconds(partial(_each, clocked)) for _ in many)
-        self.on = False
+        whole = min(_seconds(partial(self.marks, partial(_each, clocked))) for _ in many)
         return min(1.0, max(0.0, inside - plain) / max(whole - plain, 1e-9))
 
 
@@ -172,14 +187,14 @@ class CapturedGraph:
         return min(_seconds(partial(_each, partial(check, scope))) for _ in range(BLOCKS)) / CHECKS
 
 
-class Captured:
+class GraphWatch:
     """The graphs that PyTorch compiles meanwhile, with clocks at their places."""
 
     def __init__(self) -> None:
         self.clocks = Clocks()
         self.graphs: dict[str, CapturedGraph] = {}
-        self.watch = dispatcher.OutsideOps()
-        self.watched = False
+        self.outside = dispatcher.OutsideOps()
+        self.is_watching = False
         self._names: dict[Any, str] = {}
 
     @contextmanager
@@ -189,13 +204,13 @@ class Captured:
         from torch._dynamo.output_graph import OutputGraph
 
         with ExitStack() as stack:
-            stack.enter_context(_patched(OutputGraph, "call_user_compiler", self._compiling))
+            stack.enter_context(_patch_method(OutputGraph, "call_user_compiler", self._compiling))
             if profiled := vars(guards).get("profile_guard_manager"):
                 stack.enter_context(patch_namespace(vars(guards), {"profile_guard_manager": self._keeping(profiled)}))
             yield
 
     @contextmanager
-    def clocked(self) -> Iterator[None]:
+    def with_clocks(self) -> Iterator[None]:
         """A context in which kernels, backward passes of graphs and autograd's engine have clocks."""
         import torch
         from torch._dynamo.eval_frame import skip_code
@@ -206,9 +221,9 @@ class Captured:
         engine = self.clocks.around(ENGINE, "", autograd["_engine_run_backward"])
         skip_code(engine.__code__)
         with ExitStack() as stack:
-            stack.enter_context(_patched(CompiledFxGraph, "__call__", partial(self.clocks.around, KERNELS, None)))
+            stack.enter_context(_patch_method(CompiledFxGraph, "__call__", partial(self.clocks.around, KERNELS, None)))
             for name in ("apply", "apply_boxed"):  # the engine calls the second in later versions
-                stack.enter_context(_patched(BackwardCFunction, name, partial(self._applying, skip_code)))
+                stack.enter_context(_patch_method(BackwardCFunction, name, partial(self._applying, skip_code)))
             stack.enter_context(patch_namespace(autograd, {"_engine_run_backward": engine}))
             yield
 
@@ -227,9 +242,9 @@ class Captured:
         def run(*args: Any) -> Any:
             if self.clocks.on:
                 return clocked(*args)
-            if not self.watched:
+            if not self.is_watching:
                 return compiled(*args)
-            with self.watch.paused():
+            with self.outside.paused():
                 returned = compiled(*args)
             for each in returned if isinstance(returned, (tuple, list)) else (returned,):
                 if of := getattr(type(getattr(each, "grad_fn", None)), "_forward_cls", None):
@@ -264,7 +279,7 @@ class Captured:
 
 
 @contextmanager
-def _patched(owner: type, name: str, change: Callable[[Function], Function]) -> Iterator[None]:
+def _patch_method(owner: type, name: str, change: Callable[[Function], Function]) -> Iterator[None]:
     """A context in which a method of a class is changed, if the class has it."""
     before = vars(owner).get(name)
     if before is not None:
@@ -305,32 +320,30 @@ def call_parts(
     Raises UnsupportedError where the step compiles again in later calls, or where no graph runs.
     """
     dynamo.forget()
-    captured = Captured()
-    with captured.listening():
+    watch = GraphWatch()
+    with watch.listening():
         step = make()
         call, begin = step.bind(index), turns(step)
-        clocked = _clocked(step, index, captured.clocks) if whole else call
+        clocked = _call_with_clock(step, index, watch.clocks) if whole else call
         with step.within():
             for _ in range(LEAST):
                 begin_call(begin)
                 call.run()
             compiles = step.compiles
-            captured.watched = True
+            watch.is_watching = True
             begin_call(begin)
             call.run()
-            captured.watched = False
-            plain, samples = _blocks(call, clocked, begin, captured)
+            watch.is_watching = False
+            plain, samples = _blocks(call, clocked, begin, watch)
         if step.compiles != compiles:
             raise UnsupportedError("it compiles again in later calls")
         if not samples[0].graphs():
             raise UnsupportedError("no graph that Dynamo has captured runs in it")
-        captured.watched = True
-        outside = captured.watch.of_call(call)
+        watch.is_watching = True
+        outside = watch.outside.of_call(call)
         ops = dispatcher.OutsideOps().of_call(eager.bind(index))
     ran = samples[0].graphs()
-    guards = sum(
-        count * captured.graphs[name].guard_seconds() for name, count in ran.items() if name in captured.graphs
-    )
+    guards = sum(count * watch.graphs[name].guard_seconds() for name, count in ran.items() if name in watch.graphs)
     number = guard_count(ran)
     parts = split(samples, guards, _entry() if sum(ran.values()) > 1 or not whole else None, whole=whole)
     watched = sum(cost.seconds for cost in outside.values())
@@ -342,8 +355,8 @@ def call_parts(
         whole=_lower(plain),
         parts=parts,
         guards=number,
-        graphs=graph_costs(samples, {name: graph.lines for name, graph in captured.graphs.items()}),
-        ops={line: cost.kernels for line, cost in ops.items()},
+        graphs=graph_costs(samples, {name: graph.lines for name, graph in watch.graphs.items()}),
+        ops={line: cost.kernels for line, cost in ops.items() if cost.kernels},
         outside=outside,
     )
 
@@ -355,7 +368,7 @@ def begin_call(turns: Turns) -> None:
             restore()
 
 
-def _clocked(step: Step, index: int, clocks: Clocks) -> BoundCall:
+def _call_with_clock(step: Step, index: int, clocks: Clocks) -> BoundCall:
     """Return the call of a step with a clock around its compiled function."""
     built: Any = step.built
     run = built.run
@@ -366,23 +379,27 @@ def _clocked(step: Step, index: int, clocks: Clocks) -> BoundCall:
         built.run = run
 
 
-def _blocks(call: BoundCall, clocked: BoundCall, turns: Turns, captured: Captured) -> tuple[list[float], list[Sample]]:
+def _blocks(
+    call: BoundCall, clocked: BoundCall, turns: Turns, watch: GraphWatch
+) -> tuple[list[float], list[ClockedCall]]:
     """Return the seconds of calls without clocks, and samples of calls with them, in blocks that take turns."""
-    plain, samples, doubled, began = list[float](), list[Sample](), list[Sample](), perf_counter()
-    count, done, clocks = 1, 0, captured.clocks
+    plain, samples, doubled, began = list[float](), list[ClockedCall](), list[ClockedCall](), perf_counter()
+    count, done, clocks = 1, 0, watch.clocks
     run = clocks.around(AROUND, "", clocked.run)
     while done < LEAST or perf_counter() - began < SECONDS:
         plain += _block(turns, count, lambda: _seconds(call.run))
-        with captured.clocked():
-            samples += _block(turns, count, lambda: clocks.sample(run))
-            doubled += _block(turns, count, lambda: clocks.sample(run, doubled=True))
+        with watch.with_clocks():
+            once = _block(turns, count, partial(clocks.marks, run))
+            twice = _block(turns, count, partial(clocks.marks, run, doubled=True))
+        samples += map(ClockedCall.of, once)
+        doubled += map(ClockedCall.of, twice)
         count, done = max(1, round(BLOCK / median(plain[-count:]))), done + 1
     cost = _cost(samples, doubled)
     share = clocks.inner_share()
     return plain, [sample.without(cost * share, cost * (1 - share)) for sample in samples]
 
 
-def _cost(samples: Sequence[Sample], doubled: Sequence[Sample]) -> float:
+def _cost(samples: Sequence[ClockedCall], doubled: Sequence[ClockedCall]) -> float:
     """Return the nanoseconds that a clock costs, by calls in which each stands twice."""
     once, twice = (_lower([sample.whole for sample in each]) for each in (samples, doubled))
     return max(0.0, twice - once) / sum(samples[-1].runs.values())
@@ -406,7 +423,7 @@ def _lower(values: Sequence[float]) -> float:
     return sum(kept) / len(kept)
 
 
-def _mean_seconds(samples: Sequence[Sample]) -> dict[Key, float]:
+def _mean_seconds(samples: Sequence[ClockedCall]) -> dict[Key, float]:
     """Return the seconds by clock of the half of the samples that has the least: a mean, so that they add up."""
     quiet = sorted(samples, key=lambda sample: sample.whole)[: max(1, len(samples) // 2)]
     keys = dict.fromkeys(key for sample in quiet for key in sample.seen)
@@ -414,7 +431,7 @@ def _mean_seconds(samples: Sequence[Sample]) -> dict[Key, float]:
 
 
 def split(
-    samples: Sequence[Sample], guards: float, entry: tuple[float, float] | None, *, whole: bool
+    samples: Sequence[ClockedCall], guards: float, entry: tuple[float, float] | None, *, whole: bool
 ) -> dict[str, float]:
     """Return the seconds of each part of a call.
 
@@ -443,7 +460,7 @@ def split(
     return {part: seconds for part, seconds in parts.items() if seconds > 0}
 
 
-def graph_costs(samples: Sequence[Sample], lines: Mapping[str, Mapping[str, int]]) -> list[GraphCost]:
+def graph_costs(samples: Sequence[ClockedCall], lines: Mapping[str, Mapping[str, int]]) -> list[GraphCost]:
     """Return the graphs that run in a call, the dearest first; `lines` has the ops of each graph by line."""
     seconds, costs = _mean_seconds(samples), list[GraphCost]()
     for graph, runs in samples[0].graphs().items():
@@ -467,16 +484,16 @@ def _entry() -> tuple[float, float]:
 
     x = torch.zeros(())
 
-    def one(x: Any) -> Any:
+    def unbroken(x: Any) -> Any:
         return x + 1
 
-    def two(x: Any) -> Any:
+    def with_break(x: Any) -> Any:
         y = x + 1
         torch._dynamo.graph_break()
         return y + 1
 
     spent = []
-    for function in (one, two):
+    for function in (unbroken, with_break):
         run = partial(torch.compile(function, backend=lambda *_: lambda *_: (x,)), x)
         spent.append(min(_seconds(partial(_each, run)) for _ in range(BLOCKS)) / CHECKS)
     return spent[0], max(0.0, spent[1] - spent[0])
