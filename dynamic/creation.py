@@ -20,8 +20,9 @@ from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, lo
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch import words as devices
 from graphs.frontends.torch.names import guard, method
+from graphs.frontends.torch.shapes import memory_of
 from graphs.frontends.torch.words import as_dtype, number, sizes, within
-from graphs.ops.shapes import as_count, dtype_of, new_shape
+from graphs.ops.shapes import as_count, dtype_of, lay, new_shape
 from graphs.promotion import check_dtype
 
 __all__ = [
@@ -58,7 +59,8 @@ def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: A
     step = capture.step_trace()
     if step is not None and (symbol := step.stacked(data, dtype)) is not None:
         return symbol
-    return make_leaf(np.array(as_array(data, None if dtype is None else as_dtype(dtype))), None, device, requires_grad)
+    array = ops.identity(as_array(data, None if dtype is None else as_dtype(dtype)))
+    return make_leaf(array, None, device, requires_grad)
 
 
 def scalar_tensor(value: float, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -87,9 +89,9 @@ def asarray(
     return result.requires_grad_() if requires_grad else result
 
 
-def clone(input: Tensor) -> Tensor:
-    """A copy that keeps the history."""
-    return ops.identity(input)
+def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
+    """A copy that keeps the history, and the order of the axes in memory unless a format asks for another."""
+    return input.clone(memory_format=memory_format)
 
 
 def detach(input: Tensor) -> Tensor:
@@ -202,19 +204,22 @@ def logspace(
     )
 
 
-def _without_format(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a new tensor without `memory_format`, which changes nothing here."""
-    return {name: value for name, value in options.items() if name != "memory_format"}
+def lay_like(made: Tensor, source: Any, memory_format: Any = None) -> Tensor:
+    """A tensor just made, with its axes in memory as another has them, unless a format asks for rows."""
+    memory = memory_of(source)
+    if memory is not None and type(made) is Tensor and "contiguous" not in str(memory_format):
+        made._data = lay(made._data, [memory])
+    return made
 
 
-def zeros_like(input: Any, dtype: Kind = None, **options: Any) -> Tensor:
+def zeros_like(input: Any, dtype: Kind = None, *, memory_format: Any = None, **options: Any) -> Tensor:
     """Zeros with the shape and dtype of another tensor."""
-    return zeros(input.shape, dtype=dtype or input.dtype, **_without_format(options))
+    return lay_like(zeros(input.shape, dtype=dtype or input.dtype, **options), input, memory_format)
 
 
-def ones_like(input: Any, dtype: Kind = None, **options: Any) -> Tensor:
+def ones_like(input: Any, dtype: Kind = None, *, memory_format: Any = None, **options: Any) -> Tensor:
     """Ones with the shape and dtype of another tensor."""
-    return ones(input.shape, dtype=dtype or input.dtype, **_without_format(options))
+    return lay_like(ones(input.shape, dtype=dtype or input.dtype, **options), input, memory_format)
 
 
 def empty_like(input: Any, dtype: Kind = None, **options: Any) -> Tensor:
@@ -222,9 +227,9 @@ def empty_like(input: Any, dtype: Kind = None, **options: Any) -> Tensor:
     return zeros_like(input, dtype, **options)
 
 
-def full_like(input: Any, fill_value: Any, dtype: Kind = None, **options: Any) -> Tensor:
+def full_like(input: Any, fill_value: Any, dtype: Kind = None, *, memory_format: Any = None, **options: Any) -> Tensor:
     """A tensor of one value, with the shape and dtype of another."""
-    return full(input.shape, fill_value, dtype=dtype or input.dtype, **_without_format(options))
+    return lay_like(full(input.shape, fill_value, dtype=dtype or input.dtype, **options), input, memory_format)
 
 
 @method()

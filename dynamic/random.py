@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from dynamic.checkpoint import drawn_from
-from dynamic.creation import _shape
+from dynamic.creation import _shape, lay_like
 from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs import capture, ops
@@ -269,21 +269,27 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, *
 
 def rand_like(input: Tensor, *, dtype: Any = None, memory_format: Any = None, **options: Any) -> Tensor:
     """Uniform numbers in [0, 1), with the shape and dtype of a tensor."""
-    del memory_format
-    return rand(input.shape, dtype=_float_dtype(input, dtype), **options)
+    return lay_like(rand(input.shape, dtype=_float_dtype(input, dtype), **options), input, memory_format)
 
 
 def randn_like(input: Tensor, *, dtype: Any = None, memory_format: Any = None, **options: Any) -> Tensor:
     """Normal numbers with the shape and dtype of a tensor."""
-    del memory_format
-    return randn(input.shape, dtype=_float_dtype(input, dtype), **options)
+    return lay_like(randn(input.shape, dtype=_float_dtype(input, dtype), **options), input, memory_format)
 
 
-def randint_like(input: Tensor, low: int = 0, high: int | None = None, *, dtype: Any = None, **options: Any) -> Tensor:
+def randint_like(
+    input: Tensor,
+    low: int = 0,
+    high: int | None = None,
+    *,
+    dtype: Any = None,
+    memory_format: Any = None,
+    **options: Any,
+) -> Tensor:
     """Integers from `low`, 0 by default, up to, but without, `high`, with the shape and dtype of a tensor."""
-    return randint(
-        0 if high is None else low, low if high is None else high, input.shape, dtype=dtype or input.dtype, **options
-    )
+    first, last = (0, low) if high is None else (low, high)
+    made = randint(first, last, input.shape, dtype=dtype or input.dtype, **options)
+    return lay_like(made, input, memory_format)
 
 
 def _float_dtype(x: Tensor, dtype: Any) -> Any:

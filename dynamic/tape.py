@@ -24,6 +24,7 @@ from graphs.blocks import Table
 from graphs.errors import GraphError, NotDifferentiableError, locate
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
+from graphs.ops.shapes import lay
 from graphs.reverse import Ndims, Pullback, pullback
 from graphs.spec import spec_of
 
@@ -46,6 +47,8 @@ def interpreter(pullback: Maker) -> dispatch.Interpreter:
             raise dispatch.explain_error(op, args, error) from None
         edges = [arg._edge if type(arg) is Tensor else None for arg in args]
         data = dispatch.execute(op, arrays, attrs)
+        if op.layout != "any":
+            data = lay(data, arrays if op.layout == "inputs" else ())
         if not op.rules or not grad_mode.now().recording or data.dtype.kind != "f" or not any(edges):
             return wrap(data)
         wanted = _differentiable_inputs(op, args, edges)

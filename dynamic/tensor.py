@@ -372,7 +372,10 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
         array = np.asarray(_plain(data))
         dtype = np.float32 if array.dtype == np.float64 and type(_first(data)) is not np.float64 else array.dtype
         data = array
-    array = np.asarray(data, dtype)
+    try:
+        array = np.asarray(data, dtype)
+    except OverflowError:  # an int below 0 counts from the end of unsigned ints, as in PyTorch
+        array = np.vectorize(lambda x: words.within(x, np.dtype(dtype)), otypes=[dtype])(data)
     try:
         promotion.check_dtype(array.dtype)
     except DTypeError as error:

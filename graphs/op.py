@@ -38,6 +38,7 @@ Prepare = Callable[..., Prepared]
 Cost = Callable[..., Size]
 Workspace = Callable[..., TensorSpec | None]
 Shortcut = Callable[..., Any]
+Layout = Literal["rows", "inputs", "any"]
 Fails = Literal["raises", "warns", "of floats", "never"]
 
 _INPUTS = {"x": 0, "y": 1, "z": 2} | {f"input{i}": i for i in range(64)}
@@ -241,6 +242,9 @@ class Op:
     workspace   `workspace(*specs, in_rows=bools, out=spec, **attrs)`: the spec of an array that the kernel needs beside
               its result, or may need where sizes are symbolic; None for none. `in_rows` tells which operands surely lie
               in row-major order. An engine that plans memory gives it as `workspace`; else the kernel makes one
+    layout    how the result lies in the memory of a tensor, as PyTorch's does: "rows" (row by row), "inputs" (its axes
+              in the order in which the inputs have them), or "any" (as the kernel leaves it). By default "inputs" for
+              elementwise ops, "any" for views and where ops run other ops, and else "rows"
     listed    whether `get` finds the op by its name; ops that are internal to an engine are not listed
     torch     the PyTorch function that the op is; NumPy's is read off the kernel
     """
@@ -274,6 +278,7 @@ class Op:
         exact: bool = False,
         overwrites: Sequence[int] = (),
         workspace: Workspace | None = None,
+        layout: Layout | None = None,
         listed: bool = True,
         torch: TorchName | None = None,
         doc: str = "",
@@ -306,6 +311,8 @@ class Op:
             overwrites = range(kernel.nin)
         self.overwrites = tuple(overwrites)
         self.workspace = workspace
+        is_any = view or effect or family == "control"
+        self.layout: Layout = layout or ("any" if is_any else "inputs" if family == "elementwise" else "rows")
         self.torch = torch
         self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides

@@ -94,6 +94,7 @@ def recorder(op: Op) -> Any:
         find=functools.partial(_lookup_pullback, op),
         ruled=sum(1 << i for i in range(_MOST_INPUTS if op.arity is None else op.arity) if op.rule(i)),
         is_elementwise=op.family == "elementwise",
+        layout=op.layout,
     )
 
 

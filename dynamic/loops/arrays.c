@@ -21,6 +21,74 @@ made(PyObject *value)  /* the same of what has just been made: whoever watches i
     return array;
 }
 
+/* Of two axes of a result: 1 where the first is further out, -1 where it is further in, 0 where no array tells. */
+static int
+compare(PyObject *out, PyObject *const *arrays, Py_ssize_t count_, int axis, int other)
+{
+    int ndim = PyArray_NDIM(ARRAY(out)), axes[] = {axis, other};
+    for (Py_ssize_t i = 0; i < count_; i++) {
+        PyArrayObject *array = ARRAY(arrays[i]);
+        npy_intp steps[2];
+        for (int j = 0; j < 2; j++) {
+            int own = axes[j] - ndim + PyArray_NDIM(array);
+            int is_spread = own < 0 || (PyArray_DIM(array, own) == 1 && PyArray_DIM(ARRAY(out), axes[j]) != 1);
+            steps[j] = is_spread ? 0 : Py_ABS(PyArray_STRIDE(array, own));
+        }
+        if (steps[0] == 0 || steps[1] == 0)
+            continue;
+        if (steps[0] != steps[1] || PyArray_DIM(ARRAY(out), axis) > PyArray_DIM(ARRAY(out), other))
+            return steps[0] >= steps[1] ? 1 : -1;
+    }
+    return 0;
+}
+
+static void
+order_axes(int *order, PyObject *out, PyObject *const *arrays, Py_ssize_t count_)  /* the inner axis first */
+{
+    int ndim = PyArray_NDIM(ARRAY(out));
+    for (int i = 0; i < ndim; i++)
+        order[i] = ndim - 1 - i;
+    for (int last = 1; last < ndim; last++)
+        for (int place = last, before = last - 1; before >= 0; before--) {
+            int sign = compare(out, arrays, count_, order[before], order[place]);
+            if (sign < 0)
+                break;
+            if (sign > 0) {
+                int axis = order[before];
+                order[before] = order[place];
+                order[place] = axis;
+                place = before;
+            }
+        }
+}
+
+/* `lay` in graphs/ops/shapes.py: a result in memory as PyTorch lays it. Takes a reference and gives one. */
+PyObject *
+lay(PyObject *out, PyObject *const *arrays, Py_ssize_t count_)
+{
+    int ndim = PyArray_NDIM(ARRAY(out)), order[NPY_MAXDIMS], is_alike = 1, in_rows = 1;
+    npy_intp strides[NPY_MAXDIMS], step = PyArray_ITEMSIZE(ARRAY(out));
+    for (Py_ssize_t i = 0; i < count_; i++)
+        in_rows &= PyArray_IS_C_CONTIGUOUS(ARRAY(arrays[i])) != 0;
+    if ((in_rows && PyArray_IS_C_CONTIGUOUS(ARRAY(out))) || PyArray_SIZE(ARRAY(out)) == 0)
+        return out;
+    order_axes(order, out, arrays, in_rows ? 0 : count_);
+    for (int i = 0; i < ndim; i++) {
+        int axis = order[i];
+        is_alike &= PyArray_DIM(ARRAY(out), axis) == 1 || PyArray_STRIDE(ARRAY(out), axis) == step;
+        strides[axis] = step;
+        step *= PyArray_DIM(ARRAY(out), axis);
+    }
+    if (is_alike)
+        return out;
+    PyArray_Descr *dtype = (PyArray_Descr *)Py_NewRef(dtype_of(out));
+    PyObject *result = PyArray_NewFromDescr(&PyArray_Type, dtype, ndim, PyArray_DIMS(ARRAY(out)), strides, NULL, 0, NULL);
+    if (result != NULL && PyArray_CopyInto(ARRAY(result), ARRAY(out)) < 0)
+        Py_CLEAR(result);
+    Py_DECREF(out);
+    return made(result);
+}
+
 /* Whether an array to which we have the one reference may be written over: it is large, a pool is on, and nobody else
    sees its memory, since who does holds the array. */
 int

@@ -43,6 +43,7 @@ struct Recorder {
     PyObject *find;  /* find(wanted, count, ndims): the pullback, and the fields that it saves */
     uint64_t ruled;  /* the inputs that have a rule, as a bit set */
     int is_elementwise;
+    char layout;     /* the first letter of that of the op: graphs/op.py */
     Py_ssize_t known;
     Want *wants;
 };
@@ -286,7 +287,8 @@ recorded(Recorder *recorder, const Inputs *inputs, PyObject *out, PyObject *attr
 static PyObject *
 run(const Recorder *recorder, PyObject *const *arrays, Py_ssize_t count_, PyObject *attrs)
 {
-    return made(call_kernel(recorder->kernel, arrays, count_, PyDict_GET_SIZE(attrs) == 0 ? NULL : attrs));
+    PyObject *out = made(call_kernel(recorder->kernel, arrays, count_, PyDict_GET_SIZE(attrs) == 0 ? NULL : attrs));
+    return out == NULL || recorder->layout == 'a' ? out : lay(out, arrays, recorder->layout == 'i' ? count_ : 0);
 }
 
 PyObject *
@@ -347,12 +349,13 @@ binder(PyObject *Py_UNUSED(module), PyObject *general)
 static PyObject *
 new_recorder(PyTypeObject *type, PyObject *args, PyObject *options)
 {
-    static char *words[] = {"kernel", "arity", "find", "ruled", "is_elementwise", NULL};
+    static char *words[] = {"kernel", "arity", "find", "ruled", "is_elementwise", "layout", NULL};
     PyObject *kernel, *find;
     unsigned long long ruled;
     int arity, is_elementwise;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OiOKp", words, &kernel, &arity, &find, &ruled,
-                                     &is_elementwise))
+    const char *layout = "any";
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OiOKp|s", words, &kernel, &arity, &find, &ruled,
+                                     &is_elementwise, &layout))
         return NULL;
     Recorder *recorder = (Recorder *)type->tp_alloc(type, 0);
     if (recorder == NULL)
@@ -362,6 +365,7 @@ new_recorder(PyTypeObject *type, PyObject *args, PyObject *options)
     recorder->find = Py_NewRef(find);
     recorder->ruled = ruled;
     recorder->is_elementwise = is_elementwise;
+    recorder->layout = layout[0];
     return (PyObject *)recorder;
 }
 

@@ -200,6 +200,7 @@ as_array(PyObject *value)  /* takes and gives a reference; kernels of 0-d arrays
 
 /* arrays.c */
 PyObject *made(PyObject *value);
+PyObject *lay(PyObject *out, PyObject *const *arrays, Py_ssize_t count_);
 int is_ours(PyObject *array);
 PyObject *call_kernel(PyObject *kernel, PyObject *const *args, Py_ssize_t count_, PyObject *attrs);
 int fits_into(PyObject *array, PyObject *target);

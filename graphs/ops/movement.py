@@ -25,6 +25,7 @@ from graphs.ops.shapes import (
     dtype_of,
     holds_half,
     last_two,
+    lay,
     one_operand,
     positive_axes,
     positive_axis,
@@ -320,6 +321,7 @@ astype: Op = movement(
     lambda g: g,  # cast back to the input's dtype in reverse.py, with every other mixed-dtype op
     prepare=_prepare_astype,
     broadcasts=True,
+    layout="inputs",
 )
 
 
@@ -349,20 +351,29 @@ def wider(value: Any) -> Any:
     return astype(value, SINGLE) if holds_half(value) else value
 
 
-def _prepare_identity(x: Any, /) -> Prepared:
+def _prepare_identity(x: Any, /, *, order: str = "K") -> Prepared:
     if type(x) is int:  # as NumPy's function of that name takes it
         raise ShapeError(f"copies an array, and {x} is none; use eye({x}) for a matrix with ones on its diagonal")
-    return one_operand(x)
+    return (as_operand(x),), {} if order == "K" else {"order": order}
+
+
+def _identity(x: Array, *, order: Any = "K", out: Array = None) -> Array:
+    if out is None:
+        out = np.array(x, order=order)
+        return lay(out, [x]) if order == "K" and 0 in x.strides else out
+    return store(x, out)
 
 
 identity: Op = movement(
     "identity",
-    lambda x, *, out=None: np.array(x, order="C") if out is None else store(x, out),
-    lambda x: x,
+    _identity,
+    lambda x, *, order="K": x,
     lambda g: g,
     prepare=_prepare_identity,
     marks=True,
-    doc="A copy of the values, row by row. Graphs leave it out: it only marks what is differentiated, or owned, apart.",
+    layout="any",
+    doc='A copy of the values, with the axes in the same order in memory, or row by row with `order="C"`. Graphs leave '
+    "it out: it only marks what is differentiated, or owned, apart.",
 )
 stop_gradient: Op = movement(
     "stop_gradient",

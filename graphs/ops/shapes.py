@@ -201,6 +201,56 @@ def store(result: Array, out: Array) -> Array:
     return out
 
 
+def lay(result: Any, operands: Sequence[Any] = ()) -> Any:
+    """The result in memory as PyTorch lays that of an elementwise op on these arrays; row by row without any.
+
+    Of two axes that one is the inner one along which the first operand that tells them apart takes shorter steps.
+    """
+    if all(operand.flags.c_contiguous for operand in operands):
+        return result if result.flags.c_contiguous else np.array(result, order="C")
+    order = _order(result.shape, [_steps(operand, result.shape) for operand in operands])
+    strides, step = [0] * result.ndim, result.itemsize
+    for axis in order:
+        strides[axis] = step
+        step *= result.shape[axis]
+    pairs = zip(result.shape, result.strides, strides, strict=True)
+    if result.size == 0 or all(size == 1 or have == wanted for size, have, wanted in pairs):
+        return result
+    made: Any = np.ndarray(result.shape, result.dtype, strides=strides)
+    np.copyto(made, result)
+    return made
+
+
+def _steps(operand: Any, sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of an array along the axes of the result, 0 where it is broadcast."""
+    added = len(sizes) - operand.ndim
+    pairs = zip(operand.shape, operand.strides, sizes[added:], strict=True)
+    return (*(0,) * added, *[0 if size == 1 != wide else abs(step) for size, step, wide in pairs])
+
+
+def _order(sizes: tuple[int, ...], steps: Sequence[tuple[int, ...]]) -> list[int]:
+    """The axes, the inner one first."""
+    order = list(range(len(sizes)))[::-1]
+    for last in range(1, len(order)):
+        place = last
+        for before in reversed(range(last)):
+            sign = _compare(order[before], order[place], sizes, steps)
+            if sign < 0:
+                break
+            if sign > 0:
+                order[before], order[place], place = order[place], order[before], before
+    return order
+
+
+def _compare(axis: int, other: int, sizes: tuple[int, ...], steps: Sequence[tuple[int, ...]]) -> int:
+    """1 where an axis is further out than another, -1 where it is further in, 0 where no operand tells."""
+    for of_operand in steps:
+        here, there = of_operand[axis], of_operand[other]
+        if here and there and (here != there or sizes[axis] > sizes[other]):
+            return 1 if here >= there else -1
+    return 0
+
+
 def fill(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:
     """An array of one value, in `out` where there is one, for a kernel that changes it afterwards."""
     out = np.empty(shape, dtype) if out is None else out

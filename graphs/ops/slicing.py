@@ -201,4 +201,5 @@ setitem: Op = movement(
     prepare=lambda x, value, /, key: ((as_operand(x), value), _prepare(x, key)[1]),
     broadcasts=True,
     overwrites=(0,),
+    layout="any",
 )

@@ -87,6 +87,7 @@ sort: Op = Op(
     cost=_sort_cost,
     family="sorting",
     zero_safe=True,
+    layout="inputs",
 )
 argsort: Op = Op(
     "argsort",
@@ -95,6 +96,7 @@ argsort: Op = Op(
     prepare=_prepare_sort,
     cost=_sort_cost,
     family="sorting",
+    layout="inputs",
 )
 
 

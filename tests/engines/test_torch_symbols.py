@@ -18,6 +18,7 @@ import static
 from dynamic import distributions, nn
 from graphs.errors import GraphError
 from static.trace.symbol import REFUSED, Symbol
+from tests.helpers.backends import BACKENDS
 from tests.helpers.together import together
 
 SCALARS = [2, 2.5, True, *[kind(2) for kind in (np.float64, np.float32, np.float16, np.int64, np.int32, np.uint8)]]
@@ -437,3 +438,26 @@ def test_a_gradient_computes_as_its_argument_does(loss: Callable[[Any], Any]) ->
     for x in (array, tensor):
         assert static.jit(lambda x: turned(static, x))(x).tolist() == turned(torch, x).tolist() == expected
     assert static.jit(asked)(tensor).tolist() == asked(tensor.clone().requires_grad_()).tolist() == expected
+
+
+WRAPPED = {
+    "int8 + 300": (lambda x: x + 300, "int8", [45, 41, -112]), "300 - int8": (lambda x: 300 - x, "int8", [43, 47, -56]),
+    "uint8 - 300": (lambda x: x - 300, "uint8", [213, 209, 56]),
+    "uint8 * -1": (lambda x: x * -1, "uint8", [255, 3, 156]),
+    "int8 // 300": (lambda x: x // 300, "int8", [0, -1, 2]), "uint8 & -1": (lambda x: x & -1, "uint8", [1, 253, 100]),
+    "int8 < 300": (lambda x: x < 300, "int8", [True, True, False]),
+    "in place": (lambda x: (x * 1).add_(300), "int8", [45, 41, -112]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["tape", *BACKENDS])
+@pytest.mark.parametrize("name", WRAPPED)
+def test_an_int_wraps_beside_tensors_of_small_ints_and_is_refused_beside_arrays(name, backend):
+    f, dtype, wanted = WRAPPED[name]
+    values = np.array([1, -3, 100]).astype(dtype)
+    run = f if backend == "tape" else static.jit(f, backend=backend)
+    result = run(torch.tensor(values))
+    assert (str(result.dtype).rpartition(".")[2] in (dtype, "bool"), result.tolist()) == (True, wanted)
+    if backend != "tape" and name != "in place" and "<" not in name:
+        with pytest.raises((GraphError, OverflowError)):
+            static.jit(f, backend=backend)(values)

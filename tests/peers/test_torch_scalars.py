@@ -1,7 +1,8 @@
 """Every function of a tensor and a number beside PyTorch: each dtype, and numbers that it holds, rounds or lacks.
 
 A cell is wrong where both give a result and these differ, or where PyTorch says that the number is beyond the dtype and
-we give a result. Where we refuse, or compute what PyTorch refuses for another reason, nothing is wrong in silence.
+we give a result, or where an int does not fit ints of 8 bits and we refuse what PyTorch wraps. Where we refuse others,
+or compute what PyTorch refuses for another reason, nothing is wrong in silence.
 """
 
 from __future__ import annotations
@@ -121,10 +122,12 @@ def test_a_number_beside_a_tensor_is_what_it_is_in_pytorch(function):
     for dtype, (name, number) in itertools.product(DTYPES, NUMBERS.items()):
         with np.errstate(all="ignore"):
             wanted, found = outcome(torch, function, dtype, number), outcome(dynamic, function, dtype, number)
-        if found.values is None or (wanted.values is None and "without overflow" not in wanted.message):
+        if wanted.values is None and (found.values is None or "without overflow" not in wanted.message):
+            continue
+        if found.values is None and dtype not in ("int8", "uint8"):
             continue
         cell = f"{function}, {dtype}, {name}"
-        is_right = wanted.values is not None and is_same(found, wanted)
+        is_right = wanted.values is not None and found.values is not None and is_same(found, wanted)
         if not is_right and not any(re.search(pattern, cell) for pattern in OTHERWISE):
             wrong.append((cell, wanted, found))
     assert not wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dynamic.inplace import as_it_was
@@ -9,9 +10,12 @@ from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, write_result
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
+from graphs.frontends.torch.arithmetic import refused_bools
+from graphs.frontends.torch.shapes import laid_in_rows
 from graphs.frontends.torch.words import axis_and_size, of_floats, unless_empty, with_axis, within
 from graphs.ops.movement import in_single
 from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.slicing import cut
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu",
@@ -39,12 +43,19 @@ def _clamp_open(input: Array, low: float, high: float) -> Array:
     return ops.where(ops.less_equal(input, low), low, ops.where(ops.greater_equal(input, high), high, input))
 
 
-@of_floats
+def _bound(value: float, x: Array) -> Any:
+    """A number as elements of x hold it: cut to an int for ints. Raises DTypeError where they do not."""
+    is_whole = dtype_of(refused_bools(x, "a bound")).kind in "iu" and abs(value) < math.inf
+    return within(int(value) if is_whole else value, dtype_of(x))
+
+
 def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Array:
     """x clamped to the range from `min_val` to `max_val`."""
     if min_val > max_val:
         raise OptionError(f"there is no range from {min_val} to {max_val}; swap the two")
-    low, high = [within(bound, dtype_of(input)) for bound in (min_val, max_val)]
+    if dtype_of(input).kind == "u" and min(min_val, max_val) < 0:
+        raise DTypeError(f"{dtype_of(input)} has no numbers below 0; convert with .int() first")
+    low, high = [_bound(bound, input) for bound in (min_val, max_val)]
     return write_result(input, _clamp_open(input, low, high), inplace)
 
 
@@ -99,6 +110,7 @@ def prelu(input: Array, weight: Array) -> Array:
     return ops.where(ops.greater(input, 0), input, ops.multiply(slope, input))
 
 
+@laid_in_rows
 def rrelu(
     input: Array, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
 ) -> Array:
@@ -163,6 +175,7 @@ def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
     return ops.where(ops.greater(scaled, threshold), input, ops.divide(soft, beta) if beta != 1 else soft)
 
 
+@laid_in_rows
 def logsigmoid(input: Array) -> Array:
     """log(sigmoid(x)), without overflow."""
     return ops.negative(ops.softplus(ops.negative(input)))
@@ -194,10 +207,9 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
     return ops.where(ops.less_equal(ops.abs(input), within(lambd, dtype_of(input))), 0, input)
 
 
-@of_floats
 def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
     """x where it exceeds the threshold, else `value`; NaN stays."""
-    threshold, value = [within(number, dtype_of(input)) for number in (threshold, value)]
+    threshold, value = [_bound(number, input) for number in (threshold, value)]
     return write_result(input, ops.where(ops.less_equal(input, threshold), value, input), inplace)
 
 
@@ -240,9 +252,9 @@ def log_softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtyp
 
 def glu(input: Array, dim: int = -1) -> Array:
     """The first half along an axis times the sigmoid of the second. Raises ShapeError for an odd size."""
-    _, size = axis_and_size(input, dim)
+    axis, size = axis_and_size(input, dim)
     half = size // 2
-    first, second = (ops.take(input, ops.arange(i * half, i * half + half), axis=dim) for i in (0, 1))
+    first, second = cut(input, axis, 0, half), cut(input, axis, half, 2 * half)
     if shape_of(input)[dim] % 2:
         raise GraphError(locate(f"glu: the size {shape_of(input)[dim]} is odd; halves need an even one"))
     return ops.multiply(first, ops.sigmoid(second))

@@ -21,11 +21,12 @@ from dynamic.random import DrawnNumbers, default_generator
 from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
+from graphs.frontends.torch.shapes import laid_in_rows, memory_of
 from graphs.frontends.torch.words import floats, of_floats
 from graphs.ops import neural
 from graphs.ops.movement import cast, in_single
 from graphs.ops.neural import by_rows, inverse_root_mean_square, less, normalized_batch
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import dtype_of, lay, shape_of
 from graphs.ops.windows import window_of
 
 __all__ = [
@@ -151,6 +152,8 @@ def _keep_mask(x: Array, p: float, together: tuple[int, ...]) -> Array:
     if isinstance(numbers := default_generator.numpy, DrawnNumbers):
         return numbers.kept(tuple(map(int, shape)), p)
     kept = ops.bernoulli(draws.key_for(x), 1 - p, shape)
+    if (memory := memory_of(x)) is not None:
+        kept = lay(kept, [memory])
     return Tensor(kept) if issubclass(type(x), Tensor) else kept  # of a tensor, so that a pass back frees it
 
 
@@ -276,6 +279,7 @@ def _join_bags(rows: Array, bags: Array, count: Any, mode: str) -> Array:
     return ops.divide(total, ops.expand_dims(ops.maximum(sizes, 1), 1))
 
 
+@laid_in_rows
 def one_hot(tensor: Array, num_classes: int = -1) -> Array:
     """1 at each index along a new last axis, 0 elsewhere, as int64; a trace needs num_classes."""
     if num_classes == -1:
@@ -294,6 +298,7 @@ def one_hot(tensor: Array, num_classes: int = -1) -> Array:
 # Normalization --------------------------------------------------------------------------------------------------------
 
 
+@laid_in_rows
 def batch_norm(
     input: Array,
     running_mean: Array | None,
@@ -366,6 +371,7 @@ def _no_tensor(running: Array) -> Any:
     return running
 
 
+@laid_in_rows
 @in_single
 def layer_norm(
     input: Array,
@@ -403,6 +409,7 @@ def _affine(x: Array, weight: Array | None, bias: Array | None) -> Array:
     return scaled if bias is None else ops.add(scaled, bias)
 
 
+@laid_in_rows
 @in_single
 def group_norm(
     input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
@@ -412,6 +419,7 @@ def group_norm(
     return _owning(ops.group_norm(input, num_groups, weight, bias, eps=eps))
 
 
+@laid_in_rows
 def instance_norm(
     input: Array,
     running_mean: Array | None = None,

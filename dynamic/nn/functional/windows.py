@@ -312,10 +312,14 @@ def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = No
         raise ShapeError(
             f"{len(pad) // 2} axes go on beyond their ends, before them channels, and a batch; add an axis"
         )
+    if not any(pad):
+        return apart(input, input, order="K")
     pairs = [(pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
     widths = [(0, 0)] * (len(shape_of(input)) - len(pairs)) + pairs[::-1]
     border = [(max(before, 0), max(after, 0)) for before, after in widths]
     cut = [(max(-before, 0), max(-after, 0)) for before, after in widths]
+    if value is not None and value < 0 and dtype_of(input).kind == "u":
+        raise DTypeError(f"a border of {value} in {dtype_of(input)}, which has no numbers below 0; use .int() first")
     fill = 0 if value is None else within(value, dtype_of(input))
     if mode == "circular":  # goes round what is left; the other modes see what will be taken away
         return apart(ops.pad(_cut(input, cut), border, fill, mode=mode), input)

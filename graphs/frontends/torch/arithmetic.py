@@ -368,8 +368,6 @@ def fmod(input: Any, other: Any) -> Any:
     """The remainder of a division rounded to 0, with the sign of `input`. Raises OptionError for x / 0."""
     left, right = _division_operands(input, other)
     dtype = result_dtype((input, other))
-    if dtype.kind in "iu":
-        left, right = within(left, dtype), within(right, dtype)
     left, right = [cast(ops.asarray(x), dtype) if is_weak(x) else x for x in (left, right)]
     return ops.remainder(left, right) if dtype.kind in "bu" else exact(left, right)
 
@@ -377,6 +375,8 @@ def fmod(input: Any, other: Any) -> Any:
 @name(in_place=True)
 def pow(input: Any, exponent: Any) -> Any:
     """Each element to a power."""
+    if type(exponent := number(exponent)) is int and dtype_of(input).kind in "iu":
+        exponent = within(exponent, dtype_of(input))
     left, right = promote(input, exponent)
     if _is_bool(input) and _is_bool(exponent):
         raise refuse("a power of bools", "convert with .int() first")
@@ -439,8 +439,9 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
     """Clamp the elements between `min` and `max`, which may be tensors. Raises ValueError where both are None."""
     if min is None and max is None:
         raise ValueError("clamp: give min, max or both")
-    if holds_half(input):
-        min, max = [within(bound, dtype_of(input)) for bound in (min, max)]
+    if holds_half(input) or dtype_of(input).kind in "iu":
+        is_half = holds_half(input)
+        min, max = [within(x, dtype_of(input)) if is_half or type(x) is int else x for x in (min, max)]
     bounds = [bound for bound in (min, max) if bound is not None]
     converted = iter(promote(input, *bounds))
     x = next(converted)

@@ -12,7 +12,7 @@ from graphs import linalg, ops
 from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, ShapeError
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.shapes import apart, as_view, flatten, memory_of, reshape
+from graphs.frontends.torch.shapes import apart, as_view, flatten, laid_in_rows, memory_of, reshape
 from graphs.frontends.torch.words import cast, ndim_of, result_dtype, shape_of, sizes
 from graphs.op import Op
 from graphs.ops.shapes import dtype_of, store
@@ -78,12 +78,14 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 
 
 @name(in_place=True)
+@laid_in_rows
 def tril(input: Any, diagonal: int = 0) -> Any:
     """The elements on and below a diagonal, and 0 for the others."""
     return ops.tril(input, k=diagonal)
 
 
 @name(in_place=True)
+@laid_in_rows
 def triu(input: Any, diagonal: int = 0) -> Any:
     """The elements on and above a diagonal, and 0 for the others."""
     return ops.triu(input, k=diagonal)

@@ -13,6 +13,7 @@ from graphs.errors import OptionError, ShapeError
 from graphs.frontends.numpy import functions as numpy_linalg
 from graphs.frontends.torch import joining
 from graphs.frontends.torch.names import guard
+from graphs.frontends.torch.shapes import laid_in_rows
 from graphs.frontends.torch.systems import (
     cholesky_ex,
     inv_ex,
@@ -56,6 +57,7 @@ _norm = axis_words(numpy_linalg.norm)
 vecdot = axis_words(linalg.vecdot)
 
 
+@laid_in_rows
 def cross(input: Any, other: Any, *, dim: int = -1) -> Any:
     """The cross product along an axis of size 3; the other axes broadcast."""
     if len(shape_of(input)) != len(shape_of(other)):

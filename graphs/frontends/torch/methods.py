@@ -126,9 +126,10 @@ class TorchMethods(Methods, Conversions):
         return ops.take_along_axis(self, indices, axis=axis)
 
     def clone(self, *, memory_format: Any = None) -> Self:
-        """A copy that keeps the history."""
-        del memory_format
-        return ops.identity(self)
+        """A copy that keeps the history, and the order of the axes in memory unless a format asks for another."""
+        if "channels_last" in str(memory_format):
+            return ops.moveaxis(ops.identity(ops.moveaxis(self, 1, -1), order="C"), -1, 1)
+        return ops.identity(self, order="C") if "contiguous" in str(memory_format) else ops.identity(self)
 
     # Kinds ------------------------------------------------------------------------------------------------------
 
@@ -187,9 +188,7 @@ class TorchMethods(Methods, Conversions):
         """The tensor itself if it is contiguous, also in the order "channels_last"; else a contiguous copy."""
         if TorchMethods.is_contiguous(self, memory_format):
             return self
-        if "channels_last" in str(memory_format):
-            return ops.moveaxis(ops.identity(ops.moveaxis(self, 1, -1)), -1, 1)
-        return ops.identity(self)
+        return TorchMethods.clone(self, memory_format=memory_format or "contiguous")
 
     def is_floating_point(self) -> bool:
         """Whether the elements are floats."""

@@ -16,6 +16,7 @@ from graphs.dims import same_shape
 from graphs.errors import DTypeError, OptionError, OutOfRangeError, ShapeError, locate
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.reductions import count_nonzero
+from graphs.frontends.torch.shapes import laid_in_rows
 from graphs.frontends.torch.words import (
     as_row,
     axis_and_size,
@@ -117,6 +118,7 @@ def index_select(input: Any, dim: int, index: Any) -> Any:
 
 
 @name(in_place=True)
+@laid_in_rows
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """The input with `alpha * source` added to the slices of an axis that `index` names."""
     axis, x = place(dim, ndim_of(input)), as_row(input)
@@ -153,6 +155,7 @@ def _mask(mask: Any) -> Any:
 
 
 @name(in_place=True)
+@laid_in_rows
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """The input with one value where the mask is true."""
     if not is_scalar(value) and ndim_of(value):
@@ -189,7 +192,8 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
         input, other = number(input), number(other)
         dtype = result_dtype((input, other))
         return cast(ops.where(cast(condition, np.bool_), cast(ops.asarray(input), dtype), other), dtype)
-    left, right = promote(input, other)
+    wanted = result_dtype((input, other))
+    left, right = promote(*[x if wanted.kind == "f" else within(x, wanted) for x in (input, other)])
     return ops.where(cast(condition, np.bool_), left, right)
 
 

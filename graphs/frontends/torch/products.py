@@ -20,6 +20,7 @@ from graphs.errors import OptionError, ShapeError, locate, user_frame
 from graphs.frontends.torch import reductions, systems
 from graphs.frontends.torch.arithmetic import add, clamp, mul, sub, true_divide
 from graphs.frontends.torch.names import name
+from graphs.frontends.torch.shapes import laid_in_rows
 from graphs.frontends.torch.words import (
     cast,
     floats,
@@ -31,6 +32,7 @@ from graphs.frontends.torch.words import (
     refuse,
     shape_of,
     values_of,
+    within,
 )
 from graphs.ops.movement import in_single
 from graphs.ops.shapes import dtype_of, positive_axes
@@ -129,9 +131,10 @@ def _plus(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
     """`beta * x + alpha * product` in their dtype, to which the factors are converted; x is not read if beta is 0."""
     _one_dtype("a sum with a product", (x, product))
     kind = dtype_of(product).kind
-    beta, alpha = (
-        (bool(beta), bool(alpha)) if kind == "b" else (int(beta), int(alpha)) if kind in "iu" else (beta, alpha)
-    )
+    if kind == "b":
+        beta, alpha = bool(beta), bool(alpha)
+    elif kind in "iu":
+        beta, alpha = [within(int(factor), dtype_of(product)) for factor in (beta, alpha)]
     scaled = product if alpha == 1 else mul(product, alpha)
     if beta:
         return add(x if beta == 1 else mul(x, beta), scaled)
@@ -209,6 +212,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
 
 
 @name()
+@laid_in_rows
 def cross(input: Any, other: Any, dim: int | None = None) -> Any:
     """The cross product along an axis of size 3, the first by default."""
     left, right = promote(input, other)
@@ -332,6 +336,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # no
 
 
 @name(in_place=True)
+@laid_in_rows
 @in_single
 def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     """Scale down the slices along an axis to a norm of at most `maxnorm`."""

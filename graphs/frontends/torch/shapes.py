@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+from typing import cast as cast_type
 
 import numpy as np
 
@@ -20,11 +22,15 @@ from graphs.ops.shapes import as_shape, completed_shape, store
 from graphs.spec import broadcast_shapes as common_shape
 from graphs.spec import spec_of
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 # ---- memory --------------------------------------------------------------------------------------
 
 
-def apart(result: Any, *operands: Any) -> Any:
+def apart(result: Any, *operands: Any, order: str = "C") -> Any:
     """Copy a result that shares memory with an operand, for functions that promise memory of their own.
+
+    `order` is NumPy's: by default the copy lies row by row; "K" keeps the order of the axes in memory.
 
     In a trace, where no tensor has memory, the copy says what a change in place does not reach.
     """
@@ -33,7 +39,19 @@ def apart(result: Any, *operands: Any) -> Any:
         return ops.identity(result)
     if memory is None or not any(_lies_in(memory, memory_of(operand)) for operand in operands):
         return result
-    return ops.identity(result)
+    return ops.identity(result, order=order)
+
+
+def laid_in_rows(function: F) -> F:
+    """Wrap a function made of ops whose result lies row by row in PyTorch. A trace does not know how a value lies."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        result = function(*args, **options)
+        memory = memory_of(result)
+        return result if memory is None or memory.flags.c_contiguous else ops.identity(result, order="C")
+
+    return cast_type(F, wrapper)
 
 
 def as_view(result: Any, source: Any) -> Any:
@@ -430,19 +448,19 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
 @name(pairs=True)
 def flip(input: Any, *along: Any, dims: Any = None) -> Any:
     """Reverse the axes."""
-    return apart(ops.flip(input, axis=sizes(along) if dims is None else dims), input)
+    return apart(ops.flip(input, axis=sizes(along) if dims is None else dims), input, order="K")
 
 
 @name()
 def fliplr(input: Any) -> Any:
     """Reverse the second axis."""
-    return apart(ops.fliplr(input), input)
+    return apart(ops.fliplr(input), input, order="K")
 
 
 @name()
 def flipud(input: Any) -> Any:
     """Reverse the first axis."""
-    return apart(ops.flipud(input), input)
+    return apart(ops.flipud(input), input, order="K")
 
 
 @name(pairs=True)
@@ -463,7 +481,7 @@ def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
     """Rotate by quarter turns in the plane of two axes."""
     if len(dims) != 2:
         raise ShapeError(f"turns in the plane of two axes, not {len(dims)}; name both")
-    return apart(ops.rot90(input, k, dims), input)
+    return apart(ops.rot90(input, k, dims), input, order="K" if k % 4 else "C")
 
 
 @name()

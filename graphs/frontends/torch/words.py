@@ -198,7 +198,7 @@ def check_tensor(*operands: Any) -> None:
 def promote(*operands: Any) -> Sequence[Any]:
     """Convert tensors and numbers to the dtype that PyTorch computes in; arrays keep NumPy's rules.
 
-    Numbers stay numbers, which take the dtype of the tensors beside them.
+    Numbers stay numbers, which take the dtype of the tensors beside them; ints wrap to fit it, as PyTorch's do.
     """
     if _agree(operands):
         return operands
@@ -211,19 +211,31 @@ def promote(*operands: Any) -> Sequence[Any]:
     check_tensor(*operands)
     if None in dtypes and len(dtypes) > 1 and any(map(is_number, tensors)):
         return promote(*map(number, operands))
-    if None in dtypes or (len(dtypes) == 1 and _holds(next(iter(dtypes)), operands)):
+    if None in dtypes:
         return operands
+    if len(dtypes) == 1 and _holds(dtype := next(iter(dtypes)), operands):
+        return [wrapped(x, dtype) for x in operands]
     wanted = result_dtype(operands)
     if all(d.kind == "f" for d in dtypes) and np.result_type(*dtypes) == wanted:
         return operands
     leave = (
         np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted
     )  # beside floats a bool is as good as they
-    return [x if is_weak(x) or x.dtype in (wanted, leave) else ops.astype(x, wanted) for x in operands]
+    return [
+        wrapped(x, wanted) if is_weak(x) else x if x.dtype in (wanted, leave) else ops.astype(x, wanted)
+        for x in operands
+    ]
+
+
+def wrapped(value: Any, dtype: np.dtype[Any]) -> Any:
+    """An int of 64 bits as ints of a dtype keep it, in their last bits; any other value unchanged."""
+    if type(value) is not int or dtype.kind not in "iu" or not -(2**63) <= value < 2**63:
+        return value
+    return np.int64(value).astype(dtype).item()
 
 
 def _agree(operands: Sequence[Any]) -> bool:
-    """Whether all tensors have one dtype and no number is of a later kind: the usual case, decided by types alone."""
+    """Whether all tensors have one dtype, which holds every number: the usual case, decided by types alone."""
     dtype, latest = None, 0
     for x in operands:
         kind = type(x)
@@ -235,7 +247,7 @@ def _agree(operands: Sequence[Any]) -> bool:
             dtype = x.dtype
         elif x.dtype is not dtype:
             return False
-    return dtype is not None and _KINDS[dtype.kind] >= latest
+    return dtype is not None and (dtype.kind == "f" or latest == 0)
 
 
 def _holds(dtype: np.dtype[Any], operands: Sequence[Any]) -> bool:
@@ -264,13 +276,14 @@ def within(value: Any, dtype: np.dtype[Any]) -> Any:
     """A value that is written to, or compared with, elements of a dtype: NumPy scalars as Python numbers.
 
     Raises DTypeError for a finite number beyond the dtype, and of ints for infinity and NaN. To unsigned ints numbers
-    below 0 count from the end, as in PyTorch.
+    below 0 count from the end, as in PyTorch, and are returned so.
     """
     value = number(value)
     if type(value) in SCALARS and dtype.kind != "b":
         least, most = _limits(dtype)
         if not least <= value <= most and (dtype.kind != "f" or -math.inf < value < math.inf):
             raise refuse(f"{value} is beyond {dtype}, which ends at {most}", "convert with .float() or .long() first")
+        return wrapped(value, dtype)
     return value
 
 
@@ -290,17 +303,21 @@ def is_number(value: Any) -> bool:
 
 def promote_for_comparison(*operands: Any) -> Sequence[Any]:
     """Operands as comparisons take them: ints are unchanged, as NumPy compares them exactly; others are promoted."""
+    operands = tuple(map(number, operands))
     if _agree(operands):
         return operands
     is_exact = all(type(x) in (bool, int) or (hasattr(x, "dtype") and x.dtype.kind in "biu") for x in operands)
-    return operands if is_exact and not all(type(x) in SCALARS for x in operands) else promote(*operands)
+    if not is_exact or all(type(x) in SCALARS for x in operands) or any(type(x) in SCALARS for x in operands):
+        return promote(*operands)
+    return operands
 
 
 def promote_to_float(*operands: Any) -> Sequence[Any]:
     """Operands as `promote` returns them, with bools and ints cast to the float dtype of the others, or the default."""
+    operands = tuple(map(number, operands))
     tensors = [x for x in operands if not is_weak(x)]
     is_whole = tensors and all(dispatch.interpreter_of(x) and x.dtype.kind in "biu" for x in tensors)
-    converted = [*map(number, operands)] if is_whole else promote(*operands)  # an int of few bits would wrap
+    converted = operands if is_whole else promote(*operands)  # an int of few bits would wrap
     kinds = [dtype_of(x) for x in converted if not is_weak(x)]
     wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [DEFAULT]))
     return [x if is_weak(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in converted]
