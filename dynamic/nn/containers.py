@@ -143,6 +143,15 @@ class ParameterList(_IndexedValues):
     def _put(self, name: str, value: Any) -> None:
         self.register_parameter(name, value if is_parameter(value) else Parameter(value))
 
+    def extra_repr(self) -> str:
+        """A line for each parameter."""
+        return "\n".join([_described(str(i), value, str(value.dtype)) for i, value in enumerate(self)])
+
+
+def _described(name: str, value: Any, kind: str) -> str:
+    """A line on a parameter, as PyTorch writes it."""
+    return f"  ({name}): Parameter containing: [{kind} of size {'x'.join(map(str, value.shape))}]"
+
 
 class _NamedValues(Module):
     """Base of dicts: values are registered by name."""
@@ -214,6 +223,9 @@ class ParameterDict(_NamedValues):
     def _put(self, name: str, value: Any) -> None:
         self.register_parameter(name, value if is_parameter(value) else Parameter(value))
 
+    def extra_repr(self) -> str:
+        """A line for each parameter."""
+        return "\n".join([_described(name, value, value.type()) for name, value in self.items()])
 
 class DataParallel(Module):
     """Calls its module; devices and axes are ignored. State dicts have PyTorch's "module." names."""

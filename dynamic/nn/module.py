@@ -440,7 +440,7 @@ class Module:
     def __repr__(self) -> str:
         extra = self.extra_repr()
         children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._of(MODULE)]
-        if not children:
+        if not children and "\n" not in extra:
             return f"{self._get_name()}({extra})"
         lines = [*extra.split("\n"), *children] if extra else children
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"

@@ -32,10 +32,14 @@ _TENSORS = ("weight", "pos_weight")  # options that are buffers
 
 
 class Simple(Module):
-    """Base of modules of one function; `options` are its option names and defaults, in PyTorch's order."""
+    """Base of modules of one function; `options` are its option names and defaults, in PyTorch's order.
+
+    `shown` are the options that the module's text names whatever they are.
+    """
 
     function: Callable[..., Any]
     options: dict[str, Any]
+    shown: tuple[str, ...] = ()
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__()
@@ -58,13 +62,15 @@ class Simple(Module):
         return type(self).function(*inputs, **self._options())
 
     def extra_repr(self) -> str:
-        """The options that differ from their defaults."""
+        """The options that differ from their defaults, or are always shown."""
         values = {name: vars(self)[name] for name in self.options}
         required = inspect.Parameter.empty
         return ", ".join(
             f"{name}={value!r}"
             for name, value in values.items()
-            if self.options[name] is required or (name not in _TENSORS and value != self.options[name])
+            if self.options[name] is required
+            or name in self.shown
+            or (name not in _TENSORS and value != self.options[name])
         )
 
 
@@ -93,18 +99,24 @@ def signature_of(options: Mapping[str, Any]) -> inspect.Signature:
 def simple_module(
     name: str, function: Callable[..., Any], options: str = "", base: type = Simple, **defaults: Any
 ) -> Any:
-    """Make a module class of a function and the names of its options; `defaults` replace the function's own."""
+    """Make a module class of a function and the names of its options; `defaults` replace the function's own.
+
+    A name that ends in "+" is one that the module's text always shows.
+    """
     parameters = inspect.signature(function).parameters
-    values = {option: defaults.get(option, parameters[option].default) for option in options.split()}
-    body = {"function": staticmethod(function), "options": values, "__signature__": signature_of(values)}
+    names = options.replace("+", "").split()
+    values = {option: defaults.get(option, parameters[option].default) for option in names}
+    shown = tuple([option[:-1] for option in options.split() if option[-1] == "+"])
+    body = {"function": staticmethod(function), "options": values, "shown": shown}
+    body["__signature__"] = signature_of(values)
     doc = f"`functional.{function.__name__}` as a module."
     return type(name, (base,), {**body, "__module__": base.__module__, "__doc__": doc})
 
 
 ReLU = simple_module("ReLU", F.relu, "inplace")
 ReLU6 = simple_module("ReLU6", F.relu6, "inplace")
-ELU = simple_module("ELU", F.elu, "alpha inplace")
-CELU = simple_module("CELU", F.celu, "alpha inplace")
+ELU = simple_module("ELU", F.elu, "alpha+ inplace")
+CELU = simple_module("CELU", F.celu, "alpha+ inplace")
 SELU = simple_module("SELU", F.selu, "inplace")
 GELU = simple_module("GELU", F.gelu, "approximate")
 SiLU = simple_module("SiLU", F.silu, "inplace")
@@ -113,35 +125,35 @@ Sigmoid = simple_module("Sigmoid", F.sigmoid)
 Tanh = simple_module("Tanh", F.tanh)
 LogSigmoid = simple_module("LogSigmoid", F.logsigmoid)
 LeakyReLU = simple_module("LeakyReLU", F.leaky_relu, "negative_slope inplace")
-Hardtanh = simple_module("Hardtanh", F.hardtanh, "min_val max_val inplace")
+Hardtanh = simple_module("Hardtanh", F.hardtanh, "min_val+ max_val+ inplace")
 Hardsigmoid = simple_module("Hardsigmoid", F.hardsigmoid, "inplace")
 Hardswish = simple_module("Hardswish", F.hardswish, "inplace")
 Hardshrink = simple_module("Hardshrink", F.hardshrink, "lambd")
 Softshrink = simple_module("Softshrink", F.softshrink, "lambd")
-Softplus = simple_module("Softplus", F.softplus, "beta threshold")
+Softplus = simple_module("Softplus", F.softplus, "beta+ threshold+")
 Softsign = simple_module("Softsign", F.softsign)
 Tanhshrink = simple_module("Tanhshrink", F.tanhshrink)
 Threshold = simple_module("Threshold", F.threshold, "threshold value inplace")
-GLU = simple_module("GLU", F.glu, "dim")
+GLU = simple_module("GLU", F.glu, "dim+")
 Softmax = simple_module("Softmax", F.softmax, "dim")
 Softmin = simple_module("Softmin", F.softmin, "dim")
 LogSoftmax = simple_module("LogSoftmax", F.log_softmax, "dim")
 CosineSimilarity = simple_module("CosineSimilarity", F.cosine_similarity, "dim eps")
 PairwiseDistance = simple_module("PairwiseDistance", F.pairwise_distance, "p eps keepdim")
 
-RReLU = simple_module("RReLU", F.rrelu, "lower upper inplace", _Random)
-Dropout = simple_module("Dropout", F.dropout, "p inplace", _Random)
-Dropout1d = simple_module("Dropout1d", F.dropout1d, "p inplace", _Random)
-Dropout2d = simple_module("Dropout2d", F.dropout2d, "p inplace", _Random)
-Dropout3d = simple_module("Dropout3d", F.dropout3d, "p inplace", _Random)
-AlphaDropout = simple_module("AlphaDropout", F.alpha_dropout, "p inplace", _Random)
-FeatureAlphaDropout = simple_module("FeatureAlphaDropout", F.feature_alpha_dropout, "p inplace", _Random)
+RReLU = simple_module("RReLU", F.rrelu, "lower+ upper+ inplace", _Random)
+Dropout = simple_module("Dropout", F.dropout, "p+ inplace+", _Random)
+Dropout1d = simple_module("Dropout1d", F.dropout1d, "p+ inplace+", _Random)
+Dropout2d = simple_module("Dropout2d", F.dropout2d, "p+ inplace+", _Random)
+Dropout3d = simple_module("Dropout3d", F.dropout3d, "p+ inplace+", _Random)
+AlphaDropout = simple_module("AlphaDropout", F.alpha_dropout, "p+ inplace+", _Random)
+FeatureAlphaDropout = simple_module("FeatureAlphaDropout", F.feature_alpha_dropout, "p+ inplace+", _Random)
 LocalResponseNorm = simple_module("LocalResponseNorm", F.local_response_norm, "size alpha beta k")
 
 _LARGEST = "kernel_size stride padding dilation return_indices ceil_mode"
 _MEAN = "kernel_size stride padding ceil_mode count_include_pad divisor_override"
-_POWER = "norm_type kernel_size stride ceil_mode"
-_PATCHES = "kernel_size dilation padding stride"
+_POWER = "norm_type kernel_size stride+ ceil_mode+"
+_PATCHES = "kernel_size dilation+ padding+ stride+"
 MaxPool1d = simple_module("MaxPool1d", F.max_pool1d, _LARGEST)
 MaxPool2d = simple_module("MaxPool2d", F.max_pool2d, _LARGEST)
 MaxPool3d = simple_module("MaxPool3d", F.max_pool3d, _LARGEST)

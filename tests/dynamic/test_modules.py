@@ -213,8 +213,23 @@ def test_the_text_of_a_module_is_pytorchs():
     text = repr(nn.Sequential(nn.Linear(4, 3), nn.Sequential(nn.Dropout(0.5))))
     assert text == (
         "Sequential(\n  (0): Linear(in_features=4, out_features=3, bias=True)\n  (1): Sequential(\n"
-        "    (0): Dropout()\n  )\n)"
+        "    (0): Dropout(p=0.5, inplace=False)\n  )\n)"
     )
+    line = "(0): Parameter containing: [torch.float32 of size 2x3]"
+    assert repr(nn.ParameterList([torch.ones(2, 3)])) == f"ParameterList(  {line})"
+    assert repr(nn.ParameterList([torch.ones(2, 3)] * 2)) == f"ParameterList(\n    {line}\n    {line.replace('(0', '(1')}\n)"
+    assert repr(nn.ParameterDict({"a": torch.ones(2)})) == (
+        "ParameterDict(  (a): Parameter containing: [torch.FloatTensor of size 2])"
+    )
+    for module, wanted in {
+        nn.ELU(): "ELU(alpha=1.0)",
+        nn.Hardtanh(inplace=True): "Hardtanh(min_val=-1.0, max_val=1.0, inplace=True)",
+        nn.Softplus(): "Softplus(beta=1.0, threshold=20.0)",
+        nn.GLU(): "GLU(dim=-1)",
+        nn.AlphaDropout(0.2): "AlphaDropout(p=0.2, inplace=False)",
+        nn.Unfold(2): "Unfold(kernel_size=2, dilation=1, padding=0, stride=1)",
+    }.items():
+        assert repr(module) == wanted
 
 
 # What layers compute ----------------------------------------------------------------------------------------------
