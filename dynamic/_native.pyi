@@ -10,6 +10,7 @@ class Recorder:
         find: Callable[[int, int, tuple[int | None, ...] | None], tuple[Any, tuple[tuple[int, Any], ...]]],
         ruled: int,
         is_elementwise: bool,
+        layout: str = "any",
     ) -> None: ...
 
 class Record:

@@ -207,7 +207,8 @@ def logspace(
 def lay_like(made: Tensor, source: Any, memory_format: Any = None) -> Tensor:
     """A tensor just made, with its axes in memory as another has them, unless a format asks for rows."""
     memory = memory_of(source)
-    if memory is not None and type(made) is Tensor and "contiguous" not in str(memory_format):
+    is_tensor = issubclass(type(made), Tensor)  # in a trace it may be a symbol
+    if memory is not None and is_tensor and "contiguous" not in str(memory_format):
         made._data = lay(made._data, [memory])
     return made
 

@@ -20,8 +20,9 @@ from dynamic import grad_mode
 from dynamic.node import Leaf, Node, TensorData, move_kept, turns
 from graphs import dispatch
 from graphs.errors import DTypeError, InplaceError, ShapeError, locate, user_line
+from graphs.ops.indexing import setitem as setitem_at
 from graphs.ops.indexing import take
-from graphs.ops.movement import astype, identity, reshape
+from graphs.ops.movement import astype, identity, permute_dims, reshape
 from graphs.ops.slicing import is_basic, setitem
 
 Array = np.ndarray[Any, Any]
@@ -113,8 +114,9 @@ def own_array(array: Array, handed_out: set[int]) -> Array:
 def assign(tensor: TensorData, result: TensorData) -> None:
     """Give `tensor` the values and the history of `result`, in its own memory.
 
-    Raises InplaceError for a leaf that requires a gradient, and for a view whose base has a history; ShapeError and
-    DTypeError when the result does not fit.
+    Where the tensor is a view, its base and other views of that get the history too. Raises InplaceError for a leaf that
+    requires a gradient, for a view of one, and for a view whose base is no longer there; ShapeError and DTypeError when
+    the result does not fit.
     """
     data = tensor._data
     if grad_mode.is_grad_enabled():
@@ -125,11 +127,18 @@ def assign(tensor: TensorData, result: TensorData) -> None:
     result = _cast_result(data, result)
     if result._edge is None and type(tensor._edge) is Node and grad_mode.is_grad_enabled():
         result = setitem(tensor, result, ...)  # a constant ends the history that the tensor had: gradient 0, not 1
+    node = result._edge if type(result._edge) is Node and grad_mode.is_grad_enabled() else None
+    memory = None
+    if node is not None and is_view(data) and _is_seen(owner_of(data)):
+        memory = SharedMemory(tensor)
+        memory.write(tensor, result)
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
-    node = result._edge if type(result._edge) is Node and grad_mode.is_grad_enabled() else None
     _note(data, rewrites=node is not None)
-    if node is not None:
+    if memory is not None and node is not None:
+        _check_residuals(node, data)
+        memory.renew()
+    elif node is not None:
         before, tensor._edge = tensor._edge, node
         node.sequence = clock.tick()
         _check_residuals(node, data)
@@ -252,6 +261,54 @@ def _places(view: Array, base: Array) -> Array:
     return start + functools.reduce(np.add.outer, steps, np.array(0))
 
 
+class SharedMemory:
+    """The tensors that share memory with a view that is changed in place, and the history of what lies there.
+
+    Raises InplaceError where no tensor covers the memory of all, or where one is a leaf that requires a gradient.
+    """
+
+    def __init__(self, view: TensorData) -> None:
+        owner, detachment, kind = owner_of(view._data), _detachment(view._data), type(view)
+        self.tensors = [
+            t
+            for t in gc.get_objects()
+            if type(t) is kind and owner_of(t._data) is owner and _detachment(t._data) is detachment
+        ]
+        apart = [t for t in self.tensors if not overlaps(t._data)]  # the view is among them
+        base = max(apart, key=lambda t: (t._data.size, not is_view(t._data)))
+        if any(type(t._edge) is Leaf for t in self.tensors):
+            rule = "in-place change of a view of a leaf that requires a gradient"
+            raise InplaceError(locate(f"{rule}; wrap it in no_grad(), or change a clone() of the leaf"))
+        self.elements = _in_order(base)
+        bounds = [np.lib.array_utils.byte_bounds(t._data) for t in self.tensors]
+        low, high = np.lib.array_utils.byte_bounds(self.elements._data)
+        if not all(low <= start and end <= high for start, end in bounds):
+            rule = "in-place change of a view that is part of a graph, whose base is no longer there"
+            raise InplaceError(locate(f"{rule}; keep the base, write x[...] = or x[...] +=, or use where"))
+
+    def write(self, view: TensorData, result: TensorData) -> None:
+        """Let the memory have the history of a result where a view of it lies."""
+        self.places = [_places(t._data, self.elements._data) for t in self.tensors]
+        flat = reshape(self.elements, (-1,))
+        self.now = setitem_at(flat, result, _places(view._data, self.elements._data))
+
+    def renew(self) -> None:
+        """Give each tensor the history of what lies in its memory now."""
+        for tensor, places in zip(self.tensors, self.places, strict=True):
+            before, tensor._edge = tensor._edge, take(self.now, places)._edge
+            if before is not None:
+                move_kept(before, tensor._edge, tensor)
+
+
+def _in_order(tensor: TensorData) -> TensorData:
+    """A tensor with its axes in the order in which they lie in memory. Raises InplaceError where there are gaps."""
+    order = sorted(range(tensor._data.ndim), key=lambda axis: -tensor._data.strides[axis])
+    turned: TensorData = permute_dims(tensor, order)
+    if not turned._data.flags.c_contiguous:
+        raise InplaceError(locate("in-place change of a view of a strided part of a graph; clone() the part first"))
+    return turned
+
+
 def adopt(tensor: TensorData, node: Any, *, changed: bool) -> None:
     """Give `tensor` the history of a node with the same values; `changed` says that it was changed to them in place.
 
@@ -259,6 +316,9 @@ def adopt(tensor: TensorData, node: Any, *, changed: bool) -> None:
     """
     if changed:
         _refuse(tensor, tensor)
+        if is_view(tensor._data) and _is_seen(owner_of(tensor._data)):
+            rule = "in-place change of a view, whose base a function of one's own gives no history"
+            raise InplaceError(locate(f"{rule}; change a clone() of it"))
         _note(tensor._data, rewrites=True)
         node.sequence = clock.tick()
     tensor._edge = node
@@ -306,10 +366,6 @@ def _refuse(tensor: TensorData, result: TensorData) -> None:
     if type(tensor._edge) is Leaf:
         remedy = "wrap it in no_grad(), or make a new tensor"
         raise InplaceError(locate(f"in-place change of a leaf that requires a gradient; {remedy}"))
-    if result._edge is not None and is_view(tensor._data) and _is_seen(owner_of(tensor._data)):
-        raise InplaceError(
-            locate("in-place change of a view that is part of a graph; write x[...] = or x[...] +=, or use where")
-        )
 
 
 def _cast_result(data: np.ndarray[Any, Any], result: TensorData) -> TensorData:

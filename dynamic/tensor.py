@@ -375,7 +375,8 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
     try:
         array = np.asarray(data, dtype)
     except OverflowError:  # an int below 0 counts from the end of unsigned ints, as in PyTorch
-        array = np.vectorize(lambda x: words.within(x, np.dtype(dtype)), otypes=[dtype])(data)
+        kind = np.dtype(dtype)
+        array = np.vectorize(lambda x: words.within(x, kind), otypes=[kind])(data)
     try:
         promotion.check_dtype(array.dtype)
     except DTypeError as error:

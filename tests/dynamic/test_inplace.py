@@ -366,11 +366,40 @@ def test_what_python_puts_back_into_a_tensor_of_a_graph_may_be_changed_in_place(
     np.testing.assert_allclose(x.grad.numpy(), expected)
 
 
-def test_a_view_that_has_a_name_is_no_such():
-    y = dynamic.tensor([1.0, 2.0], requires_grad=True) * 2
-    view = y[1:]
-    with pytest.raises(InplaceError, match=r"write x\[...\] ="):
-        view += 1
+NAMED_VIEWS = {
+    "row": ("v = y[1]; v += 1", [[8, 16], [28, 36]]),
+    "column, twice": ("v = y[:, 1]; v *= 3; v.mul_(2)", [[8, 576], [24, 1152]]),
+    "view of a view": ("v = y[1][1:]; v *= 2", [[8, 16], [24, 128]]),
+    "diagonal": ("v = y.diagonal(); v.zero_()", [[0, 16], [24, 0]]),
+    "flat": ("v = y.view(-1); v[1:3] *= 2", [[8, 64], [96, 32]]),
+    "an axis more": ("v = y.unsqueeze(0); v.neg_()", [[8, 16], [24, 32]]),
+    "two views": ("v = y[0]; u = y[0]; v *= 2; u *= 2", [[128, 256], [24, 32]]),
+    "of a turned base": ("y = y.T.clone(); v = y[0]; v *= 2", [[32, 16], [96, 32]]),
+    "of what has no history": ("y = torch.zeros(2, 2, dtype=x.dtype); v = y[0]; v += x[1]", [[0, 0], [6, 8]]),
+    "an older view is read": ("v = y[0]; u = y[1]; v *= 2; y = y * 1 + 0 * u", [[32, 64], [24, 32]]),
+}
+
+
+@together("name", NAMED_VIEWS)
+def test_a_view_changes_in_place_and_its_base_gets_the_history(name):
+    """The gradients are PyTorch's, of the sum of squares."""
+    x = dynamic.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=dynamic.float64, requires_grad=True)
+    program, expected = NAMED_VIEWS[name]
+    held = {"x": x, "y": x * 2, "torch": dynamic}
+    exec(program, held)
+    (held["y"] ** 2).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), expected)
+
+
+@together("program,rule", [
+    ("v = x[0]; v += 1", "view of a leaf"),
+    ("y = x * 2; u, v = y[0], y[1]; del y; u *= 2", "whose base is no longer there"),
+    ("y = (x * 2).expand(3, 2, 2); v = y[:, 0]; v *= 2", "share memory"),
+])  # fmt: skip
+def test_a_view_without_a_base_to_tell_is_refused(program, rule):
+    x = dynamic.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    with pytest.raises(InplaceError, match=rule):
+        exec(program, {"x": x})
 
 
 @together("other", [None, "text"])
