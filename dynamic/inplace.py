@@ -114,13 +114,13 @@ def own_array(array: Array, handed_out: set[int]) -> Array:
 def assign(tensor: TensorData, result: TensorData) -> None:
     """Give `tensor` the values and the history of `result`, in its own memory.
 
-    Where the tensor is a view, its base and other views of that get the history too. Raises InplaceError for a leaf that
-    requires a gradient, for a view of one, and for a view whose base is no longer there; ShapeError and DTypeError when
-    the result does not fit.
+    Where the tensor is a view, its base and other views of that get the history too. Raises InplaceError for a leaf
+    that requires a gradient, for a view of one, and for a view whose base is no longer there; ShapeError and DTypeError
+    when the result does not fit.
     """
     data = tensor._data
     if grad_mode.is_grad_enabled():
-        _refuse(tensor, result)
+        _refuse(tensor)
     if overlaps(data):
         raise InplaceError(locate(f"in-place change of {SHARING}; clone() it first"))
     data = _writable(data)
@@ -269,11 +269,17 @@ class SharedMemory:
 
     def __init__(self, view: TensorData) -> None:
         owner, detachment, kind = owner_of(view._data), _detachment(view._data), type(view)
-        self.tensors = [
+        sharing = [
             t
             for t in gc.get_objects()
             if type(t) is kind and owner_of(t._data) is owner and _detachment(t._data) is detachment
         ]
+        # Where the memory has a history, a tensor without one was detached from it.
+        self.tensors = [t for t in sharing if t._edge is not None or t is view]
+        if view._edge is None and len(self.tensors) > 1:
+            rule = "in-place change of a view without a history of memory that has one"
+            raise InplaceError(locate(f"{rule}; take the view anew, outside of no_grad(), or change a clone()"))
+        self.tensors = self.tensors if view._edge is not None else sharing
         apart = [t for t in self.tensors if not overlaps(t._data)]  # the view is among them
         base = max(apart, key=lambda t: (t._data.size, not is_view(t._data)))
         if any(type(t._edge) is Leaf for t in self.tensors):
@@ -315,7 +321,7 @@ def adopt(tensor: TensorData, node: Any, *, changed: bool) -> None:
     Raises InplaceError as `assign` does.
     """
     if changed:
-        _refuse(tensor, tensor)
+        _refuse(tensor)
         if is_view(tensor._data) and _is_seen(owner_of(tensor._data)):
             rule = "in-place change of a view, whose base a function of one's own gives no history"
             raise InplaceError(locate(f"{rule}; change a clone() of it"))
@@ -362,7 +368,7 @@ def augmented_operator(in_place: Callable[..., Any], plain: str) -> Callable[...
     return wrapper
 
 
-def _refuse(tensor: TensorData, result: TensorData) -> None:
+def _refuse(tensor: TensorData) -> None:
     if type(tensor._edge) is Leaf:
         remedy = "wrap it in no_grad(), or make a new tensor"
         raise InplaceError(locate(f"in-place change of a leaf that requires a gradient; {remedy}"))

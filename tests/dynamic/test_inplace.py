@@ -394,6 +394,7 @@ def test_a_view_changes_in_place_and_its_base_gets_the_history(name):
 @together("program,rule", [
     ("v = x[0]; v += 1", "view of a leaf"),
     ("y = x * 2; u, v = y[0], y[1]; del y; u *= 2", "whose base is no longer there"),
+    ("y = x * 2; v = y.detach()[0]; v += x[1]", "without a history"),
     ("y = (x * 2).expand(3, 2, 2); v = y[:, 0]; v *= 2", "share memory"),
 ])  # fmt: skip
 def test_a_view_without_a_base_to_tell_is_refused(program, rule):

@@ -217,7 +217,10 @@ def test_the_text_of_a_module_is_pytorchs():
     )
     line = "(0): Parameter containing: [torch.float32 of size 2x3]"
     assert repr(nn.ParameterList([torch.ones(2, 3)])) == f"ParameterList(  {line})"
-    assert repr(nn.ParameterList([torch.ones(2, 3)] * 2)) == f"ParameterList(\n    {line}\n    {line.replace('(0', '(1')}\n)"
+    assert (
+        repr(nn.ParameterList([torch.ones(2, 3)] * 2))
+        == f"ParameterList(\n    {line}\n    {line.replace('(0', '(1')}\n)"
+    )
     assert repr(nn.ParameterDict({"a": torch.ones(2)})) == (
         "ParameterDict(  (a): Parameter containing: [torch.FloatTensor of size 2])"
     )

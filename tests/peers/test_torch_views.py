@@ -80,7 +80,7 @@ def test_random_programs_of_views_are_pytorchs_or_refused():
     counts = Counter(what for seed in range(COUNT) for what in check(seed))
     assert not [what for what in counts if "remedy" in what]
     assert counts["static gives the values"] > COUNT // 2, counts
-    assert counts["dynamic gives the values"] > COUNT // 3, counts
+    assert counts["dynamic gives the values"] > COUNT // 2, counts
 
 
 LAYOUTS = {
