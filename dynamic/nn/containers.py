@@ -227,6 +227,7 @@ class ParameterDict(_NamedValues):
         """A line for each parameter."""
         return "\n".join([_described(name, value, value.type()) for name, value in self.items()])
 
+
 class DataParallel(Module):
     """Calls its module; devices and axes are ignored. State dicts have PyTorch's "module." names."""
 
