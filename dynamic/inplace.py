@@ -130,7 +130,7 @@ def assign(tensor: TensorData, result: TensorData) -> None:
     node = result._edge if type(result._edge) is Node and grad_mode.is_grad_enabled() else None
     memory = None
     if node is not None and is_view(data) and _is_seen(owner_of(data)):
-        memory = SharedMemory(tensor)
+        memory = ViewedMemory(tensor)
         memory.write(tensor, result)
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
@@ -261,7 +261,7 @@ def _places(view: Array, base: Array) -> Array:
     return start + functools.reduce(np.add.outer, steps, np.array(0))
 
 
-class SharedMemory:
+class ViewedMemory:
     """The tensors that share memory with a view that is changed in place, and the history of what lies there.
 
     Raises InplaceError where no tensor covers the memory of all, or where one is a leaf that requires a gradient.

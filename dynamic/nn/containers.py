@@ -145,10 +145,10 @@ class ParameterList(_IndexedValues):
 
     def extra_repr(self) -> str:
         """A line for each parameter."""
-        return "\n".join([_described(str(i), value, str(value.dtype)) for i, value in enumerate(self)])
+        return "\n".join([_line_on(str(i), value, str(value.dtype)) for i, value in enumerate(self)])
 
 
-def _described(name: str, value: Any, kind: str) -> str:
+def _line_on(name: str, value: Any, kind: str) -> str:
     """A line on a parameter, as PyTorch writes it."""
     return f"  ({name}): Parameter containing: [{kind} of size {'x'.join(map(str, value.shape))}]"
 
@@ -225,7 +225,7 @@ class ParameterDict(_NamedValues):
 
     def extra_repr(self) -> str:
         """A line for each parameter."""
-        return "\n".join([_described(name, value, value.type()) for name, value in self.items()])
+        return "\n".join([_line_on(name, value, value.type()) for name, value in self.items()])
 
 
 class DataParallel(Module):

@@ -43,7 +43,7 @@ def _clamp_open(input: Array, low: float, high: float) -> Array:
     return ops.where(ops.less_equal(input, low), low, ops.where(ops.greater_equal(input, high), high, input))
 
 
-def _bound(value: float, x: Array) -> Any:
+def _fit_bound(value: float, x: Array) -> Any:
     """A number as elements of x hold it: cut to an int for ints. Raises DTypeError where they do not."""
     is_whole = dtype_of(refused_bools(x, "a bound")).kind in "iu" and abs(value) < math.inf
     return within(int(value) if is_whole else value, dtype_of(x))
@@ -55,7 +55,7 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace:
         raise OptionError(f"there is no range from {min_val} to {max_val}; swap the two")
     if dtype_of(input).kind == "u" and min(min_val, max_val) < 0:
         raise DTypeError(f"{dtype_of(input)} has no numbers below 0; convert with .int() first")
-    low, high = [_bound(bound, input) for bound in (min_val, max_val)]
+    low, high = [_fit_bound(bound, input) for bound in (min_val, max_val)]
     return write_result(input, _clamp_open(input, low, high), inplace)
 
 
@@ -209,7 +209,7 @@ def hardshrink(input: Array, lambd: float = 0.5) -> Array:
 
 def threshold(input: Array, threshold: float, value: float, inplace: bool = False) -> Array:
     """x where it exceeds the threshold, else `value`; NaN stays."""
-    threshold, value = [_bound(number, input) for number in (threshold, value)]
+    threshold, value = [_fit_bound(number, input) for number in (threshold, value)]
     return write_result(input, ops.where(ops.less_equal(input, threshold), value, input), inplace)
 
 

@@ -214,7 +214,7 @@ def promote(*operands: Any) -> Sequence[Any]:
     if None in dtypes:
         return operands
     if len(dtypes) == 1 and _holds(dtype := next(iter(dtypes)), operands):
-        return [wrapped(x, dtype) for x in operands]
+        return [wrap_int(x, dtype) for x in operands]
     wanted = result_dtype(operands)
     if all(d.kind == "f" for d in dtypes) and np.result_type(*dtypes) == wanted:
         return operands
@@ -222,12 +222,12 @@ def promote(*operands: Any) -> Sequence[Any]:
         np.dtype(bool) if wanted.kind == "f" and len(dtypes) > 1 else wanted
     )  # beside floats a bool is as good as they
     return [
-        wrapped(x, wanted) if is_weak(x) else x if x.dtype in (wanted, leave) else ops.astype(x, wanted)
+        wrap_int(x, wanted) if is_weak(x) else x if x.dtype in (wanted, leave) else ops.astype(x, wanted)
         for x in operands
     ]
 
 
-def wrapped(value: Any, dtype: np.dtype[Any]) -> Any:
+def wrap_int(value: Any, dtype: np.dtype[Any]) -> Any:
     """An int of 64 bits as ints of a dtype keep it, in their last bits; any other value unchanged."""
     if type(value) is not int or dtype.kind not in "iu" or not -(2**63) <= value < 2**63:
         return value
@@ -283,7 +283,7 @@ def within(value: Any, dtype: np.dtype[Any]) -> Any:
         least, most = _limits(dtype)
         if not least <= value <= most and (dtype.kind != "f" or -math.inf < value < math.inf):
             raise refuse(f"{value} is beyond {dtype}, which ends at {most}", "convert with .float() or .long() first")
-        return wrapped(value, dtype)
+        return wrap_int(value, dtype)
     return value
 
 
