@@ -244,7 +244,7 @@ class Op:
               in row-major order. An engine that plans memory gives it as `workspace`; else the kernel makes one
     layout    how the result lies in the memory of a tensor, as PyTorch's does: "rows" (row by row), "inputs" (its axes
               in the order in which the inputs have them), or "any" (as the kernel leaves it). By default "inputs" for
-              elementwise ops, "any" for views and where ops run other ops, and else "rows"
+              elementwise ops, "any" for ufuncs, which do so, for views and where ops run other ops, and else "rows"
     listed    whether `get` finds the op by its name; ops that are internal to an engine are not listed
     torch     the PyTorch function that the op is; NumPy's is read off the kernel
     """
@@ -311,7 +311,7 @@ class Op:
             overwrites = range(kernel.nin)
         self.overwrites = tuple(overwrites)
         self.workspace = workspace
-        is_any = view or effect or family == "control"
+        is_any = view or effect or family == "control" or (family == "elementwise" and isinstance(kernel, ufunc))
         self.layout: Layout = layout or ("any" if is_any else "inputs" if family == "elementwise" else "rows")
         self.torch = torch
         self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails

@@ -222,7 +222,7 @@ def _concat_rule(g: Array, index: int, shapes: tuple[Shape, ...], axis: int) -> 
 
 concat: Op = movement(
     "concat",
-    lambda *arrays, axis, out=None: np.concatenate(arrays, axis=axis, out=out),
+    lambda *arrays, axis, out=None: _join(arrays, axis, out),
     _infer_concat,
     _concat_rule,
     prepare=_prepare_concat,
@@ -249,7 +249,15 @@ def _infer_stack(*specs: TensorSpec, axis: int) -> TensorSpec:
 def _stack(*arrays: Array, axis: int, out: Array = None) -> Array:
     """Arrays of one shape joined along a new axis."""
     key = (*[slice(None)] * axis, None)
-    return np.concatenate([a[key] for a in arrays], axis, out)  # np.stack takes twice as long
+    return _join([a[key] for a in arrays], axis, out)  # np.stack takes twice as long
+
+
+def _join(arrays: Sequence[Any], axis: int, out: Array) -> Array:
+    if out is None and not builtins.all(a.flags.c_contiguous for a in arrays):  # row by row, which NumPy leaves open
+        sizes = list(arrays[0].shape)
+        sizes[axis] = builtins.sum(a.shape[axis] for a in arrays)
+        out = np.empty(sizes, np.result_type(*arrays))
+    return np.concatenate(arrays, axis=axis, out=out)
 
 
 stack: Op = movement(
