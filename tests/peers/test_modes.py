@@ -146,7 +146,9 @@ def test_aot_is_compared_from_the_command_line(torch, tmp_path):
     assert done.exit_code == 3, done.output  # one process has no interval
     verdict = json.loads(told.read_text("utf-8"))["verdict"]
     assert list(verdict["of_base"]) == ["aot"]
-    assert "agree with float64 and eager" in " ".join(done.output.split())
+    answer = " ".join(done.output.split())
+    assert "agree with float64 and eager" in answer
+    assert "aot ran all of the ops of a forward pass compiled" in answer
 
 
 @pytest.mark.slow

@@ -178,8 +178,10 @@ def _bytes(tensors: list[Any]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-OP, BACKWARD, SEED = "aten::", "autograd::engine", "aten::ones_like"
-"""The prefixes of the profiler's events for ops and backward passes, and a backward pass's first op."""
+OP, BACKWARD = "aten::", "autograd::engine"
+"""The prefixes of the profiler's events for ops and backward passes."""
+UNCOUNTED = {"aten::ones_like", "aten::resolve_conj", "aten::resolve_neg"}
+"""A backward pass's first op, and what the loader of a compiled package asks of each argument and result."""
 RAN = "AOTDispatcher Runtime Wrapper Prologue"
 """The profiler's event inside a frame that has a compiled graph."""
 GRAPH = ("CompiledFunction", "## Call CompiledFxGraph")
@@ -201,7 +203,7 @@ def outside(call: BoundCall) -> int:
     untold = {id(event.cpu_parent) for event in events if event.name == RAN} - told
     return sum(
         event.name.startswith(OP)
-        and event.name != SEED
+        and event.name not in UNCOUNTED
         and not any(_covers(around, untold) for around in _around(event))
         for event in events
     )
