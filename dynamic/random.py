@@ -228,18 +228,14 @@ def _numbers(draw: Draw, generator: Generator | None) -> Any:
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """Uniform numbers in [0, 1)."""
-    shape, kind = _shape(size, _size_option(options)), np.float32 if dtype is None else np.float64
+    shape, kind = _shape(size, {}), np.float32 if dtype is None else np.float64
     return draw_leaf(lambda chance: chance.random(shape, kind), generator, dtype, **options)
 
 
 def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """Normal numbers of mean 0 and variance 1."""
-    shape = _shape(size, _size_option(options))
+    shape = _shape(size, {})
     return draw_leaf(lambda chance: chance.standard_normal(shape), generator, dtype, **options)
-
-
-def _size_option(options: dict[str, Any]) -> dict[str, Any]:
-    return {"size": options.pop("size")} if "size" in options else {}
 
 
 def randint(

@@ -295,7 +295,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     # Copies: a history belongs to the run that recorded it, and is never copied ------------------------------
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild_tensor, (self._data, self.requires_grad, id(self) in parameters)
+        return _rebuild_tensor, (self._data, self.requires_grad, id(self) in parameters), vars(self) or None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
@@ -307,7 +307,8 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         is_parameter = id(self) in parameters
         made = _rebuild_tensor(copy.deepcopy(self._data, memo), self.requires_grad, is_parameter)
         made.grad = None if is_parameter else copy.deepcopy(self.grad, memo)
-        vars(made).update(copy.deepcopy(vars(self), memo))
+        if not is_parameter:  # whose attributes PyTorch copies neither
+            vars(made).update(copy.deepcopy(vars(self), memo))
         return made
 
     # In place -----------------------------------------------------------------------------------------------

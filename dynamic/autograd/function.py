@@ -325,3 +325,11 @@ def _callee(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _wants_gradient(arg: Any) -> bool:
     return arg.requires_grad if issubclass(type(arg), Tensor) else _is_float(arg)
+
+
+class InplaceFunction(Function):
+    """A function that may change its inputs in place, as older programs derive from it; `mark_dirty` names them."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ import numpy as np
 from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
 from dynamic.nn.parameter import check_untraced
-from graphs.errors import GraphError, ShapeError, locate
+from graphs.errors import ShapeError, locate
 from graphs.frontends.torch.names import guard
 
 __all__ = [
@@ -143,8 +145,30 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
 
 
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
-    """Not supported: raises GraphError."""
-    raise GraphError(locate("sparse_: not supported; set elements of a normal_ tensor to 0"))
+    """Fill a matrix with normal numbers, and set a share of each column to 0. Raises ShapeError for other tensors."""
+    if len(tensor.shape) != 2:
+        raise ShapeError(locate(f"sparse_: a matrix has two axes, not the shape {tensor.shape}"))
+    rows, columns = tensor.shape
+    values = draws.normal(tensor.shape, 0.0, std, generator)
+    for column in range(columns):
+        values[draws.permutation(rows, generator)[: math.ceil(sparsity * rows)], column] = 0
+    return _fill(tensor, values)
 
 
 guard(globals(), __all__)
+
+
+def _older(name: str) -> Any:
+    """The older name of a function, without the `_`, which warns as PyTorch's does."""
+    function = globals()[f"{name}_"]
+
+    @functools.wraps(function)
+    def fill(*args: Any, **options: Any) -> Any:
+        warnings.warn(f"nn.init.{name} is deprecated; use nn.init.{name}_", FutureWarning, stacklevel=2)
+        return function(*args, **options)
+
+    return fill
+
+
+_OLDER = ("constant", "dirac", "eye", "kaiming_normal", "kaiming_uniform", "normal", "orthogonal", "sparse", "uniform")
+globals().update({name: _older(name) for name in (*_OLDER, "xavier_normal", "xavier_uniform")})

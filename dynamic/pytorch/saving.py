@@ -1,6 +1,7 @@
-"""`save` and `load` of tensors and plain containers, without pickle: nothing in a file is run.
+"""`save` and `load` of tensors and plain containers, without pickle: nothing in such a file is run.
 
-A file is a zip: `tree.json` says how containers are nested, and `arrays/N.npy` are the tensors.
+A file is a zip: `tree.json` says how containers are nested, and `arrays/N.npy` are the tensors. Other objects, such as
+a whole module, are bytes of a pickle, which `load` reads only where `weights_only=False` says that it is trusted.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import zipfile
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -24,18 +26,23 @@ from graphs.files import replacement
 __all__ = ["load", "save"]
 
 DEEPEST = 100  # containers inside each other: one that holds itself never ends
+_HEAD = {"format": "graphduel tensors", "version": 1}
 _PLAIN = (str, int, float, bool, type(None))
 
 
 def save(obj: Any, f: Any) -> None:
-    """Write tensors, numbers, strings, dicts, lists and tuples of them to a path, or an open file.
+    """Write tensors, numbers, strings, dicts, lists and tuples of them, or a module, to a path or an open file.
 
     A save that fails leaves the file at the path as it was; to an open file nothing is written before all is known to
-    have a place in the format. Raises ArtifactError for anything else, such as a module (save its `state_dict()`), or
-    a list that holds itself, and OSError where the file cannot be written.
+    have a place in the format. Raises ArtifactError for what pickle does not take, such as a lambda, or a list that
+    holds itself, and OSError where the file cannot be written.
     """
     arrays: list[np.ndarray[Any, Any]] = []
-    document = _text({"format": "graphduel tensors", "version": 1, "tree": _encode(obj, arrays)})
+    try:
+        tree = _encode(obj, arrays)
+    except _ObjectError as error:
+        tree, arrays = {"pickled": 0}, [np.frombuffer(_pickle(obj, error), np.uint8)]
+    document = _text(_HEAD | {"tree": tree})
     with contextlib.ExitStack() as stack:
         file = f if hasattr(f, "write") else stack.enter_context(replacement(os.fsdecode(f)))
         with zipfile.ZipFile(file, "w") as zipped:
@@ -47,27 +54,35 @@ def save(obj: Any, f: Any) -> None:
 def load(f: Any, map_location: Any = None, weights_only: bool = True, **_: Any) -> Any:
     """Read what `save` wrote. Raises ArtifactError for any other file, a pickle of PyTorch's or a damaged one.
 
-    A file that is not there, or may not be read, is an OSError.
+    A file with a pickled object is one, too, unless `weights_only` is False: reading it runs what it says. A file that
+    is not there, or may not be read, is an OSError.
     """
     from graphs.frontends.torch import words
 
     words.check(map_location if isinstance(map_location, str) else None)
-    del weights_only
     with contextlib.ExitStack() as stack:
         file = f if hasattr(f, "read") else stack.enter_context(open(f, "rb"))  # noqa: PTH123  (bytes are paths too)
-        return _load_archive(file)
+        return _load_archive(file, weights_only)
 
 
-def _load_archive(file: IO[bytes]) -> Any:
+def _load_archive(file: IO[bytes], weights_only: bool) -> Any:
     try:
         files = zips.members(file)
-        return _read(_check_document(json.loads(files["tree.json"])), files)
+        tree = _check_document(json.loads(files["tree.json"]))
+        if "pickled" not in tree:
+            return _read(tree, files)
+        pickled = zips.array_of(files["arrays/0.npy"]).tobytes()
     except zips.DAMAGE as error:
         raise ArtifactError(
             locate(
                 f"no file that save wrote: {error}; PyTorch's own files are pickles, which are not read: save as .npz"
             )
         ) from None
+    if weights_only:
+        raise ArtifactError(
+            locate("load: the file holds a pickled object, and reading it runs what it says; give weights_only=False")
+        )
+    return pickle.loads(pickled)  # noqa: S301  (the caller trusts the file)
 
 
 def _check_document(document: Any) -> Any:
@@ -97,11 +112,21 @@ def _encode(obj: Any, arrays: list[Any], depth: int = 0) -> Any:
         return {"dict": pairs, "ordered": isinstance(obj, OrderedDict), **held}
     if type(obj) in (list, tuple):
         return {type(obj).__name__: [_encode(item, arrays, depth + 1) for item in obj]}
-    raise ArtifactError(
-        locate(
-            f"save: a {type(obj).__name__} would need pickle; save tensors in plain containers, as state_dict() gives"
+    raise _ObjectError(type(obj).__name__)
+
+
+class _ObjectError(Exception):
+    """An object has no place among tensors and plain containers."""
+
+
+def _pickle(obj: Any, error: Exception) -> bytes:
+    try:
+        return pickle.dumps(obj)
+    except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as wrong:
+        said = (
+            f"save: a {error} is pickled, which fails: {wrong}; save tensors in plain containers, as state_dict() gives"
         )
-    )
+        raise ArtifactError(locate(said)) from None
 
 
 def _text(document: Any) -> str:

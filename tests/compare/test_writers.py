@@ -91,7 +91,10 @@ def test_a_process_that_is_killed_at_a_byte_leaves_the_earlier_file(tmp_path):
 
 
 class Unsaved:
-    """What no format has a place for."""
+    """What no format has a place for, and pickle neither."""
+
+    def __reduce__(self):
+        raise TypeError("not to be pickled")
 
 
 VALUES = {

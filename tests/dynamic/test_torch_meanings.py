@@ -270,7 +270,7 @@ def test_what_is_saved_is_loaded_and_nothing_is_run(tmp_path: Any) -> None:
     assert found["w"].tolist() == X
     assert (found["steps"], found["names"], found["n"].dtype) == (3, ["a", ("b", None)], np.int64)
     with pytest.raises(ArtifactError, match="state_dict"):
-        torch.save(object(), tmp_path / "object.pt")
+        torch.save({"w": lambda: 3}, tmp_path / "object.pt")
     endless: list[Any] = []
     endless.append(endless)
     deep: Any = functools.reduce(lambda inner, _: [inner], range(100_000), [])
@@ -280,6 +280,77 @@ def test_what_is_saved_is_loaded_and_nothing_is_run(tmp_path: Any) -> None:
     (tmp_path / "other.pt").write_bytes(b"\x80\x02}q\x00.")
     with pytest.raises(ArtifactError, match="no file that save wrote"):
         torch.load(tmp_path / "other.pt")
+
+
+def test_a_whole_module_is_saved_and_loaded_by_who_trusts_the_file(tmp_path: Any) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Dropout())
+    model[0].weight.tag = "first"
+    torch.save({"model": model.eval(), "epoch": 3}, tmp_path / "model.pt")
+    with pytest.raises(ArtifactError, match="give weights_only=False"):
+        torch.load(tmp_path / "model.pt")
+    loaded = torch.load(tmp_path / "model.pt", weights_only=False)
+    assert torch.equal(loaded["model"](torch.ones(1, 2)), model(torch.ones(1, 2)))
+    assert (loaded["epoch"], loaded["model"][0].weight.tag) == (3, "first")
+    assert len(list(loaded["model"].parameters())) == 2
+
+
+def test_attributes_of_tensors() -> None:
+    weight = torch.nn.Parameter(torch.ones(2))
+    weight._no_weight_decay = True
+    plain = torch.ones(2)
+    plain.tag = [1]
+    assert (weight._no_weight_decay, plain.tag) == (True, [1])
+    assert not hasattr(weight * 1, "_no_weight_decay")
+    copied = copy.deepcopy(plain)
+    assert copied.tag == [1]
+    assert copied.tag is not plain.tag
+    assert not hasattr(copy.deepcopy(weight), "_no_weight_decay")  # as in PyTorch
+    assert pickle.loads(pickle.dumps(weight))._no_weight_decay
+    module = torch.nn.Linear(2, 2)
+    held = module._parameters["weight"]
+    del module._parameters["weight"]
+    module.register_parameter("other", held)
+    assert sorted(name for name, _ in module.named_parameters()) == ["bias", "other"]
+
+
+def test_sizes_by_their_word() -> None:
+    x = torch.arange(6.0)
+    assert x.reshape(shape=(2, 3)).shape == x.view(size=(2, 3)).shape == (2, 3)
+    assert torch.reshape(x, shape=(3, 2)).permute(dims=(1, 0)).shape == (2, 3)
+    assert x.expand(size=(2, 6)).shape == x.repeat(repeats=(2, 1)).shape == x.tile(dims=(2, 1)).shape == (2, 6)
+    assert x.flip(dims=(0,)).tolist() == x.tolist()[::-1]
+    assert torch.rand(size=(2, 3)).shape == torch.zeros(size=(2, 3)).shape == (2, 3)
+    with pytest.raises(TypeError):
+        x.reshape(sizes=(2, 3))
+
+
+def test_older_names_of_initial_values() -> None:
+    weight = torch.nn.Parameter(torch.empty(20, 10))
+    for name in ("xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "orthogonal", "uniform"):
+        with pytest.warns(FutureWarning, match=f"use nn.init.{name}_"):
+            assert getattr(torch.nn.init, name)(weight) is weight
+        assert weight.abs().sum() > 0
+    torch.nn.init.sparse_(weight, 0.25)
+    assert (weight == 0).sum(0).tolist() == [5] * 10
+
+
+def test_a_function_that_may_work_in_place() -> None:
+    from dynamic.autograd.function import InplaceFunction
+
+    class Double(InplaceFunction):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Any) -> Any:
+            return gradient * 2
+
+    x = torch.ones(2, requires_grad=True)
+    y = x * 1
+    Double.apply(y).sum().backward()
+    assert (y.tolist(), x.grad.tolist()) == ([2.0, 2.0], [2.0, 2.0])
 
 
 def test_densities() -> None:

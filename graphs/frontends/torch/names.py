@@ -34,20 +34,23 @@ def with_named_errors(function: Function) -> Function:
     """
     words: frozenset[str] = frozenset()
     numpy_words: dict[str, str] | None = None
+    star = ""
 
     @functools.wraps(function)
     def wrapper(*args: Any, **options: Any) -> Any:
-        nonlocal words, numpy_words
+        nonlocal words, numpy_words, star
         try:
             if not _MAY_HOLD.isdisjoint(map(type, (*args, *options.values()) if options else args)):
                 args, options = _with_numbers(function, args, options)
             if not options:
                 return function(*args)
             if numpy_words is None:
-                words, numpy_words = _options(function)
+                words, numpy_words, star = _options(function)
             if words.issuperset(options):
                 return function(*args, **options)
             options = {numpy_words.get(word, word): value for word, value in options.items()}
+            if star in options:
+                args = (*args, options.pop(star))
             if (out := options.pop("out", None)) is None:
                 return function(*args, **options)
             return write_out(function(*args, **options), out)
@@ -99,13 +102,18 @@ def python_numbers(value: Any) -> Any:
     return value.item() if type(value) in _NUMBERS else type(value)(map(python_numbers, value))
 
 
-def _options(function: Function) -> tuple[frozenset[str], dict[str, str]]:
-    """The parameter names of a function, and NumPy's words for them; no words if it takes any keyword."""
+def _options(function: Function) -> tuple[frozenset[str], dict[str, str], str]:
+    """The parameter names of a function, NumPy's words for them, and the name of what may be given one by one.
+
+    No words if it takes any keyword.
+    """
     code = inspect.unwrap(function).__code__
-    words = frozenset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    count = code.co_argcount + code.co_kwonlyargcount
+    words = frozenset(code.co_varnames[:count])
+    star = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else ""
     takes_any = code.co_flags & inspect.CO_VARKEYWORDS
     pairs = () if takes_any else NUMPY_WORDS.items()
-    return words, {theirs: ours for theirs, ours in pairs if ours in words and theirs not in words}
+    return words, {theirs: ours for theirs, ours in pairs if ours in words and theirs not in words}, star
 
 
 def write_out(result: Any, out: Any) -> Any:

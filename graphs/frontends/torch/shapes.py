@@ -118,9 +118,9 @@ def adjoint(input: Any) -> Any:
 
 
 @name(pairs=True)
-def permute(input: Any, *order: Any, dims: Any = None) -> Any:
+def permute(input: Any, *dims: Any) -> Any:
     """Put the axes in another order."""
-    return ops.permute_dims(input, sizes(order) if dims is None else dims)
+    return ops.permute_dims(input, sizes(dims))
 
 
 @name("movedim", pairs=True)
@@ -141,11 +141,11 @@ def reshape(input: Any, *shape: Any) -> Any:
 
 
 @name(pairs=True)
-def view(input: Any, *shape: Any) -> Any:
+def view(input: Any, *size: Any) -> Any:
     """The same elements in another shape, or as another dtype of the same width."""
-    if len(shape) == 1 and not isinstance(shape[0], (int, tuple, list)) and not hasattr(shape[0], "__index__"):
+    if len(size) == 1 and not isinstance(size[0], (int, tuple, list)) and not hasattr(size[0], "__index__"):
         raise ShapeError(locate("view as another dtype is not there; use .to(dtype) to convert"))
-    return as_view(reshape(input, *shape), input)
+    return as_view(reshape(input, *size), input)
 
 
 @name(pairs=True)
@@ -250,18 +250,18 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 @name(pairs=True)
-def repeat(input: Any, *sizes_: Any) -> Any:
+def repeat(input: Any, *repeats: Any) -> Any:
     """Repeat the tensor along each axis; new axes come first."""
-    times = sizes(sizes_)
+    times = sizes(repeats)
     if len(times) < ndim_of(input):
         raise ShapeError(locate(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis"))
     return apart(ops.tile(input, times), input)
 
 
 @name(pairs=True)
-def tile(input: Any, *times: Any, dims: Any = None) -> Any:
+def tile(input: Any, *dims: Any) -> Any:
     """Repeat the tensor along each axis, with NumPy's rule for fewer repetitions than axes."""
-    return apart(ops.tile(input, sizes(times) if dims is None else dims), input)
+    return apart(ops.tile(input, sizes(dims)), input)
 
 
 @name()
@@ -446,9 +446,9 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
 
 
 @name(pairs=True)
-def flip(input: Any, *along: Any, dims: Any = None) -> Any:
+def flip(input: Any, *dims: Any) -> Any:
     """Reverse the axes."""
-    return apart(ops.flip(input, axis=sizes(along) if dims is None else dims), input, order="K")
+    return apart(ops.flip(input, axis=sizes(dims)), input, order="K")
 
 
 @name()
