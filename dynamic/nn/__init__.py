@@ -18,14 +18,14 @@ from dynamic.nn.convolution import *
 from dynamic.nn.linear import *
 from dynamic.nn.module import Module
 from dynamic.nn.normalization import *
-from dynamic.nn.parameter import Parameter, functional_call
+from dynamic.nn.parameter import Buffer, Parameter, functional_call
 from dynamic.nn.recurrent import *
 from dynamic.nn.simple import *
 from dynamic.nn.transformer import *
 from dynamic.paths import submodule
 
 __all__ = [  # noqa: PLE0604  (lists of names)
-    "Module", "Parameter", "functional", "functional_call", "init", "utils",
+    "Buffer", "Module", "Parameter", "functional", "functional_call", "init", "utils",
     *containers.__all__, *convolution.__all__, *linear.__all__, *normalization.__all__, *recurrent.__all__,
     *simple.__all__, *transformer.__all__,
 ]  # fmt: skip

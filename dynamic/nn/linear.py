@@ -48,8 +48,7 @@ class Linear(Module):
 
     def forward(self, input: Any) -> Any:
         """f[..., in] -> f[..., out]."""
-        values = self.__dict__
-        return F.linear(input, values["weight"], values["bias"])
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """The sizes, and whether there is a bias."""

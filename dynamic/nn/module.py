@@ -67,6 +67,8 @@ class Module:
             self._training = value
             return
         kind = MODULE if isinstance(value, Module) else PARAMETER if is_parameter(value) else None
+        if kind is None and isinstance(value, parameter.Buffer):
+            kind = BUFFER if vars(value)["persistent"] else TRANSIENT
         kinds = vars(self).get("_kinds")
         if kind is not None:
             if kinds is None:

@@ -57,6 +57,21 @@ class Parameter(metaclass=_Kind):
         return mark_parameter(Tensor(data, requires_grad=requires_grad))
 
 
+class _BufferKind(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return type(value) is Tensor and "_is_buffer" in vars(value)
+
+
+class Buffer(metaclass=_BufferKind):
+    """A tensor that a module registers as a buffer when it is assigned to an attribute."""
+
+    def __new__(cls, data: Any, *, persistent: bool = True) -> Any:
+        """Mark a tensor that shares the memory of `data`."""
+        made = Tensor(data)
+        vars(made).update(_is_buffer=True, persistent=persistent)
+        return made
+
+
 def check_untraced() -> None:
     """Raise ControlFlowError while a function is traced: a parameter that each call makes anew cannot be trained."""
     if capture.is_traced():

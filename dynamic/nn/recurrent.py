@@ -10,12 +10,13 @@ from dynamic.nn import init
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import empty, uniform_bound
 from dynamic.nn.sequences import SEQUENCES, is_one_op
+from dynamic.nn.utils.rnn import PackedSequence
 from graphs import ops
-from graphs.errors import ArgumentError, GraphError, OptionError, ShapeError, locate
+from graphs.errors import ArgumentError, OptionError, ShapeError, locate
 from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.slicing import cut
 
-__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell"]
 
 Array = Any
 State = tuple[Array, ...]
@@ -79,7 +80,9 @@ def _zeros(like: Array, *shape: Any) -> Array:
 # Layers -----------------------------------------------------------------------------------------------------------
 
 
-class _Recurrent(Module):
+class RNNBase(Module):
+    """The base of recurrent layers, one for each position after another."""
+
     kind = "tanh"
     states = 1
 
@@ -134,12 +137,10 @@ class _Recurrent(Module):
     def forward(self, input: Array, hx: Any = None) -> tuple[Array, Any]:
         """f[T, N, in], or f[N, T, in] with batch_first, or f[T, in] -> the outputs of all steps, and the last state.
 
-        Raises ShapeError for another number of axes or another width, GraphError for a packed sequence.
+        Of a packed sequence the outputs are one, too. Raises ShapeError for another number of axes or another width.
         """
-        if not hasattr(input, "shape"):
-            raise GraphError(
-                locate(f"{type(self).__name__}: a packed sequence is not supported; pad it, and mask the loss")
-            )
+        if isinstance(input, PackedSequence):
+            return self._run_packed(input, hx)
         ndim = len(shape_of(input))
         if ndim not in (2, 3) or shape_of(input)[-1] != self.input_size:
             raise ShapeError(
@@ -154,6 +155,17 @@ class _Recurrent(Module):
         outputs = ops.permute_dims(outputs, (1, 0, 2)) if swapped else outputs
         return outputs, tuple(last) if self.states > 1 else last[0]
 
+    def _run_packed(self, packed: PackedSequence, hx: Any) -> tuple[PackedSequence, Any]:
+        """The outputs of each sequence up to its end, and its last state."""
+        xs, inside = packed.padded()
+        if hx is not None and packed.sorted_indices is not None:
+            order = packed.sorted_indices
+            hx = tuple(part[:, order] for part in hx) if self.states > 1 else hx[:, order]
+        outputs, last = self._layers(xs, self._start(xs, hx, single=False), ops.expand_dims(inside, -1))
+        if packed.unsorted_indices is not None:
+            last = [part[:, packed.unsorted_indices] for part in last]
+        return packed._replace(data=outputs[inside]), tuple(last) if self.states > 1 else last[0]
+
     def _start(self, xs: Array, hx: Any, single: bool) -> list[Array]:
         """The first states, f[layers, N, hidden] each. Raises ShapeError for a state of another shape."""
         shape = (self.num_layers * (1 + self.bidirectional), shape_of(xs)[1], self.hidden_size)
@@ -165,12 +177,12 @@ class _Recurrent(Module):
             raise ShapeError(locate(f"{type(self).__name__}: a state of shape {shape} is needed"))
         return states
 
-    def _layers(self, xs: Array, states: list[Array]) -> tuple[Array, list[Array]]:
+    def _layers(self, xs: Array, states: list[Array], inside: Array = None) -> tuple[Array, list[Array]]:
         last: list[State] = []
         for layer in range(self.num_layers):
             outputs = []
             for suffix in self._suffixes(layer):
-                output, state = self._run(xs, tuple(part[len(last)] for part in states), suffix)
+                output, state = self._run(xs, tuple(part[len(last)] for part in states), suffix, inside)
                 outputs.append(output)
                 last.append(state)
             xs = outputs[0] if len(outputs) == 1 else ops.concat(outputs, axis=-1)
@@ -178,22 +190,27 @@ class _Recurrent(Module):
                 xs = F.dropout(xs, self.dropout, self.training)
         return xs, [ops.stack([state[i] for state in last]) for i in range(self.states)]
 
-    def _run(self, xs: Array, state: State, suffix: str) -> tuple[Array, State]:
-        """Run one layer in one direction: f[T, N, in] -> f[T, N, hidden], and the last state."""
-        values = vars(self)
+    def _run(self, xs: Array, state: State, suffix: str, inside: Array) -> tuple[Array, State]:
+        """Run one layer in one direction: f[T, N, in] -> f[T, N, hidden], and the last state.
+
+        Outside of bool[T, N, 1] `inside`, where it is given, the state stays as it is.
+        """
         names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-        w_ih, w_hh, b_ih, b_hh = (values.get(f"{name}_{suffix}") for name in names)
+        w_ih, w_hh, b_ih, b_hh = (getattr(self, f"{name}_{suffix}", None) for name in names)
         step = _STEPS[self.kind][1]
         b_ih, b_hh = _shares(self.kind, b_ih, b_hh)
         gates, w_hh = F.linear(xs, w_ih, b_ih), ops.permute_dims(w_hh)  # at once for all steps
         backwards = suffix.endswith("reverse")
-        if self.kind in SEQUENCES and is_one_op(gates, *state, w_hh, b_hh):
+        if inside is None and self.kind in SEQUENCES and is_one_op(gates, *state, w_hh, b_hh):
             outputs, state = SEQUENCES[self.kind](ops.flip(gates, axis=0) if backwards else gates, state, w_hh, b_hh)
             return ops.flip(outputs, axis=0) if backwards else outputs, state
         places = list(range(shape_of(xs)[0]))
         outputs = []
         for t in reversed(places) if backwards else places:
-            state = step(gates[t], state, w_hh, b_hh)
+            after = step(gates[t], state, w_hh, b_hh)
+            if inside is not None:
+                after = tuple(ops.where(inside[t], new, old) for new, old in zip(after, state, strict=True))
+            state = after
             outputs.append(state[0])
         return ops.stack(outputs[::-1] if backwards else outputs), state
 
@@ -205,7 +222,7 @@ class _Recurrent(Module):
         return extra + (", bidirectional=True" if self.bidirectional else "")
 
 
-class RNN(_Recurrent):
+class RNN(RNNBase):
     """h = tanh(W x + U h + b) along a sequence, or with relu in place of tanh."""
 
     def __init__(
@@ -228,14 +245,14 @@ class RNN(_Recurrent):
         self.nonlinearity = nonlinearity
 
 
-class LSTM(_Recurrent):
+class LSTM(RNNBase):
     """Long short-term memory (Hochreiter and Schmidhuber, 1997), its gates in the order i, f, g, o."""
 
     kind = "lstm"
     states = 2
 
 
-class GRU(_Recurrent):
+class GRU(RNNBase):
     """Gated recurrent units (Cho et al., 2014), with the gates in the order reset, update, new."""
 
     kind = "gru"

@@ -357,7 +357,6 @@ REFUSED = [
     (lambda: nn.LSTM(3, 2, proj_size=1), "proj_size"),
     (lambda: nn.MultiheadAttention(4, 2, add_bias_kv=True), "add_bias_kv"),
     (lambda: F.scaled_dot_product_attention(*[tensor(2, 3, 4)] * 3, enable_gqa=True), "enable_gqa"),
-    (lambda: nn.utils.rnn.pack_padded_sequence(tensor(3, 2, 4), [3, 2]), "pad_sequence"),
     (lambda: F.binary_cross_entropy(tensor(3), tensor(3, 1)), "shape"),
     (lambda: nn.functional_call(nn.Linear(2, 2), {"other": tensor(2)}, (tensor(2),)), "'other'"),
     (lambda: F.gelu(tensor(2), approximate="erf"), "approximate"),

@@ -54,8 +54,8 @@ def test_the_default_device_is_the_cpu_and_no_other():
 
 
 def test_lazy_layers_are_refused_with_the_layer_to_use() -> None:
-    with pytest.raises(AttributeError, match=r"distributions has no 'Gamma'; there are .*Normal"):
-        _ = torch.distributions.Gamma
+    with pytest.raises(AttributeError, match=r"distributions has no 'Wishart'; there are .*Normal"):
+        _ = torch.distributions.Wishart
     with pytest.raises(AttributeError, match=r"nn has no 'LazyConv2d'.*use Conv2d, and give them"):
         _ = torch.nn.LazyConv2d
 

@@ -25,6 +25,8 @@ __all__ = [  # noqa: PLE0604  (a list of names)
 ]  # fmt: skip
 
 stateless = file_of(__name__, "stateless", {"functional_call": functional_call})  # its older path
+parametrize = file_of(__name__, "parametrize", weights.PARAMETRIZE)
+parametrizations = file_of(__name__, "parametrizations", weights.PARAMETRIZATIONS)
 
 
 def _grads(parameters: Any) -> list[np.ndarray[Any, Any]]:

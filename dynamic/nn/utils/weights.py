@@ -1,4 +1,4 @@
-"""Weights that are computed from other parameters before each call: by their length, or by spectral norm."""
+"""Weights that are computed from other parameters, before each call or when read: by length, or by spectral norm."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from dynamic.grad_mode import no_grad
 from dynamic.nn import draws
+from dynamic.nn.containers import ModuleDict
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter
 from dynamic.tensor import Tensor
@@ -148,3 +149,170 @@ def _remove_computation(module: Module, name: str, kind: str) -> Module:
     module._weights = computed_weights
     module.register_parameter(name, Parameter(weight))
     return module
+
+
+# Parametrizations: a weight is computed whenever it is read -----------------------------------------------------------
+
+
+class ParametrizationList(Module):
+    """The parameters that a weight is computed from, and the modules that compute it, one after another."""
+
+    def __init__(self, modules: list[Any], original: Any) -> None:
+        super().__init__()
+        self._count = 0
+        for parametrization in modules:
+            self.append(parametrization)
+        sources = original
+        with no_grad():
+            for parametrization in reversed(modules):
+                sources = (
+                    parametrization.right_inverse(sources) if hasattr(parametrization, "right_inverse") else sources
+                )
+        self.is_tensor = not isinstance(sources, (tuple, list))
+        self._names = ["original"] if self.is_tensor else [f"original{i}" for i in range(len(sources))]
+        for name, source in zip(self._names, [sources] if self.is_tensor else sources, strict=True):
+            setattr(self, name, Parameter(source.detach(), original.requires_grad))
+
+    def append(self, parametrization: Any) -> None:
+        """Add a module behind the others."""
+        self.add_module(str(self._count), parametrization)
+        self._count += 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> Any:
+        return getattr(self, str(range(self._count)[index]))
+
+    def forward(self) -> Any:
+        """The weight."""
+        value = self[0](*[getattr(self, name) for name in self._names])
+        for i in range(1, self._count):
+            value = self[i](value)
+        return value
+
+    def right_inverse(self, value: Any) -> None:
+        """Set the parameters so that the weight is `value`. Raises OptionError for a module without `right_inverse`."""
+        with no_grad():
+            for i in reversed(range(self._count)):
+                if not hasattr(self[i], "right_inverse"):
+                    kind = type(self[i]).__name__
+                    raise OptionError(locate(f"a weight computed by {kind} is not set; define its right_inverse"))
+                value = self[i].right_inverse(value)
+            for name, source in zip(self._names, [value] if self.is_tensor else value, strict=True):
+                getattr(self, name).copy_(source)
+
+
+def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
+    """Whether a weight of a module is computed, or any."""
+    held = vars(module).get("parametrizations")
+    return held is not None and (len(held) > 0 if tensor_name is None else tensor_name in held)
+
+
+def register_parametrization(module: Any, tensor_name: str, parametrization: Any, *, unsafe: bool = False) -> Any:
+    """The module, whose tensor is from now on what `parametrization` makes of parameters, computed when it is read.
+
+    Raises OptionError for a name that is no parameter, and for a result of another shape, unless `unsafe`.
+    """
+    if is_parametrized(module, tensor_name):
+        module.parametrizations[tensor_name].append(parametrization)
+        return module
+    if module._kinds.get(tensor_name) != "parameter":
+        raise OptionError(locate(f"{type(module).__name__} has no parameter {tensor_name!r}; see named_parameters()"))
+    weight = getattr(module, tensor_name)
+    held = ParametrizationList([parametrization], weight)
+    if not unsafe and shape_of(held()) != shape_of(weight):
+        raise OptionError(locate(f"the parametrization makes {shape_of(held())} of {shape_of(weight)}; keep the shape"))
+    delattr(module, tensor_name)
+    if not is_parametrized(module):
+        kind = type(module)
+        module.__class__ = type(f"Parametrized{kind.__name__}", (kind,), {"__module__": kind.__module__})
+        module.parametrizations = ModuleDict()
+    computed = property(
+        lambda self: self.parametrizations[tensor_name](),
+        lambda self, value: self.parametrizations[tensor_name].right_inverse(value),
+    )
+    setattr(type(module), tensor_name, computed)
+    module.parametrizations[tensor_name] = held
+    return module
+
+
+def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
+    """The module with the tensor as a parameter: what is computed now, or the one that it was computed from.
+
+    Raises OptionError where it is not computed, and where it was computed from several that shall stay.
+    """
+    if not is_parametrized(module, tensor_name):
+        raise OptionError(locate(f"{tensor_name!r} of {type(module).__name__} is not computed; name another tensor"))
+    held = module.parametrizations[tensor_name]
+    if not leave_parametrized and not held.is_tensor:
+        raise OptionError(locate(f"{tensor_name!r} is computed from several tensors; leave leave_parametrized out"))
+    with no_grad():
+        value = held() if leave_parametrized else held.original
+    del module.parametrizations[tensor_name]
+    delattr(type(module), tensor_name)
+    if not is_parametrized(module):
+        del module.parametrizations
+        module.__class__ = type(module).__mro__[1]
+    module.register_parameter(tensor_name, Parameter(value.detach()))
+    return module
+
+
+class _WeightNorm(Module):
+    def __init__(self, axes: tuple[int, ...] | None) -> None:
+        super().__init__()
+        self.axes = axes
+
+    def forward(self, g: Any, v: Any) -> Any:
+        return ops.multiply(v, ops.divide(g, _length(v, self.axes)))
+
+    def right_inverse(self, weight: Any) -> tuple[Any, Any]:
+        return _length(weight, self.axes), weight
+
+
+class _SpectralNorm(Module):
+    def __init__(self, weight: Any, iterations: int, along: int, eps: float) -> None:
+        super().__init__()
+        self.iterations, self.along, self.eps = iterations, along, eps
+        for name, size in zip(("_u", "_v"), shape_of(_matrix(weight, along)), strict=True):
+            start = draws.normal((int(size),), 0.0, 1.0).astype(dtype_of(weight))
+            self.register_buffer(name, Tensor(start / max(float(np.linalg.norm(start)), eps)))
+        self._improve(weight.detach(), 15)
+
+    def _improve(self, weight: Any, count: int) -> None:
+        matrix = _matrix(weight, self.along)
+        with no_grad():
+            for _ in range(count):
+                self._u.copy_(_unit(ops.matmul(matrix, self._v), self.eps))
+                self._v.copy_(_unit(ops.matmul(ops.matrix_transpose(matrix), self._u), self.eps))
+
+    def forward(self, weight: Any) -> Any:
+        if self.training:
+            self._improve(weight, self.iterations)
+        u, v = self._u.clone(), self._v.clone()
+        return ops.divide(weight, ops.sum(ops.multiply(u, ops.matmul(_matrix(weight, self.along), v))))
+
+    def right_inverse(self, value: Any) -> Any:
+        return value
+
+
+def _norm_of_weight(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """The module, whose weight is `g * v / |v|`, of `original0` and `original1`, computed when it is read."""
+    ndim = getattr(module, name).ndim
+    axes = None if dim is None else tuple(i for i in range(ndim) if i != dim % ndim)
+    return register_parametrization(module, name, _WeightNorm(axes), unsafe=True)
+
+
+def _norm_of_spectrum(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Module:
+    """The module, whose weight is `original` divided by its largest singular value, computed when it is read."""
+    along = dim if dim is not None else 1 if "ConvTranspose" in type(module).__name__ else 0
+    weight = getattr(module, name)
+    return register_parametrization(module, name, _SpectralNorm(weight, n_power_iterations, along, eps))
+
+
+PARAMETRIZE = {
+    f.__name__: f for f in (ParametrizationList, is_parametrized, register_parametrization, remove_parametrizations)
+}
+PARAMETRIZATIONS = {"weight_norm": _norm_of_weight, "spectral_norm": _norm_of_spectrum}

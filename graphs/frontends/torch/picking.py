@@ -43,6 +43,16 @@ def _crop(x: Any, shape: Sequence[Any], but: int) -> Any:
     return x if shape_of(x) == tuple(shape) else x[key]
 
 
+@name()
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """The place along each axis of a shape, for numbers of elements in row-major order."""
+    places: list[Any] = []
+    for size in reversed(shape if isinstance(shape, (tuple, list)) else (shape,)):
+        places.insert(0, ops.remainder(indices, size))
+        indices = ops.floor_divide(indices, size)
+    return tuple(places)
+
+
 @name(pairs=True)
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """The elements along an axis at the places in an index of as many axes."""
