@@ -104,8 +104,7 @@ class _Table(Module):
     ) -> None:
         """Store sizes and padding, and make the rows; `made` are device and dtype. Raises ValueError and GraphError."""
         vars(self).update(options)
-        refused = ("scale_grad_by_freq", "sparse")
-        F.common.refuse(type(self).__name__, "leave it out", **{name: (options[name], False) for name in refused})
+        F.common.refuse(type(self).__name__, "leave it out", sparse=(options["sparse"], False))
         self.num_embeddings, self.embedding_dim = sizes
         if padding_idx is not None and not -sizes[0] <= padding_idx < sizes[0]:
             raise ValueError(f"padding_idx is one of {sizes[0]} rows, not {padding_idx}")
@@ -160,7 +159,8 @@ class Embedding(_Table):
 
     def forward(self, input: Any) -> Any:
         """i[...] -> f[..., width]."""
-        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type)
+        options = (self.max_norm, self.norm_type, self.scale_grad_by_freq)
+        return F.embedding(input, self.weight, self.padding_idx, *options)
 
     def extra_repr(self) -> str:
         """The sizes."""
@@ -188,6 +188,7 @@ class EmbeddingBag(_Table):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        F.common.refuse("EmbeddingBag", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False))
         options = {
             "max_norm": max_norm,
             "norm_type": norm_type,

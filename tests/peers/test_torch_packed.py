@@ -83,3 +83,13 @@ def test_places_of_elements() -> None:
         ours = dynamic.unravel_index(dynamic.tensor(indices), shape)
         theirs = torch.unravel_index(torch.tensor(indices), shape)
         assert [part.tolist() for part in ours] == [part.tolist() for part in theirs]
+
+
+def test_the_gradient_of_a_row_by_how_often_it_is_looked_up() -> None:
+    gradients = []
+    for space in (dynamic, torch):
+        table = space.nn.Embedding(5, 2, padding_idx=3, scale_grad_by_freq=True)
+        rows = space.tensor([[0, 1, 1], [1, 3, 4]])
+        (table(rows) * space.arange(12.0).reshape(2, 3, 2)).sum().backward()
+        gradients.append(table.weight.grad.numpy())
+    np.testing.assert_allclose(*gradients, rtol=1e-6)

@@ -21,6 +21,7 @@ from dynamic.random import DrawnNumbers, default_generator
 from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
+from graphs.frontends.torch.functions import scatter_add
 from graphs.frontends.torch.shapes import laid_in_rows, memory_of
 from graphs.frontends.torch.words import floats, of_floats
 from graphs.ops import neural
@@ -168,14 +169,21 @@ def embedding(
 ) -> Array:
     """Rows of a table; that of `padding_idx` gets no gradient. Raises OutOfRangeError for other indices.
 
+    With `scale_grad_by_freq`, the gradient of a row is divided by how often it is looked up.
     With `max_norm`, rows that are looked up and whose `norm_type` norm is larger are first brought to it, in the table.
     """
-    refuse("embedding", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
+    refuse("embedding", "leave it out", sparse=(sparse, False))
     rows = _rows(input, weight)
     check_indices("embedding", input, rows)
     if max_norm is not None:
         _shorten("embedding", weight, input, max_norm, norm_type)
     vectors = ops.embedding(weight, input)
+    if scale_grad_by_freq:
+        flat = ops.reshape(input, (-1,))
+        counts = scatter_add(ops.zeros((rows,), dtype=dtype_of(weight)), 0, flat, ops.ones_like(flat, dtype_of(weight)))
+        share = ops.expand_dims(ops.divide(1, ops.reshape(counts[flat], shape_of(input))), -1)
+        held = ops.stop_gradient(vectors)
+        vectors = ops.add(held, ops.multiply(ops.subtract(vectors, held), share))
     if padding_idx is None:
         return vectors
     padding = ops.equal(input, padding_idx + rows if padding_idx < 0 else padding_idx)
