@@ -211,6 +211,7 @@ SWITCHES = (
     _("autograd.profiler", "surrounds", "profile record_function emit_nvtx emit_itt", UNMEASURED),
     _("utils.benchmark", "refuses", ALL, UNMEASURED),
     _("testing", "stands for", "assert_close", "compares, by PyTorch's tolerances", "pytorch.seldom"),
+    _("utils.checkpoint", "stands for", "checkpoint checkpoint_sequential", "computes again", "pytorch.seldom"),
     # Formats and files
     _("sparse", "refuses", ALL, DENSE),
     _("", "refuses", "sparse_coo_tensor sparse_csr_tensor sparse_csc_tensor sparse_bsr_tensor", DENSE),

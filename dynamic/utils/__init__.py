@@ -1,9 +1,9 @@
 """What PyTorch has under `torch.utils`: data, and checkpoints."""
 
 from dynamic.paths import submodule
-from dynamic.utils import checkpoint, data
+from dynamic.utils import data
 
-__all__ = ["checkpoint", "data"]
+__all__ = ["data"]
 
 
 def __getattr__(name: str) -> object:
