@@ -46,7 +46,7 @@ def _crop(x: Any, shape: Sequence[Any], but: int) -> Any:
 @name()
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """The place along each axis of a shape, for numbers of elements in row-major order."""
-    places: list[Any] = []
+    places, indices = list[Any](), ops.astype(indices, np.int64)
     for size in reversed(shape if isinstance(shape, (tuple, list)) else (shape,)):
         places.insert(0, ops.remainder(indices, size))
         indices = ops.floor_divide(indices, size)
