@@ -9,8 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("graphs", "static", "dynamic", "compare")
 # Public in two packages: the nodes of graph and tape. `Mode` is how a thread records, and how a framework runs; an
-# `Optimizer` is a pair of pure functions, and the class that keeps their state. A `Buffer` has a place in a plan of
-# memory, and is PyTorch's name for a tensor that a module saves.
+# `Optimizer` is a pair of pure functions, and the class that keeps their state. A `Buffer` is an array of generated
+# code, and PyTorch's name for a tensor that a module keeps.
 TWICE = {"Buffer", "Mode", "Node", "Optimizer"}
 # A compiler with a language of its own: a value, a loop and a kernel of its loop IR are none of a graph's.
 OF_ITS_OWN = ROOT / "static" / "native"
