@@ -255,7 +255,7 @@ class OutsideOps:
 
         if not self._inside and torch._C._current_graph_task_id() == -1 and (line := _users_line()):
             cost = self._costs.setdefault(line, LineCost())
-            cost.kernels += op.namespace != "profiler" and op.name() != SEED
+            cost.kernels += op.namespace != "profiler" and op.name() not in UNCOUNTED
             cost.seconds += perf_counter() - self._last
         self._last = perf_counter()
 
