@@ -16,7 +16,6 @@ from graphs.ops.dtypes import *
 from graphs.ops.effects import *
 from graphs.ops.einsum import *
 from graphs.ops.elementwise import *
-from graphs.ops.fourier import *
 from graphs.ops.gamma import *
 from graphs.ops.indexing import *
 from graphs.ops.linalg import *

@@ -1,4 +1,7 @@
-"""Matrix and tensor products, diagonals and norms; then NumPy's other products: dot, inner, kron and cross."""
+"""Matrix and tensor products, diagonals and norms; NumPy's other products: dot, inner, kron and cross.
+
+Last comes Fourier's transform, of real and imaginary parts, which stand along a last axis of size 2: tensors are real.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ import numpy.typing as npt
 
 from graphs import dims
 from graphs.dims import Shape, Size
-from graphs.errors import ShapeError
-from graphs.op import Array, Op
+from graphs.errors import DTypeError, ShapeError
+from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange
 from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import equal, isnan, multiply, pow, sign, sqrt, square, subtract, where
@@ -42,6 +45,7 @@ from graphs.ops.shapes import (
     positive_axes,
     positive_axis,
     shape_of,
+    store,
     swapped_axes,
     two_operands,
 )
@@ -49,7 +53,8 @@ from graphs.ops.slicing import getitem
 from graphs.spec import TensorSpec, broadcast_shapes
 
 __all__ = [
-    "cross", "diagonal", "dot", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vecdot", "vector_norm",
+    "cross", "diagonal", "dot", "fourier", "inner", "kron", "matmul", "outer", "tensordot", "trace", "vecdot",
+    "vector_norm",
 ]  # fmt: skip
 
 
@@ -309,3 +314,44 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
     (a, b), (c, d) = ([roll(x, -by, axis=-1) for by in (1, 2)] for x in vectors)
     product = subtract(multiply(a, d), multiply(b, c))
     return moveaxis(product, -1, positive_axis(axis, len(shape_of(product))) if axis >= 0 else axis)
+
+
+# Fourier's transform --------------------------------------------------------------------------------------------------
+
+
+def _prepare_transform(x: Array, /, axis: int = -1, inverse: bool = False) -> Prepared:
+    x = as_operand(x)
+    return (x,), {"axis": positive_axis(axis, len(shape_of(x)) - 1), "inverse": bool(inverse)}
+
+
+def _infer_transform(x: TensorSpec, *, axis: int, inverse: bool) -> TensorSpec:
+    if x.dtype not in (np.float32, np.float64):
+        raise DTypeError("takes float32 and float64; convert with astype(x, 'float32')")
+    if not dims.same(x.shape[-1], 2) or dims.same(x.shape[axis], 0):
+        raise ShapeError(f"takes numbers with their two parts along the last axis, not {x.shape}; stack the parts")
+    return x
+
+
+def _transform(x: Array, *, axis: int, inverse: bool, out: Array = None) -> Array:
+    """The sums of x[k] exp(-2 pi i jk / n) over k, for each j; with `inverse` the other sign, and no factor 1 / n."""
+    kind = np.complex64 if x.dtype == np.float32 else np.complex128
+    numbers = np.ascontiguousarray(x).view(kind)[..., 0]
+    result = np.fft.ifft(numbers, axis=axis, norm="forward") if inverse else np.fft.fft(numbers, axis=axis)
+    return store(np.ascontiguousarray(result[..., None], kind).view(x.dtype), out)
+
+
+def _transform_flops(x: TensorSpec, *, out: TensorSpec, axis: int, inverse: bool) -> Size:
+    length: Any = x.shape[axis]
+    return x.size * 5 // 2 * max(1, math.ceil(math.log2(length))) if isinstance(length, int) else x.size * 50
+
+
+fourier: Op = Op(
+    "fourier",
+    _transform,
+    _infer_transform,
+    rules=(lambda g, axis, inverse: fourier(g, axis=axis, inverse=not inverse),),  # the conjugate transposed
+    prepare=_prepare_transform,
+    cost=_transform_flops,
+    family="composed",
+    doc="The discrete Fourier transform along `axis`, of pairs of parts along the last axis; `inverse` without 1 / n.",
+)

@@ -18,10 +18,9 @@ from graphs.blocks import Block, enter
 from graphs.builder import Builder
 from graphs.errors import ControlFlowError, locate
 from graphs.ir import Node
-from static.trace.known import known_value
 from static.trace.symbol import Symbol
 from static.trace.tracing import current, of_kind
-from static.trace.views import picks_one
+from static.trace.views import known_value, picks_one
 
 Array = np.ndarray[Any, Any]
 Place = tuple[Any, Any, str]

@@ -29,8 +29,7 @@ from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops.movement import astype, stop_gradient
 from graphs.surface import Surface
-from static.trace.known import known_value
-from static.trace.views import between, present
+from static.trace.views import between, known_value, present
 
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
 

@@ -3,15 +3,20 @@
 A graph's values do not change. A change in place gives the memory a new value (`static/trace/changes.py`), and a view
 of it is taken anew from that when it is read. Whether a reshape is a view depends on the layout, which a graph knows
 only of values that it computes from constants: elsewhere such a value is neither written through nor taken anew.
+`known_value` computes what follows from constants, since Python may ask for it while the graph is traced.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
 
 from graphs.builder import Builder
-from graphs.dims import Shape
+from graphs.dims import Dim, Shape
+from graphs.dispatch import execute
 from graphs.errors import GraphError, locate
 from graphs.ir import Node
 from graphs.op import RuleTable
@@ -142,3 +147,47 @@ def _is_row_major(builder: Builder, node: Node) -> bool:
             return False
         waiting += node.inputs
     return True
+
+
+# Values that follow from constants alone ------------------------------------------------------------------------------
+
+
+def known_value(symbol: Any) -> np.ndarray[Any, Any] | None:
+    """Return the value of a symbol that follows from constants alone, None where only a run can tell it."""
+    builder: Builder = symbol.builder
+    if builder not in _known:
+        _known[builder] = KnownValues(builder)
+    return _known[builder].value(present(builder, symbol.node))
+
+
+class KnownValues:
+    """The values of those nodes of a graph that follow from constants alone."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+        self._count, self._nodes = 0, set[Node]()
+        self._values: dict[Node, np.ndarray[Any, Any]] = {}
+
+    def value(self, node: Node) -> np.ndarray[Any, Any] | None:
+        """Return the value of a node, None where only a run can tell it."""
+        for new in self._builder.nodes[self._count :]:
+            if not new.is_input and not new.subgraphs and all(source in self._nodes for source in new.inputs):
+                self._nodes.add(new)
+        self._count = len(self._builder.nodes)
+        return self._computed(node) if node in self._nodes else None
+
+    def _computed(self, node: Node) -> np.ndarray[Any, Any] | None:
+        if node not in self._values:
+            if node.is_constant:
+                if isinstance(node.attrs["value"], Dim):
+                    return None
+                self._values[node] = np.asarray(node.attrs["value"], node.attrs["dtype"])
+            else:
+                sources = [self._computed(source) for source in node.inputs]
+                if any(source is None for source in sources):
+                    return None
+                self._values[node] = execute(node.op, sources, dict(node.attrs))
+        return self._values[node]
+
+
+_known: WeakKeyDictionary[Builder, KnownValues] = WeakKeyDictionary()

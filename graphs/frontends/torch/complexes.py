@@ -19,7 +19,7 @@ from graphs.frontends.torch import dtypes, picking
 from graphs.frontends.torch.names import Methods, hold_pairs, name, with_named_errors
 from graphs.frontends.torch.words import floats, place, promote, stand_ins
 from graphs.op import RuleTable
-from graphs.ops.fourier import fourier
+from graphs.ops.linalg import fourier
 from graphs.ops.shapes import dtype_of, shape_of
 
 Transform = Callable[..., Any]
