@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 
 from compare.engines import Engine
-from compare.engines.framework import PADDED
+from compare.engines.mode import PADDED
 from compare.records.cells import Compilations, CompiledRow, Memory, Parity, Time, admit_modes
 from compare.records.record import DYNAMIC, Cell, Failure, OfCell, OfModes, Record, Records, group_by, records_of
 from compare.stats import Interval, geometric_mean, ratio_interval, typical, unpaired_ratio_interval

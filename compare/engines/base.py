@@ -23,7 +23,7 @@ import optree
 from compare.engines import words
 from compare.engines.debugging import Tools
 from compare.engines.library import Loader, namespace
-from compare.engines.mode import Mode, ModeTrial, Offer
+from compare.engines.mode import PADDED, Mode, ModeTrial, Offer
 from compare.engines.nudge import FloatChange, changed_values
 from compare.engines.process import MALLOC, PRELOAD, PROCESS, ByteCounter, Switch, keep_switches
 from compare.engines.reach import Kinds
@@ -130,7 +130,7 @@ class Engine(ABC):
 
     def traits(self, mode: str) -> Mode:
         """Return the definition of a mode by its full name, which may be a word. Raises InputsError for no mode."""
-        names = self.mode_names
+        names, mode = self.mode_names, mode.removesuffix(PADDED)
         return self.modes[names.index(mode)] if mode in names else self.words.mode(mode)
 
     @property

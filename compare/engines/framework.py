@@ -15,15 +15,13 @@ import numpy as np
 from compare.engines.base import Engine
 from compare.engines.cases import longest
 from compare.engines.debugging import Attempt, ToolReport, Tools, TrainingUpdate, zero_gradient
+from compare.engines.mode import PADDED
 from compare.engines.process import limit_seconds
 from compare.engines.step import Function, Step
 from compare.errors import UnsupportedError, describe_error, without_folders
 from compare.records.checks import Phase
 from compare.workloads.base import Case
 from compare.workloads.faults import SourceLine, Training
-
-PADDED = "-padded"
-"""The suffix of a mode that gets every example padded to the longest."""
 
 
 class WorkloadStep(Step):

@@ -79,6 +79,8 @@ ENVIRONMENT, PYTHON = "env", "python"
 """The keywords that hold environment variables, and an interpreter."""
 PROCESS = (ENVIRONMENT, PYTHON)
 """The keywords of any framework's compiler that are about the mode's processes."""
+PADDED = "-padded"
+"""The suffix of a mode that gets every example padded to the longest."""
 CONFIG = "config"
 """The keyword that holds settings of the framework, which are set while the mode compiles and runs."""
 DOCTOR = "`graphduel doctor {}` lists what there is"

@@ -51,6 +51,7 @@ from compare.run.progress import Reporter
 from compare.run.worker import failure
 from compare.steps import CallTimes, FirstCall, Told
 from compare.subjects.subject import LIMIT, Subject
+from graphs.files import write_file
 
 DAYS = 14
 JOURNALS = f"*/{results.RESULTS}"
@@ -326,7 +327,8 @@ def keep_traces(folder: Path, out: Path) -> None:
     """Copy the traces of compilers from the folder of a comparison to that of its results, in place of older ones."""
     shutil.rmtree(out / TRACES, ignore_errors=True)
     for traces in sorted(folder.glob(f"*/{TRACES}")):
-        shutil.copytree(traces, out / TRACES, dirs_exist_ok=True)
+        for file in filter(Path.is_file, traces.rglob("*")):
+            write_file(out / TRACES / file.relative_to(traces), file.read_bytes())
 
 
 @dataclass

@@ -22,7 +22,7 @@ from compare.records.results import VERSION
 from compare.report import blocks, verdicts
 from compare.report.blocks import Block, Inline, Page, Picture, PicturedTable, Section, Table, Terms, section
 from compare.stats import Interval
-from compare.workloads.models import FRAMEWORK as MODELS_IN
+from compare.workloads import models as real_models
 
 if TYPE_CHECKING:
     from compare.report.figures import Drawing
@@ -122,7 +122,7 @@ def shared_verdict(records: Records) -> SharedVerdict | None:
     if run.is_own:
         models, version = [*_of_function(records, run)], str(run.settings.get("version") or "")
     else:
-        engine = MODELS_IN
+        engine = real_models.FRAMEWORK
         models = [*_of_models(records, find_engine(engine))]
         version = next((record.version for record in records_of(records, Compilations)), "")
     device = there.gpu or there.cpu or "an unknown processor"

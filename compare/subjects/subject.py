@@ -14,9 +14,8 @@ from msgspec import structs
 
 from compare import workloads
 from compare.engines import OWN, Engine, find_engine, words
-from compare.engines.framework import PADDED
 from compare.engines.graphduel.standin import stand_in
-from compare.engines.mode import DOCTOR, PYTHON, ModeTrial
+from compare.engines.mode import DOCTOR, PADDED, PYTHON, ModeTrial
 from compare.errors import InputsError
 from compare.records.cells import Compilations
 from compare.records.job import Job

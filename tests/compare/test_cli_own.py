@@ -186,7 +186,7 @@ def test_inputs_that_are_missing_are_explained(call, mine):
     (mine / "bare.py").write_text("def f(x):\n    return x\n", "utf-8")
     done = call("compare", "bare.py:f")
     assert done.exit_code == 2
-    assert "inputs = [(params, x), ...]" in done.stderr
+    assert "inputs = [(x,), ...]" in done.stderr
     assert "--inputs NAME" in done.stderr
 
 

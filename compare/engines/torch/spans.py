@@ -292,9 +292,9 @@ def _patch_method(owner: type, name: str, change: Callable[[Function], Function]
 
 
 def _compile_id() -> str:
-    import torch
+    from torch._guards import CompileContext
 
-    return str(torch._guards.CompileContext.current_compile_id())
+    return str(CompileContext.current_compile_id())
 
 
 def lines_of(graph: Any) -> dict[str, int]:

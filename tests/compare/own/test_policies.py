@@ -116,7 +116,6 @@ def test_calls_that_differ_only_in_a_value_of_pythons_compile_once_for_each(valu
 def test_calls_of_one_shape_ask_no_question():
     assert look(own.loss, own.inputs * 3) is None
     assert compiled.policy_sentence([]) == ""
-    assert page.sections([]) == ()
 
 
 def test_the_options_are_those_of_the_function_as_the_user_calls_it():
