@@ -138,14 +138,16 @@ def test_what_is_worth_a_try_is_tried_and_nothing_else():
 
 
 def test_much_memory_beside_parameters_asks_for_checkpoints_and_a_budget():
-    rows = {"eager": MemoryRow("ok", None), "compile": MemoryRow("ok", None, peak=1000)}
+    rows = {"eager": MemoryRow("ok", None), "compile": MemoryRow("ok", None, peak=10 * 2**20)}
     memory = Memory(workload="f", size="given", eager="eager", modes=rows)
-    facts = {"places": ["model 1", "Block 3"], "held": ["100"], "worth": []}
+    facts = {"places": ["model 1", "Block 3"], "held": [str(2**20)], "worth": []}
     assert words([memory], facts) == {
         "checkpoint": "compile(checkpoint='Block')",
         "memory-budget": "compile(config={'activation_memory_budget': 0.5})",
     }
-    assert words([memory], {**facts, "held": ["300"]}) == {}
+    assert words([memory], {**facts, "held": [str(3 * 2**20)]}) == {}
+    rows["compile"].peak = 2**19
+    assert words([memory], {**facts, "held": ["100"]}) == {}
 
 
 def test_a_branch_on_a_value_is_shown_and_not_tried():

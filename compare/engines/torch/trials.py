@@ -30,6 +30,8 @@ are numbers and vary, the bytes of parameters and arguments, and what is worth a
 DEAR_GUARDS, DEAR_MEMORY = 0.1, 4
 """The share of a call that guards take, and the peak ÷ the bytes of parameters and arguments, from which on a remedy is
 tried."""
+LEAST_MEMORY = 2**20
+"""The bytes of a peak below which nobody needs to spare memory."""
 SOURCES = "dynamic_sources"
 """The setting that lists values of a program, with commas, which compiled code takes as variables."""
 FAILED, SKIP = re.compile(r"no longer|mismatch"), "skip_guard_eval_unsafe"
@@ -336,7 +338,7 @@ def by_figures(records: Records, look: FirstLook) -> dict[str, Keywords]:
     peaks = [
         row.peak for record in records_of(records, Memory) for mode, row in record.modes.items() if mode != record.base
     ]
-    if look.held and max(peaks, default=0) > DEAR_MEMORY * look.held:
+    if look.held and max(peaks, default=0) > max(LEAST_MEMORY, DEAR_MEMORY * look.held):
         if look.blocks:
             asked["checkpoint"] = {CHECKPOINT: look.blocks[0]}
         asked["memory-budget"] = {CONFIG: {"activation_memory_budget": 0.5}}
