@@ -10,11 +10,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from dynamic import random
 from dynamic.creation import tensor
 from dynamic.grad_mode import no_grad
-from dynamic.tensor import Tensor
 from graphs.errors import GraphError, locate
 from graphs.frontends.torch import functions
+from graphs.surface import Surface
 
 __all__ = ["Constraint", "Distribution", "Independent", "broadcast_all", "constraints", "logits_or_probs", "sum_last"]
 
@@ -55,9 +56,9 @@ constraints = SimpleNamespace(
 
 def broadcast_all(*values: Any) -> list[Any]:
     """Tensors and numbers as tensors of one shape; numbers take the dtype of the tensors."""
-    tensors = [value for value in values if hasattr(value, "shape") and hasattr(value, "requires_grad")]
+    tensors = [value for value in values if isinstance(value, Surface)]
     dtype = tensors[0].dtype if tensors else np.float32
-    held = [v if hasattr(v, "shape") and hasattr(v, "requires_grad") else tensor(v, dtype=dtype) for v in values]
+    held = [value if isinstance(value, Surface) else tensor(value, dtype=dtype) for value in values]
     return list(functions.broadcast_tensors(*held))
 
 
@@ -100,7 +101,8 @@ class Distribution:
                     self._check(name, vars(self)[name], constraint)
 
     def _check(self, name: str, value: Any, constraint: Constraint) -> None:
-        if isinstance(value, Tensor) and not np.all(constraint.test(value._data)):
+        held = random._array_or_value(value) if isinstance(value, Surface) else None
+        if random._is_known(held) and not np.all(constraint.test(held)):  # what only a run knows is not checked
             raise ValueError(f"{type(self).__name__}: {name} is {constraint.says}, and not {value.detach()}")
 
     @staticmethod

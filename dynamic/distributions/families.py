@@ -141,16 +141,21 @@ class Uniform(_Reals):
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         """Raises ValueError where `low` is not below `high`."""
         super().__init__(low, high, validate_args=validate_args)
-        if self._validate_args and not functions.all(self.low < self.high):
+        low, high = self._ends()
+        if self._validate_args and not np.all(low < high):
             raise ValueError("Uniform: low is below high")
 
     mean = property(lambda self: (self.low + self.high) / 2)
     variance = property(lambda self: (self.high - self.low) ** 2 / 12)
 
+    def _ends(self) -> tuple[Any, Any]:
+        """The arrays of both ends; one that only a run knows is infinitely far."""
+        return random._value_or_default(self.low, -np.inf), random._value_or_default(self.high, np.inf)
+
     @property
     def support(self) -> Constraint:
         """From `low` to `high`."""
-        low, high = self.low.detach()._data, self.high.detach()._data
+        low, high = self._ends()
         return Constraint("from low to high", lambda x: (x >= low) & (x <= high))
 
     def rsample(self, sample_shape: Any = ()) -> Any:
