@@ -59,7 +59,7 @@ def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: A
     step = capture.step_trace()
     if step is not None and (symbol := step.stacked(data, dtype)) is not None:
         return symbol
-    array = ops.identity(as_array(data, None if dtype is None else as_dtype(dtype)))
+    array = ops.identity.kernel(as_array(data, None if dtype is None else as_dtype(dtype)))
     return make_leaf(array, None, device, requires_grad)
 
 

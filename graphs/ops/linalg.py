@@ -324,9 +324,14 @@ def _prepare_transform(x: Array, /, axis: int = -1, inverse: bool = False) -> Pr
     return (x,), {"axis": positive_axis(axis, len(shape_of(x)) - 1), "inverse": bool(inverse)}
 
 
-def _infer_transform(x: TensorSpec, *, axis: int, inverse: bool) -> TensorSpec:
+def _complex_dtype(x: Any) -> np.dtype[Any]:
     if x.dtype not in (np.float32, np.float64):
         raise DTypeError("takes float32 and float64; convert with astype(x, 'float32')")
+    return np.result_type(x.dtype, np.complex64)
+
+
+def _infer_transform(x: TensorSpec, *, axis: int, inverse: bool) -> TensorSpec:
+    _complex_dtype(x)
     if not dims.same(x.shape[-1], 2) or dims.same(x.shape[axis], 0):
         raise ShapeError(f"takes numbers with their two parts along the last axis, not {x.shape}; stack the parts")
     return x
@@ -334,7 +339,7 @@ def _infer_transform(x: TensorSpec, *, axis: int, inverse: bool) -> TensorSpec:
 
 def _transform(x: Array, *, axis: int, inverse: bool, out: Array = None) -> Array:
     """The sums of x[k] exp(-2 pi i jk / n) over k, for each j; with `inverse` the other sign, and no factor 1 / n."""
-    kind = np.complex64 if x.dtype == np.float32 else np.complex128
+    kind = _complex_dtype(x)
     numbers = np.ascontiguousarray(x).view(kind)[..., 0]
     result = np.fft.ifft(numbers, axis=axis, norm="forward") if inverse else np.fft.fft(numbers, axis=axis)
     return store(np.ascontiguousarray(result[..., None], kind).view(x.dtype), out)

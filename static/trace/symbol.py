@@ -384,13 +384,15 @@ for _name in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__set
 ArraySymbol.__name__ = ArraySymbol.__qualname__ = "Symbol"  # as messages call both
 ArraySymbol.__hash__ = Symbol.__hash__  # type: ignore[method-assign]
 
+_HOOK = "gradients are a part of the graph, and nothing is called when they pass"
 _GRADIENT = "use static.value_and_grad, or torch.autograd.grad inside of the function"
 _LATER = "ask it of what the compiled function returns"
 REFUSED: dict[str, tuple[str, str]] = {
     "backward": ("a graph has no tape", _GRADIENT),
     "grad": ("a graph keeps no gradients beside its values", _GRADIENT),
     "retain_grad": ("a graph keeps no gradients beside its values", _GRADIENT),
-    "register_hook": ("gradients are a part of the graph, and nothing is called when they pass", _GRADIENT),
+    "register_hook": (_HOOK, _GRADIENT),
+    "register_post_accumulate_grad_hook": (_HOOK, _GRADIENT),
     "requires_grad": ("what is differentiated is said by a transform", _GRADIENT),
     "requires_grad_": ("what is differentiated is said by a transform", _GRADIENT),
     "is_leaf": ("a graph has no tape, and so no leaves", _GRADIENT),
