@@ -218,5 +218,6 @@ def test_tensors_and_parameters_take_attributes(x):
     parameter._no_weight_decay = True
     x.name = "x"
     assert (parameter._no_weight_decay, x.name) == (True, "x")
-    assert copy.deepcopy(parameter)._no_weight_decay
+    assert copy.deepcopy(x).name == "x"
+    assert not hasattr(copy.deepcopy(parameter), "_no_weight_decay")  # as in PyTorch
     assert not hasattr(x * 2, "name")

@@ -268,9 +268,10 @@ def test_a_traced_value_in_a_block_is_refused():
         static.compile(f, np.ones(1))
 
 
-def test_a_number_that_does_not_fit():
-    with dynamic.batched(), pytest.raises(g.DTypeError, match="300 does not fit int8"):
-        dynamic.tensor(np.ones(2, np.int8)) + 300
+def test_an_int_wraps_beside_small_ints():
+    with dynamic.batched():
+        x = dynamic.tensor(np.ones(2, np.int8))
+        assert [(x + 300).tolist(), (300 - x).tolist(), (x * -129).tolist()] == [[45] * 2, [43] * 2, [127] * 2]
 
 
 # Memory -------------------------------------------------------------------------------------------------------------
