@@ -128,6 +128,7 @@ METHODS: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "by kind": (lambda x: x * kind_of(x), MATRIX),
     "as_tensor": (lambda x: torch.as_tensor(x) + torch.as_tensor(1), MATRIX),
     "distribution": (lambda x: distributions.Normal(x, x + 1).log_prob(x * 2), MATRIX),
+    "Uniform": (lambda x: distributions.Uniform(x, x + 1).log_prob(x + 0.5), MATRIX),
     "a gradient": (lambda x: torch.autograd.grad((x.clone() ** 2).sum(), (y for y in [x]))[0], MATRIX),
     "a gradient of nothing": (gradient_of_nothing, MATRIX),
 }
@@ -211,6 +212,7 @@ DRAWS: dict[str, Callable[[Any], Any]] = {
     "in place": lambda x: (x * 2).normal_() + (x * 1).uniform_() + (x * 3).exponential_(),
     "Normal.sample": lambda x: distributions.Normal(x, 1.0).sample((2,)),
     "Normal.rsample": lambda x: distributions.Normal(x, x + 1).rsample(),
+    "Uniform.rsample": lambda x: distributions.Uniform(x, x + 1).rsample(),
     "Categorical.sample": lambda x: distributions.Categorical(x).sample((40,)),
     "Bernoulli.sample": lambda x: distributions.Bernoulli(x).sample((40,)),
     "two": lambda x: torch.rand(3) - torch.randn(3) * torch.rand(3),

@@ -112,10 +112,9 @@ def test_divergences_are_those_of_pytorch(family: str) -> None:
         (p, leaves), (q, others) = build(space, name, first, True), build(space, name, second, True)
         result = space.distributions.kl_divergence(p, q)
         answers.append([result.detach().numpy(), *slopes(result, [*leaves, *others])])
-        inner = space.distributions.kl.kl_divergence(
-            space.distributions.Independent(p, 1) if p.batch_shape else p,
-            space.distributions.Independent(q, 1) if q.batch_shape else q,
-        )
+        if p.batch_shape and q.batch_shape:
+            p, q = (space.distributions.Independent(each, 1) for each in (p, q))
+        inner = space.distributions.kl.kl_divergence(p, q)
         answers[-1].append(inner.detach().numpy())
     for ours, theirs in zip(*answers, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-10)
