@@ -18,7 +18,7 @@ SECTION = re.compile(r"^## (.+)\n((?:(?!^## ).*\n)*)", re.MULTILINE)
 SECTIONS = dict(SECTION.findall((ROOT / "docs" / "questions.md").read_text("utf-8")))
 SHOWN = [question for question, text in SECTIONS.items() if "```text" in text]
 NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]?\d+)?(?: ?(?:ns|µs|ms|s|min|B|[KM]iB|×|%)(?!\w))?")
-VERDICT = re.compile(r"^(?:Stay|Compile|Cannot tell|With|Of \d+ changes)\b")
+VERDICT = re.compile(r"^(?:Stay|Compile|Cannot tell)\b|.*\bBeside compile: ", re.DOTALL)
 
 
 def outline(text):
