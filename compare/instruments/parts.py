@@ -224,6 +224,8 @@ def _needing(array: Any) -> Any:
 
 PATIENCE = 60.0
 """The longest first pass in seconds of a mode that is compiled once more to be told apart."""
+BRIEF = 0.5
+"""The seconds of steady state from which on that is done: who measures for less wants counts, and wants them soon."""
 
 
 def of_bench(job: Job, bench: Bench, names: Mapping[str, str], first: Mapping[str, float]) -> Iterator[CallParts]:
@@ -231,11 +233,11 @@ def of_bench(job: Job, bench: Bench, names: Mapping[str, str], first: Mapping[st
 
     `names` are those of modes in records, and `first` has the seconds of the first pass of each that is right.
     """
+    if bench.written is None or job.budget.seconds < BRIEF:
+        return
     engine, index = bench.engine, cases.median_length(bench.lengths)
     rows: dict[str, CallPartsRow] = {}
     for mode, seconds in first.items():
-        if bench.written is None:
-            continue
         if seconds > PATIENCE:
             rows[names[mode]] = CallPartsRow("unsupported", f"it would compile again for {seconds:.0f} s")
             continue

@@ -10,6 +10,7 @@ import pytest
 from compare.engines.torch import dynamo, spans
 from compare.engines.torch.spans import ClockedCall, Clocks
 from compare.errors import NothingMeasuredError
+from compare.instruments import parts
 from compare.own import workers
 from compare.records.cells import (
     Compilations,
@@ -24,6 +25,7 @@ from compare.records.cells import (
     Time,
     TimeRow,
 )
+from compare.records.job import Budget, Job
 from compare.records.own import (
     GUARDS,
     KERNELS,
@@ -280,6 +282,12 @@ def test_the_compiler_stands_beside_the_lines_in_perfetto():
     assert [event["name"] for event in formats.perfetto([trace])["traceEvents"]][-1] == "dynamo"
     with pytest.raises(NothingMeasuredError):
         formats.perfetto([trace], "eager")
+
+
+def test_who_measures_for_a_moment_waits_for_no_mode_to_compile_again():
+    bench = SimpleNamespace(written="mine.py:loss")  # no engine is asked
+    job = Job("time", "f", "given", budget=Budget(seconds=parts.BRIEF / 2))
+    assert list(parts.of_bench(job, bench, {"torch-compile": "compile"}, {"torch-compile": 1.0})) == []
 
 
 def test_traces_of_all_modes_are_kept_in_place_of_older_ones(tmp_path):
