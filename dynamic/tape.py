@@ -46,9 +46,11 @@ def interpreter(pullback: Maker) -> dispatch.Interpreter:
         except GraphError as error:
             raise dispatch.explain_error(op, args, error) from None
         edges = [arg._edge if type(arg) is Tensor else None for arg in args]
-        data = dispatch.execute(op, arrays, attrs)
+        data = dispatch.compute(op, arrays, attrs)
         if op.layout != "any":
             data = lay(data, arrays if op.layout == "inputs" else ())
+        if dispatch.observers:  # they are shown the array that the tensor has
+            dispatch.tell(op, arrays, attrs, data)
         if not op.rules or not grad_mode.now().recording or data.dtype.kind != "f" or not any(edges):
             return wrap(data)
         wanted = _differentiable_inputs(op, args, edges)

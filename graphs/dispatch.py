@@ -83,19 +83,23 @@ def check_operands(op: Operation, args: Sequence[Any]) -> None:
 
 
 def execute(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
-    """Run the kernel on arrays; the result is an array, 0-d included.
+    """Run the kernel on arrays, and tell observers; the result is an array, 0-d included.
 
     An error names the op, the specs, the rule and the user's line.
     """
+    out = compute(op, arrays, attrs)
+    if observers:
+        tell(op, arrays, attrs, out)
+    return out
+
+
+def compute(op: Operation, arrays: Sequence[Any], attrs: Attrs) -> Any:
+    """Run the kernel on arrays as `execute` does, and tell nobody."""
     try:
         out = op.kernel(*arrays, **attrs) if attrs else op.kernel(*arrays)
     except BROKEN_RULES as error:
         raise explain_error(op, arrays, _diagnosis(op, arrays, attrs, error)) from None
-    if type(out) is not np.ndarray:
-        out = np.asarray(out)
-    if observers:
-        tell(op, arrays, attrs, out)
-    return out
+    return out if type(out) is np.ndarray else np.asarray(out)
 
 
 def tell(op: Operation, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:

@@ -47,7 +47,7 @@ def test_a_step_of_known_size_has_that_peak(monkeypatch):
     monkeypatch.setattr(memory, "tape_stats", lambda case, index: (7, 500, 1000))
     row = memory.measure_mode("dynamic", case)
     assert row.peak == pytest.approx(8 * 100_000 * 8, abs=9000)  # the longest example, and its gradients
-    assert row.held == pytest.approx(0, abs=200)
+    assert row.held == pytest.approx(0, abs=2000)
     classes = row.classes
     assert classes["gradients"] == 8000
     assert classes["gradients"] + classes["saved"] + classes["workspace"] == row.peak

@@ -115,7 +115,7 @@ def _no_axis() -> Any:
 
 
 def _no_number() -> Any:
-    return dynamic.Tensor(np.ones(2, np.int8)) * 300
+    return dynamic.Tensor(np.ones(2, np.int64)) * 2**70
 
 
 def _hook_raises() -> None:
