@@ -31,6 +31,16 @@ from graphs.spec import spec_of
 Maker = Callable[[Op, int, int, Ndims], Pullback]
 
 
+def _run_kernel(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
+    """Return the result of an op, laid out as PyTorch's; observers are shown the array that the tensor will have."""
+    data = dispatch.compute(op, arrays, attrs)
+    if op.layout != "any":
+        data = lay(data, arrays if op.layout == "inputs" else ())
+    if dispatch.observers:
+        dispatch.tell(op, arrays, attrs, data)
+    return data
+
+
 def interpreter(pullback: Maker) -> dispatch.Interpreter:
     """Make the interpreter that runs an op on tensors at once, and records it when a gradient will need it.
 
@@ -46,11 +56,7 @@ def interpreter(pullback: Maker) -> dispatch.Interpreter:
         except GraphError as error:
             raise dispatch.explain_error(op, args, error) from None
         edges = [arg._edge if type(arg) is Tensor else None for arg in args]
-        data = dispatch.compute(op, arrays, attrs)
-        if op.layout != "any":
-            data = lay(data, arrays if op.layout == "inputs" else ())
-        if dispatch.observers:  # they are shown the array that the tensor has
-            dispatch.tell(op, arrays, attrs, data)
+        data = _run_kernel(op, arrays, attrs)
         if not op.rules or not grad_mode.now().recording or data.dtype.kind != "f" or not any(edges):
             return wrap(data)
         wanted = _differentiable_inputs(op, args, edges)
