@@ -37,9 +37,9 @@ DEAR_FIRST = 5.0
 class TriedChange:
     """A change of a user's code, and its mode beside `usual`, the mode without it.
 
-    `before` is what the usual mode has. `call` is the steady time ÷ that of `usual`, and `first` the seconds of the
-    first pass; `memory` are the bytes of a step. `refused` is why the mode was not timed, "" if it was. `gain` is the
-    seconds of a first pass and `CALLS` calls of the usual mode ÷ its own.
+    `before` is what the usual mode has. `call` is the steady time ÷ that of `usual`; `first` is the seconds of the
+    first pass, and `cached` those where code was found; `memory` are the bytes of a step. `refused` is why the mode was
+    not timed, "" if it was. `gain` is the seconds of a first pass and `CALLS` calls of the usual mode ÷ its own.
     """
 
     mode: str
@@ -50,6 +50,7 @@ class TriedChange:
     compiles: int | None = None
     breaks: int | None = None
     memory: float | None = None
+    cached: float | None = None
     before: TriedChange | None = None
     refused: str = ""
     gain: float = 0.0
@@ -157,6 +158,7 @@ def _outcome(records: Records, judged: OwnVerdict, mode: str, change: str, usual
         judged.compiles.get(mode),
         sum(rows[0].breaks.values()) if rows else None,
         judged.memory.values.get(mode),
+        judged.cached.values.get(mode),
     )
 
 
@@ -178,7 +180,7 @@ def sentences(records: Records) -> list[str]:
         said.append(_gain(min(spares, key=lambda each: each.memory or inf)))
     return [
         *(said or [f"Of {of_all} tried, none gains beside {best.usual}."]),
-        *_cache_saving(records, best),
+        *_cache_saving(_engine(records), best.before or best),
         *_by_hand(records),
     ]
 
@@ -206,12 +208,11 @@ def _gains(best: TriedChange) -> Iterator[str]:
         yield f"{text.ratio(best.memory / before.memory)} the memory"
 
 
-def _cache_saving(records: Records, best: TriedChange) -> Iterator[str]:
+def _cache_saving(engine: Engine | None, usual: TriedChange) -> Iterator[str]:
     """Yield what a first pass takes that finds compiled code, which any process may be given, where it takes less."""
-    engine, judged = _engine(records), verdict(records)
-    first, cached = (values.get(best.usual) for values in (judged.first.values, judged.cached.values))
-    if engine and engine.trials.keeps and first and cached and first > max(DEAR_FIRST, DEAR * cached):
-        yield f"{engine.trials.keeps}: the first pass takes {text.seconds(cached)} instead of {text.seconds(first)}."
+    keeps, first, cached = engine and engine.trials.keeps, usual.first, usual.cached
+    if keeps and first and cached and first > max(DEAR_FIRST, DEAR * cached):
+        yield f"{keeps}: the first pass takes {text.seconds(cached)} instead of {text.seconds(first)}."
 
 
 def _by_hand(records: Records) -> list[str]:

@@ -241,10 +241,10 @@ def of_bench(job: Job, bench: Bench, names: Mapping[str, str], first: Mapping[st
         if seconds > PATIENCE:
             rows[names[mode]] = CallPartsRow("unsupported", f"it would compile again for {seconds:.0f} s")
             continue
-        make, eager = partial(bench.step, mode), bench.step(bench.base)
         try:
             now(f"timed the parts of a call in {mode}")
             with limit_seconds(2 * PATIENCE), bench.state.fresh():
+                make, eager = partial(bench.step, mode), bench.step(bench.base)
                 row = engine.ops.parts(mode, make, eager, index, partial(_turns, bench, mode))
         except Exception as error:  # noqa: BLE001  (the figures of the answer are there: this look fails alone)
             row = CallPartsRow("unsupported" if engine.errors.refuses(error, mode) else "failed", bench.reason(error))

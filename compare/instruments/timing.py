@@ -390,9 +390,7 @@ def answer(job: Job, bench: Bench, limited: Limited, names: Mapping[str, str] | 
     return record
 
 
-def _looks(
-    job: Job, bench: Bench, names: Mapping[str, str], epochs: Mapping[str, FirstEpoch]
-) -> Iterator[Record]:  # fmt: skip
+def _looks(job: Job, bench: Bench, names: Mapping[str, str], epochs: Mapping[str, FirstEpoch]) -> Iterator[Record]:
     """Yield the records of looks that follow all figures, in one process: lines of eager, parts of compiled calls."""
     right = {mode: epoch for mode, epoch in epochs.items() if epoch.right} if job.process in (WARM, None) else {}
     if (eager := right.pop(bench.engine.mode_names[0], None)) and eager.step:

@@ -64,8 +64,8 @@ class _Reals(Distribution):
         super().__init__(vars(self)[next(iter(self.arg_constraints))].shape, (), validate_args)
 
 
-class Normal(_Reals):
-    """Normal numbers of a mean and a standard deviation."""
+class _LocationScale(_Reals):
+    """A family on all numbers, of a centre that is its mean and a positive scale."""
 
     arg_constraints: ClassVar = {"loc": REAL, "scale": POSITIVE}
     support = REAL
@@ -76,6 +76,11 @@ class Normal(_Reals):
         super().__init__(loc, scale, validate_args=validate_args)
 
     mean = mode = property(lambda self: self.loc)
+
+
+class Normal(_LocationScale):
+    """Normal numbers of a mean and a standard deviation."""
+
     stddev = property(lambda self: self.scale)
     variance = property(lambda self: self.scale**2)
 
@@ -99,18 +104,9 @@ class Normal(_Reals):
         return 0.5 + 0.5 * LOG_2PI + functions.log(self.scale)
 
 
-class Laplace(_Reals):
+class Laplace(_LocationScale):
     """Numbers whose density falls off exponentially on both sides."""
 
-    arg_constraints: ClassVar = {"loc": REAL, "scale": POSITIVE}
-    support = REAL
-    loc: Any
-    scale: Any
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(loc, scale, validate_args=validate_args)
-
-    mean = mode = property(lambda self: self.loc)
     variance = property(lambda self: 2 * self.scale**2)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
