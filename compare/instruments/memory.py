@@ -42,6 +42,7 @@ from compare.records.cells import Memory, MemoryRow
 from compare.records.job import Job
 from compare.workloads.base import Case
 from graphs import tree
+from static.memory import begin_at
 
 WARM_EPOCHS = 2
 LEAK_EPOCHS = 3
@@ -92,6 +93,7 @@ def _row(mode: str, case: Case, build: Build) -> MemoryRow:
 
 def measure_mode(mode: str, case: Case, build: Build | None = None) -> MemoryRow:
     """Return the memory that one mode of a case holds and reaches; `build` makes its step (`engines.step`)."""
+    begin_at(0)  # what this process timed before may have moved its arenas
     with numpy_memory():
         step, growth = _warm_step(mode, case, build or engines.step)
         gc.collect()

@@ -13,6 +13,7 @@ from compare.engines.graphduel.steps import GraphStep
 from compare.instruments import memory
 from compare.instruments.memory import numpy_memory
 from graphs.ops import linalg
+from static.memory import begin_at
 from tests.helpers import fake_workloads
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +68,13 @@ def test_memory_held_between_steps_is_not_in_the_peak(monkeypatch):
     assert row.held == pytest.approx(8 * 10**6, abs=1000)
     assert row.peak < 1000
     assert row.classes["caches"] == row.held
+
+
+def test_bytes_are_the_same_in_a_process_that_timed_before():
+    case = fake_workloads.make_tiny()
+    begin_at(1152)  # as a worker draws it before it times
+    row = memory.measure_mode("static-exact", case)
+    assert (row.peak, row.held) == (pytest.approx(52, abs=100), pytest.approx(200, abs=100))
 
 
 GROWTH = """
