@@ -17,6 +17,7 @@ from graphs.errors import GraphError
 from tests.static.convert import grammar, streaming
 from tests.static.convert.outcome import Outcome, outcome
 from tests.static.convert.smaller import smaller
+from tests.static.convert.table import function
 
 TOLERANCE = 1e-6  # a compiled graph may add in another order
 REASONS = 12
@@ -24,8 +25,7 @@ REASONS = 12
 
 def attempt(text: str, seed: int) -> Outcome:
     """How a program ends, on those of its inputs where plain Python gives finite numbers; it must have one."""
-    name = f"drawn_program_{seed}.py"
-    f = grammar.function(text, name)
+    f = function(text, {"__name__": "drawn_program"})
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         usable = [args for args in grammar.inputs(seed) if finite(f, args)]
@@ -47,7 +47,7 @@ def finite(f, args) -> bool:
 
 def kind(why: str) -> str:
     """A reason without names, numbers and lines."""
-    return re.sub(r"\(drawn_program[^)]*\)|'[^']*'|\d+", "", why)[:90]
+    return re.sub(r"\(program[^)]*\)|'[^']*'|\d+", "", why)[:90]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

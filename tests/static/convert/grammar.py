@@ -5,10 +5,8 @@ A program is `f(x, k)` of f64[3] and an i64[] between 0 and 3. Its loops are bou
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable, Sequence
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -274,14 +272,6 @@ class Writer:
 def source(seed: int, aliases: bool = False) -> str:
     """The program of a seed."""
     return Writer(seed, aliases).program()
-
-
-def function(text: str, name: str) -> Callable[..., Any]:
-    """The function `f` of a program, which has a file and lines as a user's has."""
-    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-    module = ModuleType("drawn_program")
-    exec(compile(text, name, "exec"), module.__dict__)
-    return module.f
 
 
 def inputs(seed: int, count: int = INPUTS) -> Sequence[tuple[Any, Any]]:

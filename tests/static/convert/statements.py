@@ -19,13 +19,6 @@ class Effect(NamedTuple):
 
 
 HEAD = """
-import array, collections, contextlib, copy, ctypes, decimal, enum, functools, io, itertools, json, math, operator
-import pickle, random, re, struct, sys, threading, types, weakref
-
-import numpy as np
-
-import graphs as g
-
 LOG, KEPT = [], {"n": 0}
 
 

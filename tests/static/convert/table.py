@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import linecache
+import sys
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
+
+Ending = Literal["right", "refused"]
+IMPORTS = """
+import array, bisect, collections, contextlib, copy, ctypes, dataclasses, decimal, enum, fractions, functools, heapq
+import inspect, io, itertools, json, logging, math, operator, os, pickle, queue, random, re, statistics, string, struct
+import sys, threading, time, types, weakref
+from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+
+import numpy as np
+
+import graphs as g
+"""
 
 
 class Trap(NamedTuple):
     """A function f64[4] -> f64[], and whether a conversion must be right or a refusal is what there can be."""
 
     function: Callable[[Any], Any]
-    ends: Literal["right", "refused"]
-
-    @property
-    def name(self) -> str:
-        """Where it stands: its file and its name."""
-        return f"{self.function.__module__.rpartition('.')[2]}.{self.function.__name__}"
+    ends: Ending
+    name: str
 
 
 TRAPS: list[Trap] = []
@@ -23,11 +33,36 @@ TRAPS: list[Trap] = []
 
 def right(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """This trap is converted, and right."""
-    TRAPS.append(Trap(function, "right"))
+    TRAPS.append(Trap(function, "right", f"{function.__module__}.{function.__name__}"))
     return function
 
 
 def refused(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """No graph of a fixed structure says the same, or nothing tells that it is safe: this one is refused."""
-    TRAPS.append(Trap(function, "refused"))
+    TRAPS.append(Trap(function, "refused", f"{function.__module__}.{function.__name__}"))
     return function
+
+
+def rows(module: str, **texts: str) -> None:
+    """Add short traps of a module, by how they end: a line of text each, with ` | ` between the lines of `f(x)`.
+
+    The last is what it returns. The names of `IMPORTS` and of the module are there.
+    """
+    names = vars(sys.modules[module])
+    for ends, text in texts.items():
+        for row in text.strip().splitlines():
+            *lines, result = row.split(" | ")
+            program = "\n    ".join(["def f(x):", *lines, f"return {result}\n"])
+            TRAPS.append(Trap(function(program, {**_IMPORTED, **names}), ends, row))  # type: ignore[arg-type]
+
+
+def function(text: str, names: dict[str, Any]) -> Callable[..., Any]:
+    """The function `f` of a text, which has a file and lines as a user's has."""
+    file = f"program_{abs(hash(text))}.py"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), names)
+    return names["f"]
+
+
+_IMPORTED: dict[str, Any] = {}
+exec(IMPORTS, _IMPORTED)

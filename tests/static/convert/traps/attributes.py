@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import right, rows
 
 
 class Counted:
@@ -43,55 +43,12 @@ class Watched:
 
 
 @right
-def an_attribute_written(x):
-    box = Counted()
-    if g.sum(x) > 0:
-        box.value = x[0]
-    else:
-        box.value = x[1]
-    return box.value * 2
-
-
-@right
-def an_attribute_that_was_a_number(x):
-    box = Counted()
-    if g.sum(x) > 0:
-        box.calls = 5.0
-    return g.sum(x) * (box.calls + 1)
-
-
-@right
 def an_attribute_written_by_a_method(x):
     box = Counted()
     for value in x:
         if value > 0:
             box.add(value)
     return box.value + box.calls + g.sum(x)
-
-
-@right
-def an_attribute_through_another_name(x):
-    box = Counted(x[0])
-    other = box
-    if g.sum(x) > 0:
-        other.value = x[1]
-    return box.value
-
-
-@right
-def an_attribute_by_setattr(x):
-    box = Counted()
-    if g.sum(x) > 0:
-        setattr(box, "calls", 5.0)
-    return g.sum(x) * (box.calls + 1)
-
-
-@refused
-def an_attribute_that_is_new_in_one_branch(x):
-    box = Counted()
-    if g.sum(x) > 0:
-        box.extra = x[0]
-    return box.extra if hasattr(box, "extra") else g.sum(x)
 
 
 @right
@@ -103,25 +60,18 @@ def an_attribute_in_a_while(x):
     return g.sum(x) * box.value
 
 
-@right
-def an_attribute_of_a_dataclass(x):
-    point = Point(x[0], x[1])
-    if g.sum(x) > 0:
-        point.x, point.y = point.y, point.x
-    return point.x + 2 * point.y
-
-
-@right
-def an_attribute_in_a_slot(x):
-    box = Slotted(x[0])
-    if g.sum(x) > 0:
-        box.value = x[1]
-    return box.value * 2
-
-
-@right
-def an_attribute_with_a_setter(x):
-    box = Watched(x[0])
-    if g.sum(x) > 0:
-        box.value = x[1]
-    return box.value
+rows(
+    __name__,
+    right="""
+box = Counted() | if g.sum(x) > 0: box.value = x[0] | else: box.value = x[1] | box.value * 2
+box = Counted() | if g.sum(x) > 0: box.calls = 5.0 | g.sum(x) * (box.calls + 1)
+box = Counted(x[0]) | other = box | if g.sum(x) > 0: other.value = x[1] | box.value
+box = Counted() | if g.sum(x) > 0: setattr(box, "calls", 5.0) | g.sum(x) * (box.calls + 1)
+point = Point(x[0], x[1]) | if g.sum(x) > 0: point.x, point.y = point.y, point.x | point.x + 2 * point.y
+box = Slotted(x[0]) | if g.sum(x) > 0: box.value = x[1] | box.value * 2
+box = Watched(x[0]) | if g.sum(x) > 0: box.value = x[1] | box.value
+""",
+    refused="""
+box = Counted() | if g.sum(x) > 0: box.extra = x[0] | box.extra if hasattr(box, "extra") else g.sum(x)
+""",
+)

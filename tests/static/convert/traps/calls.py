@@ -1,11 +1,9 @@
 """Calls: helpers, methods, decorators, lambdas, partials, recursion, builtins over values, and/or as values."""
 
 import functools
-import itertools
-import operator
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 
 class Scale:
@@ -77,104 +75,9 @@ def decorated_sum(x):
 
 
 @right
-def a_helper_with_a_branch(x):
-    return signed(x[0]) + signed(x[1], 3.0) + signed(x[2], shift=0.5)
-
-
-@right
-def a_helper_called_in_a_branch(x):
-    if signed(g.sum(x)) > 1:
-        return signed(x[0])
-    return signed(x[1], *[4.0], **{"shift": 1.0})
-
-
-@right
-def a_decorated_helper(x):
-    return decorated_sum(x)
-
-
-@right
-def a_lambda(x):
-    pick = lambda v: v * 2 if v > 0 else v * 3
-    return pick(x[0]) + pick(x[1])
-
-
-@right
-def two_lambdas_on_a_line(x):
-    up, down = (lambda v: v * 2 if v > 0 else v), (lambda v: v if v > 0 else v * 5)
-    return up(x[0]) + down(x[1])
-
-
-@right
 def a_lambda_with_a_default(x):
     rules = [lambda v, i=i: v * i if v > 0 else v for i in range(4)]
     return sum(rule(value) for rule, value in zip(rules, x, strict=True))
-
-
-@right
-def a_method(x):
-    return g.sum(Scale().scaled(x))
-
-
-@right
-def a_callable_object(x):
-    return g.sum(Scale(0.5)(x))
-
-
-@right
-def an_inherited_method_and_super(x):
-    return g.sum(Steep()(x))
-
-
-@right
-def a_static_method_and_a_class_method(x):
-    return Scale.clipped(x[0]) + Scale.twice(x[1]) + Steep.twice(x[2])
-
-
-@right
-def a_property(x):
-    return g.sum(x) * Scale().halved if g.sum(x) > 0 else g.sum(x)
-
-
-@right
-def operators_of_a_class(x):
-    total = Length(x[0]) + Length(x[1])
-    return total.value if total > Length(x[2]) else x[3]
-
-
-@right
-def a_partial(x):
-    return functools.partial(signed, factor=5.0)(x[0])
-
-
-@right
-def a_reduce(x):
-    return functools.reduce(lambda total, value: total + value if value > 0 else total, x, x[0] * 0)
-
-
-@right
-def a_map(x):
-    return sum(map(signed, x))
-
-
-@right
-def a_filter(x):
-    return sum(filter(lambda value: value > 0, x), x[0] * 0)
-
-
-@right
-def a_takewhile(x):
-    return sum(itertools.takewhile(lambda value: value > 0, x), x[0] * 0)
-
-
-@right
-def an_accumulate(x):
-    return sum(itertools.accumulate(x, lambda total, value: total + value if value > 0 else total))
-
-
-@right
-def an_operator_function(x):
-    return operator.mul(x[0], 2) if operator.gt(x[0], x[1]) else operator.add(x[0], x[1])
 
 
 @right
@@ -216,115 +119,6 @@ def a_mutual_recursion(x):
 
 
 @right
-def max_and_min_of_several(x):
-    return max(x[0], x[1], x[2]) - min(x)
-
-
-@right
-def max_by_a_key(x):
-    return max(x, key=lambda value: -value * value) + g.sum(x)
-
-
-@right
-def max_with_a_default(x):
-    return max([value for value in x if value.shape == ()], default=x[0]) * 2
-
-
-@right
-def any_and_all_of_tests(x):
-    y = g.sum(x)
-    if any(value > 2 for value in x):
-        y = y * 2
-    if all(value > -1 for value in x):
-        y = y + 1
-    return y
-
-
-@right
-def abs_and_round(x):
-    return abs(x[0]) * 2 if round(float(x[1])) > 0 else abs(x[1])
-
-
-@right
-def sum_of_a_generator_with_a_ternary(x):
-    return sum(value * 2 if value > 0 else value for value in x)
-
-
-@refused
-def a_comprehension_that_filters_is_stacked(x):
-    return g.sum(g.stack([value for value in x if value > -5]))
-
-
-@refused
-def a_comprehension_that_filters_is_summed(x):
-    return sum([value for value in x if value > 0], g.sum(x) * 0)
-
-
-@right
-def a_dict_comprehension(x):
-    signs = {i: (value if value > 0 else -value) for i, value in enumerate(x)}
-    return signs[0] + 2 * signs[3]
-
-
-@right
-def a_nested_comprehension(x):
-    return sum(a * b if a > b else a for a in x for b in x[:2])
-
-
-@right
-def and_or_of_values_of_two_kinds(x):
-    y = x[0] > 0 and x[1] or x[2]
-    return y * 2
-
-
-@right
-def or_of_numbers(x):
-    n = int(x[0] > 0) * 2
-    return g.sum(x) * (n or 3)
-
-
-@right
-def and_skips_what_it_guards(x):
-    total = g.sum(x)
-    if total > 0 and g.log(total) > 0.3:
-        return g.log(total)
-    return total
-
-
-@right
-def or_skips_what_it_guards(x):
-    total = g.sum(x)
-    if total <= 0 or g.sqrt(total) > 1.5:
-        return total * 2
-    return g.sqrt(total)
-
-
-@right
-def not_of_an_and(x):
-    if not (x[0] > 0 and x[1] > 0):
-        return g.sum(x)
-    return x[0] * x[1]
-
-
-@right
-def a_ternary_in_a_ternary(x):
-    return x[0] if x[1] > 0 else x[2] * 2 if x[3] > 0 else g.sum(x)
-
-
-@right
-def a_branch_that_would_divide_by_zero(x):
-    floor = g.maximum(x[0], 0.0)
-    return x[1] / floor if floor > 0 else x[1]
-
-
-@right
-def a_ternary_for_its_effect(x):
-    parts = []
-    parts.append(x[0]) if g.sum(x) > 0 else parts.append(x[1])
-    return parts[0]
-
-
-@right
 def a_default_that_is_a_list(x, weights=(2.0,)):
     return g.sum(x) * weights[0] if g.sum(x) > 0 else g.sum(x)
 
@@ -353,22 +147,56 @@ def keyword_arguments_as_a_dict(x):
 
 
 @right
-def isinstance_of_a_tensor(x):
-    y = x[0] if isinstance(x, (list, tuple)) else g.sum(x)
-    return y if y > 0 else y * 2
-
-
-@right
-def len_of_an_array(x):
-    if g.sum(x) > 0:
-        return g.sum(x) / len(x)
-    return g.sum(x)
-
-
-@right
 def a_class_made_inside(x):
     class Positive:
         def __init__(self, value):
             self.value = value if value > 0 else -value
 
     return Positive(x[0]).value + Positive(x[1]).value
+
+
+rows(
+    __name__,
+    right="""
+signed(x[0]) + signed(x[1], 3.0) + signed(x[2], shift=0.5)
+if signed(g.sum(x)) > 1: return signed(x[0]) | signed(x[1], *[4.0], **{"shift": 1.0})
+decorated_sum(x)
+pick = lambda v: v * 2 if v > 0 else v * 3 | pick(x[0]) + pick(x[1])
+up, down = (lambda v: v * 2 if v > 0 else v), (lambda v: v if v > 0 else v * 5) | up(x[0]) + down(x[1])
+g.sum(Scale().scaled(x))
+g.sum(Scale(0.5)(x))
+g.sum(Steep()(x))
+Scale.clipped(x[0]) + Scale.twice(x[1]) + Steep.twice(x[2])
+g.sum(x) * Scale().halved if g.sum(x) > 0 else g.sum(x)
+total = Length(x[0]) + Length(x[1]) | total.value if total > Length(x[2]) else x[3]
+functools.partial(signed, factor=5.0)(x[0])
+functools.reduce(lambda total, value: total + value if value > 0 else total, x, x[0] * 0)
+sum(map(signed, x))
+sum(filter(lambda value: value > 0, x), x[0] * 0)
+sum(itertools.takewhile(lambda value: value > 0, x), x[0] * 0)
+sum(itertools.accumulate(x, lambda total, value: total + value if value > 0 else total))
+operator.mul(x[0], 2) if operator.gt(x[0], x[1]) else operator.add(x[0], x[1])
+max(x[0], x[1], x[2]) - min(x)
+max(x, key=lambda value: -value * value) + g.sum(x)
+max([value for value in x if value.shape == ()], default=x[0]) * 2
+y = g.sum(x) | if any(value > 2 for value in x): y = y * 2 | if all(value > -1 for value in x): y = y + 1 | y
+abs(x[0]) * 2 if round(float(x[1])) > 0 else abs(x[1])
+sum(value * 2 if value > 0 else value for value in x)
+signs = {i: (value if value > 0 else -value) for i, value in enumerate(x)} | signs[0] + 2 * signs[3]
+sum(a * b if a > b else a for a in x for b in x[:2])
+y = x[0] > 0 and x[1] or x[2] | y * 2
+n = int(x[0] > 0) * 2 | g.sum(x) * (n or 3)
+total = g.sum(x) | if total > 0 and g.log(total) > 0.3: return g.log(total) | total
+total = g.sum(x) | if total <= 0 or g.sqrt(total) > 1.5: return total * 2 | g.sqrt(total)
+if not (x[0] > 0 and x[1] > 0): return g.sum(x) | x[0] * x[1]
+x[0] if x[1] > 0 else x[2] * 2 if x[3] > 0 else g.sum(x)
+floor = g.maximum(x[0], 0.0) | x[1] / floor if floor > 0 else x[1]
+parts = [] | parts.append(x[0]) if g.sum(x) > 0 else parts.append(x[1]) | parts[0]
+y = x[0] if isinstance(x, (list, tuple)) else g.sum(x) | y if y > 0 else y * 2
+if g.sum(x) > 0: return g.sum(x) / len(x) | g.sum(x)
+""",
+    refused="""
+g.sum(g.stack([value for value in x if value > -5]))
+sum([value for value in x if value > 0], g.sum(x) * 0)
+""",
+)

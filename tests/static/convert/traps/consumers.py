@@ -1,74 +1,12 @@
 """What takes items of a generator: any, all, next and loops; how far it is taken, and what is left for the next one."""
 
 import itertools
-import operator
 
 import graphs as g
-from tests.static.convert.table import refused, right
-from tests.static.convert.traps.generators import Tally, counted
+from tests.static.convert.table import refused, right, rows
+from tests.static.convert.traps.generators import Tally, counted  # noqa: F401  (a row reads it)
 
 LASTING = iter(range(100))
-
-
-@right
-def any_with_a_walrus(x):
-    if any((hit := v) > 0.5 for v in x):
-        return hit * 2
-    return g.sum(x)
-
-
-@right
-def all_with_a_walrus(x):
-    if all((last := v) > -0.25 for v in x):
-        return last * 2
-    return last * 3
-
-
-@right
-def any_with_a_walrus_in_the_condition(x):
-    hit = g.sum(x)
-    found = any(v > 0.7 for v in x if (hit := v) > 0)
-    return hit * 2 if found else hit * 3
-
-
-@refused
-def a_walrus_that_no_item_may_set(x):
-    any((hit := v) > 5 for v in x if v > 0.5)
-    return hit
-
-
-@right
-def a_walrus_after_any_of_nothing(x):
-    hit = x[0]
-    any((hit := v) > 0 for v in [])
-    return hit * 2
-
-
-@right
-def any_of_known_values_with_a_walrus(x):
-    any((hit := v) > 1 for v in [0, 1, 2, 3, 4])
-    return x[0] * hit
-
-
-@right
-def any_after_a_value_that_is_known_to_be_true(x):
-    tally = Tally()
-    any(tally.doubled(v) for v in (0.0, 1.0, x[0]))
-    return g.sum(x) * tally.count
-
-
-@right
-def all_that_calls(x):
-    tally = Tally()
-    every = all(tally.positive(v) for v in x)
-    return tally.count * g.sum(x) + (1.0 if every else 0.0)
-
-
-@right
-def any_of_a_map(x):
-    tally = Tally()
-    found = any(map(tally.positive, x))
-    return tally.count * g.sum(x) + (1.0 if found else 0.0)
 
 
 @refused
@@ -87,20 +25,6 @@ def all_of_a_filter(x):
     tally = Tally()
     every = all(v > 0.5 for v in filter(tally.positive, x))
     return tally.count * g.sum(x) + (1.0 if every else 0.0)
-
-
-@right
-def any_of_a_generator_function(x):
-    tally = Tally()
-    found = any(v > 1 for v in counted(x, tally))
-    return tally.count + g.sum(x) * (2.0 if found else 1.0)
-
-
-@right
-def any_of_a_list_comprehension_takes_all(x):
-    tally = Tally()
-    found = any([tally.positive(v) for v in x])
-    return tally.count * g.sum(x) + (1.0 if found else 0.0)
 
 
 @right
@@ -140,105 +64,10 @@ def any_under_a_test(x):
 
 
 @right
-def any_in_the_test_of_a_loop(x):
-    y, rounds = x * 1.0, 0
-    while any(v > 1 for v in y):
-        y = y / 2
-        rounds += 1
-    return g.sum(y) * rounds
-
-
-@right
-def any_with_a_walrus_in_the_test_of_a_loop(x):
-    y, total = x * 1.0, 0.0
-    while any((big := v) > 1 for v in y):
-        y = y / 2
-        total = total + big
-    return g.sum(y) + total
-
-
-@right
 def any_of_two_loops(x):
     tally = Tally()
     found = any(tally.positive(a - b) for a in x[:2] for b in x[2:])
     return tally.count * g.sum(x) + (1.0 if found else 0.0)
-
-
-@refused
-def any_of_two_loops_with_a_walrus(x):
-    if any((pair := (a, b))[0] > b for a in x[:2] if a > 0 for b in x[2:]):
-        return pair[0] * 2 + pair[1]
-    return g.sum(x)
-
-
-@right
-def next_of_what_is_positive(x):
-    return next((v for v in x if v > 0), -1.0) * 2
-
-
-@refused
-def next_twice_of_one_generator(x):
-    it = (v for v in x if v > 0)
-    return next(it, -1.0) + 10 * next(it, -2.0)
-
-
-@right
-def next_twice_where_all_is_known(x):
-    it = (i for i in (0, 1, 2, 3) if i % 2)
-    return x[0] * next(it, 9) + x[1] * next(it, 8) + x[2] * next(it, 7)
-
-
-@right
-def next_twice_without_a_condition(x):
-    it = (v * 2 for v in x)
-    return next(it, 0.0) + 10 * next(it, 0.0) + 100 * next(it)
-
-
-@right
-def next_and_then_the_rest(x):
-    it = (v * v for v in x)
-    first = next(it, 0.0)
-    return first * sum(it)
-
-
-@right
-def next_and_then_a_loop(x):
-    it, total = (v * 2 for v in x), 0.0
-    first = next(it)
-    for value in it:
-        total = total + value * first
-    return total
-
-
-@right
-def a_sum_taken_twice(x):
-    it = (v for v in x)
-    return sum(it) + 100.0 * sum(it)
-
-
-@right
-def a_sum_of_a_filtered_generator_taken_twice(x):
-    it = (v for v in x if v > 0)
-    return sum(it) + 100.0 * sum(it) + len(list(it))
-
-
-@right
-def a_list_and_then_a_sum(x):
-    it = (v for v in x)
-    return g.sum(g.stack(list(it))) + sum(it, 5.0)
-
-
-@refused
-def any_and_then_the_rest(x):
-    it = (v for v in x)
-    return (2.0 if any(v > 1 for v in it) else 1.0) + sum(it)
-
-
-@right
-def any_of_known_values_and_then_the_rest(x):
-    it = (i for i in range(5))
-    any(i > 1 for i in it)
-    return x[0] * sum(it)
 
 
 @refused
@@ -260,38 +89,6 @@ def a_loop_that_breaks_at_a_known_place_and_then_the_rest(x):
 
 
 @refused
-def a_generator_taken_under_a_test(x):
-    it, total = (v for v in x), 0.0
-    if x[0] > 0:
-        total = sum(it)
-    return total * 10 + sum(it)
-
-
-@right
-def a_generator_taken_on_each_path(x):
-    it = (v * 2 for v in x)
-    if x[0] > 0:
-        y = sum(it)
-    else:
-        y = sum(v * 3 for v in it)
-    return y
-
-
-@right
-def a_generator_taken_on_both_paths_has_nothing_left(x):
-    it = (v for v in x)
-    y = sum(it) if x[0] > 0 else sum(v * v for v in it)
-    return y + sum(it)
-
-
-@refused
-def next_under_a_test(x):
-    it = (v for v in x)
-    y = next(it) if x[0] > 0 else x[1]
-    return y + next(it)
-
-
-@refused
 def an_iterator_taken_under_a_test(x):
     it, total = iter([1.0, 2.0, 3.0]), 0.0
     if x[0] > 0:
@@ -303,65 +100,6 @@ def an_iterator_taken_under_a_test(x):
 
 
 @refused
-def an_iterator_unpacked_under_a_test(x):
-    it = iter([x[0], x[1]])
-    if x[0] > 0:
-        a, b = it
-    else:
-        b, a = it
-    return a - 2 * b
-
-
-@refused
-def an_iterator_as_arguments_under_a_test(x):
-    it = iter([x[0], x[1]])
-    if x[0] > 0:
-        return operator.sub(*it)
-    return operator.add(*it)
-
-
-@refused
-def an_iterator_asked_whether_it_holds_something_under_a_test(x):
-    it = iter([1, 2, 3])
-    y = 1.0 if x[0] > 0 and 2 in it else 3.0
-    return x[1] * y * sum(it)
-
-
-@refused
-def a_list_of_an_iterator_under_a_test(x):
-    it = iter([1.0, 2.0, 3.0])
-    if x[0] > 0:
-        return x[1] * len(list(it))
-    return x[1] * len([v for v in it if v > 1])
-
-
-@refused
-def a_map_taken_under_a_test(x):
-    it = map(abs, [1.0, -2.0, 3.0])
-    y = max(it) if x[0] > 0 else min(it)
-    return x[1] * y
-
-
-@refused
-def an_iterator_of_the_module(x):
-    return x[0] * next(LASTING)
-
-
-@refused
-def a_loop_over_an_iterator_of_the_module(x):
-    total = 0.0
-    for number in itertools.islice(LASTING, 3):
-        total = total + number * x[0]
-    return total
-
-
-@right
-def an_endless_counter(x):
-    numbers = itertools.count(3)
-    return x[0] * next(numbers) + x[1] * next(numbers)
-
-
-@refused
 def next_in_the_test_of_a_loop(x):
     it, rounds = iter([x[0], x[1], x[2], x[3], -x[0] * x[0] - 1]), 0.0
     while next(it) > 0:
@@ -369,9 +107,48 @@ def next_in_the_test_of_a_loop(x):
     return g.sum(x) * rounds
 
 
-@refused
-def a_generator_taken_in_a_loop_of_the_run(x):
-    it, y = (v * 2 for v in (1.0, 2.0, 4.0, 8.0)), g.sum(x * x)
-    while y > 1:
-        y = y / 2 - next(it, 1.0)
-    return y
+rows(
+    __name__,
+    right="""
+if any((hit := v) > 0.5 for v in x): return hit * 2 | g.sum(x)
+if all((last := v) > -0.25 for v in x): return last * 2 | last * 3
+hit = g.sum(x) | found = any(v > 0.7 for v in x if (hit := v) > 0) | hit * 2 if found else hit * 3
+hit = x[0] | any((hit := v) > 0 for v in []) | hit * 2
+any((hit := v) > 1 for v in [0, 1, 2, 3, 4]) | x[0] * hit
+tally = Tally() | any(tally.doubled(v) for v in (0.0, 1.0, x[0])) | g.sum(x) * tally.count
+tally = Tally() | every = all(tally.positive(v) for v in x) | tally.count * g.sum(x) + (1.0 if every else 0.0)
+tally = Tally() | found = any(map(tally.positive, x)) | tally.count * g.sum(x) + (1.0 if found else 0.0)
+tally = Tally() | found = any(v > 1 for v in counted(x, tally)) | tally.count + g.sum(x) * (2.0 if found else 1.0)
+tally = Tally() | found = any([tally.positive(v) for v in x]) | tally.count * g.sum(x) + (1.0 if found else 0.0)
+y, rounds = x * 1.0, 0 | while any(v > 1 for v in y): y = y / 2; rounds += 1 | g.sum(y) * rounds
+y, total = x * 1.0, 0.0 | while any((big := v) > 1 for v in y): y = y / 2; total = total + big | g.sum(y) + total
+next((v for v in x if v > 0), -1.0) * 2
+it = (i for i in (0, 1, 2, 3) if i % 2) | x[0] * next(it, 9) + x[1] * next(it, 8) + x[2] * next(it, 7)
+it = (v * 2 for v in x) | next(it, 0.0) + 10 * next(it, 0.0) + 100 * next(it)
+it = (v * v for v in x) | first = next(it, 0.0) | first * sum(it)
+it, total = (v * 2 for v in x), 0.0 | first = next(it) | for value in it: total = total + value * first | total
+it = (v for v in x) | sum(it) + 100.0 * sum(it)
+it = (v for v in x if v > 0) | sum(it) + 100.0 * sum(it) + len(list(it))
+it = (v for v in x) | g.sum(g.stack(list(it))) + sum(it, 5.0)
+it = (i for i in range(5)) | any(i > 1 for i in it) | x[0] * sum(it)
+it = (v * 2 for v in x) | if x[0] > 0: y = sum(it) | else: y = sum(v * 3 for v in it) | y
+it = (v for v in x) | y = sum(it) if x[0] > 0 else sum(v * v for v in it) | y + sum(it)
+numbers = itertools.count(3) | x[0] * next(numbers) + x[1] * next(numbers)
+""",
+    refused="""
+any((hit := v) > 5 for v in x if v > 0.5) | hit
+if any((pair := (a, b))[0] > b for a in x[:2] if a > 0 for b in x[2:]): return pair[0] * 2 + pair[1] | g.sum(x)
+it = (v for v in x if v > 0) | next(it, -1.0) + 10 * next(it, -2.0)
+it = (v for v in x) | (2.0 if any(v > 1 for v in it) else 1.0) + sum(it)
+it, total = (v for v in x), 0.0 | if x[0] > 0: total = sum(it) | total * 10 + sum(it)
+it = (v for v in x) | y = next(it) if x[0] > 0 else x[1] | y + next(it)
+it = iter([x[0], x[1]]) | if x[0] > 0: a, b = it | else: b, a = it | a - 2 * b
+it = iter([x[0], x[1]]) | if x[0] > 0: return operator.sub(*it) | operator.add(*it)
+it = iter([1, 2, 3]) | y = 1.0 if x[0] > 0 and 2 in it else 3.0 | x[1] * y * sum(it)
+it = iter([1.0, 2.0, 3.0]) | if x[0] > 0: return x[1] * len(list(it)) | x[1] * len([v for v in it if v > 1])
+it = map(abs, [1.0, -2.0, 3.0]) | y = max(it) if x[0] > 0 else min(it) | x[1] * y
+x[0] * next(LASTING)
+total = 0.0 | for number in itertools.islice(LASTING, 3): total = total + number * x[0] | total
+it, y = (v * 2 for v in (1.0, 2.0, 4.0, 8.0)), g.sum(x * x) | while y > 1: y = y / 2 - next(it, 1.0) | y
+""",
+)

@@ -1,50 +1,12 @@
 """Items and aliases: what a branch writes into a container must be undone for the other branch, and merged."""
 
 import heapq
-from collections import Counter, defaultdict, deque, namedtuple
-
-import numpy as np
+from collections import defaultdict, deque, namedtuple
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 Pair = namedtuple("Pair", ["first", "second"])
-
-
-@right
-def an_item_written_in_a_branch(x):
-    kept = [x[0], x[1]]
-    if g.sum(x) > 0:
-        kept[0] = x[2]
-    return kept[0] + 2 * kept[1]
-
-
-@right
-def an_item_written_in_both_branches(x):
-    kept = [x[0], x[1]]
-    if g.sum(x) > 0:
-        kept[0] = x[2]
-    else:
-        kept[1] = x[3]
-    return kept[0] + 2 * kept[1]
-
-
-@right
-def an_item_at_a_place_of_the_branch(x):
-    kept, place = [x[0], x[1]], 0
-    if g.sum(x) > 0:
-        place += 1
-        kept[place] = x[2]
-    return kept[0] + 2 * kept[1]
-
-
-@right
-def an_item_through_another_name(x):
-    kept = [x[0], x[1]]
-    same = kept
-    if g.sum(x) > 0:
-        same[0] = x[3]
-    return kept[0] * 2 + same[1]
 
 
 @right
@@ -57,15 +19,6 @@ def an_item_of_an_inner_list(x):
 
 
 @right
-def the_same_list_twice_in_a_list(x):
-    row = [x[0]]
-    table = [row, row]
-    if g.sum(x) > 0:
-        table[0][0] = x[1]
-    return table[1][0] * 2
-
-
-@right
 def an_item_augmented(x):
     totals = [x[0] * 0, x[0] * 0]
     for value in x:
@@ -74,51 +27,6 @@ def an_item_augmented(x):
         else:
             totals[1] += value
     return totals[0] - 3 * totals[1]
-
-
-@right
-def an_item_written_in_a_while(x):
-    flags, s = [0.0, 0.0], g.sum(x * x) + 1.5
-    while s > 1:
-        flags[0] = 5.0
-        s = s / 2
-    return g.sum(x) * flags[0] + s
-
-
-@right
-def an_item_written_in_a_while_that_may_not_run(x):
-    flags, s = [0.0, 0.0], g.sum(x)
-    while s > 1:
-        flags[0] = 5.0
-        s = s / 2
-    return g.sum(x) * (1 + flags[0])
-
-
-@right
-def a_list_grows_in_both_branches(x):
-    parts = [g.sum(x)]
-    if parts[0] > 0:
-        parts.append(x[0])
-    else:
-        parts.append(x[1] * 2)
-    return g.sum(g.stack(parts))
-
-
-@refused
-def a_list_grows_in_one_branch(x):
-    parts = [g.sum(x)]
-    if g.sum(x) > 0:
-        parts.append(x[0])
-    return g.sum(g.stack(parts))
-
-
-@refused
-def a_list_grows_in_a_while(x):
-    parts, s = [], g.sum(x * x) + 1
-    while s > 1:
-        parts.append(s)
-        s = s / 2
-    return g.sum(g.stack(parts))
 
 
 @right
@@ -154,65 +62,6 @@ def pushed_and_popped_in_a_loop(x):
 
 
 @right
-def inserted_and_removed_again(x):
-    parts = [x[0], x[1]]
-    if g.sum(x) > 0:
-        parts.insert(0, x[2])
-        del parts[1]
-    return parts[0] + 2 * parts[1]
-
-
-@right
-def reversed_in_place(x):
-    parts = [x[0], x[1], x[2]]
-    if g.sum(x) > 0:
-        parts.reverse()
-    return parts[0] + 2 * parts[1] + 3 * parts[2]
-
-
-@right
-def a_slice_is_assigned(x):
-    parts = [x[0], x[1], x[2]]
-    if g.sum(x) > 0:
-        parts[:2] = [x[2], x[3]]
-    return parts[0] + 2 * parts[1] + 3 * parts[2]
-
-
-@right
-def an_entry_replaced(x):
-    named = {"a": x[0]}
-    if g.sum(x) > 0:
-        named["a"] = x[1] * 2
-    return named["a"]
-
-
-@refused
-def an_entry_added_in_one_branch(x):
-    named = {"a": x[0]}
-    if g.sum(x) > 0:
-        named["b"] = x[1]
-    return sum(named.values())
-
-
-@right
-def an_entry_added_in_both(x):
-    named = {}
-    if g.sum(x) > 0:
-        named["a"] = x[0]
-    else:
-        named["a"] = x[1]
-    return named["a"] * 2
-
-
-@right
-def entries_updated(x):
-    named = {"a": x[0], "b": x[1]}
-    if g.sum(x) > 0:
-        named.update(a=x[2], b=x[3])
-    return named["a"] + 2 * named["b"]
-
-
-@right
 def entries_of_a_defaultdict(x):
     sums = defaultdict(float)
     for i, value in enumerate(x):
@@ -224,41 +73,11 @@ def entries_of_a_defaultdict(x):
 
 
 @right
-def an_object_made_in_both_branches(x):
-    pair = Pair(x[0], x[1]) if g.sum(x) > 0 else Pair(x[2], x[3])
-    return pair.first + 2 * pair.second
-
-
-@right
 def nested_state_of_a_while(x):
     state = (g.sum(x), [x[0], {"k": x[1]}])
     while state[0] < 3:
         state = (state[0] + 1 + g.abs(state[1][0]), [state[1][0] * 2, {"k": state[1][1]["k"]}])
     return state[0] + state[1][0] + state[1][1]["k"]
-
-
-@right
-def a_tuple_that_is_replaced(x):
-    pair = (x[0], 1)
-    if g.sum(x) > 0:
-        pair = (x[1], 2)
-    return pair[0] * pair[1]
-
-
-@refused
-def tuples_of_two_lengths(x):
-    parts = (x[0],)
-    if g.sum(x) > 0:
-        parts = (x[0], x[1])
-    return sum(parts)
-
-
-@right
-def a_deque_that_turns(x):
-    parts = deque([x[0], x[1], x[2]])
-    if g.sum(x) > 0:
-        parts.rotate(1)
-    return parts[0] + 2 * parts[1] + 3 * parts[2]
 
 
 @right
@@ -279,39 +98,6 @@ def a_set_of_values(x):
             seen.add(int(value))
             total = total + value
     return total
-
-
-@refused
-def a_set_that_grows_in_one_branch(x):
-    seen = {1}
-    if g.sum(x) > 0:
-        seen.add(2)
-    return g.sum(x) * len(seen)
-
-
-@refused
-def a_counter_of_values(x):
-    counts = Counter(int(value > 0) for value in x)
-    return g.sum(x) * counts[1]
-
-
-@right
-def sorted_by_value(x):
-    ranked = sorted(x)
-    return ranked[0] * 2 + ranked[-1] * 3
-
-
-@right
-def sorted_by_a_key_in_reverse(x):
-    ranked = sorted(x, key=lambda value: value * value, reverse=True)
-    return ranked[0] * 2 + ranked[1]
-
-
-@right
-def a_heap_of_values(x):
-    heap = [x[0], x[1], x[2]]
-    heapq.heapify(heap)
-    return heapq.heappop(heap) * 2
 
 
 @right
@@ -352,89 +138,6 @@ def beams(x):
         grown = [(score + x[k] * (j + 1), [*path, j]) for score, path in kept for j in range(2)]
         kept = sorted(grown, key=lambda beam: beam[0], reverse=True)[:2]
     return kept[0][0] + 10 * kept[0][1][-1] + 100 * kept[1][1][1]
-
-
-@refused
-def pairs_with_a_text_that_differs(x):
-    ranked = sorted([(x[i], "abcd"[i]) for i in range(4)])
-    return ranked[0][0]
-
-
-@refused
-def a_numpy_array_written_in_a_branch(x):
-    kept = np.zeros(3)
-    if g.sum(x) > 0:
-        kept[0] = 5.0
-    return g.sum(x) * (1 + kept[0])
-
-
-@right
-def a_numpy_array_written_before(x):
-    kept = np.zeros(3)
-    kept[1] = 5.0
-    if g.sum(x) > 0:
-        return g.sum(x) * kept[1]
-    return g.sum(x)
-
-
-@right
-def an_augmented_tensor_keeps_its_other_name(x):
-    y = x * 1.0
-    z = y + 0
-    if g.sum(x) > 0:
-        y = y + 1
-    return g.sum(y) + 2 * g.sum(z)
-
-
-@right
-def an_index_that_is_a_value(x):
-    place = int(g.argmax(x))
-    return [x[0] * 2, x[1] * 3, x[2] * 4, x[3]][place]
-
-
-@right
-def the_last_item_by_a_value(x):
-    place, parts = 0, [x[0], x[1] * 2, x[2] * 3]
-    while place < 2 and parts[place] < 0:
-        place += 1
-    return parts[place]
-
-
-@refused
-def a_length_that_is_a_value(x):
-    kept = [value for value in x if value > 0]
-    return g.sum(x) * len(kept)
-
-
-@refused
-def a_mask_selects(x):
-    kept = x[x > 0]
-    return g.sum(kept * kept)
-
-
-@right
-def a_copy_is_another_list(x):
-    kept = [x[0], x[1]]
-    other = list(kept)
-    if g.sum(x) > 0:
-        other[0] = x[2]
-    return kept[0] + 2 * other[0]
-
-
-@right
-def an_augmented_tensor_changes_its_other_name(x):
-    y = x * 1.0
-    z = y
-    z += 1
-    return g.sum(y) * 2 if y[0] > 0 else g.sum(y)
-
-
-@right
-def an_item_augmented_changes_its_other_name(x):
-    kept = [x[0] * 1.0]
-    first = kept[0]
-    kept[0] += x[1]
-    return first if g.sum(x) > 0 else first * 2
 
 
 @right
@@ -587,15 +290,6 @@ def a_loop_augments_a_tensor_that_may_be_another(x):
 
 
 @refused
-def an_augmented_item_that_may_be_an_array_of_numpy(x):
-    named = {"k": x[2] * 1.0}
-    if g.sum(x) > 100:
-        named["k"] = g.sin(0.5)
-    named["k"] -= x[0]
-    return named["k"]
-
-
-@refused
 def an_item_that_one_path_may_change_in_place_and_the_other_replaces(x):
     row, y = [x[0] * 2], x[1] * 1
     if x[2] > 0:
@@ -604,3 +298,50 @@ def an_item_that_one_path_may_change_in_place_and_the_other_replaces(x):
     else:
         row[0] = x[3] * 2
     return y + row[0] * 10
+
+
+rows(
+    __name__,
+    right="""
+kept = [x[0], x[1]] | if g.sum(x) > 0: kept[0] = x[2] | kept[0] + 2 * kept[1]
+kept = [x[0], x[1]] | if g.sum(x) > 0: kept[0] = x[2] | else: kept[1] = x[3] | kept[0] + 2 * kept[1]
+kept, place = [x[0], x[1]], 0 | if g.sum(x) > 0: place += 1; kept[place] = x[2] | kept[0] + 2 * kept[1]
+kept = [x[0], x[1]] | same = kept | if g.sum(x) > 0: same[0] = x[3] | kept[0] * 2 + same[1]
+row = [x[0]] | table = [row, row] | if g.sum(x) > 0: table[0][0] = x[1] | table[1][0] * 2
+flags, s = [0.0, 0.0], g.sum(x * x) + 1.5 | while s > 1: flags[0] = 5.0; s = s / 2 | g.sum(x) * flags[0] + s
+flags, s = [0.0, 0.0], g.sum(x) | while s > 1: flags[0] = 5.0; s = s / 2 | g.sum(x) * (1 + flags[0])
+parts = [g.sum(x)] | if parts[0] > 0: parts.append(x[0]) | else: parts.append(x[1] * 2) | g.sum(g.stack(parts))
+parts = [x[0], x[1]] | if g.sum(x) > 0: parts.insert(0, x[2]); del parts[1] | parts[0] + 2 * parts[1]
+parts = [x[0], x[1], x[2]] | if g.sum(x) > 0: parts.reverse() | parts[0] + 2 * parts[1] + 3 * parts[2]
+parts = [x[0], x[1], x[2]] | if g.sum(x) > 0: parts[:2] = [x[2], x[3]] | parts[0] + 2 * parts[1] + 3 * parts[2]
+named = {"a": x[0]} | if g.sum(x) > 0: named["a"] = x[1] * 2 | named["a"]
+named = {} | if g.sum(x) > 0: named["a"] = x[0] | else: named["a"] = x[1] | named["a"] * 2
+named = {"a": x[0], "b": x[1]} | if g.sum(x) > 0: named.update(a=x[2], b=x[3]) | named["a"] + 2 * named["b"]
+pair = Pair(x[0], x[1]) if g.sum(x) > 0 else Pair(x[2], x[3]) | pair.first + 2 * pair.second
+pair = (x[0], 1) | if g.sum(x) > 0: pair = (x[1], 2) | pair[0] * pair[1]
+parts = deque([x[0], x[1], x[2]]) | if g.sum(x) > 0: parts.rotate(1) | parts[0] + 2 * parts[1] + 3 * parts[2]
+ranked = sorted(x) | ranked[0] * 2 + ranked[-1] * 3
+ranked = sorted(x, key=lambda value: value * value, reverse=True) | ranked[0] * 2 + ranked[1]
+heap = [x[0], x[1], x[2]] | heapq.heapify(heap) | heapq.heappop(heap) * 2
+kept = np.zeros(3) | kept[1] = 5.0 | if g.sum(x) > 0: return g.sum(x) * kept[1] | g.sum(x)
+y = x * 1.0 | z = y + 0 | if g.sum(x) > 0: y = y + 1 | g.sum(y) + 2 * g.sum(z)
+place = int(g.argmax(x)) | [x[0] * 2, x[1] * 3, x[2] * 4, x[3]][place]
+place, parts = 0, [x[0], x[1] * 2, x[2] * 3] | while place < 2 and parts[place] < 0: place += 1 | parts[place]
+kept = [x[0], x[1]] | other = list(kept) | if g.sum(x) > 0: other[0] = x[2] | kept[0] + 2 * other[0]
+y = x * 1.0 | z = y | z += 1 | g.sum(y) * 2 if y[0] > 0 else g.sum(y)
+kept = [x[0] * 1.0] | first = kept[0] | kept[0] += x[1] | first if g.sum(x) > 0 else first * 2
+""",
+    refused="""
+parts = [g.sum(x)] | if g.sum(x) > 0: parts.append(x[0]) | g.sum(g.stack(parts))
+parts, s = [], g.sum(x * x) + 1 | while s > 1: parts.append(s); s = s / 2 | g.sum(g.stack(parts))
+named = {"a": x[0]} | if g.sum(x) > 0: named["b"] = x[1] | sum(named.values())
+parts = (x[0],) | if g.sum(x) > 0: parts = (x[0], x[1]) | sum(parts)
+seen = {1} | if g.sum(x) > 0: seen.add(2) | g.sum(x) * len(seen)
+counts = Counter(int(value > 0) for value in x) | g.sum(x) * counts[1]
+ranked = sorted([(x[i], "abcd"[i]) for i in range(4)]) | ranked[0][0]
+kept = np.zeros(3) | if g.sum(x) > 0: kept[0] = 5.0 | g.sum(x) * (1 + kept[0])
+kept = [value for value in x if value > 0] | g.sum(x) * len(kept)
+kept = x[x > 0] | g.sum(kept * kept)
+named = {"k": x[2] * 1.0} | if g.sum(x) > 100: named["k"] = g.sin(0.5) | named["k"] -= x[0] | named["k"]
+""",
+)

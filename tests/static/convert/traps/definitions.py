@@ -6,7 +6,7 @@ import functools
 import typing
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 
 class Doubling(list):
@@ -56,11 +56,6 @@ def a_function_with_a_cache(x):
         return x[0] * n if x[1] > 0 else x[2]
 
     return scaled(2) + scaled(2) + scaled(3)
-
-
-@refused
-def a_comparison_as_a_key(x):
-    return sorted([x[0], x[1]], key=functools.cmp_to_key(lambda a, b: -1 if a < b else 1))[0]
 
 
 @refused
@@ -172,33 +167,6 @@ def a_named_tuple_that_a_branch_replaces(x):
     return pair.a * pair.b
 
 
-@right
-def a_list_that_holds_itself(x):
-    items = [x[0]]
-    items.append(items)
-    if x[0] > 0:
-        items[0] = x[1]
-    return items[1][0]
-
-
-@right
-def a_list_that_holds_itself_in_a_loop(x):
-    items = [g.sum(x * x)]
-    items.append(items)
-    while items[0] > 1:
-        items[0] = items[0] / 2
-    return items[1][0]
-
-
-@right
-def a_dict_that_holds_itself(x):
-    names = {"a": x[0]}
-    names["self"] = names
-    if x[1] > 0:
-        names["a"] = x[2]
-    return names["self"]["a"]
-
-
 @refused
 def lists_that_hold_each_other_and_one_grows(x):
     first, second = [x[0]], []
@@ -208,17 +176,6 @@ def lists_that_hold_each_other_and_one_grows(x):
         first[0] = x[2]
         second.append(x[3])
     return second[0][0] * len(second)
-
-
-@refused
-def a_list_that_holds_itself_on_each_path(x):
-    if x[1] > 0:
-        items = [x[0]]
-        items.append(items)
-    else:
-        items = [x[2]]
-        items.append(items)
-    return items[1][0]
 
 
 @right
@@ -260,8 +217,16 @@ def a_deep_copy_of_values(x):
     return items[1][0] + copied[1][0]
 
 
-@right
-def a_list_with_an_item_setter_and_super(x):
-    items = Doubling([x[0], x[1]])
-    items[0] = x[2]
-    return items[0] + items[1]
+rows(
+    __name__,
+    right="""
+items = [x[0]] | items.append(items) | if x[0] > 0: items[0] = x[1] | items[1][0]
+items = [g.sum(x * x)] | items.append(items) | while items[0] > 1: items[0] = items[0] / 2 | items[1][0]
+names = {"a": x[0]} | names["self"] = names | if x[1] > 0: names["a"] = x[2] | names["self"]["a"]
+items = Doubling([x[0], x[1]]) | items[0] = x[2] | items[0] + items[1]
+""",
+    refused="""
+sorted([x[0], x[1]], key=functools.cmp_to_key(lambda a, b: -1 if a < b else 1))[0]
+if x[1] > 0: items = [x[0]]; items.append(items) | else: items = [x[2]]; items.append(items) | items[1][0]
+""",
+)

@@ -2,12 +2,9 @@
 
 import contextlib
 import random
-import time
-
-import numpy as np
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 CHANCE = random.Random(3)
 KEPT = {"total": 0.0}
@@ -54,18 +51,6 @@ def raised_by_a_helper(x):
 
 
 @right
-def an_assertion_on_a_value(x):
-    assert g.sum(x) > -100, "too small"
-    return g.sum(x)
-
-
-@right
-def an_assertion_on_a_shape(x):
-    assert x.shape == (4,), "four"
-    return g.sum(x) if x[0] > 0 else x[0]
-
-
-@right
 def an_exception_that_structure_raises(x):
     try:
         y = [x[0], x[1]][x.shape[0]]
@@ -83,14 +68,6 @@ def a_refusal_is_not_swallowed(x):
         y = g.sum(g.stack(parts))
     except Exception:
         y = g.sum(x) * 5
-    return y
-
-
-@refused
-def a_refusal_is_not_swallowed_by_suppress(x):
-    y = g.sum(x) * 5
-    with contextlib.suppress(Exception):
-        y = g.sum(x[x > 0])
     return y
 
 
@@ -163,94 +140,6 @@ def a_with_of_the_library(x):
 
 
 @refused
-def chance_in_a_branch(x):
-    own = random.Random(1)
-    if g.sum(x) > 0:
-        own.random()
-    return g.sum(x) * own.random()
-
-
-@right
-def chance_of_its_own(x):
-    own = random.Random(1)
-    factor = own.random()
-    return g.sum(x) * factor if g.sum(x) > 0 else g.sum(x)
-
-
-@refused
-def chance_of_the_module(x):
-    return g.sum(x) * (2 if CHANCE.random() < 0.5 else 3)
-
-
-@refused
-def chance_of_python(x):
-    return g.sum(x) * random.random()
-
-
-@refused
-def chance_of_numpy(x):
-    return g.sum(x) * np.random.default_rng().random()
-
-
-@refused
-def the_time(x):
-    return g.sum(x) * time.perf_counter()
-
-
-@refused
-def a_global_in_a_branch(x):
-    global count
-    count = 1.0
-    if g.sum(x) > 0:
-        count = 2.0
-    return g.sum(x) * count
-
-
-@refused
-def a_global_that_counts(x):
-    global count
-    count = count + 1.0
-    return g.sum(x) * count
-
-
-@right
-def a_global_that_is_read(x):
-    return g.sum(x) * LIMIT if g.sum(x) > LIMIT else g.sum(x)
-
-
-@refused
-def an_item_of_the_module(x):
-    KEPT["total"] = KEPT["total"] + 1.0
-    return g.sum(x) * KEPT["total"]
-
-
-@refused
-def an_item_of_the_module_through_a_name(x):
-    own = KEPT
-    own["total"] += 1.0
-    return g.sum(x) * own["total"]
-
-
-@refused
-def a_value_kept_in_the_module(x):
-    y = g.sum(x) + KEPT.get("last", 0.0)
-    KEPT["last"] = g.stop_gradient(x[0])
-    return y
-
-
-@refused
-def a_list_of_the_module(x):
-    SEEN.append(1.0)
-    return g.sum(x) * len(SEEN)
-
-
-@refused
-def an_attribute_of_the_module(x):
-    METER.reading += 1.0
-    return g.sum(x) * METER.reading
-
-
-@refused
 def an_attribute_of_a_function(x):
     an_attribute_of_a_function.calls = getattr(an_attribute_of_a_function, "calls", 0) + 1
     return g.sum(x) * an_attribute_of_a_function.calls
@@ -277,14 +166,33 @@ def a_default_that_is_written(x, kept=[0.0]):
     return g.sum(x) * kept[0]
 
 
-@refused
-def a_print_in_a_branch(x):
-    y = g.sum(x)
-    if y > 0:
-        print("positive", file=Sink())
-    return y
-
-
 class Sink:
     def write(self, text):
         SEEN.append(text)
+
+
+rows(
+    __name__,
+    right="""
+assert g.sum(x) > -100, "too small" | g.sum(x)
+assert x.shape == (4,), "four" | g.sum(x) if x[0] > 0 else x[0]
+own = random.Random(1) | factor = own.random() | g.sum(x) * factor if g.sum(x) > 0 else g.sum(x)
+g.sum(x) * LIMIT if g.sum(x) > LIMIT else g.sum(x)
+""",
+    refused="""
+y = g.sum(x) * 5 | with contextlib.suppress(Exception): y = g.sum(x[x > 0]) | y
+own = random.Random(1) | if g.sum(x) > 0: own.random() | g.sum(x) * own.random()
+g.sum(x) * (2 if CHANCE.random() < 0.5 else 3)
+g.sum(x) * random.random()
+g.sum(x) * np.random.default_rng().random()
+g.sum(x) * time.perf_counter()
+global count | count = 1.0 | if g.sum(x) > 0: count = 2.0 | g.sum(x) * count
+global count | count = count + 1.0 | g.sum(x) * count
+KEPT["total"] = KEPT["total"] + 1.0 | g.sum(x) * KEPT["total"]
+own = KEPT | own["total"] += 1.0 | g.sum(x) * own["total"]
+y = g.sum(x) + KEPT.get("last", 0.0) | KEPT["last"] = g.stop_gradient(x[0]) | y
+SEEN.append(1.0) | g.sum(x) * len(SEEN)
+METER.reading += 1.0 | g.sum(x) * METER.reading
+y = g.sum(x) | if y > 0: print("positive", file=Sink()) | y
+""",
+)

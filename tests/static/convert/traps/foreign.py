@@ -1,7 +1,6 @@
 """Objects that the journal does not know, and functions of which nothing tells what they change."""
 
 import array
-import bisect
 import collections
 import contextlib
 import contextvars
@@ -13,16 +12,14 @@ import logging
 import math
 import operator
 import os
-import queue
 import sys
 import types
 import warnings
-import weakref
 
 import numpy as np
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 SETTING = contextvars.ContextVar("SETTING", default=1.0)
 BUFFER = io.StringIO()
@@ -33,83 +30,6 @@ class Kept:
     pass
 
 
-@refused
-def an_array_of_python(x):
-    kept, y = array.array("d", [1.0, 2.0]), g.sum(x)
-    if y > 0:
-        kept[0] = 5.0
-    return y * kept[0]
-
-
-@refused
-def an_array_of_python_that_grows(x):
-    kept, y = array.array("d", [1.0, 2.0]), g.sum(x)
-    if y > 0:
-        kept.append(5.0)
-    return y * len(kept)
-
-
-@refused
-def an_array_of_the_module(x):
-    LEVELS[0] += 1.0
-    return g.sum(x) * LEVELS[0]
-
-
-@refused
-def a_memoryview(x):
-    held = np.ones(2)
-    kept, y = memoryview(held), g.sum(x)
-    if y > 0:
-        kept[0] = 5.0
-    return y * held[0]
-
-
-@refused
-def a_memoryview_made_in_the_branch(x):
-    held, y = np.ones(2), g.sum(x)
-    if y > 0:
-        memoryview(held)[0] = 5.0
-    return y * held[0]
-
-
-@refused
-def a_text_buffer(x):
-    kept, y = io.StringIO(), g.sum(x)
-    if y > 0:
-        kept.write("abc")
-    return y * (len(kept.getvalue()) + 1)
-
-
-@refused
-def a_text_buffer_of_the_module(x):
-    BUFFER.write("a")
-    return g.sum(x) * len(BUFFER.getvalue())
-
-
-@refused
-def a_text_buffer_by_print(x):
-    kept, y = io.StringIO(), g.sum(x)
-    if y > 0:
-        print("abc", file=kept)
-    return y * (len(kept.getvalue()) + 1)
-
-
-@refused
-def a_buffer_by_a_function_of_the_library(x):
-    kept, y = io.StringIO(), g.sum(x)
-    if y > 0:
-        json.dump([1], kept)
-    return y * (len(kept.getvalue()) + 1)
-
-
-@refused
-def a_buffer_by_a_method_of_its_class(x):
-    kept, y = io.StringIO(), g.sum(x)
-    if y > 0:
-        io.StringIO.write(kept, "abc")
-    return y * (len(kept.getvalue()) + 1)
-
-
 @right
 def a_buffer_of_the_branch(x):
     y = g.sum(x)
@@ -118,15 +38,6 @@ def a_buffer_of_the_branch(x):
         kept.write("abc")
         y = y * len(kept.getvalue())
     return y
-
-
-@refused
-def a_context_variable(x):
-    SETTING.set(1.0)
-    y = g.sum(x)
-    if y > 0:
-        SETTING.set(5.0)
-    return y * SETTING.get()
 
 
 @refused
@@ -158,22 +69,6 @@ def a_stack_of_exits(x):
 
 
 @refused
-def a_weak_dict(x):
-    kept, one, y = weakref.WeakValueDictionary(), Kept(), g.sum(x)
-    if y > 0:
-        kept["k"] = one
-    return y * (len(kept) + 1)
-
-
-@refused
-def a_weak_set(x):
-    kept, one, y = weakref.WeakSet(), Kept(), g.sum(x)
-    if y > 0:
-        kept.add(one)
-    return y * (len(kept) + 1)
-
-
-@refused
 def the_interpreter(x):
     y = g.sum(x)
     before = sys.getrecursionlimit()
@@ -182,111 +77,6 @@ def the_interpreter(x):
     y = y * (sys.getrecursionlimit() - before + 1)
     sys.setrecursionlimit(before)
     return y
-
-
-@refused
-def a_queue(x):
-    kept, y = queue.Queue(), g.sum(x)
-    if y > 0:
-        kept.put(1.0)
-    return y * (kept.qsize() + 1)
-
-
-@refused
-def a_user_list_of_the_library(x):
-    kept, y = collections.UserList([1.0]), g.sum(x)
-    if y > 0:
-        kept[0] = 5.0
-    return y * kept[0]
-
-
-@refused
-def a_user_dict_of_the_library(x):
-    kept, y = collections.UserDict(k=1.0), g.sum(x)
-    if y > 0:
-        kept.update(k=5.0)
-    return y * kept["k"]
-
-
-@right
-def a_chain_of_dicts(x):
-    first, y = {"k": 1.0}, g.sum(x)
-    if y > 0:
-        collections.ChainMap(first)["k"] = 5.0
-    return y * first["k"]
-
-
-@right
-def a_deque(x):
-    kept, y = collections.deque([1.0, 2.0]), g.sum(x)
-    if y > 0:
-        kept.rotate(1)
-    return y * kept[0]
-
-
-@refused
-def a_bytearray(x):
-    kept, y = bytearray(b"ab"), g.sum(x)
-    if y > 0:
-        kept[0] = 100
-    return y * kept[0]
-
-
-@refused
-def an_array_of_numpy(x):
-    kept, y = np.ones(2), g.sum(x)
-    if y > 0:
-        kept[0] = 5.0
-    return y * kept[0]
-
-
-@refused
-def an_array_of_numpy_by_a_function(x):
-    kept, y = np.ones(2), g.sum(x)
-    if y > 0:
-        np.copyto(kept, 5.0)
-    return y * kept[0]
-
-
-@refused
-def an_array_of_numpy_by_out(x):
-    kept, y = np.ones(2), g.sum(x)
-    if y > 0:
-        np.add(kept, 1.0, out=kept)
-    return y * kept[0]
-
-
-@refused
-def an_array_of_numpy_by_at(x):
-    kept, y = np.ones(2), g.sum(x)
-    if y > 0:
-        np.add.at(kept, 0, 1.0)
-    return y * kept[0]
-
-
-@refused
-def a_view_of_an_array_of_numpy(x):
-    kept, y = np.ones(4), g.sum(x)
-    part = kept[:2]
-    if y > 0:
-        part += 1.0
-    return y * kept[0]
-
-
-@refused
-def an_array_of_numpy_by_its_flat(x):
-    kept, y = np.ones(2), g.sum(x)
-    if y > 0:
-        kept.flat[0] = 5.0
-    return y * kept[0]
-
-
-@refused
-def the_shape_of_an_array_of_numpy(x):
-    kept, y = np.ones(4), g.sum(x)
-    if y > 0:
-        kept.shape = (2, 2)
-    return y * len(kept)
 
 
 @refused
@@ -329,14 +119,6 @@ def an_iterator_that_goes_on(x):
 
 
 @refused
-def an_iterator_that_is_listed(x):
-    numbers, y = iter([1.0, 2.0, 3.0]), g.sum(x)
-    if y > 0:
-        y = y * len(list(numbers))
-    return y * (len(list(numbers)) + 1)
-
-
-@refused
 def an_iterator_that_is_looped_over(x):
     numbers, y = iter([1.0, 2.0, 3.0]), g.sum(x)
     if y > 0:
@@ -363,14 +145,6 @@ def an_iterator_that_is_searched(x):
 
 
 @refused
-def a_counter_that_counts(x):
-    numbers, y = itertools.count(1), g.sum(x)
-    if y > 0:
-        next(numbers)
-    return y * next(numbers)
-
-
-@refused
 def a_generator_that_is_sent(x):
     def adding():
         total = 1.0
@@ -382,48 +156,6 @@ def a_generator_that_is_sent(x):
     if y > 0:
         sums.send(5.0)
     return y * sums.send(1.0)
-
-
-@right
-def an_item_by_the_operator_module(x):
-    kept, y = [1.0, 2.0], g.sum(x)
-    if y > 0:
-        operator.setitem(kept, 0, 5.0)
-    return y * kept[0]
-
-
-@refused
-def an_item_of_an_array_by_the_operator_module(x):
-    kept, y = array.array("d", [1.0, 2.0]), g.sum(x)
-    if y > 0:
-        operator.setitem(kept, 0, 5.0)
-    return y * kept[0]
-
-
-@right
-def a_list_by_bisect(x):
-    kept, y = [1.0, 3.0], g.sum(x)
-    if y > 0:
-        bisect.insort(kept, 2.0)
-        kept.pop()
-    return y * kept[1]
-
-
-@right
-def a_list_by_a_method_of_its_class(x):
-    kept, y = [1.0, 3.0], g.sum(x)
-    if y > 0:
-        list.__setitem__(kept, 0, 5.0)
-        list.reverse(kept)
-    return y * kept[0]
-
-
-@right
-def a_namespace(x):
-    kept, y = types.SimpleNamespace(value=1.0), g.sum(x)
-    if y > 0:
-        kept.value = x[0]
-    return y * kept.value
 
 
 @right
@@ -454,3 +186,45 @@ def a_function_of_the_library_with_state(x):
         sys.modules["graphduel_trap"] = types.ModuleType("graphduel_trap")
     registry.update(sys.modules)
     return y * (2.0 if "graphduel_trap" in registry else 3.0)
+
+
+rows(
+    __name__,
+    right="""
+first, y = {"k": 1.0}, g.sum(x) | if y > 0: collections.ChainMap(first)["k"] = 5.0 | y * first["k"]
+kept, y = collections.deque([1.0, 2.0]), g.sum(x) | if y > 0: kept.rotate(1) | y * kept[0]
+kept, y = [1.0, 2.0], g.sum(x) | if y > 0: operator.setitem(kept, 0, 5.0) | y * kept[0]
+kept, y = [1.0, 3.0], g.sum(x) | if y > 0: bisect.insort(kept, 2.0); kept.pop() | y * kept[1]
+kept, y = [1.0, 3.0], g.sum(x) | if y > 0: list.__setitem__(kept, 0, 5.0); list.reverse(kept) | y * kept[0]
+kept, y = types.SimpleNamespace(value=1.0), g.sum(x) | if y > 0: kept.value = x[0] | y * kept.value
+""",
+    refused="""
+kept, y = array.array("d", [1.0, 2.0]), g.sum(x) | if y > 0: kept[0] = 5.0 | y * kept[0]
+kept, y = array.array("d", [1.0, 2.0]), g.sum(x) | if y > 0: kept.append(5.0) | y * len(kept)
+LEVELS[0] += 1.0 | g.sum(x) * LEVELS[0]
+held = np.ones(2) | kept, y = memoryview(held), g.sum(x) | if y > 0: kept[0] = 5.0 | y * held[0]
+held, y = np.ones(2), g.sum(x) | if y > 0: memoryview(held)[0] = 5.0 | y * held[0]
+kept, y = io.StringIO(), g.sum(x) | if y > 0: kept.write("abc") | y * (len(kept.getvalue()) + 1)
+BUFFER.write("a") | g.sum(x) * len(BUFFER.getvalue())
+kept, y = io.StringIO(), g.sum(x) | if y > 0: print("abc", file=kept) | y * (len(kept.getvalue()) + 1)
+kept, y = io.StringIO(), g.sum(x) | if y > 0: json.dump([1], kept) | y * (len(kept.getvalue()) + 1)
+kept, y = io.StringIO(), g.sum(x) | if y > 0: io.StringIO.write(kept, "abc") | y * (len(kept.getvalue()) + 1)
+SETTING.set(1.0) | y = g.sum(x) | if y > 0: SETTING.set(5.0) | y * SETTING.get()
+kept, one, y = weakref.WeakValueDictionary(), Kept(), g.sum(x) | if y > 0: kept["k"] = one | y * (len(kept) + 1)
+kept, one, y = weakref.WeakSet(), Kept(), g.sum(x) | if y > 0: kept.add(one) | y * (len(kept) + 1)
+kept, y = queue.Queue(), g.sum(x) | if y > 0: kept.put(1.0) | y * (kept.qsize() + 1)
+kept, y = collections.UserList([1.0]), g.sum(x) | if y > 0: kept[0] = 5.0 | y * kept[0]
+kept, y = collections.UserDict(k=1.0), g.sum(x) | if y > 0: kept.update(k=5.0) | y * kept["k"]
+kept, y = bytearray(b"ab"), g.sum(x) | if y > 0: kept[0] = 100 | y * kept[0]
+kept, y = np.ones(2), g.sum(x) | if y > 0: kept[0] = 5.0 | y * kept[0]
+kept, y = np.ones(2), g.sum(x) | if y > 0: np.copyto(kept, 5.0) | y * kept[0]
+kept, y = np.ones(2), g.sum(x) | if y > 0: np.add(kept, 1.0, out=kept) | y * kept[0]
+kept, y = np.ones(2), g.sum(x) | if y > 0: np.add.at(kept, 0, 1.0) | y * kept[0]
+kept, y = np.ones(4), g.sum(x) | part = kept[:2] | if y > 0: part += 1.0 | y * kept[0]
+kept, y = np.ones(2), g.sum(x) | if y > 0: kept.flat[0] = 5.0 | y * kept[0]
+kept, y = np.ones(4), g.sum(x) | if y > 0: kept.shape = (2, 2) | y * len(kept)
+numbers, y = iter([1.0, 2.0, 3.0]), g.sum(x) | if y > 0: y = y * len(list(numbers)) | y * (len(list(numbers)) + 1)
+numbers, y = itertools.count(1), g.sum(x) | if y > 0: next(numbers) | y * next(numbers)
+kept, y = array.array("d", [1.0, 2.0]), g.sum(x) | if y > 0: operator.setitem(kept, 0, 5.0) | y * kept[0]
+""",
+)

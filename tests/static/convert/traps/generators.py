@@ -3,7 +3,7 @@
 import contextlib
 import types
 
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 
 class Tally:
@@ -38,114 +38,11 @@ def counted(x, tally):
 
 
 @right
-def the_source_is_taken_when_it_is_made(x):
-    items = [x[0], x[1]]
-    it = (v * 2 for v in items)
-    items = [x[2]]
-    return sum(it) + items[0]
-
-
-@right
-def the_source_grows_before_it_is_taken(x):
-    items = [x[0], x[1]]
-    it = (v * 2 for v in items)
-    items.append(x[2])
-    return sum(it)
-
-
-@right
-def an_outer_name_is_read_late(x):
-    factor = 2.0
-    it = (v * factor for v in x)
-    factor = 5.0
-    return sum(it)
-
-
-@right
-def an_outer_name_that_a_branch_sets_is_read_late(x):
-    factor = 2.0
-    it = (v * factor for v in x)
-    if x[0] > 0:
-        factor = 5.0
-    return sum(it)
-
-
-@right
-def functions_of_a_generator_see_its_last_item(x):
-    functions = list((lambda: v) for v in x)
-    return sum(f() for f in functions)
-
-
-@right
-def functions_of_a_generator_see_their_item_in_time(x):
-    return sum(f() for f in ((lambda: v * 2 if v > 0 else v) for v in x))
-
-
-@right
-def generators_of_a_generator_see_its_last_item(x):
-    rows = list((v * w for w in (1.0, 2.0)) for v in x)
-    return sum(sum(row) for row in rows)
-
-
-@right
-def two_loops_and_two_conditions(x):
-    return sum((a * b for a in x if a > 0 for b in x if b > a), 0.0)
-
-
-@right
-def a_nested_target(x):
-    return sum(i * a - b if a > b else b for i, (a, b) in enumerate(zip(x[:2], x[2:], strict=True), 1))
-
-
-@right
-def a_condition_with_and(x):
-    return sum((v for v in x if v > 0 and v < 1 if v != 0.5), 0.0)
-
-
-@right
-def a_target_of_the_name_of_a_variable(x):
-    v = x[0]
-    total = sum(v * 2 for v in x if v > 0)
-    return total + 10 * v
-
-
-@right
 def the_loops_of_a_nested_generator_are_taken_late(x):
     tally = Tally()
     it = (a + b for a in x[:2] for b in (tally.doubled(a), 1.0))
     before = tally.count
     return sum(it) + 100 * tally.count + before * 1000
-
-
-@right
-def nothing_runs_before_the_first_item(x):
-    tally = Tally()
-    it = counted(x, tally)
-    before = tally.count
-    return sum(it) + 100 * before + 10 * tally.count
-
-
-@right
-def a_generator_function_is_taken_once(x):
-    it = positives(x)
-    return sum(it) + 100.0 * sum(it)
-
-
-@refused
-def next_twice_of_a_generator_function(x):
-    it = positives(x)
-    return next(it, -1.0) + 10 * next(it, -2.0)
-
-
-@right
-def next_of_a_generator_function(x):
-    return next(positives(x), -1.0)
-
-
-@right
-def next_twice_of_a_generator_function_that_decides_nothing(x):
-    it = counted(x, Tally())
-    return next(it) + 10 * next(it)
 
 
 @right
@@ -155,11 +52,6 @@ def a_break_in_a_generator_function_that_counts(x):
         if value > 1:
             break
     return value + 100 * tally.count
-
-
-@right
-def a_generator_function_with_a_loop_of_the_run(x):
-    return sum(halves(x[0] * x[0] + 1, 0.3))
 
 
 @right
@@ -235,20 +127,6 @@ def a_generator_that_is_sent_values(x):
     next(it)
     it.send(x[0])
     return it.send(x[1])
-
-
-@refused
-def a_list_of_a_generator_function_that_writes_under_a_test(x):
-    tally = Tally()
-    items = list(counted(x, tally)) if x[0] > 0 else [x[1]]
-    return items[0] * tally.count
-
-
-@right
-def a_sum_of_a_generator_function_that_writes_under_a_test(x):
-    tally = Tally()
-    total = sum(counted(x, tally)) if x[0] > 0 else x[1]
-    return total + 10 * tally.count
 
 
 @right
@@ -378,14 +256,6 @@ def an_error_in_an_element(x):
         return x[1]
 
 
-@refused
-def a_generator_that_is_closed(x):
-    it = (value for value in x)
-    first = next(it)
-    it.close()
-    return first + sum(it)
-
-
 @right
 def what_kind_a_generator_is(x):
     it, doubled = (value for value in x), map(abs, x)
@@ -408,3 +278,32 @@ def a_context_that_is_a_generator(x):
     with opened(x[0]) as value:
         y = value * 2 if value > 0 else value
     return y + log[0]
+
+
+rows(
+    __name__,
+    right="""
+items = [x[0], x[1]] | it = (v * 2 for v in items) | items = [x[2]] | sum(it) + items[0]
+items = [x[0], x[1]] | it = (v * 2 for v in items) | items.append(x[2]) | sum(it)
+factor = 2.0 | it = (v * factor for v in x) | factor = 5.0 | sum(it)
+factor = 2.0 | it = (v * factor for v in x) | if x[0] > 0: factor = 5.0 | sum(it)
+functions = list((lambda: v) for v in x) | sum(f() for f in functions)
+sum(f() for f in ((lambda: v * 2 if v > 0 else v) for v in x))
+rows = list((v * w for w in (1.0, 2.0)) for v in x) | sum(sum(row) for row in rows)
+sum((a * b for a in x if a > 0 for b in x if b > a), 0.0)
+sum(i * a - b if a > b else b for i, (a, b) in enumerate(zip(x[:2], x[2:], strict=True), 1))
+sum((v for v in x if v > 0 and v < 1 if v != 0.5), 0.0)
+v = x[0] | total = sum(v * 2 for v in x if v > 0) | total + 10 * v
+tally = Tally() | it = counted(x, tally) | before = tally.count | sum(it) + 100 * before + 10 * tally.count
+it = positives(x) | sum(it) + 100.0 * sum(it)
+next(positives(x), -1.0)
+it = counted(x, Tally()) | next(it) + 10 * next(it)
+sum(halves(x[0] * x[0] + 1, 0.3))
+tally = Tally() | total = sum(counted(x, tally)) if x[0] > 0 else x[1] | total + 10 * tally.count
+""",
+    refused="""
+it = positives(x) | next(it, -1.0) + 10 * next(it, -2.0)
+tally = Tally() | items = list(counted(x, tally)) if x[0] > 0 else [x[1]] | items[0] * tally.count
+it = (value for value in x) | first = next(it) | it.close() | first + sum(it)
+""",
+)

@@ -1,9 +1,7 @@
 """Identity: `is`, `is not` and id() on what a branch or a loop has chosen, and what compares or hashes by identity."""
 
-import operator
-
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 
 class Cell:
@@ -37,13 +35,6 @@ def the_best_of_a_loop_is_not_the_first(x):
 
 
 @refused
-def a_tensor_that_a_branch_chose(x):
-    a, b = x[0] * 2, x[1] * 2
-    c = a if g.sum(x) > 0 else b
-    return c * 2 if c is a else c * 3
-
-
-@refused
 def a_tensor_that_is_another_and_then_changes(x):
     a, b = x * 2, x * 3
     c = a if g.sum(x) > 0 else b
@@ -51,42 +42,6 @@ def a_tensor_that_is_another_and_then_changes(x):
     d = a if g.sum(x) > 0 else b
     d += 1.0
     return g.sum(c * d) * (2.0 if d is a else 3.0)
-
-
-@refused
-def the_ids_of_tensors_that_a_branch_chose(x):
-    a, b = x[0] * 2, x[1] * 2
-    c = a if g.sum(x) > 0 else b
-    return c * 2 if id(c) == id(a) else c * 3
-
-
-@refused
-def the_id_of_what_only_the_run_knows_is_a_number(x):
-    c = x[0] if g.sum(x) > 0 else x[1]
-    return c * (id(c) % 7)
-
-
-@refused
-def a_list_that_a_branch_chose(x):
-    a, b = [x[0], x[1]], [x[2], x[3]]
-    c = b
-    if g.sum(x) > 0:
-        c = a
-    return c[0] * 2 if c is a else c[0] * 3
-
-
-@refused
-def an_object_that_a_branch_chose(x):
-    a, b = Cell(x[0]), Cell(x[1])
-    c = a if g.sum(x) > 0 else b
-    return c.value * 2 if c is a else c.value * 3
-
-
-@refused
-def a_tuple_that_a_branch_chose(x):
-    a, b = (x[0], x[1]), (x[2], x[3])
-    c = a if g.sum(x) > 0 else b
-    return c[0] * 2 if c is a else c[0] * 3
 
 
 @refused
@@ -127,27 +82,6 @@ def an_attribute_that_a_branch_replaced(x):
 
 
 @refused
-def the_chosen_is_in_a_list_by_identity(x):
-    a, b = Cell(x[0]), Cell(x[1])
-    c = a if g.sum(x) > 0 else b
-    return g.sum(x) * (2.0 if c in [a] else 3.0)
-
-
-@refused
-def the_chosen_equals_by_identity(x):
-    a, b = Cell(x[0]), Cell(x[1])
-    c = a if g.sum(x) > 0 else b
-    return g.sum(x) * (2.0 if c == a else 3.0)
-
-
-@refused
-def a_list_with_the_chosen_equals_by_identity(x):
-    a, b = Cell(x[0]), Cell(x[1])
-    c = a if g.sum(x) > 0 else b
-    return g.sum(x) * (2.0 if [c] == [a] else 3.0)
-
-
-@refused
 def the_chosen_is_a_key_by_identity(x):
     a, b = Cell(x[0]), Cell(x[1])
     names = {a: 2.0, b: 3.0}
@@ -161,63 +95,6 @@ def the_chosen_is_looked_up_by_identity(x):
     names = {a: 2.0, b: 3.0}
     c = a if g.sum(x) > 0 else b
     return g.sum(x) * (names[c] if c in names else 5.0)
-
-
-@refused
-def the_chosen_is_found_by_index(x):
-    a, b = Cell(x[0]), Cell(x[1])
-    c = a if g.sum(x) > 0 else b
-    return g.sum(x) * (2.0 if [a, b, c].index(c) else 3.0)
-
-
-@refused
-def the_chosen_is_counted(x):
-    a, b = Cell(x[0]), Cell(x[1])
-    c = a if g.sum(x) > 0 else b
-    return g.sum(x) * [a, b].count(c)
-
-
-@refused
-def the_chosen_in_a_set(x):
-    a, b = Cell(x[0]), Cell(x[1])
-    c = a if g.sum(x) > 0 else b
-    return g.sum(x) * len({a, b, c})
-
-
-@refused
-def identity_by_the_operator_module(x):
-    a, b = x[0] * 2, x[1] * 2
-    c = a if g.sum(x) > 0 else b
-    return c * 2 if operator.is_(c, a) else c * 3
-
-
-@refused
-def identity_inside_a_method(x):
-    a, b = x[0] * 2, x[1] * 2
-    c = a if g.sum(x) > 0 else b
-    return c * 2 if Equal(c) == Equal(a) else c * 3
-
-
-@refused
-def an_item_at_an_unknown_place(x):
-    items = [x[0] * 2, x[1] * 2]
-    at = int(x[0] > 0)
-    one = items[at]
-    return one * 2 if one is items[0] else one * 3
-
-
-@refused
-def the_first_of_a_sorted_list(x):
-    items = [x[0] * 2, x[1] * 2]
-    first = sorted(items)[0]
-    return first * 2 if first is items[0] else first * 3
-
-
-@refused
-def the_largest_of_two(x):
-    a, b = x[0] * 2, x[1] * 2
-    best = max(a, b)
-    return best * 2 if best is a else best * 3
 
 
 @refused
@@ -241,13 +118,6 @@ def two_numbers_that_only_the_run_knows(x):
         else:
             m += 1
     return g.sum(x) * (2.0 if n is m else 3.0)
-
-
-@right
-def the_same_name_twice(x):
-    c = x[0] if g.sum(x) > 0 else x[1]
-    d = c
-    return c * 2 if d is c else c * 3
 
 
 @right
@@ -285,7 +155,29 @@ def the_best_of_known_numbers(x):
     return g.sum(x) * (2.0 if best is first else 3.0) if x[0] > 0 else g.sum(x)
 
 
-@right
-def equal_by_a_method(x):
-    a, b = Equal(x[0]), Equal(x[1])
-    return g.sum(x) * (2.0 if a == b else 3.0) if x[0] > 0 else x[1]
+rows(
+    __name__,
+    right="""
+c = x[0] if g.sum(x) > 0 else x[1] | d = c | c * 2 if d is c else c * 3
+a, b = Equal(x[0]), Equal(x[1]) | g.sum(x) * (2.0 if a == b else 3.0) if x[0] > 0 else x[1]
+""",
+    refused="""
+a, b = x[0] * 2, x[1] * 2 | c = a if g.sum(x) > 0 else b | c * 2 if c is a else c * 3
+a, b = x[0] * 2, x[1] * 2 | c = a if g.sum(x) > 0 else b | c * 2 if id(c) == id(a) else c * 3
+c = x[0] if g.sum(x) > 0 else x[1] | c * (id(c) % 7)
+a, b = [x[0], x[1]], [x[2], x[3]] | c = b | if g.sum(x) > 0: c = a | c[0] * 2 if c is a else c[0] * 3
+a, b = Cell(x[0]), Cell(x[1]) | c = a if g.sum(x) > 0 else b | c.value * 2 if c is a else c.value * 3
+a, b = (x[0], x[1]), (x[2], x[3]) | c = a if g.sum(x) > 0 else b | c[0] * 2 if c is a else c[0] * 3
+a, b = Cell(x[0]), Cell(x[1]) | c = a if g.sum(x) > 0 else b | g.sum(x) * (2.0 if c in [a] else 3.0)
+a, b = Cell(x[0]), Cell(x[1]) | c = a if g.sum(x) > 0 else b | g.sum(x) * (2.0 if c == a else 3.0)
+a, b = Cell(x[0]), Cell(x[1]) | c = a if g.sum(x) > 0 else b | g.sum(x) * (2.0 if [c] == [a] else 3.0)
+a, b = Cell(x[0]), Cell(x[1]) | c = a if g.sum(x) > 0 else b | g.sum(x) * (2.0 if [a, b, c].index(c) else 3.0)
+a, b = Cell(x[0]), Cell(x[1]) | c = a if g.sum(x) > 0 else b | g.sum(x) * [a, b].count(c)
+a, b = Cell(x[0]), Cell(x[1]) | c = a if g.sum(x) > 0 else b | g.sum(x) * len({a, b, c})
+a, b = x[0] * 2, x[1] * 2 | c = a if g.sum(x) > 0 else b | c * 2 if operator.is_(c, a) else c * 3
+a, b = x[0] * 2, x[1] * 2 | c = a if g.sum(x) > 0 else b | c * 2 if Equal(c) == Equal(a) else c * 3
+items = [x[0] * 2, x[1] * 2] | at = int(x[0] > 0) | one = items[at] | one * 2 if one is items[0] else one * 3
+items = [x[0] * 2, x[1] * 2] | first = sorted(items)[0] | first * 2 if first is items[0] else first * 3
+a, b = x[0] * 2, x[1] * 2 | best = max(a, b) | best * 2 if best is a else best * 3
+""",
+)

@@ -2,10 +2,10 @@
 
 import copy
 import functools
-from collections import Counter, OrderedDict, defaultdict
+from collections import defaultdict
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 LOG = []
 
@@ -214,123 +214,11 @@ class Intercepting:
 
 
 @right
-def a_property(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * box.read
-    return y * (box.calls + 1)
-
-
-@right
-def a_property_by_getattr(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * getattr(box, "read")
-    return y * (box.calls + 1)
-
-
-@right
-def a_property_by_hasattr(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * 2 if hasattr(box, "read") else y
-    return y * (box.calls + 1)
-
-
-@right
-def an_attribute_by_a_method(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * box.anything
-    return y * (box.calls + 1)
-
-
-@right
-def an_attribute_by_a_method_for_all(x):
-    box, y = Intercepting(), g.sum(x)
-    if y > 0:
-        y = y * box.value
-    return y * (box.calls + 1)
-
-
-@right
-def an_item(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * box[3]
-    return y * (box.calls + 1)
-
-
-@right
-def an_item_set(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        box[3] = x[0]
-    return y * (box.calls + 1) * box.value
-
-
-@right
-def an_item_deleted(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        del box[3]
-    return y * (box.calls + 1) * box.value
-
-
-@right
-def an_item_augmented(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        box[3] += 1.0
-    return y * (box.calls + 1) * box.value
-
-
-@right
 def a_test(x):
     box, y = Counting(), g.sum(x)
     if y > 0:
         if box:
             y = y * 2
-    return y * (box.calls + 1)
-
-
-@right
-def a_test_by_not(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y if not box else y * 2
-    return y * (box.calls + 1)
-
-
-@refused
-def a_test_by_and(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0 and box:
-        y = y * 2
-    return y * (box.calls + 1)
-
-
-@refused
-def a_test_by_or(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0 or box:
-        y = y * 2
-    return y * (box.calls + 1)
-
-
-@right
-def a_test_by_bool(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * 2 if bool(box) else y
-    return y * (box.calls + 1)
-
-
-@right
-def a_length(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * len(box)
     return y * (box.calls + 1)
 
 
@@ -362,63 +250,6 @@ def a_loop_over_an_iterator_of_its_own(x):
 
 
 @right
-def a_comprehension(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * len([value for value in box])
-    return y * (box.calls + 1)
-
-
-@right
-def an_unpacking(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        a, b = box
-        y = y * (a + b)
-    return y * (box.calls + 1)
-
-
-@refused
-def a_list_of_it(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * len(list(box))
-    return y * (box.calls + 1)
-
-
-@refused
-def a_sum_of_it(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * sum(box)
-    return y * (box.calls + 1)
-
-
-@refused
-def a_call_with_all_of_it(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * max(*box)
-    return y * (box.calls + 1)
-
-
-@refused
-def a_list_with_all_of_it(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * len([*box])
-    return y * (box.calls + 1)
-
-
-@right
-def a_membership(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * 2 if 1.0 in box else y
-    return y * (box.calls + 1)
-
-
-@right
 def a_with(x):
     box, y = Counting(), g.sum(x)
     if y > 0:
@@ -447,78 +278,6 @@ def a_key(x):
 
 
 @refused
-def a_key_of_a_display(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * len({box: 1})
-    return y * (box.calls + 1)
-
-
-@refused
-def a_hash(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * hash(box)
-    return y * (box.calls + 1)
-
-
-@right
-def a_sign(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * -box
-    return y * (box.calls + 1)
-
-
-@refused
-def a_size(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * abs(box)
-    return y * (box.calls + 1)
-
-
-@right
-def a_call(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = box(y)
-    return y * (box.calls + 1)
-
-
-@right
-def a_call_by_map(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * sum(map(box, [1.0, 2.0]))
-    return y * (box.calls + 1)
-
-
-@right
-def a_method_by_map(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * sum(map(box.__getitem__, [1.0, 2.0]))
-    return y * (box.calls + 1)
-
-
-@refused
-def a_number_of_it(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * float(box)
-    return y * (box.calls + 1)
-
-
-@refused
-def a_text_of_it(x):
-    box, y = Counting(), g.sum(x)
-    if y > 0:
-        y = y * len(f"{box}")
-    return y * (box.calls + 1)
-
-
-@refused
 def an_order(x):
     items, y = [Counting(1.0), Counting(2.0)], g.sum(x)
     if y > 0:
@@ -535,79 +294,6 @@ def the_least(x):
 
 
 @right
-def a_descriptor(x):
-    box, y = Described(), g.sum(x)
-    if y > 0:
-        y = y * box.value
-    return y * (box.calls + 1)
-
-
-@right
-def a_descriptor_set(x):
-    box, y = Described(), g.sum(x)
-    if y > 0:
-        box.value = 3.0
-    return y * (box.calls + 1)
-
-
-@refused
-def a_cached_property_in_a_branch(x):
-    box, y = Lazy(), g.sum(x)
-    if y > 0:
-        y = y * box.value
-    return y * box.value * box.calls
-
-
-@right
-def a_cached_property(x):
-    box, y = Lazy(), g.sum(x)
-    y = y * box.value
-    if y > 0:
-        y = y * box.value
-    return y * box.value * box.calls
-
-
-@right
-def an_attribute_set_by_a_method(x):
-    box, y = Watching(), g.sum(x)
-    if y > 0:
-        box.value = x[0]
-    return y * box.value * (box.calls + 1)
-
-
-@right
-def an_attribute_set_by_the_method_of_a_base(x):
-    box, y = Super(), g.sum(x)
-    if y > 0:
-        box.value = x[0]
-    return y * box.value * (box.calls + 1)
-
-
-@right
-def an_attribute_set_past_the_method(x):
-    box, y = Watching(), g.sum(x)
-    if y > 0:
-        object.__setattr__(box, "value", x[0])
-    return y * box.value * (box.calls + 1)
-
-
-@right
-def an_attribute_in_the_dict(x):
-    box, y = Watching(), g.sum(x)
-    if y > 0:
-        box.__dict__["value"] = x[0]
-    return y * box.value * (box.calls + 1)
-
-
-@refused
-def a_default_of_a_dict(x):
-    names, y = defaultdict(list), g.sum(x)
-    if y > 0:
-        y = y * (len(names["k"]) + 2)
-    return y * (len(names) + 1)
-
-
-@right
 def a_default_that_is_there(x):
     names, y = defaultdict(list), g.sum(x)
     names["k"].append(1.0)
@@ -616,69 +302,12 @@ def a_default_that_is_there(x):
     return y * (len(names) + 1)
 
 
-@right
-def a_missing_key(x):
-    names, y = Numbered(), g.sum(x)
-    if y > 0:
-        y = y * names["k"]
-    return y * (names.calls + 1)
-
-
 @refused
 def a_missing_key_by_the_operator_module(x):
     names, y = Numbered(), g.sum(x)
     if y > 0:
         y = y * functools.partial(dict.__getitem__, names)("k")
     return y * (names.calls + 1)
-
-
-@right
-def a_counter(x):
-    names, y = Counter(), g.sum(x)
-    names["k"] = 1
-    if y > 0:
-        names["k"] += 2
-    return y * names["k"]
-
-
-@right
-def an_ordered_dict(x):
-    names, y = OrderedDict(a=2.0, b=3.0), g.sum(x)
-    if y > 0:
-        names["a"] = 5.0
-    return y * list(names.values())[0]
-
-
-@refused
-def an_ordered_dict_that_is_ordered_again(x):
-    names, y = OrderedDict(a=2.0, b=3.0), g.sum(x)
-    if y > 0:
-        names.move_to_end("a")
-    return y * list(names.values())[0]
-
-
-@refused
-def a_class_that_counts_its_objects(x):
-    y = g.sum(x)
-    if y > 0:
-        Made()
-    return y * (len(LOG) + 1)
-
-
-@refused
-def a_new_that_counts(x):
-    New.count, y = 0, g.sum(x)
-    if y > 0:
-        New()
-    return y * (New.count + 1)
-
-
-@refused
-def an_object_whose_end_counts(x):
-    log, y = [], g.sum(x)
-    if y > 0:
-        Deleted(log)
-    return y * (len(log) + 1)
 
 
 @refused
@@ -717,3 +346,58 @@ def a_property_of_nothing_else(x):
     if y > 0:
         y = y * pair.total * len(pair) * len(f"{pair}") * len(str(pair))
     return y
+
+
+rows(
+    __name__,
+    right="""
+box, y = Counting(), g.sum(x) | if y > 0: y = y * box.read | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * getattr(box, "read") | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * 2 if hasattr(box, "read") else y | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * box.anything | y * (box.calls + 1)
+box, y = Intercepting(), g.sum(x) | if y > 0: y = y * box.value | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * box[3] | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: box[3] = x[0] | y * (box.calls + 1) * box.value
+box, y = Counting(), g.sum(x) | if y > 0: del box[3] | y * (box.calls + 1) * box.value
+box, y = Counting(), g.sum(x) | if y > 0: box[3] += 1.0 | y * (box.calls + 1) * box.value
+box, y = Counting(), g.sum(x) | if y > 0: y = y if not box else y * 2 | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * 2 if bool(box) else y | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * len(box) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * len([value for value in box]) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: a, b = box; y = y * (a + b) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * 2 if 1.0 in box else y | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * -box | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = box(y) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * sum(map(box, [1.0, 2.0])) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * sum(map(box.__getitem__, [1.0, 2.0])) | y * (box.calls + 1)
+box, y = Described(), g.sum(x) | if y > 0: y = y * box.value | y * (box.calls + 1)
+box, y = Described(), g.sum(x) | if y > 0: box.value = 3.0 | y * (box.calls + 1)
+box, y = Lazy(), g.sum(x) | y = y * box.value | if y > 0: y = y * box.value | y * box.value * box.calls
+box, y = Watching(), g.sum(x) | if y > 0: box.value = x[0] | y * box.value * (box.calls + 1)
+box, y = Super(), g.sum(x) | if y > 0: box.value = x[0] | y * box.value * (box.calls + 1)
+box, y = Watching(), g.sum(x) | if y > 0: object.__setattr__(box, "value", x[0]) | y * box.value * (box.calls + 1)
+box, y = Watching(), g.sum(x) | if y > 0: box.__dict__["value"] = x[0] | y * box.value * (box.calls + 1)
+names, y = Numbered(), g.sum(x) | if y > 0: y = y * names["k"] | y * (names.calls + 1)
+names, y = Counter(), g.sum(x) | names["k"] = 1 | if y > 0: names["k"] += 2 | y * names["k"]
+names, y = OrderedDict(a=2.0, b=3.0), g.sum(x) | if y > 0: names["a"] = 5.0 | y * list(names.values())[0]
+""",
+    refused="""
+box, y = Counting(), g.sum(x) | if y > 0 and box: y = y * 2 | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0 or box: y = y * 2 | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * len(list(box)) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * sum(box) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * max(*box) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * len([*box]) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * len({box: 1}) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * hash(box) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * abs(box) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * float(box) | y * (box.calls + 1)
+box, y = Counting(), g.sum(x) | if y > 0: y = y * len(f"{box}") | y * (box.calls + 1)
+box, y = Lazy(), g.sum(x) | if y > 0: y = y * box.value | y * box.value * box.calls
+names, y = defaultdict(list), g.sum(x) | if y > 0: y = y * (len(names["k"]) + 2) | y * (len(names) + 1)
+names, y = OrderedDict(a=2.0, b=3.0), g.sum(x) | if y > 0: names.move_to_end("a") | y * list(names.values())[0]
+y = g.sum(x) | if y > 0: Made() | y * (len(LOG) + 1)
+New.count, y = 0, g.sum(x) | if y > 0: New() | y * (New.count + 1)
+log, y = [], g.sum(x) | if y > 0: Deleted(log) | y * (len(log) + 1)
+""",
+)

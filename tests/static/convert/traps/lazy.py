@@ -5,23 +5,8 @@ import itertools
 import operator
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 from tests.static.convert.traps.generators import Tally
-
-
-@right
-def a_map_with_a_branch(x):
-    return sum(map(lambda v: v * 2 if v > 0 else v * 3, x))
-
-
-@right
-def a_map_of_two_lists(x):
-    return sum(map(lambda a, b: a if a > b else b * 2, x, [0.5, 0.1, 0.2, 0.3]))
-
-
-@right
-def a_map_of_float(x):
-    return g.sum(x) * sum(map(float, [x[0], 2, x[1]]))
 
 
 @right
@@ -34,45 +19,12 @@ def a_map_taken_lazily(x):
 
 
 @right
-def a_map_taken_twice(x):
-    doubled = map(lambda v: v * 2, x)
-    return sum(doubled) + 100 * sum(doubled)
-
-
-@right
-def a_map_of_a_method_as_a_list(x):
-    tally = Tally()
-    doubled = list(map(tally.doubled, x))
-    return doubled[0] * tally.count + len(doubled)
-
-
-@right
-def a_filter_by_a_value(x):
-    return sum(filter(lambda v: v > 0, x), 1.0)
-
-
-@right
-def a_filter_of_none(x):
-    return sum(filter(None, [x[0], 0.0, x[1], 1.0]))
-
-
-@refused
-def a_list_of_a_filter_by_a_value(x):
-    return g.sum(x) * len(list(filter(lambda v: v > 0, x)))
-
-
-@right
 def a_loop_with_a_break_over_an_enumerated_map(x):
     tally = Tally()
     for i, value in enumerate(map(tally.doubled, x)):
         if value > 1:
             break
     return tally.count * g.sum(x) + i * value
-
-
-@right
-def an_enumerated_filter(x):
-    return sum((i * v for i, v in enumerate((v for v in x if v > 0), 1)), 0.0)
 
 
 @right
@@ -100,162 +52,14 @@ def a_zip_that_stops_at_the_shorter(x):
 
 
 @right
-def a_strict_zip_of_other_lengths(x):
-    return sum(a * b for a, b in zip(x, [1.0, 2.0], strict=True))
-
-
-@right
-def a_reversed_generator_list(x):
-    weights = reversed([v * i for i, v in enumerate(x)])
-    return next(weights) + 10 * sum(weights)
-
-
-@right
-def a_sum_that_calls(x):
-    tally = Tally()
-    total = sum(tally.doubled(v) for v in x if tally.positive(v))
-    return total + 100 * tally.count
-
-
-@right
-def a_sum_with_a_walrus(x):
-    total = sum((last := v * 2) for v in x if True)
-    return total + 10 * last
-
-
-@right
-def a_running_sum_by_a_walrus(x):
-    total = 0.0
-    steps = [total := total + v for v in x]
-    return steps[1] + 10 * total
-
-
-@right
-def a_running_sum_by_a_walrus_in_a_generator(x):
-    total = 1.0
-    most = max(total := total + v * v for v in x)
-    return most + 10 * total
-
-
-@right
 def max_and_min_of_generators(x):
     tally = Tally()
     most, least = max(tally.doubled(v) for v in x), min((v * v for v in x), key=lambda v: -v)
     return most * tally.count + least
 
 
-@right
-def max_with_a_key_that_calls(x):
-    tally = Tally()
-    return max(x, key=tally.doubled) * tally.count
-
-
-@right
-def max_of_nothing_with_a_default(x):
-    return x[0] * max((i for i in range(3) if i > 5), default=7)
-
-
-@right
-def max_of_nothing(x):
-    return x[0] * max(i for i in range(3) if i > 5)
-
-
-@refused
-def max_of_what_is_positive(x):
-    return max((v for v in x if v > 0), default=x[0])
-
-
-@right
-def a_sorted_generator(x):
-    low, *_, high = sorted((v * v for v in x), key=lambda v: -v)
-    return low - 3 * high
-
-
-@right
-def a_sort_by_a_key_that_branches(x):
-    items = [x[0], x[1], x[2]]
-    items.sort(key=lambda v: v if v > 0 else -2 * v)
-    return items[0] + 10 * items[2]
-
-
-@right
-def a_reduction_by_a_helper(x):
-    return functools.reduce(larger, x, 0.1)
-
-
 def larger(a, b):
     return a if a > b else b * 2
-
-
-@right
-def an_accumulation(x):
-    return sum(itertools.accumulate(x, larger))
-
-
-@right
-def a_product_of_a_generator(x):
-    tally = Tally()
-    out = functools.reduce(operator.mul, (tally.doubled(v) for v in x))
-    return out + tally.count
-
-
-@right
-def takewhile_that_calls(x):
-    tally = Tally()
-    total = sum(itertools.takewhile(tally.positive, x))
-    return total + 100 * tally.count
-
-
-@right
-def one_iterator_in_both_places_of_a_zip(x):
-    it = iter([x[0], x[1], x[2], x[3]])
-    return sum(a * b if a > 0 else b for a, b in zip(it, it, strict=True))
-
-
-@right
-def one_generator_in_both_places_of_a_zip(x):
-    it = (v * 2 for v in x)
-    return sum(a * b if a > 0 else b for a, b in zip(it, it, strict=True))
-
-
-@right
-def one_iterator_in_two_loops(x):
-    it = iter([1.0, 2.0, 3.0, 4.0])
-    pairs = [(a, b) for a in it for b in it]
-    return x[0] * sum(a * b for a, b in pairs)
-
-
-@right
-def a_part_of_a_generator_and_the_rest(x):
-    it = (v * v for v in x)
-    return sum(itertools.islice(it, 2)) + 10 * sum(it)
-
-
-@right
-def neighbours(x):
-    return sum(a * b if a > b else a for a, b in itertools.pairwise(x))
-
-
-@refused
-def items_dropped_by_a_value(x):
-    return sum(itertools.dropwhile(lambda v: v > 0, x))
-
-
-@refused
-def groups_by_a_value(x):
-    return sum(1 for _ in itertools.groupby(x, key=lambda v: v > 0)) * x[0]
-
-
-@refused
-def a_cycle_that_a_value_moves(x):
-    factors = itertools.cycle([1.0, 2.0])
-    return sum(v * next(factors) if v > 0 else v for v in x)
-
-
-@right
-def a_cycle_that_every_item_moves(x):
-    factors = itertools.cycle([1.0, 2.0])
-    return sum(v * next(factors) for v in x)
 
 
 @refused
@@ -274,12 +78,6 @@ def a_list_extended_by_generators(x):
     items += (v for v in x)
     items[1:2] = (v * 3 for v in x[:2])
     return items[0] + items[2] * len(items) + items[-1]
-
-
-@right
-def generators_unpacked(x):
-    first, *rest, last = (v * 2 for v in x)
-    return first - last + len([*rest, *map(abs, x)]) * rest[0]
 
 
 @right
@@ -306,6 +104,46 @@ def calls_that_python_refuses(x):
     return x[0] * wrong
 
 
-@right
-def sums_of_lists(x):
-    return sum(([v] for v in x), [])[1] + sum((v for v in x), start=x[0])
+rows(
+    __name__,
+    right="""
+sum(map(lambda v: v * 2 if v > 0 else v * 3, x))
+sum(map(lambda a, b: a if a > b else b * 2, x, [0.5, 0.1, 0.2, 0.3]))
+g.sum(x) * sum(map(float, [x[0], 2, x[1]]))
+doubled = map(lambda v: v * 2, x) | sum(doubled) + 100 * sum(doubled)
+tally = Tally() | doubled = list(map(tally.doubled, x)) | doubled[0] * tally.count + len(doubled)
+sum(filter(lambda v: v > 0, x), 1.0)
+sum(filter(None, [x[0], 0.0, x[1], 1.0]))
+sum((i * v for i, v in enumerate((v for v in x if v > 0), 1)), 0.0)
+sum(a * b for a, b in zip(x, [1.0, 2.0], strict=True))
+weights = reversed([v * i for i, v in enumerate(x)]) | next(weights) + 10 * sum(weights)
+tally = Tally() | total = sum(tally.doubled(v) for v in x if tally.positive(v)) | total + 100 * tally.count
+total = sum((last := v * 2) for v in x if True) | total + 10 * last
+total = 0.0 | steps = [total := total + v for v in x] | steps[1] + 10 * total
+total = 1.0 | most = max(total := total + v * v for v in x) | most + 10 * total
+tally = Tally() | max(x, key=tally.doubled) * tally.count
+x[0] * max((i for i in range(3) if i > 5), default=7)
+x[0] * max(i for i in range(3) if i > 5)
+low, *_, high = sorted((v * v for v in x), key=lambda v: -v) | low - 3 * high
+items = [x[0], x[1], x[2]] | items.sort(key=lambda v: v if v > 0 else -2 * v) | items[0] + 10 * items[2]
+functools.reduce(larger, x, 0.1)
+sum(itertools.accumulate(x, larger))
+tally = Tally() | out = functools.reduce(operator.mul, (tally.doubled(v) for v in x)) | out + tally.count
+tally = Tally() | total = sum(itertools.takewhile(tally.positive, x)) | total + 100 * tally.count
+it = iter([x[0], x[1], x[2], x[3]]) | sum(a * b if a > 0 else b for a, b in zip(it, it, strict=True))
+it = (v * 2 for v in x) | sum(a * b if a > 0 else b for a, b in zip(it, it, strict=True))
+it = iter([1.0, 2.0, 3.0, 4.0]) | pairs = [(a, b) for a in it for b in it] | x[0] * sum(a * b for a, b in pairs)
+it = (v * v for v in x) | sum(itertools.islice(it, 2)) + 10 * sum(it)
+sum(a * b if a > b else a for a, b in itertools.pairwise(x))
+factors = itertools.cycle([1.0, 2.0]) | sum(v * next(factors) for v in x)
+first, *rest, last = (v * 2 for v in x) | first - last + len([*rest, *map(abs, x)]) * rest[0]
+sum(([v] for v in x), [])[1] + sum((v for v in x), start=x[0])
+""",
+    refused="""
+g.sum(x) * len(list(filter(lambda v: v > 0, x)))
+max((v for v in x if v > 0), default=x[0])
+sum(itertools.dropwhile(lambda v: v > 0, x))
+sum(1 for _ in itertools.groupby(x, key=lambda v: v > 0)) * x[0]
+factors = itertools.cycle([1.0, 2.0]) | sum(v * next(factors) if v > 0 else v for v in x)
+""",
+)

@@ -3,7 +3,7 @@
 import itertools
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 
 @right
@@ -139,40 +139,6 @@ def a_for_inside_a_while(x):
 
 
 @right
-def the_test_guards_an_index(x):
-    i = 0
-    while i < 4 and x[i] > 0:
-        i += 1
-    return g.sum(x) * i
-
-
-@right
-def the_test_guards_an_index_that_is_a_value(x):
-    i = int(g.sum(g.astype(x > 9, int)))
-    while i < 4 and x[i] > 0:
-        i = i + 1
-    return g.sum(x) * i
-
-
-@right
-def a_range_over_a_value(x):
-    n = int(g.sum(g.astype(x > 0, int)))
-    y = g.sum(x)
-    for _ in range(n):
-        y = y * 1.5
-    return y
-
-
-@right
-def a_range_over_a_value_whose_index_is_read(x):
-    n = int(g.sum(g.astype(x > 0, int)))
-    y = x[0] * 0
-    for i in range(1, n + 1):
-        y = y + g.sum(x) / i
-    return y
-
-
-@right
 def a_range_that_counts_down(x):
     y = x[0]
     for i in range(3, 0, -1):
@@ -246,64 +212,6 @@ def a_number_that_becomes_a_tensor(x):
 
 
 @right
-def a_number_that_becomes_a_tensor_in_a_while(x):
-    total, s = 0, g.sum(x * x) + 1
-    while s > 1:
-        total = total + s
-        s = s / 2
-    return total * 1.0 + s
-
-
-@refused
-def a_shape_that_changes(x):
-    y = x
-    while g.sum(y * y) > 1 and y.shape[0] > 1:
-        y = y[1:]
-    return g.sum(y)
-
-
-@refused
-def a_shape_that_a_branch_changes(x):
-    y = x
-    if g.sum(x) > 0:
-        y = x[1:]
-    return g.sum(y)
-
-
-@refused
-def a_dtype_that_a_branch_changes(x):
-    y = x
-    if g.sum(x) > 0:
-        y = g.astype(x, "float32")
-    return g.sum(y * y)
-
-
-@right
-def two_tests_of_a_while(x):
-    s, n = g.sum(x * x), 0
-    while s > 0.5 and n < 3:
-        s, n = s / 2, n + 1
-    return s + n * g.sum(x)
-
-
-@right
-def a_flag_ends_a_while(x):
-    s, going = g.sum(x * x) + 1, True
-    while going:
-        s = s / 2
-        going = s > 0.7
-    return s
-
-
-@refused
-def fibonacci_by_a_value(x):
-    a, b = 0, 1
-    while b < g.sum(x * x):
-        a, b = b, a + b
-    return g.sum(x) * a
-
-
-@right
 def the_end_of_a_while_is_read_before(x):
     before, now = g.sum(x) * 0, g.sum(x * x) + 1
     while now - before > 0.1:
@@ -319,23 +227,6 @@ def a_pass_that_does_nothing(x):
         else:
             continue
     return g.sum(x)
-
-
-@refused
-def next_in_a_branch(x):
-    rest = iter([1.0, 2.0, 3.0])
-    if g.sum(x) > 0:
-        y = next(rest)
-    else:
-        y = 0.0
-    return g.sum(x) * (next(rest) + y)
-
-
-@right
-def next_before_a_branch(x):
-    rest = iter(x)
-    first, second = next(rest), next(rest)
-    return first * 2 if first > second else second
 
 
 @refused
@@ -385,3 +276,25 @@ def a_test_that_writes_what_the_body_writes(x):
         i += 1
         a = counted(x[2])
     return a + calls
+
+
+rows(
+    __name__,
+    right="""
+i = 0 | while i < 4 and x[i] > 0: i += 1 | g.sum(x) * i
+i = int(g.sum(g.astype(x > 9, int))) | while i < 4 and x[i] > 0: i = i + 1 | g.sum(x) * i
+n = int(g.sum(g.astype(x > 0, int))) | y = g.sum(x) | for _ in range(n): y = y * 1.5 | y
+n = int(g.sum(g.astype(x > 0, int))) | y = x[0] * 0 | for i in range(1, n + 1): y = y + g.sum(x) / i | y
+total, s = 0, g.sum(x * x) + 1 | while s > 1: total = total + s; s = s / 2 | total * 1.0 + s
+s, n = g.sum(x * x), 0 | while s > 0.5 and n < 3: s, n = s / 2, n + 1 | s + n * g.sum(x)
+s, going = g.sum(x * x) + 1, True | while going: s = s / 2; going = s > 0.7 | s
+rest = iter(x) | first, second = next(rest), next(rest) | first * 2 if first > second else second
+""",
+    refused="""
+y = x | while g.sum(y * y) > 1 and y.shape[0] > 1: y = y[1:] | g.sum(y)
+y = x | if g.sum(x) > 0: y = x[1:] | g.sum(y)
+y = x | if g.sum(x) > 0: y = g.astype(x, "float32") | g.sum(y * y)
+a, b = 0, 1 | while b < g.sum(x * x): a, b = b, a + b | g.sum(x) * a
+rest = iter([1.0, 2.0, 3.0]) | if g.sum(x) > 0: y = next(rest) | else: y = 0.0 | g.sum(x) * (next(rest) + y)
+""",
+)

@@ -1,7 +1,7 @@
 """Names: unset on one path, deleted, of an enclosing function, bound by a walrus, a pattern, a loop, an exception."""
 
 import graphs as g
-from tests.static.convert.table import refused, right
+from tests.static.convert.table import refused, right, rows
 
 
 @right
@@ -24,23 +24,6 @@ def set_by_every_path(x):
     return y * 2
 
 
-@refused
-def unset_on_one_path_and_read(x):
-    if g.sum(x) > -100:
-        y = x[0]
-    return y
-
-
-@right
-def unset_on_one_path_and_not_read(x):
-    if g.sum(x) > 0:
-        inner = x[0] * 2
-        y = inner + 1
-    else:
-        y = x[1]
-    return y
-
-
 @right
 def deleted_in_a_branch(x):
     y = g.sum(x)
@@ -48,66 +31,6 @@ def deleted_in_a_branch(x):
         half = y * 0.5
         y = half
         del half
-    return y
-
-
-@refused
-def deleted_on_one_path_and_read(x):
-    y, z = g.sum(x), x[0]
-    if x[1] > 100:
-        del z
-    return y + z
-
-
-@right
-def swapped_in_a_branch(x):
-    a, b = x[0], x[1]
-    if a > b:
-        a, b = b, a
-    return a + 2 * b
-
-
-@right
-def several_targets(x):
-    a = b = g.sum(x)
-    if a > 0:
-        a, b = b * 2, a
-    else:
-        (a, *rest), b = [a, b], x[0]
-        b = b + rest[0]
-    return a + b * 3
-
-
-@right
-def a_new_name_for_a_changed_one(x):
-    y = g.sum(x)
-    z = y
-    if x[0] > 0:
-        y = y * 2
-    return y + z
-
-
-@right
-def walrus_in_a_while(x):
-    s, rounds = g.sum(x * x) + 1, 0
-    while (half := s * 0.5) > 0.4:
-        s = half
-        rounds += 1
-    return s + rounds + half
-
-
-@right
-def walrus_in_an_if(x):
-    if (total := g.sum(x)) > 0:
-        return total * 2
-    return total * 3
-
-
-@right
-def walrus_behind_an_and(x):
-    y = g.sum(x)
-    if y > 0 and (most := g.max(x)) > 1:
-        y = most * y
     return y
 
 
@@ -141,14 +64,6 @@ def a_closure_sees_the_merged_value(x):
     if g.sum(x) > 0:
         y = x[1]
     return doubled()
-
-
-@right
-def a_closure_of_a_loop_sees_the_last(x):
-    pick = []
-    for i in range(3):
-        pick.append(lambda: x[i])
-    return sum(one() for one in pick)
 
 
 @right
@@ -256,15 +171,6 @@ def none_until_a_value_says_so(x):
 
 
 @right
-def none_after_an_early_return_is_not_read(x):
-    found = None
-    if g.sum(x) > 0:
-        found = x[0]
-        return found * 2
-    return g.sum(x) if found is None else found
-
-
-@right
 def a_name_that_hides_a_builtin(x):
     sum = x[0] * 0
     for value in x:
@@ -280,3 +186,23 @@ def a_comprehension_has_names_of_its_own(x):
     if g.sum(x) > 0:
         return value + others[-1]
     return value
+
+
+rows(
+    __name__,
+    right="""
+if g.sum(x) > 0: inner = x[0] * 2; y = inner + 1 | else: y = x[1] | y
+a, b = x[0], x[1] | if a > b: a, b = b, a | a + 2 * b
+a = b = g.sum(x) | if a > 0: a, b = b * 2, a | else: (a, *rest), b = [a, b], x[0]; b = b + rest[0] | a + b * 3
+y = g.sum(x) | z = y | if x[0] > 0: y = y * 2 | y + z
+s, rounds = g.sum(x * x) + 1, 0 | while (half := s * 0.5) > 0.4: s = half; rounds += 1 | s + rounds + half
+if (total := g.sum(x)) > 0: return total * 2 | total * 3
+y = g.sum(x) | if y > 0 and (most := g.max(x)) > 1: y = most * y | y
+pick = [] | for i in range(3): pick.append(lambda: x[i]) | sum(one() for one in pick)
+found = None | if g.sum(x) > 0: found = x[0]; return found * 2 | g.sum(x) if found is None else found
+""",
+    refused="""
+if g.sum(x) > -100: y = x[0] | y
+y, z = g.sum(x), x[0] | if x[1] > 100: del z | y + z
+""",
+)

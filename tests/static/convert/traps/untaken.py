@@ -1,17 +1,7 @@
 """Gradients: what a branch that is not taken reads must not poison what the taken one gives."""
 
 import graphs as g
-from tests.static.convert.table import right
-
-
-@right
-def the_least_of_a_root_that_is_none(x):
-    return min(x[1], g.sqrt(x[0]))
-
-
-@right
-def the_largest_of_a_root_that_is_none(x):
-    return max(g.sqrt(x[0]), x[1])
+from tests.static.convert.table import right, rows
 
 
 @right
@@ -22,43 +12,6 @@ def a_logarithm_that_one_branch_reads(x):
     elif y <= 0:
         return x[2] * 2
     return x[3]
-
-
-@right
-def a_root_that_one_branch_reads(x):
-    y = g.sqrt(x[0])
-    if x[0] > 0:
-        z = y * 2
-    else:
-        z = x[1] * 3
-    return z
-
-
-@right
-def a_root_that_one_branch_returns(x):
-    y = g.sqrt(x[0])
-    return y if x[0] > 0 else x[1]
-
-
-@right
-def a_root_behind_other_ops(x):
-    y = g.sin(g.sqrt(x[0]) * x[1] + 1.0)
-    return y * 2 if x[0] > 0 else x[1]
-
-
-@right
-def a_root_of_a_vector(x):
-    y = g.sqrt(x)
-    if x[0] > 0:
-        return g.sum(y[0:1])
-    return g.sum(x) * 2
-
-
-@right
-def a_quotient_by_zero(x):
-    zero = x[0] - x[0]
-    y = x[1] / zero
-    return y if zero > 0 else x[2] * 3
 
 
 @right
@@ -86,15 +39,6 @@ def a_root_that_a_loop_reads_in_a_branch(x):
 
 
 @right
-def a_root_that_no_round_reads(x):
-    y = g.log(x[0] * 0)
-    total = x[1] * 1.0
-    for _ in range(int(x[0] * 0)):
-        total = total + y
-    return total
-
-
-@right
 def a_root_that_a_while_reads_in_a_branch(x):
     y = g.sqrt(x[0])
     total, s = x[1] * 1.0, g.sum(x * x) + 1
@@ -105,20 +49,6 @@ def a_root_that_a_while_reads_in_a_branch(x):
             total = total * 0.5
         s = s / 2
     return total
-
-
-@right
-def a_root_by_and(x):
-    y = g.sqrt(x[0])
-    return x[1] * 2 if x[0] > 0 and y > 100 else x[2]
-
-
-@right
-def a_root_kept_in_a_list(x):
-    y = [g.sqrt(x[0])]
-    if x[0] <= 0:
-        y[0] = x[1]
-    return y[0] * 2
 
 
 @right
@@ -144,61 +74,12 @@ def a_power_that_one_branch_reads(x):
 
 
 @right
-def a_branch_whose_second_value_is_dropped(x):
-    if x[0] > 0:
-        a, b = x[1], x[2]
-    else:
-        a, b = x[2], g.sqrt(x[0])
-    return a * 2 + (b if x[0] > 0 else 0.0)
-
-
-@right
-def a_root_by_cond(x):
-    y = g.sqrt(x[0])
-    return g.cond(x[0] > 0, lambda: y * 2, lambda: x[1])
-
-
-@right
-def a_root_by_where_poisons_as_in_python(x):
-    return g.where(x[0] > 0, g.sqrt(x[0]), x[1])
-
-
-@right
-def a_root_that_both_read(x):
-    y = g.sqrt(x[0])
-    return y * 2 if x[1] > 0 else y * 3
-
-
-@right
-def a_root_that_is_read_elsewhere_too(x):
-    y = g.sqrt(x[0])
-    z = y * 2 if x[0] > 0 else x[1]
-    return z + y * x[2]
-
-
-@right
-def the_sorted_of_a_root_that_is_none(x):
-    y = g.sqrt(x[0])
-    if x[0] > 0:
-        items = sorted([y, x[1]])
-        return items[0]
-    return x[2]
-
-
-@right
 def a_root_in_a_gradient_of_a_gradient(x):
     def inner(v):
         y = g.sqrt(v)
         return y * v if v > 0 else v * v * v
 
     return g.grad(inner)(x[0]) + x[1]
-
-
-@right
-def a_root_that_an_item_replaces(x):
-    items = [g.sqrt(x[0]), x[1] * 2]
-    items[int(x[0] > 0)] = x[2]
-    return items[0] * 2 if x[0] <= 0 else items[1]
 
 
 @right
@@ -209,28 +90,6 @@ def a_root_that_no_item_replaces(x):
     at = int(x[1] > 0)
     items[at] = x[3]
     return items[0] + items[1]
-
-
-@right
-def a_root_beside_the_item_at_an_unknown_place(x):
-    items = [x[1] * 2, g.sqrt(x[0])]
-    return items[int(x[0] > 0)]
-
-
-@right
-def a_root_that_an_augmentation_may_change(x):
-    y, z = g.sqrt(x) * 1.0, x * 2
-    w = y if x[0] > 0 else z
-    w += 1.0
-    return g.sum(w[0:1])
-
-
-@right
-def a_logarithm_read_by_no_round_of_a_while(x):
-    y, s = g.log(x[0] * 0), x[1] * 1.0
-    while s > 100:
-        s = s * 0.5 + y
-    return s * 2
 
 
 @right
@@ -272,3 +131,30 @@ def a_root_of_an_earlier_round(x):
             y = x[2] * 2.0
         s = s / 2
     return y
+
+
+rows(
+    __name__,
+    right="""
+min(x[1], g.sqrt(x[0]))
+max(g.sqrt(x[0]), x[1])
+y = g.sqrt(x[0]) | if x[0] > 0: z = y * 2 | else: z = x[1] * 3 | z
+y = g.sqrt(x[0]) | y if x[0] > 0 else x[1]
+y = g.sin(g.sqrt(x[0]) * x[1] + 1.0) | y * 2 if x[0] > 0 else x[1]
+y = g.sqrt(x) | if x[0] > 0: return g.sum(y[0:1]) | g.sum(x) * 2
+zero = x[0] - x[0] | y = x[1] / zero | y if zero > 0 else x[2] * 3
+y = g.log(x[0] * 0) | total = x[1] * 1.0 | for _ in range(int(x[0] * 0)): total = total + y | total
+y = g.sqrt(x[0]) | x[1] * 2 if x[0] > 0 and y > 100 else x[2]
+y = [g.sqrt(x[0])] | if x[0] <= 0: y[0] = x[1] | y[0] * 2
+if x[0] > 0: a, b = x[1], x[2] | else: a, b = x[2], g.sqrt(x[0]) | a * 2 + (b if x[0] > 0 else 0.0)
+y = g.sqrt(x[0]) | g.cond(x[0] > 0, lambda: y * 2, lambda: x[1])
+g.where(x[0] > 0, g.sqrt(x[0]), x[1])
+y = g.sqrt(x[0]) | y * 2 if x[1] > 0 else y * 3
+y = g.sqrt(x[0]) | z = y * 2 if x[0] > 0 else x[1] | z + y * x[2]
+y = g.sqrt(x[0]) | if x[0] > 0: items = sorted([y, x[1]]); return items[0] | x[2]
+items = [g.sqrt(x[0]), x[1] * 2] | items[int(x[0] > 0)] = x[2] | items[0] * 2 if x[0] <= 0 else items[1]
+items = [x[1] * 2, g.sqrt(x[0])] | items[int(x[0] > 0)]
+y, z = g.sqrt(x) * 1.0, x * 2 | w = y if x[0] > 0 else z | w += 1.0 | g.sum(w[0:1])
+y, s = g.log(x[0] * 0), x[1] * 1.0 | while s > 100: s = s * 0.5 + y | s * 2
+""",
+)

@@ -1,56 +1,7 @@
 """Names that an expression sets by `:=`, in parts of it that may not run, or not yet."""
 
 import graphs as g
-from tests.static.convert.table import refused, right
-
-
-@right
-def in_both_parts_of_an_and(x):
-    if (a := x[0]) > 0 and (b := x[1]) > 0:
-        return a * b
-    return a
-
-
-@right
-def in_an_or_that_is_assigned(x):
-    a = x[3]
-    found = (x[0] > 1) or (a := x[1]) > 0
-    return a * (2.0 if found else 3.0)
-
-
-@right
-def on_both_sides_of_a_choice(x):
-    y = (a := x[0] * 2) if x[1] > 0 else (a := x[2])
-    return y + 10 * a
-
-
-@refused
-def on_one_side_of_a_choice(x):
-    y = (a := x[0] * 2) if x[1] > 0 else x[2]
-    return y + 10 * a
-
-
-@right
-def on_one_side_of_a_choice_of_a_name_that_is_set(x):
-    a = x[3]
-    y = (a := x[0] * 2) if x[1] > 0 else x[2]
-    return y + 10 * a
-
-
-@right
-def in_a_chain_of_comparisons(x):
-    b = 5.0
-    held = x[0] < x[1] < (b := x[2] * 2)
-    return b * (2.0 if held else 3.0) + x[0]
-
-
-@right
-def in_the_test_of_a_loop(x):
-    y, rounds = g.sum(x * x), 0
-    while (half := y / 2) > 0.5:
-        y = half
-        rounds += 1
-    return half + rounds * y
+from tests.static.convert.table import right, rows
 
 
 @right
@@ -60,12 +11,6 @@ def in_a_part_of_the_test_of_a_loop(x):
         y = y / 2
         rounds += 1
     return doubled + rounds * y
-
-
-@right
-def in_generators_inside_each_other(x):
-    total = sum((m := max((n := w) for w in (v, 0.5))) for v in x)
-    return total + 10 * m + n
 
 
 @right
@@ -99,16 +44,6 @@ def in_each_round_of_a_loop(x):
 
 
 @right
-def on_each_path_by_another_generator(x):
-    h = 0.0
-    if x[0] > 0:
-        any((h := v) > 1 for v in x)
-    else:
-        all((h := v) < 1 for v in x)
-    return h
-
-
-@right
 def then_read_by_a_function(x):
     any((h := v) > 0.2 for v in x)
 
@@ -128,24 +63,6 @@ def then_deleted(x):
         return h
     except NameError:
         return y
-
-
-@right
-def in_a_lambda(x):
-    scaled = lambda v: (w := v * 2) + w
-    return scaled(x[0])
-
-
-@refused
-def in_a_part_of_a_lambda(x):
-    scaled = lambda v: (w := v * 2) + w if v > 0 else v
-    return scaled(x[0])
-
-
-@right
-def in_a_filter_of_a_comprehension(x):
-    doubled = [z for v in x if (z := v * 2) is not None]
-    return sum(doubled) + z
 
 
 @right
@@ -246,3 +163,24 @@ def by_a_generator_from_before_the_branch(x):
         any(v > 0.4 for v in it)
         y = y + h
     return y + h
+
+
+rows(
+    __name__,
+    right="""
+if (a := x[0]) > 0 and (b := x[1]) > 0: return a * b | a
+a = x[3] | found = (x[0] > 1) or (a := x[1]) > 0 | a * (2.0 if found else 3.0)
+y = (a := x[0] * 2) if x[1] > 0 else (a := x[2]) | y + 10 * a
+a = x[3] | y = (a := x[0] * 2) if x[1] > 0 else x[2] | y + 10 * a
+b = 5.0 | held = x[0] < x[1] < (b := x[2] * 2) | b * (2.0 if held else 3.0) + x[0]
+y, rounds = g.sum(x * x), 0 | while (half := y / 2) > 0.5: y = half; rounds += 1 | half + rounds * y
+total = sum((m := max((n := w) for w in (v, 0.5))) for v in x) | total + 10 * m + n
+h = 0.0 | if x[0] > 0: any((h := v) > 1 for v in x) | else: all((h := v) < 1 for v in x) | h
+scaled = lambda v: (w := v * 2) + w | scaled(x[0])
+doubled = [z for v in x if (z := v * 2) is not None] | sum(doubled) + z
+""",
+    refused="""
+y = (a := x[0] * 2) if x[1] > 0 else x[2] | y + 10 * a
+scaled = lambda v: (w := v * 2) + w if v > 0 else v | scaled(x[0])
+""",
+)
