@@ -31,19 +31,6 @@ def test_the_products_with_the_inputs():
         [PARAMS, XS],
         """
         %4: f32[2,3] = constant(value=<f32[2,3]>, dtype=float32)
-        %5: (f32[2,3]) = scan(%4, %3, %2, %1, %0, carry=1, xs=1, length=5)
-          graph body(%0 f32[2,3], %1 f32[2,4], %2 f32[4,3], %4 f32[3,3], %7 f32[3]) -> f32[2,3]
-            %3: f32[2,3] = matmul(%1, %2)
-            %5: f32[2,3] = matmul(%0, %4)
-            %6: f32[2,3] = add(%3, %5)
-            %8: f32[2,3] = add(%6, %7)
-            %9: f32[2,3] = tanh(%8)
-            return %9
-        %6: f32[2,3] = part(%5, number=0)
-        return %6
-        """,
-        """
-        %4: f32[2,3] = constant(value=<f32[2,3]>, dtype=float32)
         %5: f32[10,4] = reshape(%3, shape=(10, 4))
         %6: f32[10,3] = matmul(%5, %2)
         %7: f32[5,2,3] = reshape(%6, shape=(5, 2, 3))
@@ -65,19 +52,6 @@ def test_any_number_of_steps():
         batch_steps,
         rnn,
         [PARAMS, STEPS],
-        """
-        %4: f32[2,3] = constant(value=<f32[2,3]>, dtype=float32)
-        %5: (f32[2,3]) = scan(%4, %3, %2, %1, %0, carry=1, xs=1, length=T)
-          graph body(%0 f32[2,3], %1 f32[2,4], %2 f32[4,3], %4 f32[3,3], %7 f32[3]) -> f32[2,3]
-            %3: f32[2,3] = matmul(%1, %2)
-            %5: f32[2,3] = matmul(%0, %4)
-            %6: f32[2,3] = add(%3, %5)
-            %8: f32[2,3] = add(%6, %7)
-            %9: f32[2,3] = tanh(%8)
-            return %9
-        %6: f32[2,3] = part(%5, number=0)
-        return %6
-        """,
         """
         %4: f32[2,3] = constant(value=<f32[2,3]>, dtype=float32)
         %5: f32[2*T,4] = reshape(%3, shape=(2*T, 4))
@@ -102,23 +76,6 @@ def test_what_is_only_added_to():
         accumulated,
         [W, XS],
         """
-        %2: (f32[4,4], f32[4,4], f32[5,2,4]) = scan(%0, %0, %1, %0, carry=2, xs=1, length=5)
-          graph body(%0 f32[4,4], %1 f32[4,4], %2 f32[2,4], %4 f32[4,4]) -> f32[4,4], f32[4,4], f32[2,4]
-            %3: f32[4,2] = permute_dims(%2, axes=(1, 0))
-            %5: f32[2,4] = matmul(%2, %4)
-            %6: f32[2,4] = sin(%5)
-            %7: f32[4,4] = matmul(%3, %6)
-            %8: f32[4,4] = add(%0, %7)
-            %9: f32[] = constant(value=0.5, dtype=float32)
-            %10: f32[4,4] = multiply(%1, %9)
-            %11: f32[2,4] = exp(%2)
-            return %8, %10, %11
-        %3: f32[4,4] = part(%2, number=0)
-        %4: f32[4,4] = part(%2, number=1)
-        %5: f32[5,2,4] = part(%2, number=2)
-        return %3, %4, %5
-        """,
-        """
         %2: f32[10,4] = reshape(%1, shape=(10, 4))
         %3: f32[4,10] = permute_dims(%2, axes=(1, 0))
         %4: f32[10,4] = reshape(%1, shape=(10, 4))
@@ -142,19 +99,4 @@ def test_what_is_only_added_to():
 
 
 def test_what_reads_the_state_stays():
-    check(
-        batch_steps,
-        lambda xs: g.scan(lambda s, x: (s + x, x * s), xs[0], xs),
-        [XS],
-        """
-        %1: f32[2,4] = getitem(%0, key=(0, :, :))
-        %2: (f32[2,4], f32[5,2,4]) = scan(%1, %0, carry=1, xs=1, length=5)
-          graph body(%0 f32[2,4], %1 f32[2,4]) -> f32[2,4], f32[2,4]
-            %2: f32[2,4] = add(%0, %1)
-            %3: f32[2,4] = multiply(%1, %0)
-            return %2, %3
-        %3: f32[2,4] = part(%2, number=0)
-        %4: f32[5,2,4] = part(%2, number=1)
-        return %3, %4
-        """,
-    )
+    check(batch_steps, lambda xs: g.scan(lambda s, x: (s + x, x * s), xs[0], xs), [XS])

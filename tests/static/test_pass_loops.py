@@ -44,20 +44,6 @@ def test_what_every_step_computes_is_computed_once():
         """
         %2: f32[3] = getitem(%1, key=(0, :))
         %3: f32[3] = sin(%2)
-        %4: (f32[3], f32[4,3]) = scan(%3, %1, %0, carry=1, xs=1, length=4)
-          graph body(%0 f32[3], %1 f32[3], %2 f32[3,3]) -> f32[3], f32[3]
-            %3: f32[3,3] = matmul(%2, %2)
-            %4: f32[3] = matmul(%0, %3)
-            %5: f32[3] = add(%4, %1)
-            %6: f32[3] = tanh(%5)
-            return %6, %0
-        %5: f32[3] = part(%4, number=0)
-        %6: f32[4,3] = part(%4, number=1)
-        return %5, %6
-        """,
-        """
-        %2: f32[3] = getitem(%1, key=(0, :))
-        %3: f32[3] = sin(%2)
         %4: f32[3,3] = matmul(%0, %0)
         %5: (f32[3], f32[4,3]) = scan(%3, %1, %0, %4, carry=1, xs=1, length=4)
           graph body(%0 f32[3], %1 f32[3], %2 f32[3,3], %3 f32[3,3]) -> f32[3], f32[3]
@@ -77,22 +63,6 @@ def test_what_may_warn_stays_in_a_loop_that_may_make_no_step():
         hoist_invariants,
         halved,
         [ONE, ONE],
-        """
-        %2: (f32[]) = while_loop(%0, %1, carry=1)
-          graph condition(%0 f32[], %1 f32[]) -> bool[]
-            %2: f32[] = constant(value=2.0, dtype=float32)
-            %3: f32[] = multiply(%1, %2)
-            %4: bool[] = less(%0, %3)
-            return %4
-          graph body(%0 f32[], %1 f32[]) -> f32[]
-            %2: f32[] = log(%1)
-            %3: f32[] = add(%0, %2)
-            %4: f32[] = multiply(%1, %1)
-            %5: f32[] = add(%3, %4)
-            return %5
-        %3: f32[] = part(%2, number=0)
-        return %3
-        """,
         """
         %2: f32[] = constant(value=2.0, dtype=float32)
         %3: f32[] = multiply(%1, %2)
@@ -117,23 +87,6 @@ def test_what_nobody_reads_is_not_carried():
         prune_loops,
         last_only,
         [X],
-        """
-        %1: f32[3] = getitem(%0, key=(0, :))
-        %2: f32[3] = getitem(%0, key=(0, :))
-        %3: f32[3] = getitem(%0, key=(0, :))
-        %4: (f32[3], f32[3], f32[3], f32[4,3], f32[4,3]) = scan(%1, %2, %3, %0, carry=3, xs=1, length=4)
-          graph body(%0 f32[3], %1 f32[3], %2 f32[3], %3 f32[3]) -> f32[3], f32[3], f32[3], f32[3], f32[3]
-            %4: f32[3] = add(%0, %3)
-            %5: f32[3] = multiply(%1, %3)
-            %6: f32[3] = add(%2, %0)
-            %7: f32[3] = exp(%1)
-            %8: f32[] = constant(value=2.0, dtype=float32)
-            %9: f32[3] = multiply(%0, %8)
-            return %4, %5, %6, %7, %9
-        %5: f32[3] = part(%4, number=0)
-        %6: f32[4,3] = part(%4, number=4)
-        return %5, %6
-        """,
         """
         %1: f32[3] = getitem(%0, key=(0, :))
         %2: (f32[3], f32[4,3]) = scan(%1, %0, carry=1, xs=1, length=4)

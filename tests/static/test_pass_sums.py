@@ -16,37 +16,12 @@ def test_products():
         merge_sums,
         lambda a, b, c: a @ b + c @ b + (a * c) @ b,
         [A, B, A],
-        """
-        %3: f32[2,4] = matmul(%0, %1)
-        %4: f32[2,4] = matmul(%2, %1)
-        %5: f32[2,4] = add(%3, %4)
-        %6: f32[2,3] = multiply(%0, %2)
-        %7: f32[2,4] = matmul(%6, %1)
-        %8: f32[2,4] = add(%5, %7)
-        return %8
-        """,
-        """
-        %3: f32[2,3] = multiply(%0, %2)
-        %4: f32[2,9] = concat(%0, %2, %3, axis=1)
-        %5: f32[9,4] = concat(%1, %1, %1, axis=0)
-        %6: f32[2,4] = matmul(%4, %5)
-        return %6
-        """,
+        "f32[2,4] matmul(concat(%0, %2, multiply(%0, %2), axis=1), concat(%1, %1, %1, axis=0))",
     )
 
 
 def test_two_products_are_as_cheap_as_joining_them():
-    check(
-        merge_sums,
-        lambda a, b, c, d: a @ b + c @ d,
-        [A, B, A, B],
-        """
-        %4: f32[2,4] = matmul(%0, %1)
-        %5: f32[2,4] = matmul(%2, %3)
-        %6: f32[2,4] = add(%4, %5)
-        return %6
-        """,
-    )
+    check(merge_sums, lambda a, b, c, d: a @ b + c @ d, [A, B, A, B])
 
 
 def test_entries_of_an_array_are_not_joined_again():
@@ -54,27 +29,7 @@ def test_entries_of_an_array_are_not_joined_again():
         merge_sums,
         lambda xs, g0, g1, g2: xs[0].T @ g0 + xs[1].T @ g1 + xs[2].T @ g2,
         [XS, A, A, A],
-        """
-        %4: f32[2,4] = getitem(%0, key=(0, :, :))
-        %5: f32[4,2] = permute_dims(%4, axes=(1, 0))
-        %6: f32[4,3] = matmul(%5, %1)
-        %7: f32[2,4] = getitem(%0, key=(1, :, :))
-        %8: f32[4,2] = permute_dims(%7, axes=(1, 0))
-        %9: f32[4,3] = matmul(%8, %2)
-        %10: f32[4,3] = add(%6, %9)
-        %11: f32[2,4] = getitem(%0, key=(2, :, :))
-        %12: f32[4,2] = permute_dims(%11, axes=(1, 0))
-        %13: f32[4,3] = matmul(%12, %3)
-        %14: f32[4,3] = add(%10, %13)
-        return %14
-        """,
-        """
-        %4: f32[6,4] = reshape(%0, shape=(6, 4))
-        %5: f32[4,6] = permute_dims(%4, axes=(1, 0))
-        %6: f32[6,3] = concat(%1, %2, %3, axis=0)
-        %7: f32[4,3] = matmul(%5, %6)
-        return %7
-        """,
+        "f32[4,3] matmul(permute_dims(reshape(%0, shape=(6, 4)), axes=(1, 0)), concat(%1, %2, %3, axis=0))",
     )
 
 
@@ -83,46 +38,13 @@ def test_sums_of_rows():
         merge_sums,
         lambda x, y, b: (g.sum(x, axis=0) + g.sum(y, axis=0)) + b,
         [A, A, g.TensorSpec((3,))],
-        """
-        %3: f32[3] = sum(%0, axis=(0), keepdims=False)
-        %4: f32[3] = sum(%1, axis=(0), keepdims=False)
-        %5: f32[3] = add(%3, %4)
-        %6: f32[3] = add(%5, %2)
-        return %6
-        """,
-        """
-        %3: f32[4,3] = concat(%0, %1, axis=0)
-        %4: f32[3] = sum(%3, axis=(0), keepdims=False)
-        %5: f32[3] = add(%2, %4)
-        return %5
-        """,
+        "f32[3] add(%2, sum(concat(%0, %1, axis=0), axis=(0), keepdims=False))",
     )
 
 
 def test_what_costs_more_to_join_than_it_saves_stays():
-    check(
-        merge_sums,
-        lambda a, b, c, d: a @ b + c @ d,
-        [BIG, THIN, BIG, THIN],
-        """
-        %4: f32[8,8] = matmul(%0, %1)
-        %5: f32[8,8] = matmul(%2, %3)
-        %6: f32[8,8] = add(%4, %5)
-        return %6
-        """,
-    )
+    check(merge_sums, lambda a, b, c, d: a @ b + c @ d, [BIG, THIN, BIG, THIN])
 
 
 def test_each_of_two_products_is_one_term():
-    check(
-        merge_sums,
-        lambda a, b, c, d: (a @ b, a @ b + c @ d),
-        [A, B, A, B],
-        """
-        %4: f32[2,4] = matmul(%0, %1)
-        %5: f32[2,4] = matmul(%0, %1)
-        %6: f32[2,4] = matmul(%2, %3)
-        %7: f32[2,4] = add(%5, %6)
-        return %4, %7
-        """,
-    )
+    check(merge_sums, lambda a, b, c, d: (a @ b, a @ b + c @ d), [A, B, A, B])

@@ -26,18 +26,7 @@ def test_a_number_beside_a_product_goes_to_the_smaller_operand():
         reassociate,
         lambda a, b: (a @ b) * 0.3,
         [g.TensorSpec((8, 2)), g.TensorSpec((2, 4))],
-        """
-        %2: f32[8,4] = matmul(%0, %1)
-        %3: f32[] = constant(value=0.30000001192092896, dtype=float32)
-        %4: f32[8,4] = multiply(%2, %3)
-        return %4
-        """,
-        """
-        %2: f32[] = constant(value=0.30000001192092896, dtype=float32)
-        %3: f32[2,4] = multiply(%1, %2)
-        %4: f32[8,4] = matmul(%0, %3)
-        return %4
-        """,
+        "f32[8,4] matmul(%0, multiply(%1, 0.30000001192092896))",
     )
 
 

@@ -15,7 +15,7 @@ from static.passes import pipeline
 from static.passes.simplification import fold_constants, merge_common_subexpressions, remove_dead_code, simplify_algebra
 from static.passes.views import eliminate_views
 from tests.helpers.backends import BACKENDS
-from tests.helpers.printed import shown
+from tests.helpers.printed import node_lines
 from tests.helpers.slow import mostly_slow
 from tests.helpers.together import together
 
@@ -23,7 +23,7 @@ X = g.TensorSpec((2, 3))
 
 
 def lines(graph):
-    return [line.strip() for line in shown(graph).splitlines()]
+    return [line.strip() for line in node_lines(graph)]
 
 
 def after(one, f, *specs):
