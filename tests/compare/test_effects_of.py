@@ -1,15 +1,9 @@
 """What a user's function does besides its result: found before timing, with the line, and refused unless allowed."""
 
-import contextlib
-import datetime as dt
 import importlib
-import os
 import random
 import socket
-import subprocess
 import sys
-import time
-import uuid
 import warnings
 from pathlib import Path
 
@@ -27,6 +21,7 @@ from compare.errors import EffectsError
 from compare.subjects import effects
 from compare.subjects.effects import SideEffect, fingerprint
 from tests.helpers import own_functions as own
+from tests.helpers.together import together
 
 X = np.ones(3, np.float32)
 QUICK = {"processes": 0, "seconds": 0.01}
@@ -64,11 +59,6 @@ def prints(x):
     return g.sum(y)
 
 
-def tells_stderr(x):
-    sys.stderr.write("loss")
-    return g.sum(x)
-
-
 def draws(x):
     noise = random.random()
     return g.sum(x) * noise
@@ -79,41 +69,6 @@ def draws_numpy(x):
     return g.sum(x * noise)
 
 
-def draws_own(x):
-    return g.sum(x * GENERATOR.random(3))
-
-
-def draws_python(x):
-    return g.sum(x * PYTHON.random())
-
-
-def counts(x):
-    global COUNT  # noqa: PLW0603  (the subject)
-    COUNT += 1
-    return g.sum(x)
-
-
-def logs(x):
-    y = g.sum(x)
-    LOG.append(1)
-    return y
-
-
-def writes_array(x):
-    STATE["n"][0] += 1
-    return g.sum(x)
-
-
-def holds(x):
-    HOLDER.seen.append(1)
-    return g.sum(x)
-
-
-def of_class(x):
-    Holder.n += 1
-    return g.sum(x)
-
-
 def by_helper(x):
     return g.sum(x) + helper()
 
@@ -121,11 +76,6 @@ def by_helper(x):
 def helper():
     LOG.append(2)
     return 0
-
-
-def of_module(x):
-    own.COUNTED = getattr(own, "COUNTED", 0) + 1
-    return g.sum(x)
 
 
 def default(x, calls=[]):  # noqa: B006  (the subject)
@@ -152,87 +102,6 @@ def nothing(x):
     g.sum(x)
 
 
-def files(x):
-    with TARGET.open("a") as file:
-        file.write("x")
-    return g.sum(x)
-
-
-def reads(x):
-    return g.sum(x) * len(Path(__file__).read_bytes())
-
-
-def reads_array(x):
-    return g.sum(x * np.load(TARGET.with_suffix(".npy")))
-
-
-def lists(x):
-    return g.sum(x) * len([*TARGET.parent.iterdir()])
-
-
-def looks(x):
-    return g.sum(x) * TARGET.exists()
-
-
-def tells_time(x):
-    return g.sum(x) * time.time()
-
-
-def tells_date(x):
-    return g.sum(x) * dt.datetime.now(dt.UTC).year
-
-
-def asks_environment(x):
-    return g.sum(x) * float(os.environ.get("GRAPHDUEL_TEST_EFFECT"))
-
-
-def asks_by_getenv(x):
-    return g.sum(x) * float(os.getenv("GRAPHDUEL_TEST_EFFECT"))
-
-
-def draws_system(x):
-    return g.sum(x) * os.urandom(1)[0]
-
-
-def draws_uuid(x):
-    return g.sum(x) * uuid.uuid4().version
-
-
-def asks_user(x):
-    return g.sum(x) * float(input())
-
-
-def reads_open_file(x):
-    STATE["file"].seek(0)
-    return g.sum(x) * len(STATE["file"].read())
-
-
-def receives(x):
-    STATE["socket"].send(b"1")
-    return g.sum(x)
-
-
-def sleeps(x):
-    time.sleep(0.0)
-    return g.sum(x)
-
-
-def environs(x):
-    os.environ["GRAPHDUEL_TEST_EFFECT"] = "1"
-    return g.sum(x)
-
-
-def starts(x):
-    subprocess.run([sys.executable, "-c", ""], check=True)
-    return g.sum(x)
-
-
-def connects(x):
-    with socket.socket() as one, contextlib.suppress(OSError):
-        one.connect(("127.0.0.1", 9))
-    return g.sum(x)
-
-
 def closure():
     count = 0
 
@@ -244,54 +113,70 @@ def closure():
     return closed
 
 
-@pytest.mark.parametrize(
-    ("f", "what", "text"),
+IMPORTS = "import contextlib, datetime as dt, os, socket, subprocess, sys, time, uuid"
+FOUND = """
+sys.stderr.write("loss") | writes to stderr
+GENERATOR.random(3) | changes the global `GENERATOR`
+PYTHON.random() | changes the global `PYTHON`
+global COUNT; COUNT += 1 | changes the global `COUNT`
+LOG.append(1) | changes the global `LOG`
+STATE["n"][0] += 1 | changes the global `STATE`
+HOLDER.seen.append(1) | changes the global `HOLDER`
+Holder.n += 1 | changes the global `Holder`
+own.COUNTED = getattr(own, "COUNTED", 0) + 1 | changes the global `own.COUNTED`
+with TARGET.open("a") as file: file.write("x") | writes to a file
+os.environ["GRAPHDUEL_TEST_EFFECT"] = "1" | changes os.environ
+subprocess.run([sys.executable, "-c", ""], check=True) | starts a process
+with socket.socket() as one, contextlib.suppress(OSError): one.connect(("127.0.0.1", 9)) | opens a connection
+Path(__file__).read_bytes() | reads a file
+np.load(TARGET.with_suffix(".npy")) | reads a file
+[*TARGET.parent.iterdir()] | reads a folder
+TARGET.exists() | looks at a file
+time.time() | reads a clock
+dt.datetime.now(dt.UTC) | reads a clock
+os.environ.get("GRAPHDUEL_TEST_EFFECT") | reads os.environ
+os.getenv("GRAPHDUEL_TEST_EFFECT") | reads os.environ
+os.urandom(1) | draws from os.urandom
+uuid.uuid4() | draws from os.urandom
+input() | reads stdin
+STATE["file"].seek(0); STATE["file"].read() | reads a file
+STATE["socket"].send(b"1") | sends over a connection
+time.sleep(0.0) | sleeps
+"""
+"""A statement of a function, and the one effect that is found in it."""
+
+
+@together(
+    "f,what,text",
     [
         (prints, "writes to stdout", "print("),
-        (tells_stderr, "writes to stderr", "sys.stderr"),
         (draws, "changes the state of Python's random", "random.random()"),
         (draws_numpy, "changes the state of np.random", "np.random.rand"),
-        (draws_own, "changes the global `GENERATOR`", "GENERATOR.random"),
-        (draws_python, "changes the global `PYTHON`", "PYTHON.random"),
-        (counts, "changes the global `COUNT`", "COUNT += 1"),
-        (logs, "changes the global `LOG`", "LOG.append"),
-        (writes_array, "changes the global `STATE`", "STATE["),
-        (holds, "changes the global `HOLDER`", "HOLDER.seen"),
-        (of_class, "changes the global `Holder`", "Holder.n"),
-        (of_module, "changes the global `own.COUNTED`", "own.COUNTED"),
         (default, "changes the default argument `calls` of default", "calls.append"),
         (attribute, "changes an attribute of attribute", "attribute.calls ="),
         (argument, "changes its argument `x`", "x[0] = 3.0"),
         (nothing, "returns None", "def nothing"),
-        (files, "writes to a file", "TARGET.open"),
-        (environs, "changes os.environ", "os.environ["),
-        (starts, "starts a process", "subprocess.run"),
-        (connects, "opens a connection", "one.connect"),
-        (reads, "reads a file", "read_bytes"),
-        (reads_array, "reads a file", "np.load"),
-        (lists, "reads a folder", "iterdir"),
-        (looks, "looks at a file", "TARGET.exists"),
-        (tells_time, "reads a clock", "time.time"),
-        (tells_date, "reads a clock", "dt.datetime.now"),
-        (asks_environment, "reads os.environ", "os.environ.get"),
-        (asks_by_getenv, "reads os.environ", "os.getenv"),
-        (draws_system, "draws from os.urandom", "os.urandom"),
-        (draws_uuid, "draws from os.urandom", "uuid.uuid4"),
-        (asks_user, "reads stdin", "input()"),
-        (reads_open_file, "reads a file", ".read())"),
-        (receives, "sends over a connection", ".send("),
-        (sleeps, "sleeps", "time.sleep"),
     ],
 )
-def test_an_effect_is_found_with_its_line(f, what, text, tmp_path, monkeypatch):
-    monkeypatch.setitem(globals(), "TARGET", tmp_path / "target")
-    monkeypatch.setenv("GRAPHDUEL_TEST_EFFECT", "0")
+def test_an_effect_is_found_with_its_line(f, what, text):
+    assert effects_of(f, (X,)) == [SideEffect(what, here(f, text))]
+    assert list(X) == [1.0, 1.0, 1.0]
+
+
+@together("row", FOUND.strip().splitlines())
+def test_a_statement_with_an_effect_is_found(row, tmp_path, monkeypatch):
+    statement, what = row.split(" | ")
+    text = f"{IMPORTS}\ndef f(x):\n    {statement}\n    return g.sum(x)\n"
+    (tmp_path / "subject.py").write_text(text, "utf-8")
     np.save(tmp_path / "target.npy", X)
     one, other = socket.socketpair()
-    with one, other, Path(__file__).open("rb") as file:
-        monkeypatch.setitem(globals(), "STATE", {"n": np.zeros(2), "file": file, "socket": one})
-        assert effects_of(f, (X,)) == [SideEffect(what, here(f, text))]
-    assert list(X) == [1.0, 1.0, 1.0]
+    with monkeypatch.context() as patch, one, other, Path(__file__).open("rb") as file:
+        patch.setitem(globals(), "TARGET", tmp_path / "target")
+        patch.setenv("GRAPHDUEL_TEST_EFFECT", "0")
+        patch.setitem(globals(), "STATE", {"n": np.zeros(2), "file": file, "socket": one})
+        names = globals()
+        exec(compile(text, tmp_path / "subject.py", "exec"), names)
+        assert effects_of(names.pop("f"), (X,)) == [SideEffect(what, "subject.py:3")]
 
 
 LIBRARY = """
