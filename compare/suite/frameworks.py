@@ -15,7 +15,7 @@ from compare.plans.jobs import check_jobs, is_read, missing_packages
 from compare.plans.settings import Settings
 from compare.records.cells import Admission, Parity, Time, admit_modes
 from compare.records.job import Job
-from compare.records.record import Cell, OfCell, Record, kind_of, records_of
+from compare.records.record import Cell, Device, OfCell, Record, kind_of, records_of
 from compare.run.executors import groups
 from compare.run.runner import JobStage, Runner, Wanted
 from compare.subjects.subject import Subject
@@ -25,8 +25,9 @@ FOLDER = "compiled"
 """The folder in a run's folder where frameworks keep compiled code until the run has ended."""
 Jobs = tuple[list[Job], list[Job], list[Job]]
 """Three lists of jobs: cold ones and checks; the first processes that find compiled code; the other processes."""
-AT_ONCE = 2
-"""The number of jobs without steady times that run at once, if there are as many cores: memory bandwidth limits it."""
+AT_ONCE: Mapping[Device, int] = MappingProxyType({"cpu": 2, "cuda": 6})
+"""The number of jobs without steady times that run at once, if there are as many cores: on the CPU memory bandwidth
+limits it, on a GPU what its memory holds of modules and of what each process keeps there."""
 
 
 def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
@@ -48,7 +49,7 @@ def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
         planned = {some: jobs(settings, some, directory, Path(counter)) for some in _batches(settings, chosen)}
         runner.reporter.pace.expect(job for batch in planned.values() for part in batch for job in part)
         for some, batch in planned.items():
-            runner.run(_stages(runner, batch, directory, again=not settings.limits.models))
+            runner.run(_stages(runner, batch, directory, AT_ONCE[settings.device], again=not settings.limits.models))
             for cell in some if settings.limits.models else ():
                 for words in model_lines(runner.journal.records, cell):
                     runner.reporter.notice(words)
@@ -57,12 +58,13 @@ def measure(runner: Runner, settings: Settings, chosen: Sequence[Cell]) -> None:
 
 def _batches(settings: Settings, chosen: Sequence[Cell]) -> list[tuple[Cell, ...]]:
     """Return the cells in the batches in which they are measured: one of all, or small ones of real models."""
-    size = AT_ONCE if settings.limits.models else max(len(chosen), 1)
+    each = max(len(settings.modes), 1)  # a cold job for each mode
+    size = max(AT_ONCE[settings.device] // each, 1) if settings.limits.models else max(len(chosen), 1)
     return [tuple(chosen[start : start + size]) for start in range(0, len(chosen), size)]
 
 
-def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> Iterator[JobStage]:
-    """Yield the jobs in their order.
+def _stages(runner: Runner, planned: Jobs, directory: Path, at_once: int, *, again: bool) -> Iterator[JobStage]:
+    """Yield the jobs in their order, those without steady times `at_once`.
 
     A mode that completed no first epoch is tried in other processes only with `again`.
     """
@@ -71,11 +73,11 @@ def _stages(runner: Runner, planned: Jobs, directory: Path, *, again: bool) -> I
     def wanted_jobs(asked: Iterable[Job]) -> Iterator[Wanted | None]:
         return (_wanted_job(runner, job, directory) for job in asked)
 
-    yield JobStage(wanted_jobs(cold), AT_ONCE)
+    yield JobStage(wanted_jobs(cold), at_once)
     yield JobStage(wanted_jobs(first))
     late = [job for job in others if has_no_epoch(runner.journal.records, job)]
     if again:
-        yield JobStage(wanted_jobs(late), AT_ONCE)
+        yield JobStage(wanted_jobs(late), at_once)
     else:
         for job in late:
             runner.reporter.skip(job)

@@ -1,5 +1,6 @@
 """Models of packages: there where the package is installed, made of it without weights, and absent in one line."""
 
+import copy
 import sys
 from types import ModuleType, SimpleNamespace
 
@@ -11,6 +12,7 @@ from compare.plans import jobs
 from compare.plans.settings import Settings
 from compare.workloads import models
 from compare.workloads.models import MODELS
+from graphs import tree
 
 OF_PACKAGES = [name for name, model in MODELS.items() if model.package]
 
@@ -137,3 +139,47 @@ def test_a_model_of_an_installed_package_has_a_gradient(name):
         model, *_ = call
         gradients = torch.autograd.grad(loss(*call), list(model.parameters()), materialize_grads=True)
         assert all(bool(g.isfinite().all()) for g in gradients)
+
+
+# A device: what a step makes must lie where its arguments lie. PyTorch's device without numbers stands for it
+
+
+DECIDES = ("Cannot copy out of meta", "cannot be called on meta", "unimplemented", "no fake impl")
+"""What it says of a step that reads numbers: only up to there is it tried."""
+
+
+@pytest.mark.slow
+@pytest.mark.peers
+@pytest.mark.parametrize("name", [name for name in MODELS if not MODELS[name].package])
+def test_a_model_makes_nothing_that_lies_elsewhere(name):
+    torch = pytest.importorskip("torch")
+    dispatch = pytest.importorskip("torch.utils._python_dispatch")
+
+    class OneDevice(dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, op, types, args=(), kwargs=None):
+            leaves = tree.leaves((args, kwargs or {}))
+            places = {leaf.device.type for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.ndim}
+            assert len(places) < 2 or "copy" in op.name(), f"{op.name()} of tensors on {places}"
+            return op(*args, **(kwargs or {}))
+
+    def moved(value):
+        if isinstance(value, torch.nn.Module):
+            return value._apply(lambda tensor: tensor.to("meta"))
+        return value.to("meta") if isinstance(value, torch.Tensor) else value
+
+    holder, function = models.holder_of(models.source(name))
+    calls = copy.deepcopy(holder.batches() if hasattr(holder, "batches") else holder.inputs)
+    held = {key: value for key, value in vars(holder).items() if isinstance(value, torch.nn.Module)}
+    before = copy.deepcopy(held)
+    try:
+        list(map(moved, held.values()))
+        with OneDevice():
+            out = function(*tree.tree_map(moved, calls[0]))
+            out.requires_grad and out.backward()
+        assert out.device.type == "meta"
+    except (NotImplementedError, RuntimeError) as error:
+        if not any(words in str(error) for words in DECIDES):
+            raise
+    finally:
+        for key, module in held.items():
+            module.load_state_dict(before[key].state_dict(), assign=True)

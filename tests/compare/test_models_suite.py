@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import time
+from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -12,11 +16,13 @@ import pytest
 from click.testing import CliRunner
 
 import graphs as g
+from benchmarks import gpu as on_gpu
 from compare import engines, workloads
 from compare.claims import CLAIMS
 from compare.claims import frameworks as costs
 from compare.claims.evidence import of_framework
 from compare.cli.command import graphduel
+from compare.engines.process import ByteCounter
 from compare.errors import InputsError, UnknownNameError
 from compare.plans import jobs
 from compare.plans import settings as presets
@@ -66,7 +72,7 @@ def toys(monkeypatch):
         monkeypatch.setitem(sys.modules, module.__name__, module)
         monkeypatch.setitem(MODELS, module.__name__, Model(module.__name__, varies))
     monkeypatch.setattr(models, "source", lambda name: f"{name}:loss")
-    monkeypatch.setattr(stage, "AT_ONCE", 1)  # jobs run here in this thread, which alone has limits
+    monkeypatch.setattr(stage, "AT_ONCE", {"cpu": 1, "cuda": 1})  # jobs run here in this thread, which alone has limits
     yield
     engines.find_engine.cache_clear()
 
@@ -229,6 +235,92 @@ def test_on_a_gpu_each_call_is_waited_for_and_timed_on_the_wall(gpu, tmp_path):
     assert len(gpu) >= calls + blocks
     assert not records_of(outcome.records, Memory)  # bytes from malloc say nothing about a GPU
     assert "Frameworks computed on A GPU." in (tmp_path / "run" / "report.md").read_text()
+
+
+class MadeUpEvents(Counter):
+    """The events of that GPU: each call of the clock is a millisecond later."""
+
+    def __call__(self):
+        self["ns"] += 1_000_000
+        return self["ns"]
+
+
+@pytest.fixture
+def lent(gpu, monkeypatch):
+    """A GPU with events and an allocator, as `benchmarks.gpu` finds it; the jobs that ran, and how many run at most."""
+    toy, ran, stops = engines.find_engine("toy"), [], [None]
+
+    def counted(call):
+        call()
+        return 4096
+
+    monkeypatch.setattr(toy, "has_events", True)
+    monkeypatch.setattr(toy.devices, "clock", MadeUpEvents)
+    monkeypatch.setattr(type(toy.devices), "counter", property(lambda self: ByteCounter("allocator", int, counted)))
+
+    def run(job, _limit):
+        if len(ran) == stops[0]:
+            raise on_gpu.OutOfTime
+        if job.kind != "environment":
+            ran.append(job)
+        return perform(replace(job, budget=Budget(rounds=3, least=2, seconds=0.05, block_seconds=0.001)))
+
+    for name, value in {"FRAMEWORK": "toy", "MODES": ("jit",), "run_job": run, "COLLECT": ["echo", "a GPU"]}.items():
+        monkeypatch.setattr(on_gpu, name, value)
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", "0")
+    monkeypatch.setattr(
+        jobs, "cells", lambda _: [Cell(f"toy_{name}", models.SIZE) for name in ("fixed", "broken", "lengths")]
+    )
+    return ran, stops
+
+
+def test_what_a_lent_gpu_teaches_is_measured_in_time_and_gone_on_with(lent, tmp_path):
+    (ran, stops), folder = lent, tmp_path / "gpu"
+
+    def run(*options):
+        answer = CliRunner().invoke(on_gpu.main, [str(folder), *options], catch_exceptions=False)
+        assert answer.exit_code == 0
+        return answer.output
+
+    stops[0] = 5
+    assert "2 models left: the same command goes on" in run()
+    (folder / stage.FOLDER).mkdir()  # which a framework that keeps compiled code has made
+    assert [verdict["claim"] for verdict in json.loads((folder / results.VERDICTS).read_text())] == list(costs.JUDGED)
+    stops[0] = None
+    assert "all models are measured" in run()
+    assert len(ran) == 10  # four of each that can be timed, and two tries of the one that cannot
+    records = results.read(folder / results.RESULTS)
+    times, memory = records_of(records, Time), records_of(records, Memory)
+    assert {(time.clock, time.environment.gpu) for time in times} == {("events", "A GPU")}
+    assert {record.counted for record in memory} == {"allocator"}
+    assert "Frameworks computed on A GPU." in (folder / "report.md").read_text()
+    assert (folder / on_gpu.ENVIRONMENT).read_text() == "a GPU\n"
+    assert not list(folder.rglob(".graphduel-*"))
+
+
+def test_a_second_start_elsewhere_leaves_what_was_begun(lent, tmp_path):
+    (ran, stops), folder = lent, tmp_path / "gpu"
+    stops[0] = 1
+    CliRunner().invoke(on_gpu.main, [str(folder)], catch_exceptions=False)
+    assert not (folder / stage.FOLDER).exists()  # the toy keeps no compiled code
+    stops[0] = None
+    CliRunner().invoke(on_gpu.main, [str(folder)], catch_exceptions=False)
+    assert {job.workload for job in ran[1:]} == {"toy_broken", "toy_lengths"}
+
+
+def test_seconds_that_are_over_end_a_run():
+    with suppress(on_gpu.OutOfTime), on_gpu.at_most(0.02):
+        time.sleep(20)
+        pytest.fail("it went on")
+
+
+def test_a_model_that_teaches_something_new_comes_first():
+    cells = on_gpu.taught([Cell(name, models.SIZE) for name in MODELS])
+    first = [MODELS[cell.workload] for cell in cells[:4]]
+    assert {model.varies for model in first} == {"", "length", "structure"}
+    assert {model.layers for model in first} == {"", "convolution", "attention", "recurrence"}
+    assert not any(MODELS[cell.workload].package for cell in cells[:30])
+    assert len(set(cells)) == len(cells) == len(MODELS)
 
 
 def test_modes_are_about_models_alone():

@@ -160,6 +160,7 @@ SIZE = "model"
 FRAMEWORK = "torch"
 """What they are written for."""
 Varies = Literal["", "length", "structure"]
+Layers = Literal["", "convolution", "attention", "recurrence"]
 
 
 @dataclass(frozen=True)
@@ -167,39 +168,41 @@ class Model:
     """A model: what people call it, and what differs from call to call.
 
     That is the size of its inputs, its structure (which ops run, in which order), or nothing. `function` is what a step
-    calls: its `loss`, or a training step of its own. `package` is what it is a part of; "" for a file here.
+    calls: its `loss`, or a training step of its own. `package` is what it is a part of; "" for a file here. `layers`
+    are those that take most of a step's time; "" for products and gathers.
     """
 
     title: str
     varies: Varies = ""
     function: str = "loss"
     package: str = ""
+    layers: Layers = ""
 
 
 MODELS: Mapping[str, Model] = {
-    "resnet18": Model("ResNet-18"),
-    "mobilenet_v3": Model("MobileNetV3, small"),
-    "convnext_atto": Model("ConvNeXt, atto"),
-    "vit_tiny": Model("ViT, tiny"),
-    "unet": Model("U-Net", "length"),
-    "dcgan": Model("DCGAN", function="step"),
-    "wgan_gp": Model("WGAN with gradient penalty"),
-    "progressive_gan": Model("GAN that grows", "structure"),
+    "resnet18": Model("ResNet-18", layers="convolution"),
+    "mobilenet_v3": Model("MobileNetV3, small", layers="convolution"),
+    "convnext_atto": Model("ConvNeXt, atto", layers="convolution"),
+    "vit_tiny": Model("ViT, tiny", layers="attention"),
+    "unet": Model("U-Net", "length", layers="convolution"),
+    "dcgan": Model("DCGAN", function="step", layers="convolution"),
+    "wgan_gp": Model("WGAN with gradient penalty", layers="convolution"),
+    "progressive_gan": Model("GAN that grows", "structure", layers="convolution"),
     "vae": Model("VAE", "length", "step"),
-    "diffusion": Model("Diffusion model"),
-    "bert_tiny": Model("BERT, tiny", "length"),
-    "gpt2": Model("GPT-2 of four layers"),
-    "t5_tiny": Model("T5, tiny", "length"),
-    "lstm_language": Model("LSTM language model", "length"),
-    "seq2seq": Model("Seq2seq with attention", "length"),
-    "packed_sequences": Model("Packed sequences", "length"),
-    "crf": Model("LSTM-CRF", "length"),
-    "ctc": Model("Speech by CTC", "length"),
-    "wavenet": Model("WaveNet"),
+    "diffusion": Model("Diffusion model", layers="convolution"),
+    "bert_tiny": Model("BERT, tiny", "length", layers="attention"),
+    "gpt2": Model("GPT-2 of four layers", layers="attention"),
+    "t5_tiny": Model("T5, tiny", "length", layers="attention"),
+    "lstm_language": Model("LSTM language model", "length", layers="recurrence"),
+    "seq2seq": Model("Seq2seq with attention", "length", layers="recurrence"),
+    "packed_sequences": Model("Packed sequences", "length", layers="recurrence"),
+    "crf": Model("LSTM-CRF", "length", layers="recurrence"),
+    "ctc": Model("Speech by CTC", "length", layers="convolution"),
+    "wavenet": Model("WaveNet", layers="convolution"),
     "gcn": Model("GCN", "length"),
     "gat": Model("GAT", "length"),
-    "tree_lstm_of_parses": Model("Tree-LSTM", "structure"),
-    "stochastic_depth": Model("Stochastic depth", "structure"),
+    "tree_lstm_of_parses": Model("Tree-LSTM", "structure", layers="recurrence"),
+    "stochastic_depth": Model("Stochastic depth", "structure", layers="convolution"),
     "supernet": Model("Supernet", "structure"),
     "mixture_of_experts": Model("Mixture of experts", "structure"),
     "dlrm": Model("DLRM", "length"),

@@ -40,7 +40,7 @@ class Bert(nn.Module):
         nn.init.normal_(self.words.weight, std=0.02)
 
     def forward(self, words):
-        x = self.norm(self.words(words) + self.places(torch.arange(words.shape[1])))
+        x = self.norm(self.words(words) + self.places(torch.arange(words.shape[1], device=words.device)))
         mask = (words != PAD)[:, None, None, :]
         for layer in self.layers:
             x = layer(x, mask)

@@ -13,11 +13,10 @@ import torch.nn.functional as F
 from torch import nn
 
 TIMES, WIDTH = 100, 16
-KEPT = torch.cumprod(1 - torch.linspace(1e-4, 0.02, TIMES), dim=0)
 
 
 def embedded(time, width):
-    rates = torch.exp(torch.arange(width // 2) * (-math.log(10000.0) / (width // 2 - 1)))
+    rates = torch.exp(torch.arange(width // 2, device=time.device) * (-math.log(10000.0) / (width // 2 - 1)))
     angles = time[:, None] * rates
     return torch.cat([angles.sin(), angles.cos()], dim=1)
 
@@ -53,6 +52,7 @@ class Attention(nn.Module):
 class Denoiser(nn.Module):
     def __init__(self):
         super().__init__()
+        self.register_buffer("kept", torch.cumprod(1 - torch.linspace(1e-4, 0.02, TIMES), dim=0))
         self.time = nn.Sequential(nn.Linear(WIDTH, 4 * WIDTH), nn.SiLU(), nn.Linear(4 * WIDTH, 4 * WIDTH), nn.SiLU())
         self.first = nn.Conv2d(1, WIDTH, 3, padding=1)
         self.above, self.shrink = Block(WIDTH, WIDTH), nn.Conv2d(WIDTH, WIDTH, 3, 2, 1)
@@ -69,7 +69,7 @@ class Denoiser(nn.Module):
 
 
 def loss(model, images, time, noise):
-    kept = KEPT[time][:, None, None, None]
+    kept = model.kept[time][:, None, None, None]
     noisy = kept.sqrt() * images + (1 - kept).sqrt() * noise
     return F.mse_loss(model(noisy, time), noise)
 

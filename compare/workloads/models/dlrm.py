@@ -34,7 +34,7 @@ class Recommender(nn.Module):
         vectors = [x, *(table(i, o) for table, i, o in zip(self.tables, indices, offsets, strict=True))]
         stacked = torch.stack(vectors, dim=1)
         products = stacked @ stacked.transpose(1, 2)
-        row, column = torch.tril_indices(TABLES + 1, TABLES + 1, -1)
+        row, column = torch.tril_indices(TABLES + 1, TABLES + 1, -1, device=dense.device)
         return self.top(torch.cat([x, products[:, row, column]], dim=1))[:, 0]
 
 

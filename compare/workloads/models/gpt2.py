@@ -37,7 +37,7 @@ class GPT(nn.Module):
             nn.init.normal_(weight, std=0.02)
 
     def forward(self, words):
-        x = self.words(words) + self.places(torch.arange(words.shape[1]))
+        x = self.words(words) + self.places(torch.arange(words.shape[1], device=words.device))
         for layer in self.layers:
             x = layer(x)
         return self.norm(x) @ self.words.weight.T

@@ -23,7 +23,7 @@ class Classifier(nn.Module):
         self.head = nn.Linear(WIDTH, CLASSES)
 
     def forward(self, lines, lengths):
-        packed = pack_padded_sequence(self.characters(lines), lengths, enforce_sorted=False)
+        packed = pack_padded_sequence(self.characters(lines), lengths.cpu(), enforce_sorted=False)
         return self.head(self.lstm(packed)[1][0][0])
 
 

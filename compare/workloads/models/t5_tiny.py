@@ -34,7 +34,8 @@ class PlaceBias(nn.Module):
         self.both_ways, self.table = both_ways, nn.Embedding(BUCKETS, HEADS)
 
     def forward(self, size):
-        distance = torch.arange(size)[:, None] - torch.arange(size)[None, :]  # back from the query to the key
+        places = torch.arange(size, device=self.table.weight.device)
+        distance = places[:, None] - places[None, :]  # back from the query to the key
         buckets, first = BUCKETS, 0
         if self.both_ways:
             buckets = BUCKETS // 2
@@ -74,7 +75,7 @@ class T5(nn.Module):
         for layer in self.encoder:
             memory = layer(memory, bias)
         size = target.shape[1]
-        later = torch.full((size, size), -1e9).triu(1)
+        later = torch.full((size, size), -1e9, device=target.device).triu(1)
         x, bias = self.words(target), self.decoder_bias(size) + later
         for layer in self.decoder:
             x = layer(x, bias, memory)
