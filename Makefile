@@ -9,7 +9,7 @@ OUT := reports/quick
 PYTHON := $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11 python,\
   $(shell $(name) -c 'import sys; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
 
-# Modules are compiled once, whatever the environment says: a hundred processes import them.
+# Modules are compiled once, whatever the environment says: a hundred processes import them, here and in `report`.
 SUITE := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 # What breaks first where Python or a library is another: each package through its front door.
@@ -23,7 +23,7 @@ help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 10
 
 report: $(VENV)/installed  ## run the quick comparison anew and write its report
-	$(BIN)/graphduel run --quick --out $(OUT) --overwrite
+	PYTHONDONTWRITEBYTECODE= $(BIN)/graphduel run --quick --out $(OUT) --overwrite
 
 test: $(VENV)/installed-test  ## run the tests that take a moment, some of every kind
 	$(SUITE) -m 'not slow and not browser'
