@@ -36,6 +36,7 @@ class Program:
         constants: tuple[Any, ...],
         typed: bool,
         conforms: bool,
+        widens: bool,
         saved: int,
         values: int,
         inputs: int,

@@ -199,6 +199,7 @@ def _rule(name: str, rule: Vjp, infer: Infer) -> Rule | None:
     return Rule(rule)
 
 
+_COMPUTING = ("elementwise", "reduction")  # families whose rules compute with each element by itself, or along axes
 # By family: what values may make a kernel do, and whether it gives the same bits again. Other families are not known.
 _FAMILIES: dict[str, tuple[Fails, bool]] = {
     **dict.fromkeys(
@@ -232,6 +233,8 @@ class Op:
     gathers   the kernel reads no more elements of its first input than it returns
     marks     the op returns its input, and only marks it while a function is traced: no finished graph holds the op
     divides   a sum over axes that is divided by the count of what was added
+    widens    the rules round more than once, and take float16 as float32: elementwise ops and reductions whose rules
+              read values. The result of a rule is rounded to float16 again
     rule_fails  a rule may raise for values that the kernel takes; by default true for a user's rules alone
     fails     what values may make the kernel do though the specs are right: it "raises", "warns", warns "of floats" and
               not of ints, or does neither ("never"), as a view. The default is the family's, and "raises" without one
@@ -311,6 +314,7 @@ class Op:
             overwrites = range(kernel.nin)
         self.overwrites = tuple(overwrites)
         self.workspace = workspace
+        self.widens = family in _COMPUTING and any(rule.reads_values for rule in written)
         is_any = view or effect or family == "control" or (family == "elementwise" and isinstance(kernel, ufunc))
         self.layout: Layout = layout or ("any" if is_any else "inputs" if family == "elementwise" else "rows")
         self.torch = torch

@@ -20,7 +20,7 @@ from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, locate
 from graphs.op import OUTPUT, Attrs, Op, PartCotangents, Rule, SliceCotangent
 from graphs.ops.elementwise import add
-from graphs.ops.movement import astype, reshape
+from graphs.ops.movement import astype, reshape, wider
 from graphs.ops.reductions import sum
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.slicing import add_at, place
@@ -204,6 +204,8 @@ class Pullback:
         `values` are the saved values and then the cotangent; each is dropped after the last rule that reads it.
         An input has a `shape` and a `dtype`; an input outside `useful` is skipped.
         """
+        if self.op.widens:
+            values[:] = map(wider, values)
         for step in self.steps:
             if step.number == COMMON:
                 values[-1] = step.rule.apply(values[-1], *[values[slot] for slot in step.places])
@@ -215,7 +217,7 @@ class Pullback:
             for slot in step.last:
                 values[slot] = None
             if contribution is not None:
-                if self.op.broadcasts:
+                if self.op.broadcasts or self.op.widens:
                     contribution = conform(contribution, source.shape, source.dtype)
                 yield source, contribution
 

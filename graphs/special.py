@@ -9,6 +9,7 @@ from graphs.errors import ShapeError, locate
 from graphs.op import Array
 from graphs.ops.gamma import betainc, digamma, gammainc, gammaincc, gammaln, i0, i0e, i1, i1e, polygamma, stdtr
 from graphs.ops.gamma import zeta as hurwitz_zeta
+from graphs.ops.movement import in_single
 from graphs.ops.shapes import Axis, as_operand, dtype_of, positive_axes, shape_of
 from graphs.ops.special import entr, erf, erfc, erfcinv, erfcx, erfinv
 
@@ -47,16 +48,19 @@ def log_softmax(x: Array, axis: Axis = None) -> Array:
     return ops.log_softmax(x, axis=positive_axes(axis, len(shape_of(x))))
 
 
+@in_single
 def logit(x: Array) -> Array:
     """log(x / (1 - x)), the inverse of `expit`."""
     return ops.subtract(ops.log(x), ops.log1p(ops.negative(x)))
 
 
+@in_single
 def xlogy(x: Array, y: Array) -> Array:
     """x * log(y); 0 where x is 0 and y is a number. There the gradient in x is log(y), if that is a number."""
     return ops.multiply(x, ops.log(_unless(x, y, 0.0, 1.0)))
 
 
+@in_single
 def xlog1py(x: Array, y: Array) -> Array:
     """x * log(1 + y); 0 where x is 0 and y is a number. There the gradient in x is log(1 + y), if that is a number."""
     return ops.multiply(x, ops.log1p(_unless(x, y, -1.0, 0.0)))
@@ -80,27 +84,32 @@ def gammasgn(x: Array) -> Array:
     return ops.where(ops.greater_equal(x, 0), 1.0, ops.where(ops.equal(whole, x), 0.0, sign))
 
 
+@in_single
 def gamma(x: Array) -> Array:
     """The gamma function; infinite at 0, and NaN at negative whole numbers."""
     return ops.multiply(gammasgn(x), ops.exp(gammaln(x)))
 
 
+@in_single
 def rgamma(x: Array) -> Array:
     """1 / gamma(x)."""
     return ops.multiply(gammasgn(x), ops.exp(ops.negative(gammaln(x))))
 
 
+@in_single
 def betaln(a: Array, b: Array) -> Array:
     """log(abs(beta(a, b)))."""
     return ops.subtract(ops.add(gammaln(a), gammaln(b)), gammaln(ops.add(a, b)))
 
 
+@in_single
 def beta(a: Array, b: Array) -> Array:
     """gamma(a) * gamma(b) / gamma(a + b)."""
     sign = ops.multiply(ops.multiply(gammasgn(a), gammasgn(b)), gammasgn(ops.add(a, b)))
     return ops.multiply(sign, ops.exp(betaln(a, b)))
 
 
+@in_single
 def multigammaln(a: Array, d: int) -> Array:
     """The logarithm of the gamma function of `d` dimensions, for a > (d - 1) / 2. Raises ShapeError for d < 1."""
     if d < 1:
@@ -117,16 +126,19 @@ def zeta(x: Array, q: Array = 1.0) -> Array:
 # The normal distribution --------------------------------------------------------------------------------------------
 
 
+@in_single
 def ndtr(x: Array) -> Array:
     """The probability that a standard normal number is at most x."""
     return ops.multiply(0.5, erfc(ops.multiply(x, -math.sqrt(0.5))))
 
 
+@in_single
 def ndtri(y: Array) -> Array:
     """The x with ndtr(x) = y."""
     return ops.multiply(erfcinv(ops.multiply(y, 2.0)), -math.sqrt(2))
 
 
+@in_single
 def log_ndtr(x: Array) -> Array:
     """log(ndtr(x)), also where ndtr(x) is tiny: there by an asymptotic series (Abramowitz and Stegun, 26.2.12)."""
     x = as_operand(x)
@@ -144,4 +156,4 @@ def log_ndtr(x: Array) -> Array:
     return ops.where(far, tail, near)
 
 
-_FAR = {2: -5.0, 4: -10.0, 8: -20.0}  # by bytes: from here down the series is exact, and erfc not yet 0
+_FAR = {4: -10.0, 8: -20.0}  # by bytes: from here down the series is exact, and erfc not yet 0

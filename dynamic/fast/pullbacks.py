@@ -23,7 +23,7 @@ from graphs import dispatch, promotion, reverse
 from graphs.errors import GraphError
 from graphs.op import OUTPUT, Attrs, Op, RuleTable, SliceCotangent
 from graphs.ops.linalg import matmul
-from graphs.ops.movement import permute_dims
+from graphs.ops.movement import permute_dims, wider
 from graphs.ops.slicing import getitem
 from graphs.reverse import Ndims, Pullback
 
@@ -133,9 +133,13 @@ def _learn_code(pullback: CompiledPullback) -> Code | None:
 
 def _code_for(pullback: CompiledPullback, node: Node, cotangent: Any, *, typed: bool) -> Code:
     calls: list[KernelCall] = []
+    values = [*(node.saved or ()), cotangent]
+    if pullback.op.widens:
+        values = list(map(wider, values))
+    *saved, cotangent = values
     saved = [
         TracedSample(f"s{i}", value, calls, whole=True) if type(value) is np.ndarray else value
-        for i, value in enumerate(node.saved or ())
+        for i, value in enumerate(saved)
     ]
     with np.errstate(all="ignore"):
         traces = trace_rules(pullback, TracedSample("g", cotangent, calls, whole=True), saved)
@@ -297,6 +301,7 @@ def program(pullback: Pullback, traces: Sequence[RuleCalls], *, typed: bool, exa
         constants=tuple(constants),
         typed=typed,
         conforms=pullback.op.broadcasts,
+        widens=pullback.op.widens,
         saved=saved,
         values=len(numbers),
         inputs=pullback.count,

@@ -17,7 +17,7 @@ typedef struct {
     vectorcallfunc vectorcall;
     PyObject *otherwise;  /* the rules, for what is no array */
     PyObject *constants;  /* a tuple; with `typed`, each a mapping from the number of a dtype */
-    int typed, conforms;
+    int typed, conforms, widens;
     int saved, values, inputs;
     Py_ssize_t count;
     Instruction *code;
@@ -82,6 +82,23 @@ conform(PyObject **value, PyObject *edge)  /* summed over what broadcasting adde
     Py_DECREF(dtype);
     Py_DECREF(shape);
     return *value == NULL ? -1 : 0;
+}
+
+static int
+widen(PyObject **values, int count_)  /* float16 to float32, as `wider` in graphs/ops/movement.py; whether there was any */
+{
+    int found = 0;
+    for (int i = 0; i < count_; i++) {
+        if (!IS_ARRAY(values[i]) || PyArray_TYPE(ARRAY(values[i])) != NPY_HALF)
+            continue;
+        PyObject *args[] = {values[i], (PyObject *)PyArray_DescrFromType(NPY_FLOAT)};
+        Py_SETREF(values[i], made(PyObject_Vectorcall(cast, args, 2, NULL)));
+        Py_DECREF(args[1]);
+        if (values[i] == NULL)
+            return -1;
+        found = 1;
+    }
+    return found;
 }
 
 static PyObject *
@@ -190,7 +207,7 @@ run_step(const Instruction *step, PyObject *const *args, PyObject *entry, PyObje
 
 /* Take a value, with the shape and the key of the slice that it is of, if so, to an input. */
 static int
-deliver(const Program *program, const Instruction *step, PyObject **values, PyObject *edges, PyObject *cotangents)
+deliver(int conforms, const Instruction *step, PyObject **values, PyObject *edges, PyObject *cotangents)
 {
     PyObject *edge = PyTuple_GET_ITEM(edges, step->out), *taken[MOST_ARGUMENTS] = {NULL};
     for (int i = 0; i < step->count; i++)
@@ -201,7 +218,7 @@ deliver(const Program *program, const Instruction *step, PyObject **values, PyOb
     if (failed)
         PyErr_Format(PyExc_TypeError, "an entry or a leaf, not a %s", Py_TYPE(edge)->tp_name);
     else
-        failed = program->conforms && conform(&taken[0], edge) < 0;
+        failed = conforms && conform(&taken[0], edge) < 0;
     if (failed)
         Py_XDECREF(taken[0]);
     else if (step->count == 1)
@@ -214,11 +231,11 @@ deliver(const Program *program, const Instruction *step, PyObject **values, PyOb
 }
 
 static int
-execute(const Program *program, const Instruction *step, PyObject *entry, PyObject **values,
-        PyObject *const *constants, PyObject *edges, PyObject *cotangents)
+execute(int conforms, const Instruction *step, PyObject *entry, PyObject **values, PyObject *const *constants,
+        PyObject *edges, PyObject *cotangents)
 {
     if (step->kernel == NULL)
-        return deliver(program, step, values, edges, cotangents);
+        return deliver(conforms, step, values, edges, cotangents);
     PyObject *args[MOST_ARGUMENTS];
     for (int i = 0; i < step->count; i++)
         args[i] = step->args[i] < 0 ? constants[-1 - step->args[i]] : values[step->args[i]];
@@ -259,13 +276,15 @@ run_program(PyObject *self, PyObject *entry, int keep, PyObject *cotangents)
     for (int i = 0; i < program->saved; i++)
         values[i] = Py_NewRef(PyTuple_GET_ITEM(saved, i));
     values[program->saved] = Py_NewRef(cotangent);
-    int failed = load_constants(program, cotangent, constants) < 0 || PyDict_DelItem(cotangents, entry) < 0;
+    int widened = program->widens ? widen(values, program->saved + 1) : 0;
+    int failed = widened < 0 || load_constants(program, values[program->saved], constants) < 0
+                 || PyDict_DelItem(cotangents, entry) < 0;
     if (!failed && !keep) {
         put(entry, at.saved, Py_NewRef(Py_None));
         put(entry, at.edges, PyTuple_New(0));
     }
     for (Py_ssize_t i = 0; !failed && i < program->count; i++)
-        failed = execute(program, &program->code[i], entry, values, constants, edges, cotangents);
+        failed = execute(program->conforms || widened, &program->code[i], entry, values, constants, edges, cotangents);
     for (int i = 0; i < program->values; i++)
         Py_XDECREF(values[i]);
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(program->constants); i++)
@@ -363,11 +382,12 @@ read_instruction(Instruction *step, PyObject *tuple, Py_ssize_t constants)
 static PyObject *
 new_program(PyTypeObject *type, PyObject *args, PyObject *options)
 {
-    static char *words[] = {"otherwise", "constants", "typed", "conforms", "saved", "values", "inputs", "code", NULL};
+    static char *words[] = {"otherwise", "constants", "typed", "conforms", "widens", "saved", "values", "inputs",
+                            "code", NULL};
     PyObject *otherwise, *constants, *code;
-    int typed, conforms, saved, values, inputs;
-    if (!PyArg_ParseTupleAndKeywords(args, options, "OO!ppiiiO!", words, &otherwise, &PyTuple_Type, &constants, &typed,
-                                     &conforms, &saved, &values, &inputs, &PyTuple_Type, &code))
+    int typed, conforms, widens, saved, values, inputs;
+    if (!PyArg_ParseTupleAndKeywords(args, options, "OO!pppiiiO!", words, &otherwise, &PyTuple_Type, &constants, &typed,
+                                     &conforms, &widens, &saved, &values, &inputs, &PyTuple_Type, &code))
         return NULL;
     if (values > MOST_VALUES || saved < 0 || saved >= values || PyTuple_GET_SIZE(constants) > MOST_ARGUMENTS * 4) {
         PyErr_Format(PyExc_ValueError, "%d values, where at most %d can be", values, MOST_VALUES);
@@ -381,6 +401,7 @@ new_program(PyTypeObject *type, PyObject *args, PyObject *options)
     program->constants = Py_NewRef(constants);
     program->typed = typed;
     program->conforms = conforms;
+    program->widens = widens;
     program->saved = saved;
     program->values = values;
     program->inputs = inputs;

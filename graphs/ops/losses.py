@@ -27,7 +27,7 @@ from graphs.ops.elementwise import (
 )
 from graphs.ops.families import composite
 from graphs.ops.indexing import take, take_along_axis
-from graphs.ops.movement import astype, cast, expand_dims, moveaxis, squeeze
+from graphs.ops.movement import astype, cast, expand_dims, in_single, moveaxis, squeeze
 from graphs.ops.reductions import mean
 from graphs.ops.reductions import sum as _sum
 from graphs.ops.shapes import as_operand, dtype_of, integral, positive_axis, shape_of
@@ -65,18 +65,21 @@ def _weight_losses(losses: Array, weight: Array) -> Array:
 
 
 @composite
+@in_single
 def mse_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     """(x - target) ** 2: the mean, or by `reduction` the "sum" or, with "none", each."""
     return reduce_losses(square(subtract(x, target)), reduction)
 
 
 @composite
+@in_single
 def l1_loss(x: Array, target: Array, /, *, reduction: str = "mean") -> Array:
     """|x - target|: the mean, or by `reduction` the "sum" or, with "none", each."""
     return reduce_losses(abs(subtract(x, target)), reduction)
 
 
 @composite
+@in_single
 def huber_loss(x: Array, target: Array, /, delta: float = 1.0, *, reduction: str = "mean") -> Array:
     """d * d / 2 for |d| <= delta, else delta * (|d| - delta / 2), where d = x - target (Huber, 1964).
 
@@ -90,6 +93,7 @@ def huber_loss(x: Array, target: Array, /, delta: float = 1.0, *, reduction: str
 
 
 @composite
+@in_single
 def smooth_l1_loss(x: Array, target: Array, /, beta: float = 1.0, *, reduction: str = "mean") -> Array:
     """d * d / (2 * beta) for |d| < beta, else |d| - beta / 2, where d = x - target (Girshick, 2015).
 
@@ -118,8 +122,13 @@ def binary_cross_entropy(x: Array, target: Array, /, weight: Array = None, *, re
     The mean, or by `reduction` the "sum" or, with "none", each. Outside 0 to 1 the loss is NaN. No logarithm is less
     than -100; the gradient of one that would be is 0.
     """
-    losses = add(multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x))))
-    return reduce_losses(_weight_losses(negative(losses), weight), reduction)
+    return reduce_losses(_weight_losses(_of_probabilities(x, target), weight), reduction)
+
+
+@in_single
+def _of_probabilities(x: Array, target: Array) -> Array:
+    hit, miss = multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x)))
+    return negative(add(hit, miss))
 
 
 def _bounded_log(x: Array) -> Array:
@@ -135,14 +144,19 @@ def binary_cross_entropy_with_logits(
 
     Each is multiplied by `weight`, and the part of positive targets by `pos_weight`, where these are given.
     """
+    return reduce_losses(_weight_losses(_of_logits(logits, target, pos_weight), weight), reduction)
+
+
+@in_single
+def _of_logits(logits: Array, target: Array, pos_weight: Array) -> Array:
     positive = softplus(negative(logits))
     if pos_weight is not None:
         positive = _weight_losses(positive, add(multiply(subtract(pos_weight, 1), target), 1))
-    losses = add(multiply(subtract(1, target), logits), positive)
-    return reduce_losses(_weight_losses(losses, weight), reduction)
+    return add(multiply(subtract(1, target), logits), positive)
 
 
 @composite
+@in_single
 def kl_div(x: Array, target: Array, /, *, reduction: str = "mean", log_target: bool = False) -> Array:
     """target * (log(target) - x) for log probabilities x: the mean, "sum", "none" or "batchmean".
 

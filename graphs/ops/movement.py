@@ -17,6 +17,7 @@ from graphs.errors import ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.families import composite, movement
 from graphs.ops.shapes import (
+    HALF,
     SINGLE,
     Axis,
     as_operand,
@@ -339,19 +340,26 @@ def cast(g: Array, dtype: Any) -> Array:
 
 
 def in_single(function: F) -> F:
-    """Wrap a function of a float16 operand to compute in float32 and to round once.
+    """Wrap a function whose first operand is float16 to compute in float32 and to round once.
 
-    Squares, exponentials and sums reach beyond float16, and each step would round to three digits.
+    Squares, exponentials and sums reach beyond float16, and each step would round to three digits. Beside an operand of
+    a wider float nothing is rounded to float16.
     """
 
     @functools.wraps(function)
-    def wrapper(x: Array, /, *args: Any, **options: Any) -> Any:
+    def wrapper(*args: Any, **options: Any) -> Any:
+        x = args[0] if args else next(iter(options.values()), None)
         if not holds_half(x):
-            return function(x, *args, **options)
-        wide = {word: wider(value) for word, value in options.items()}
-        return astype(function(wider(x), *map(wider, args), **wide), dtype_of(x))
+            return function(*args, **options)
+        result = function(*map(wider, args), **{word: wider(value) for word, value in options.items()})
+        return result if any(map(_is_wide, (*args, *options.values()))) else astype(result, dtype_of(x))
 
     return typing.cast(F, wrapper)
+
+
+def _is_wide(value: Any) -> bool:
+    dtype = getattr(value, "dtype", None)
+    return dtype is not None and dtype.kind == "f" and dtype.num != HALF
 
 
 def wider(value: Any) -> Any:

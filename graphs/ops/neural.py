@@ -82,7 +82,6 @@ def elu(x: Array, /, alpha: float = 1.0) -> Array:
 
 
 @composite
-@in_single
 def batch_norm(
     x: Array, scale: Array = None, shift: Array = None, /, mean: Array = None, variance: Array = None, eps: float = 1e-5
 ) -> Array:
@@ -93,7 +92,8 @@ def batch_norm(
     """
     if mean is None or variance is None:
         return normalized_batch(x, scale, shift, eps)[0]
-    return _standardise(less(x, _per_channel(mean, x)), _per_channel(variance, x), scale, shift, eps)
+    result = _standardise(less(wider(x), _per_channel(mean, x)), _per_channel(wider(variance), x), scale, shift, eps)
+    return astype(result, dtype_of(x)) if holds_half(x) else result  # beside float32 too, as parameters may be
 
 
 def normalized_batch(x: Array, scale: Array, shift: Array, eps: float) -> tuple[Array, Array, Array]:

@@ -230,9 +230,9 @@ all: Op = reduction("all", _ufunc(np.logical_and), None, dtype=lambda _: np.dtyp
 
 
 def _share_among_ties(g: Array, x: Array, out: Array, axis: tuple[int, ...]) -> Array:
-    hits = astype(equal(x, _restore_axes(out, x.shape, axis)), SINGLE if is_half(g.dtype) else g.dtype)
+    hits = astype(equal(x, _restore_axes(out, x.shape, axis)), g.dtype)
     share = divide(_restore_axes(g, x.shape, axis), sum(hits, axis=axis, keepdims=True))
-    return cast(multiply(hits, share), g.dtype)
+    return multiply(hits, share)
 
 
 def _others(x: Array, axis: tuple[int, ...]) -> Array:

@@ -178,10 +178,11 @@ erfcx: Op = elementwise(
 
 
 def _entropy(x: Array, out: Array = None) -> Array:
+    kind = np.result_type(x, 0.5)
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = -(x * np.log(x))  # -x of an unsigned int wraps
+        values = -(x * np.log(x, dtype=np.promote_types(kind, np.float32)))  # -x of an unsigned int wraps
     values = np.where(x > 0, values, np.where(x < 0, -np.inf, np.where(x == 0, 0, x)))
-    return round_to_dtype(values, np.result_type(x, 0.5), out)
+    return round_to_dtype(values, kind, out)
 
 
 entr: Op = elementwise(

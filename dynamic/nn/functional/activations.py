@@ -176,23 +176,27 @@ def softplus(input: Array, beta: float = 1.0, threshold: float = 20.0) -> Array:
 
 
 @laid_in_rows
+@in_single
 def logsigmoid(input: Array) -> Array:
     """log(sigmoid(x)), without overflow."""
     return ops.negative(ops.softplus(ops.negative(input)))
 
 
 @of_floats
+@in_single
 def softsign(input: Array) -> Array:
     """x / (1 + |x|)."""
     return ops.divide(input, ops.add(ops.abs(input), 1))
 
 
 @of_floats
+@in_single
 def tanhshrink(input: Array) -> Array:
     """x - tanh(x)."""
     return ops.subtract(input, ops.tanh(input))
 
 
+@in_single
 def softshrink(input: Array, lambd: float = 0.5) -> Array:
     """x moved by `lambd` towards 0; 0 where |x| is at most `lambd`."""
     if not lambd >= 0:
@@ -250,6 +254,7 @@ def log_softmax(input: Array, dim: int | None = None, _stacklevel: int = 3, dtyp
     return with_axis(unless_empty(ops.log_softmax), _check_float(input, dtype), _dim(input, dim))
 
 
+@in_single
 def glu(input: Array, dim: int = -1) -> Array:
     """The first half along an axis times the sigmoid of the second. Raises ShapeError for an odd size."""
     axis, size = axis_and_size(input, dim)

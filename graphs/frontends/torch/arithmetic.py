@@ -406,6 +406,8 @@ def _is_bool(x: Any) -> bool:
 
 
 @name()
+@of_one_dtype
+@in_single
 def logaddexp2(input: Any, other: Any) -> Any:
     """The logarithm to base 2 of the sum of powers of 2."""
     two = float(np.log(2))
