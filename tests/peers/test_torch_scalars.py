@@ -165,6 +165,44 @@ def test_operands_of_several_dtypes_are_read_in_that_of_the_result(name):
     assert not wrong
 
 
+LOSSES = [
+    *(f"F.{name}(x, y{part}, reduction={reduction!r})"
+      for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "poisson_nll_loss", "huber_loss", "soft_margin_loss")
+      for part in ("", "[0]") for reduction in ("none", "mean", "sum")),
+    *(f"F.{name}(x[0], y[0])" for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div")),
+    *("F.kl_div(x, y[0])", "F.kl_div(x, y, log_target=True, reduction='sum')", "F.binary_cross_entropy(x, y)"),
+    *(f"F.binary_cross_entropy_with_logits(x, y{rest})" for rest in ("", ", z", ", pos_weight=z", ", reduction='sum'")),
+    *("F.binary_cross_entropy(x, x.detach(), y)", "F.gaussian_nll_loss(x, y, z)", "F.margin_ranking_loss(x, y, z)"),
+    *("F.cosine_similarity(x, y, 0)", "F.pairwise_distance(x, y)", "F.triplet_margin_loss(x, y, z)"),
+]  # fmt: skip
+
+
+@together("function", LOSSES)
+def test_a_loss_of_several_dtypes_has_the_dtype_that_pytorch_gives_it(function):
+    """And its value up to the rounding of the narrowest of them; a loss that PyTorch refuses for dtypes is refused."""
+    wrong = []
+    for dtypes in itertools.product(("float16", "float32", "float64"), repeat=3):
+        wanted, found = (
+            evaluated(
+                framework,
+                function,
+                **{
+                    name: framework.tensor(values, dtype=getattr(framework, dtype))
+                    for name, values, dtype in zip("xyz", ([0.25, 0.75], [0.2, 0.9], [0.5, 1.5]), dtypes, strict=True)
+                },
+            )
+            for framework in (torch, dynamic)
+        )
+        if wanted.values is None or found.values is None or wanted.dtype != found.dtype:
+            right = wanted.values is None and (found.values is None or "dtype" not in wanted.message)
+        else:
+            digits = 8 * max(np.finfo(dtype).eps for dtype in dtypes)
+            right = np.allclose(found.values, wanted.values, digits, digits)
+        if not right:
+            wrong.append((dtypes, wanted, found))
+    assert not wrong
+
+
 def test_an_infinite_exponent_of_two_is_0_or_infinite():
     x, y = np.meshgrid([0.0, -2.0, np.inf, -np.inf, np.nan], [np.inf, -np.inf, 3000.0, -3000.0, np.nan])
     with np.errstate(all="ignore"):
@@ -173,3 +211,24 @@ def test_an_infinite_exponent_of_two_is_0_or_infinite():
     is_finite = np.isfinite(y)
     np.testing.assert_array_equal(found[~is_finite], wanted[~is_finite])
     np.testing.assert_array_equal(found[is_finite][:2], [0, -np.inf])  # 0 times a power beyond the dtype is 0
+
+
+NORMALISED = {
+    "F.layer_norm(x, x.shape[-1:])": True, "F.group_norm(x, 1)": True, "F.rms_norm(x, x.shape[-1:])": False,
+    "F.instance_norm(x)": False, "F.batch_norm(x[0].T, None, None, training=True)": False, "F.normalize(x)": False,
+    "x.std()": False, "x.var()": False, "x.norm()": False,
+}  # fmt: skip
+
+
+@together("function", NORMALISED)
+def test_squares_beyond_the_dtype_give_0_or_infinity(function):
+    """PyTorch's layer_norm and group_norm are NaN or 0, as the number of elements decides: NaN of 16, and 0 of 17."""
+    for count in (16, 17):
+        values = [[[1e30, *[1.0] * (count - 1)]]]
+        with np.errstate(all="ignore"):
+            wanted, found = (evaluated(space, function, x=space.tensor(values)) for space in (torch, dynamic))
+        if NORMALISED[function] and count == 16:
+            assert np.isnan(wanted.values).all()
+            assert (found.values == 0).all()
+        else:
+            assert is_same(found, wanted)

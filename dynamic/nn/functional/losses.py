@@ -5,9 +5,11 @@ Losses by margins between classes, and between distances.
 
 from __future__ import annotations
 
+import functools
 import math
+import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -21,12 +23,12 @@ from dynamic.nn.functional.common import (
     refuse,
 )
 from graphs import ops
-from graphs.errors import GraphError, OptionError, ShapeError, locate
+from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch import functions as torch
 from graphs.frontends.torch.products import cosine_similarity
-from graphs.frontends.torch.words import of_floats
+from graphs.frontends.torch.words import cast, of_floats, of_one_dtype
 from graphs.ops.losses import reduce_losses
-from graphs.ops.shapes import dtype_of, shape_of
+from graphs.ops.shapes import dtype_of, holds_half, shape_of
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
@@ -36,6 +38,8 @@ __all__ = [
     "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
+
+Loss = TypeVar("Loss", bound=Callable[..., Any])
 
 IGNORED = -100  # the label that costs nothing by default
 
@@ -53,7 +57,7 @@ def mse_loss(
     reduction = reduction_of(reduction, size_average, reduce)
     if weight is not None:
         refuse("mse_loss", "multiply the result of reduction='none'", weight=(weight, None))
-    if reduction == "mean":  # what most steps call: three ops, no more
+    if reduction == "mean" and not holds_half(input):  # what most steps call: three ops, no more
         return ops.mean(ops.square(ops.subtract(input, target)))
     return ops.mse_loss(input, target, reduction=reduction)
 
@@ -87,7 +91,31 @@ def smooth_l1_loss(
     return ops.smooth_l1_loss(input, target, beta, reduction=reduction_of(reduction, size_average, reduce))
 
 
-@of_floats
+def _in_dtype_of(operand: str) -> Callable[[Loss], Loss]:
+    """Wrap a loss of an input and a target to compute in the wider of their dtypes, and to round to that of one.
+
+    Raises DTypeError where that one is no float, as PyTorch does.
+    """
+
+    def decorate(function: Loss) -> Loss:
+        promoted = of_floats(function)
+
+        @functools.wraps(function)
+        def wrapper(input: Array, target: Array, *args: Any, **options: Any) -> Array:
+            dtype, other = dtype_of(input), dtype_of(target)
+            if operand == "target":
+                dtype, other = other, dtype
+            if dtype.kind != "f":
+                raise DTypeError(locate(f"{function.__name__}: the {operand} is of {dtype}; convert with .float()"))
+            compute = function if dtype == other else promoted
+            return cast(compute(input, target, *args, **options), dtype)
+
+        return typing.cast(Loss, wrapper)
+
+    return decorate
+
+
+@_in_dtype_of("input")
 def huber_loss(
     input: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
 ) -> Array:
@@ -165,11 +193,13 @@ def binary_cross_entropy(
 ) -> Array:
     """-target * log(input) - (1 - target) * log(1 - input) for probabilities. Raises GraphError for another shape."""
     _check_same("binary_cross_entropy", input, target)
+    check_dtypes(input, target)
     check_shares("the input", input)
     check_shares("the target", target)
     return ops.binary_cross_entropy(input, target, weight, reduction=reduction_of(reduction, size_average, reduce))
 
 
+@_in_dtype_of("target")
 def binary_cross_entropy_with_logits(
     input: Array,
     target: Array,
@@ -193,6 +223,7 @@ def _check_same(name: str, x: Array, target: Array) -> None:
         )
 
 
+@of_one_dtype
 @of_floats
 def kl_div(
     input: Array,
@@ -277,7 +308,7 @@ def hinge_embedding_loss(
     return reduce_losses(torch.add(far, near), reduction_of(reduction, size_average, reduce))
 
 
-@of_floats
+@_in_dtype_of("input")
 def soft_margin_loss(
     input: Array, target: Array, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Array:

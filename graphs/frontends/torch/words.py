@@ -358,10 +358,6 @@ def of_floats(function: Function) -> Function:
         if len(dtypes) == 1 and next(iter(dtypes)).kind == "f":
             return function(*args, **options)
         wanted = functools.reduce(widest, dtypes)
-        if len(dtypes) > 1 and not all(x.shape for x in tensors):
-            raise DTypeError(
-                locate(f"{function.__name__} of {' and '.join(map(str, dtypes))}; convert with .to(dtype) first")
-            )
         if wanted.kind != "f":
             raise DTypeError(locate(f"{function.__name__} of {wanted}; convert with .float() first"))
         converted = [ops.astype(x, wanted) if dispatch.interpreter_of(x) else x for x in args]
