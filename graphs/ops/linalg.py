@@ -252,13 +252,14 @@ def vector_norm(x: Array, /, *, axis: Axis = None, keepdims: bool = False, ord: 
     """
     if isinstance(ord, str):
         raise ShapeError(f"there is no norm {ord!r} of vectors; use a number, or linalg.matrix_norm")
-    over: dict[str, Any] = {"axis": positive_axes(axis, len(shape_of(x))), "keepdims": keepdims}
+    shape = shape_of(x)
+    over: dict[str, Any] = {"axis": positive_axes(axis, len(shape)), "keepdims": keepdims}
     if ord == 0:
         return sum(_abs(sign(where(isnan(x), 1, x))), **over)  # a count with a history, of gradient 0
     if ord in (math.inf, -math.inf):
         return (_max if ord > 0 else _min)(_abs(x), **over)
-    if ord == 1:
-        return sum(_abs(x), **over)
+    if ord == 1 or all(dims.same(shape[number], 1) for number in over["axis"]):
+        return sum(_abs(x), **over)  # of one number any norm, though its square may leave the range of the dtype
     if ord == 2:
         return _root(sum(square(x), **over), sqrt)
     zero = equal(x, 0)

@@ -19,7 +19,7 @@ import static
 from graphs import linalg
 from graphs.errors import NotDifferentiableError
 from graphs.testing import check_grads
-from tests.helpers.engines import ENGINES, gradients
+from tests.helpers.engines import ENGINES, gradients, run
 from tests.helpers.matrices import (
     FUNCTIONS,
     HIGH,
@@ -234,3 +234,13 @@ def test_gradients_of_symmetric_matrices_are_symmetric(engine):
     for f in (linalg.cholesky, lambda x: linalg.eigh(x).eigenvalues, lambda x: linalg.eigh(x).eigenvectors ** 2):
         (slope,) = gradients(engine, weighted(g, f), SPD)
         np.testing.assert_allclose(slope, np.swapaxes(slope, -1, -2), atol=1e-13)
+
+
+@pytest.mark.parametrize("order", [0.5, 2, 3, -2])
+@each_engine
+def test_a_norm_of_one_number_is_its_size_though_its_square_is_none(engine, order):
+    x = np.array([[1e30], [-2e-30], [3.0]], np.float32)
+    found = run(engine, lambda x: g.linalg.vector_norm(x, axis=1, ord=order), x)
+    np.testing.assert_array_equal(found, np.abs(x[:, 0]))
+    slopes = gradients(engine, lambda x: g.sum(g.linalg.vector_norm(x, axis=1, ord=order)), x)[0]
+    np.testing.assert_array_equal(slopes, np.sign(x))
