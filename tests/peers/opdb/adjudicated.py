@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tests.peers.opdb.comparing import ANSWERED, EFFECT, GRADIENT, HISTORY, RAW, VALUE, Verdict
+from tests.peers.opdb.comparing import ANSWERED, EFFECT, GRADIENT, HISTORY, KIND, RAW, VALUE, Verdict
 
 KINDS_AT_MOST = 36
 
@@ -179,8 +179,12 @@ KINDS = (
         r", \d+(, \w+)?\): [\d.]+, ",
     ),
     Kind("a shape that no view has is a copy, as of reshape", "view(_as)?", (ANSWERED,), "view size is not compatible"),
-    Kind("a pole is infinite; PyTorch gives a large number", r"(special\.)?polygamma", (VALUE,), "inf.* for .*e\\+"),
-    Kind("a pole is infinite; PyTorch gives a large number", "digamma", (GRADIENT,), r"inf.* for .*e\+|\[\d{3}"),
+    Kind(
+        "a pole is infinite; PyTorch gives a large number",
+        r"(special\.)?polygamma|digamma",
+        (VALUE, GRADIENT),
+        r"inf.* for .*e\+|\[\d{3}",
+    ),
     Kind(
         "far below 0 the slope is -x; PyTorch has a constant there",
         r"special\.log_ndtr",
@@ -194,6 +198,12 @@ KINDS = (
         "full=True",
     ),
     Kind("float64 is rounded once; PyTorch goes by float32", "half", (GRADIENT,), "float64"),
+    Kind(
+        "a pair of float16 is of complex64, as NumPy has no complex number of 32 bits",
+        "complex|view_as_complex|polar",
+        (KIND,),
+        r"(?s)float16\[.*complex64\) for 'a tensor'",
+    ),
 )
 
 

@@ -91,7 +91,7 @@ def settled(ours: Any, theirs: Any, exact: Any) -> Any:
 
     Which sums lose which digits differs from processor to processor, in PyTorch as in NumPy.
     """
-    if all(isinstance(each, np.ndarray) and each.dtype.kind == "f" for each in (ours, theirs, exact)):
+    if all(isinstance(each, np.ndarray) and each.dtype.kind in "fc" for each in (ours, theirs, exact)):
         if not ours.shape == theirs.shape == exact.shape or not np.isfinite(exact).all():
             return ours
         error, allowed = (np.abs(each - exact).max(initial=0.0) for each in (ours, theirs))
@@ -163,9 +163,9 @@ def _paired(ours: tuple[Any, ...], theirs: tuple[Any, ...]) -> Iterator[tuple[An
 
 
 def _near(ours: Any, theirs: Any) -> bool:
-    if ours.dtype.kind != "f":
+    if ours.dtype.kind not in "fc":
         return bool(np.array_equal(ours, theirs))
-    relative, absolute = _TOLERANCES[str(ours.dtype)]
+    relative, absolute = _TOLERANCES[str(ours.real.dtype)]
     return ours.shape == theirs.shape and bool(np.allclose(ours, theirs, relative, absolute, equal_nan=True))
 
 

@@ -100,17 +100,25 @@ class Side:
     def _memory(self, tensor: Any) -> Any:
         if self.space is torch and (tensor.layout != torch.strided or tensor.dtype not in _HELD):
             return np.empty(0)
+        if tensor.dtype in (self.space.complex64, self.space.complex128):
+            return np.empty(0)
         return tensor.detach().numpy(force=True)
 
     def _gradients(self, result: Any, made: Any) -> tuple[Any, ...]:
         """The gradients of a weighted sum of all floats of the result, in every leaf that has one."""
-        outputs = [out for out in self.tensors(result) if out.requires_grad]
+        outputs = [self._parts(out) for out in self.tensors(result) if out.requires_grad]
         leaves = [leaf for leaf in self.tensors(made) if leaf.requires_grad and leaf.is_leaf]
         if not outputs or not leaves:
             return ()
         total = sum((out * self._weights(out)).sum().to(self.space.float64) for out in outputs)
         total.backward()  # type: ignore[union-attr]
         return tuple([None if leaf.grad is None else self.plain(leaf.grad).array for leaf in leaves])
+
+    def _parts(self, out: Any) -> Any:
+        is_pair = out.dtype in (self.space.complex64, self.space.complex128)
+        if not is_pair:
+            return out
+        return self.space.view_as_real(out.resolve_conj() if self.space is torch else out)
 
     def _weights(self, out: Any) -> Any:
         count = int(np.prod(tuple(out.shape), dtype=int))
@@ -177,9 +185,9 @@ class Side:
     def plain(self, value: Any) -> Any:
         """Tensors as arrays, containers as tuples."""
         if self.is_tensor(value):
-            if self.space is torch and (value.layout != torch.strided or value.dtype not in _HELD):
+            if self.space is torch and (value.layout != torch.strided or value.dtype not in (*_HELD, *_PAIRS)):
                 return ("a tensor", str(value.dtype), str(value.layout))
-            array = value.detach().numpy(force=True)
+            array = (value.resolve_conj() if self.space is torch else value).detach().numpy(force=True)
             return Value(array.copy(), str(value.dtype).removeprefix("torch."), bool(value.requires_grad))
         if isinstance(value, dict):
             return tuple([(word, self.plain(item)) for word, item in sorted(value.items())])
@@ -206,6 +214,7 @@ _HELD = (
     torch.float64, torch.float32, torch.float16, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8,
     torch.bool,
 )  # fmt: skip
+_PAIRS = (torch.complex64, torch.complex128)
 
 
 def kind_of(error: Exception) -> str:
