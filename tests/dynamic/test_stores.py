@@ -14,30 +14,7 @@ import dynamic
 import graphs as g
 import static
 from graphs.errors import ControlFlowError, GraphError
-
-
-def by_item(x: Any) -> Any:
-    y = g.zeros(3)
-    y[0] = x[1] * 2
-    return y
-
-
-def by_item_of_two_axes(x: Any) -> Any:
-    y = np.zeros((2, 2), np.float32)
-    y[0, -1] = g.sum(x)
-    return y
-
-
-def of_one_element(x: Any) -> Any:
-    y = np.zeros(3, np.int64)
-    y[0] = x[:1]
-    return y
-
-
-def by_adding(x: Any) -> Any:
-    y = np.zeros(3)
-    y[0] += x[1]
-    return y
+from tests.helpers.programs import program
 
 
 def in_a_loop(x: Any) -> Any:
@@ -47,46 +24,22 @@ def in_a_loop(x: Any) -> Any:
     return y
 
 
-def by_fill(x: Any) -> Any:
-    y = np.zeros(3)
-    y.fill(x[0] * math.sqrt(4))
-    return y
-
-
-def by_fromiter(x: Any) -> Any:
-    return np.fromiter([x[i] for i in range(3)], float)
-
-
-def by_slice(x: Any) -> Any:
-    y = np.zeros(3)
-    y[:] = x
-    return y
-
-
-def by_list(x: Any) -> Any:
-    y = np.zeros(3)
-    y[:2] = [x[0], x[1]]
-    return y
-
-
-def by_mask(x: Any) -> Any:
-    y = np.zeros(3)
-    y[np.array([True, False, True])] = x[0]
-    return y
-
-
-def by_array(x: Any) -> Any:
-    return np.array([x[0], x[1]])
-
-
-def by_put(x: Any) -> Any:
-    y = np.zeros(3)
-    y.put([0], x[0])
-    return y
-
-
-STORES = [by_item, by_item_of_two_axes, of_one_element, by_adding, in_a_loop, by_fill, by_fromiter]
-OTHERS = [by_slice, by_list, by_mask, by_array, by_put]
+STORES = [
+    program("y = g.zeros(3) | y[0] = x[1] * 2 | y"),
+    program("y = np.zeros((2, 2), np.float32) | y[0, -1] = g.sum(x) | y"),
+    program("y = np.zeros(3, np.int64) | y[0] = x[:1] | y"),
+    program("y = np.zeros(3) | y[0] += x[1] | y"),
+    in_a_loop,
+    program("y = np.zeros(3) | y.fill(x[0] * math.sqrt(4)) | y"),
+    lambda x: np.fromiter([x[i] for i in range(3)], float),
+]
+OTHERS = [
+    program("y = np.zeros(3) | y[:] = x | y"),
+    program("y = np.zeros(3) | y[:2] = [x[0], x[1]] | y"),
+    program("y = np.zeros(3) | y[np.array([True, False, True])] = x[0] | y"),
+    lambda x: np.array([x[0], x[1]]),
+    program("y = np.zeros(3) | y.put([0], x[0]) | y"),
+]
 
 
 def told_by(told: pytest.ExceptionInfo[Exception], store: Callable[..., Any]) -> str:

@@ -13,76 +13,10 @@ import dynamic as torch
 import static
 from graphs.errors import DTypeError, GraphError
 from tests.helpers.backends import BACKENDS
+from tests.helpers.programs import program
 from tests.helpers.together import together
 
 X = np.arange(6, dtype=np.float32).reshape(3, 2)
-
-
-def part_of_zeros(x):
-    z = torch.zeros(3, 2)
-    z[1] += x[0]
-    return z * 1
-
-
-def each_operator(x):
-    z = torch.ones(3, 2)
-    z[1] *= x[0]
-    z[0] -= 1
-    z[2] /= 2
-    return z
-
-
-def column(x):
-    z = x * 1
-    z[:, -1:] += 5
-    z[:, 0] += x[:, 1]
-    z[:, 1] *= z[:, 0]
-    return z
-
-
-def named_row(x):
-    z = x * 1
-    row = z[1]
-    row += 1
-    return [z * 2, row]
-
-
-def row_of_before(x):
-    z = x * 1
-    row = z[1]
-    z[1] += 1
-    return row * 2
-
-
-def rows_in_a_loop(x):
-    z = torch.zeros(3, 2)
-    for i in range(3):
-        z[i] += x[i] * i
-        z[i, :1] *= 2
-    return z
-
-
-def each_from_the_one_before(x):
-    z = x * 1
-    for i in range(2):
-        z[i + 1] += z[i]
-    return z
-
-
-def part_of_a_part(x):
-    z = x * 1
-    z[0][1] += 3
-    z.T[0] += 3
-    z.unsqueeze(0)[0, 1] += 3
-    return z
-
-
-def through_a_view(x):
-    z = x * 1
-    flat = z.view(-1)
-    flat[3] += 3
-    z[0] = 7
-    return [z, flat * 1]
 
 
 def diagonal(x):
@@ -102,46 +36,11 @@ def pieces(x):
     return z
 
 
-def windows(x):
-    z = x.sum(1)
-    parts = z.unfold(0, 2, 1)
-    z[1] = 0
-    return parts * 1
-
-
-def at_a_computed_place(x):
-    z = x * 1
-    z[x[0].argmax()] += 1
-    return z
-
-
 def copies_stay(x):
     z = x * 1
     others = [z.clone(), torch.flip(z, [0]), z.repeat(1, 1), torch.zeros(3, 2) + z]
     z[0] += 1
     return others
-
-
-def made_from_a_number(x):
-    total = torch.tensor(0.0)
-    for row in x:
-        total += row.sum()
-    return total
-
-
-def read_before(x):
-    z = x * 1
-    y = z * z
-    z[0] += 1
-    return y + z
-
-
-def without_a_gradient(x):
-    z = x * 3
-    with torch.no_grad():
-        z.mul_(2)
-        z[0] = 5.0
-    return z * 1
 
 
 def of_another_dtype(x):
@@ -153,26 +52,53 @@ def of_another_dtype(x):
 
 # The values of PyTorch 2.13, and its gradients in x of the sum of all results.
 PROGRAMS: dict[Callable[[Any], Any], tuple[Any, Any]] = {
-    part_of_zeros: ([[0, 0], [0, 1], [0, 0]], [[1, 1], [0, 0], [0, 0]]),
-    each_operator: ([[0, 0], [0, 1], [0.5, 0.5]], [[1, 1], [0, 0], [0, 0]]),
-    column: ([[1, 6], [5, 40], [9, 90]], None),
-    named_row: ([[[0, 2], [6, 8], [8, 10]], [3, 4]], [[2, 2], [3, 3], [2, 2]]),
-    row_of_before: ([6, 8], [[0, 0], [2, 2], [0, 0]]),
-    rows_in_a_loop: ([[0, 0], [4, 3], [16, 10]], [[0, 0], [2, 1], [4, 2]]),
-    each_from_the_one_before: ([[0, 1], [2, 4], [6, 9]], [[3, 3], [2, 2], [1, 1]]),
-    part_of_a_part: ([[3, 4], [8, 6], [7, 5]], [[1, 1], [1, 1], [1, 1]]),
-    through_a_view: ([[[7, 7], [2, 6], [4, 5]], [7, 7, 2, 6, 4, 5]], [[0, 0], [2, 2], [2, 2]]),
+    program("z = torch.zeros(3, 2) | z[1] += x[0] | z * 1"): ([[0, 0], [0, 1], [0, 0]], [[1, 1], [0, 0], [0, 0]]),
+    program("z = torch.ones(3, 2) | z[1] *= x[0] | z[0] -= 1 | z[2] /= 2 | z"): (
+        [[0, 0], [0, 1], [0.5, 0.5]],
+        [[1, 1], [0, 0], [0, 0]],
+    ),
+    program("z = x * 1 | z[:, -1:] += 5 | z[:, 0] += x[:, 1] | z[:, 1] *= z[:, 0] | z"): (
+        [[1, 6], [5, 40], [9, 90]],
+        None,
+    ),
+    program("z = x * 1 | row = z[1] | row += 1 | [z * 2, row]"): (
+        [[[0, 2], [6, 8], [8, 10]], [3, 4]],
+        [[2, 2], [3, 3], [2, 2]],
+    ),
+    program("z = x * 1 | row = z[1] | z[1] += 1 | row * 2"): ([6, 8], [[0, 0], [2, 2], [0, 0]]),
+    program("z = torch.zeros(3, 2) | for i in range(3): z[i] += x[i] * i; z[i, :1] *= 2 | z"): (
+        [[0, 0], [4, 3], [16, 10]],
+        [[0, 0], [2, 1], [4, 2]],
+    ),
+    program("z = x * 1 | for i in range(2): z[i + 1] += z[i] | z"): (
+        [[0, 1], [2, 4], [6, 9]],
+        [[3, 3], [2, 2], [1, 1]],
+    ),
+    program("z = x * 1 | z[0][1] += 3 | z.T[0] += 3 | z.unsqueeze(0)[0, 1] += 3 | z"): (
+        [[3, 4], [8, 6], [7, 5]],
+        [[1, 1], [1, 1], [1, 1]],
+    ),
+    program("z = x * 1 | flat = z.view(-1) | flat[3] += 3 | z[0] = 7 | [z, flat * 1]"): (
+        [[[7, 7], [2, 6], [4, 5]], [7, 7, 2, 6, 4, 5]],
+        [[0, 0], [2, 2], [2, 2]],
+    ),
     diagonal: ([[1, 1], [2, 4]], [[1, 1], [1, 1], [0, 0]]),
     pieces: ([[3, 3], [11, 7], [19, 11]], None),
-    windows: ([[1, 0], [0, 9]], [[1, 1], [0, 0], [1, 1]]),
-    at_a_computed_place: ([[0, 1], [3, 4], [4, 5]], [[1, 1], [1, 1], [1, 1]]),
+    program("z = x.sum(1) | parts = z.unfold(0, 2, 1) | z[1] = 0 | parts * 1"): (
+        [[1, 0], [0, 9]],
+        [[1, 1], [0, 0], [1, 1]],
+    ),
+    program("z = x * 1 | z[x[0].argmax()] += 1 | z"): ([[0, 1], [3, 4], [4, 5]], [[1, 1], [1, 1], [1, 1]]),
     copies_stay: (
         [[[0, 1], [2, 3], [4, 5]], [[4, 5], [2, 3], [0, 1]], [[0, 1], [2, 3], [4, 5]], [[0, 1], [2, 3], [4, 5]]],
         [[4, 4], [4, 4], [4, 4]],
     ),
-    made_from_a_number: (15, [[1, 1], [1, 1], [1, 1]]),
-    read_before: ([[1, 3], [6, 12], [20, 30]], None),
-    without_a_gradient: ([[5, 5], [12, 18], [24, 30]], [[3, 3], [3, 3], [3, 3]]),
+    program("total = torch.tensor(0.0) | for row in x: total += row.sum() | total"): (15, [[1, 1], [1, 1], [1, 1]]),
+    program("z = x * 1 | y = z * z | z[0] += 1 | y + z"): ([[1, 3], [6, 12], [20, 30]], None),
+    program("z = x * 3 | with torch.no_grad(): z.mul_(2); z[0] = 5.0 | z * 1"): (
+        [[5, 5], [12, 18], [24, 30]],
+        [[3, 3], [3, 3], [3, 3]],
+    ),
     of_another_dtype: ([[2, 3], [3, 4], [5, 6]], [[1, 1], [1, 1], [1, 1]]),
 }
 RUNS = {
@@ -234,55 +160,14 @@ def test_a_part_is_changed_in_a_loop_and_a_branch_of_the_graph():
         assert static.jit(f, convert=True)(torch.tensor(X)).tolist() == [first, [2, 3], [4, 5]]
 
 
-def part_of_the_argument(x):
-    x[0] += 1
-    return x * 2
-
-
-def row_of_the_argument(x):
-    row = x[0]
-    row += 1
-    return x * 2
-
-
-def view_or_copy(x):
-    z = (x * 1).t()
-    z.reshape(-1)[0] += 1
-    return z
-
-
-def expanded(x):
-    z = x * 1
-    z[0].expand(2, 2).fill_(1)
-    return z
-
-
-def data_of_a_result(x):
-    z = x * 3
-    z.data.mul_(2)
-    return z * 1
-
-
-def through_detach(x):
-    z = torch.zeros(3, 2)
-    z.detach().add_(x)
-    return z * 1
-
-
-def overlapping(x):
-    z = x.sum(1)
-    z.unfold(0, 2, 1).add_(1)
-    return z * 1
-
-
 REFUSED = {
-    part_of_the_argument: "an argument is changed in place",
-    row_of_the_argument: "an argument is changed in place",
-    view_or_copy: "under another name|only the layout tells",
-    expanded: "under another name",
-    data_of_a_result: "under another name",
-    through_detach: "under another name",
-    overlapping: "under another name",
+    program("x[0] += 1 | x * 2"): "an argument is changed in place",
+    program("row = x[0] | row += 1 | x * 2"): "an argument is changed in place",
+    program("z = (x * 1).t() | z.reshape(-1)[0] += 1 | z"): "under another name|only the layout tells",
+    program("z = x * 1 | z[0].expand(2, 2).fill_(1) | z"): "under another name",
+    program("z = x * 3 | z.data.mul_(2) | z * 1"): "under another name",
+    program("z = torch.zeros(3, 2) | z.detach().add_(x) | z * 1"): "under another name",
+    program("z = x.sum(1) | z.unfold(0, 2, 1).add_(1) | z * 1"): "under another name",
 }
 
 

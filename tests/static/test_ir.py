@@ -13,6 +13,7 @@ import graphs as g
 import static
 from graphs import Graph, Node, TensorSpec, VerificationError, isomorphic
 from graphs.ir import CONSTANT, INPUT, format_attr, graph_cost, node_cost
+from tests.helpers.together import together
 
 F32 = TensorSpec((2, 3))
 
@@ -40,106 +41,50 @@ def test_a_right_graph_passes():
     assert [n.op.name for n in graph.calls] == ["tanh", "sum"]
 
 
-def read_too_early():
-    x = an_input()
-    y = Node(g.tanh, [x], {}, F32)
-    return a_graph(x, Node(g.exp, [y], {}, F32), y)
-
-
-def read_from_elsewhere():
-    return a_graph(an_input(), Node(g.tanh, [an_input("y")], {}, F32))
-
-
-def listed_twice():
-    x = an_input()
-    return a_graph(x, x)
-
-
-def too_few_inputs():
-    x = an_input()
-    return a_graph(x, Node(g.add, [x], {}, F32))
-
-
-def wrong_shape():
-    x = an_input()
-    return a_graph(x, Node(g.tanh, [x], {}, TensorSpec((3, 2))))
-
-
-def wrong_dtype():
-    x = an_input()
-    return a_graph(x, Node(g.tanh, [x], {}, TensorSpec((2, 3), "float64")))
-
-
-def wrong_symbolic_size():
-    x = an_input(spec=TensorSpec(("B", 3)))
-    return a_graph(x, Node(g.tanh, [x], {}, TensorSpec(("T", 3))))
-
-
-def an_op_that_refuses():
-    x, y = an_input(), an_input("y")
-    return a_graph(x, y, Node(g.matmul, [x, y], {}, F32))
-
-
-def attributes_missing():
-    x = an_input()
-    return a_graph(x, Node(g.sum, [x], {"axis": (0,)}, TensorSpec((3,))))
-
-
-def attributes_unknown():
-    x = an_input()
-    return a_graph(x, Node(g.tanh, [x], {"axis": 0}, F32))
-
-
-def output_from_elsewhere():
-    x = an_input()
-    return a_graph(x, outputs=[Node(g.tanh, [x], {}, F32)])
-
-
-def input_from_elsewhere():
-    x = an_input()
-    return a_graph(x, inputs=[x, an_input("y")])
-
-
-def input_left_out():
-    x, y = an_input(), an_input("y")
-    return a_graph(x, y, inputs=[x])
-
-
-def input_listed_twice():
-    x = an_input()
-    return a_graph(x, inputs=[x, x])
-
-
-def input_that_is_computed():
-    x = an_input()
-    y = Node(g.tanh, [x], {}, F32)
-    return a_graph(x, y, inputs=[x, y])
-
-
+# What is wrong: the nodes of a graph, with what else it is made of; x, y and rows are inputs.
+X, Y, ROWS = an_input(), an_input("y"), an_input(spec=TensorSpec(("B", 3)))
+TANH = Node(g.tanh, [X], {}, F32)
+NOT_ITS_INPUTS = "the inputs of graph f are not its input nodes, each once"
 BROKEN = {
-    read_too_early: "%1 = exp: reads <tanh f32[2,3]> before it is computed",
-    read_from_elsewhere: "%1 = tanh: reads <input f32[2,3]> before it is computed",
-    listed_twice: "%1 = input: appears twice",
-    too_few_inputs: "%1: add has 1 inputs, not 2",
-    wrong_shape: "%1 = tanh: the spec says f32[3,2], the op gives f32[2,3]",
-    wrong_dtype: "%1 = tanh: the spec says f64[2,3], the op gives f32[2,3]",
-    wrong_symbolic_size: "%1 = tanh: the spec says f32[T,3], the op gives f32[B,3]",
-    an_op_that_refuses: "%2 = matmul: inner dimensions differ",
-    attributes_missing: "%1 = sum: ",
-    attributes_unknown: "%1 = tanh: ",
-    output_from_elsewhere: "<tanh f32[2,3]> is an input or output of graph f but not one of its nodes",
-    input_from_elsewhere: "the inputs of graph f are not its input nodes, each once",
-    input_left_out: "the inputs of graph f are not its input nodes, each once",
-    input_listed_twice: "the inputs of graph f are not its input nodes, each once",
-    input_that_is_computed: "the inputs of graph f are not its input nodes, each once",
+    "read too early": ([X, Node(g.exp, [TANH], {}, F32), TANH], {}, "%1 = exp: reads <tanh f32[2,3]> before it is"),
+    "read from elsewhere": ([Y, TANH], {}, "%1 = tanh: reads <input f32[2,3]> before it is computed"),
+    "listed twice": ([X, X], {}, "%1 = input: appears twice"),
+    "too few inputs": ([X, Node(g.add, [X], {}, F32)], {}, "%1: add has 1 inputs, not 2"),
+    "a wrong shape": (
+        [X, Node(g.tanh, [X], {}, TensorSpec((3, 2)))],
+        {},
+        "%1 = tanh: the spec says f32[3,2], the op gives f32[2,3]",
+    ),
+    "a wrong dtype": (
+        [X, Node(g.tanh, [X], {}, TensorSpec((2, 3), "float64"))],
+        {},
+        "%1 = tanh: the spec says f64[2,3], the op gives f32[2,3]",
+    ),
+    "a wrong symbolic size": (
+        [ROWS, Node(g.tanh, [ROWS], {}, TensorSpec(("T", 3)))],
+        {},
+        "%1 = tanh: the spec says f32[T,3], the op gives f32[B,3]",
+    ),
+    "an op that refuses": ([X, Y, Node(g.matmul, [X, Y], {}, F32)], {}, "%2 = matmul: inner dimensions differ"),
+    "attributes missing": ([X, Node(g.sum, [X], {"axis": (0,)}, TensorSpec((3,)))], {}, "%1 = sum: "),
+    "attributes unknown": ([X, Node(g.tanh, [X], {"axis": 0}, F32)], {}, "%1 = tanh: "),
+    "an output from elsewhere": (
+        [X],
+        {"outputs": [TANH]},
+        "<tanh f32[2,3]> is an input or output of graph f but not one of its nodes",
+    ),
+    "an input from elsewhere": ([X], {"inputs": [X, Y]}, NOT_ITS_INPUTS),
+    "an input left out": ([X, Y], {"inputs": [X]}, NOT_ITS_INPUTS),
+    "an input listed twice": ([X], {"inputs": [X, X]}, NOT_ITS_INPUTS),
+    "an input that is computed": ([X, TANH], {"inputs": [X, TANH]}, NOT_ITS_INPUTS),
 }
 
 
-@pytest.mark.parametrize("broken", BROKEN, ids=lambda f: f.__name__)
-def test_the_verifier_catches(broken):
+@together("nodes,others,error", list(BROKEN.values()), list(BROKEN))
+def test_the_verifier_catches(nodes, others, error):
     with pytest.raises(VerificationError) as caught:
-        broken()
-    assert str(caught.value).startswith(BROKEN[broken])
+        a_graph(*nodes, **others)
+    assert str(caught.value).startswith(error)
 
 
 # Printing ---------------------------------------------------------------------------------------------------------

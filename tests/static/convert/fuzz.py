@@ -14,10 +14,10 @@ import numpy as np
 import dynamic
 from graphs import tree
 from graphs.errors import GraphError
+from tests.helpers.programs import function
 from tests.static.convert import grammar, streaming
 from tests.static.convert.outcome import Outcome, outcome
 from tests.static.convert.smaller import smaller
-from tests.static.convert.table import function
 
 TOLERANCE = 1e-6  # a compiled graph may add in another order
 REASONS = 12

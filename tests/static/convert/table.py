@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import linecache
 import sys
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
+
+from tests.helpers.programs import function, text_of
 
 Ending = Literal["right", "refused"]
 IMPORTS = """
@@ -50,18 +51,8 @@ def rows(module: str, **texts: str) -> None:
     """
     names = vars(sys.modules[module])
     for ends, text in texts.items():
-        for row in text.strip().splitlines():
-            *lines, result = row.split(" | ")
-            program = "\n    ".join(["def f(x):", *lines, f"return {result}\n"])
-            TRAPS.append(Trap(function(program, {**_IMPORTED, **names}), ends, row))  # type: ignore[arg-type]
-
-
-def function(text: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function `f` of a text, which has a file and lines as a user's has."""
-    file = f"program_{abs(hash(text))}.py"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    exec(compile(text, file, "exec"), names)
-    return names["f"]
+        made = [(function(text_of(row), {**_IMPORTED, **names}), row) for row in text.strip().splitlines()]
+        TRAPS.extend(Trap(f, ends, row) for f, row in made)  # type: ignore[arg-type]
 
 
 _IMPORTED: dict[str, Any] = {}

@@ -5,10 +5,11 @@ import io
 
 import numpy as np
 
+from tests.helpers.programs import function
 from tests.helpers.together import check_each
 from tests.static.convert.outcome import outcome
 from tests.static.convert.statements import HEAD, effects
-from tests.static.convert.table import IMPORTS, function
+from tests.static.convert.table import IMPORTS
 
 ROW = np.array([1.4, 0.3, -0.2, 2.1])
 
