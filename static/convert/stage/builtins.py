@@ -58,56 +58,17 @@ from static.convert.stage.unknown import is_number, is_symbol, mark_chosen, refu
 from static.trace.symbol import Symbol
 
 
-def _of_objects(name: str) -> Callable[..., Any]:
-    """Return `vars` or `dir`, for an object alone."""
-    plain = getattr(builtins, name)
-
-    def of_object(*args: Any) -> Any:
-        if not args:
-            refuse(f"{name}() shows variables, which a converted function keeps elsewhere; name those that you need")
-        return plain(*args)
-
-    return of_object
-
-
-def _of_text(name: str) -> Callable[..., Any]:
-    """Return `eval` or `exec`, for a text whose names are all given to it."""
-    plain = getattr(builtins, name)
-
-    def of_text(source: Any, *namespaces: Any, **options: Any) -> Any:
-        if not namespaces and "globals" not in options:
-            refuse(
-                f"{name}() reads variables that a converted function keeps elsewhere; write the code itself, or hand "
-                f"{name}() a dict of what it reads"
-            )
-        if is_conditional():
-            refuse(
-                f"{name}() runs where only the run knows whether it is reached, and may change anything; call it before"
-            )
-        return plain(source, *namespaces, **options)
-
-    return of_text
-
-
 def _refuse_frame(name: str) -> Callable[..., Any]:
     def of_frame(*_: Any, **__: Any) -> Any:
-        refuse(
-            f"{name}() looks into the frame of a function, which is another once it is converted; pass what you need"
-        )
+        refuse(f"{name}() looks at frames or variables, which a converted function keeps elsewhere; name what you need")
 
     return of_frame
 
 
 OF_FRAMES: dict[Any, Callable[..., Any]] = {
-    vars: _of_objects("vars"),
-    dir: _of_objects("dir"),
-    eval: _of_text("eval"),
-    exec: _of_text("exec"),
-    locals: _refuse_frame("locals"),
+    **{f: _refuse_frame(f.__name__) for f in (vars, dir, eval, exec, locals)},
     globals: _refuse_frame("another name of globals"),
-    sys._getframe: _refuse_frame("sys._getframe"),
-    inspect.currentframe: _refuse_frame("inspect.currentframe"),
-    inspect.stack: _refuse_frame("inspect.stack"),
+    **{f: _refuse_frame(f"{f.__module__}.{f.__name__}") for f in (sys._getframe, inspect.currentframe, inspect.stack)},
 }
 """Replacements for functions that look at frames.
 
@@ -229,29 +190,6 @@ def heappop(heap: list[Any]) -> Any:
         return heapq.heappop(heap)
     sort(heap)
     return heap.pop(0)
-
-
-def heappushpop(heap: list[Any], item: Any) -> Any:
-    """Do `heapq.heappushpop(heap, item)`."""
-    heappush(heap, item)
-    return heappop(heap)
-
-
-def heapreplace(heap: list[Any], item: Any) -> Any:
-    """Do `heapq.heapreplace(heap, item)`."""
-    least = heappop(heap)
-    heappush(heap, item)
-    return least
-
-
-def nlargest(n: int, iterable: Iterable[Any], key: Key | None = None) -> list[Any]:
-    """Return `heapq.nlargest(n, iterable, key=key)`."""
-    return sort_items(iterable, key=key, reverse=True)[: max(n, 0)]
-
-
-def nsmallest(n: int, iterable: Iterable[Any], key: Key | None = None) -> list[Any]:
-    """Return `heapq.nsmallest(n, iterable, key=key)`."""
-    return sort_items(iterable, key=key)[: max(n, 0)]
 
 
 def _scalar(value: Symbol) -> Any:
@@ -425,10 +363,6 @@ REPLACED: dict[Any, Callable[..., Any]] = {
     heapq.heapify: heapify,
     heapq.heappush: heappush,
     heapq.heappop: heappop,
-    heapq.heappushpop: heappushpop,
-    heapq.heapreplace: heapreplace,
-    heapq.nlargest: nlargest,
-    heapq.nsmallest: nsmallest,
     map: map_stream,
     filter: filter_stream,
     zip: zip_stream,
@@ -447,7 +381,5 @@ REPLACED: dict[Any, Callable[..., Any]] = {
 }
 """The function that is called in place of each of Python's."""
 
-CALLING = frozenset(
-    [max, min, sorted, heapq.nlargest, heapq.nsmallest, map, filter, itertools.takewhile, functools.reduce]
-)
+CALLING = frozenset([max, min, sorted, map, filter, itertools.takewhile, functools.reduce])
 """The functions that call functions which they are given."""

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import io
-import queue
 import random
 import weakref
-from array import array
 from collections import Counter, OrderedDict, UserDict, UserList, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager
 from types import FunctionType, GeneratorType, MethodType, MethodWrapperType, SimpleNamespace
 from typing import Any
-from weakref import WeakSet, WeakValueDictionary
 
 from graphs.errors import GraphError
 from static.convert.rewrite import RewriteCache
@@ -98,7 +93,7 @@ def _replacement(f: Any) -> Callable[..., Any] | None:
     owner = getattr(f, "__self__", None)
     if type(owner) is list and f.__name__ == "sort":
         return _calling(functools.partial(sort, owner))
-    if type(owner) is str and f.__name__ in ("format", "format_map"):
+    if type(owner) is str and f.__name__ == "format":
         return functools.partial(_call_replacement, text_of(f))
     if is_symbol(owner):
         return functools.partial(item_of, owner) if f.__name__ == "item" else None
@@ -133,7 +128,7 @@ def _call_replacement(f: Callable[..., Any], /, *args: Any, **options: Any) -> A
 def _by_a_base(f: MethodWrapperType) -> Callable[..., Any] | None:
     """Return the replacement of a method of `object` or `type` that is bound to one of their objects."""
     if isinstance(f.__self__, type) and f.__name__ == "__call__":
-        return functools.partial(_make_by_type, f.__self__)
+        return functools.partial(_construct, f.__self__)
     written = IMPLICIT.get(f.__objclass__.__dict__.get(f.__name__)) if f.__objclass__ is object else None
     return None if written is None else functools.partial(written, f.__self__)
 
@@ -160,26 +155,15 @@ IMPLICIT: dict[Any, Callable[..., Any]] = {}
 
 def _construct(kind: type, /, *args: Any, **options: Any) -> Any:
     """Make an object of a class; its __init__ is converted where it is the user's."""
-    by_class = special(kind, "__call__")
-    return (_make_by_type if by_class is None else call(by_class))(kind, *args, **options)
-
-
-def _make_by_type(kind: type, /, *args: Any, **options: Any) -> Any:
-    """Make an object as `type` does when a class is called: __new__, then __init__."""
-    # Raise ControlFlowError for a class with a __del__, since the journal keeps its objects alive.
-    if users(class_attribute(kind, "__del__")) is not None:
-        refuse(
-            f"{kind.__name__} has a __del__, which runs when nobody holds an object; make the object before the call"
-        )
-    maker, init = users(class_attribute(kind, "__new__")), class_attribute(kind, "__init__")
-    is_plain, by_class = is_made_by_object(kind), class_attribute(type(kind), "__call__")
-    is_ordinary = by_class is vars(type)["__call__"] or users(by_class) is not None
-    if not is_ordinary or not (maker or users(init) or is_plain):
+    for name in ("__del__", "__new__"):  # the journal keeps objects alive, so that a __del__ would run late
+        if users(class_attribute(kind, name)) is not None and not hasattr(kind, "_make"):  # a named tuple is quiet
+            refuse(f"{kind.__name__} has a {name}, which is not converted; make the object before the call")
+    if special(kind, "__call__") is not None:
+        refuse(f"the class of {kind.__name__} has a __call__, which is not converted; make the object before the call")
+    init, is_plain = class_attribute(kind, "__init__"), is_made_by_object(kind)
+    if class_attribute(type(kind), "__call__") is not vars(type)["__call__"] or not (users(init) or is_plain):
         return _outside(kind, *args, **options)
-    if maker is not None:
-        new = call(maker)(kind, *args, **options)
-    else:
-        new = note_object(object.__new__(kind) if is_plain else kind.__new__(kind, *args, **options))
+    new = note_object(object.__new__(kind) if is_plain else kind.__new__(kind, *args, **options))
     if isinstance(new, kind):
         call(init)(new, *args, **options)
     return new
@@ -249,14 +233,6 @@ _MADE = (
     UserList,
     SimpleNamespace,
     random.Random,
-    array,
-    io.StringIO,
-    io.BytesIO,
-    queue.Queue,
-    ContextVar,
-    WeakSet,
-    WeakValueDictionary,
-    ExitStack,
 )
 
 

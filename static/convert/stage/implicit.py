@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import cached_property
 from types import FunctionType, GetSetDescriptorType, ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from static.convert.stage.places import (
     is_conditional,
     is_ours,
     note_new,
-    note_object,
     note_part,
     write,
 )
@@ -43,18 +42,12 @@ def attribute(owner: Any, name: str) -> Any:
         return _of_a_module(owner, name)
     if not is_of_a_class_statement(owner if isinstance(owner, type) else kind):
         return getattr(owner, name)
-    by_all = special(owner, "__getattribute__")
-    if by_all is None:
-        return _find_attribute(owner, name)
-    try:
-        return call(by_all)(owner, name)
-    except AttributeError:
-        return _by_getattr(owner, name)
+    return _find_attribute(owner, name)
 
 
-def attribute_plainly(owner: Any, name: str) -> Any:
-    """Return `object.__getattribute__(owner, name)`."""
-    return _find_attribute(owner, name, asks=False)
+def refuse_plain_read(owner: Any, *_: Any) -> NoReturn:
+    """Refuse `object.__getattribute__(owner, name)`."""
+    refuse(f"an attribute of a {type(owner).__name__} is read past its class's own rules; read it by its name")
 
 
 def attribute_or(owner: Any, name: str, *default: Any) -> Any:
@@ -84,11 +77,9 @@ def set_attribute(owner: Any, name: str, value: Any) -> None:
 def set_attribute_plainly(owner: Any, name: str, value: Any) -> None:
     """Do `object.__setattr__(owner, name, value)`, through a property or a descriptor where there is one."""
     held = class_attribute(type(owner), name)
-    setter = special(held, "__set__")
+    _check_no_descriptor(owner, held)
     if isinstance(held, property) and held.fset is not None:
         call(held.fset)(owner, value)
-    elif setter is not None:
-        call(setter)(held, owner, value)
     else:
         _check_attributes(owner, name)
         places.set_attribute(owner, name, value)
@@ -96,15 +87,22 @@ def set_attribute_plainly(owner: Any, name: str, value: Any) -> None:
 
 def delete_attribute(owner: Any, name: str) -> None:
     """Do `del owner.name`."""
-    by_all = special(owner, "__delattr__")
     held = class_attribute(type(owner), name)
-    if by_all is not None:
-        call(by_all)(owner, name)
-    elif isinstance(held, property) and held.fdel is not None:
-        call(held.fdel)(owner)
-    else:
-        _check_attributes(owner, name)
-        places.delete_attribute(owner, name)
+    _check_no_descriptor(owner, held)
+    if special(owner, "__delattr__") is not None or isinstance(held, property):
+        refuse(f"`del` calls a method of {type(owner).__name__}, which is not converted; call a method by its name")
+    _check_attributes(owner, name)
+    places.delete_attribute(owner, name)
+
+
+def _check_no_descriptor(owner: Any, held: Any) -> None:
+    """Raise ControlFlowError for an attribute that a descriptor of the user's gives, or a `__getattribute__`."""
+    methods = [name for name in ("__get__", "__set__", "__delete__") if special(held, name) is not None]
+    if special(owner, "__getattribute__") is not None:
+        methods = ["__getattribute__"]
+    if methods:
+        kind = type(owner) if methods == ["__getattribute__"] else type(held)
+        refuse(f"{kind.__name__}.{methods[0]} is not converted; write a property, or a __getattr__")
 
 
 def _check_attributes(owner: Any, name: str) -> None:
@@ -118,33 +116,25 @@ def _check_attributes(owner: Any, name: str) -> None:
         check_changing(owner)
 
 
-def _find_attribute(owner: Any, name: str, asks: bool = True) -> Any:
-    """Return an attribute of an object or a class, through the user's descriptor where there is one."""
+def _find_attribute(owner: Any, name: str) -> Any:
+    """Return an attribute of an object or a class, through the user's property where there is one."""
     held = class_attribute(type(owner), name)
     if isinstance(owner, type) and held is Missing:
-        held, place, kind = class_attribute(owner, name), None, owner
+        held, place = class_attribute(owner, name), None
     else:
-        place, kind = owner, type(owner)
+        place = owner
+    _check_no_descriptor(owner, held)
     if isinstance(held, property) and place is not None and users(held.fget) is not None:
         return call(held.fget)(owner)
     if isinstance(held, cached_property) and place is not None and name not in vars(owner):
         write(Attribute(owner, name), call(held.func)(owner))
-    getter = special(held, "__get__")
-    if getter is not None and (special(held, "__set__") is not None or name not in getattr(owner, "__dict__", ())):
-        return call(getter)(held, place, kind)
-    if special(owner, "__getattribute__") is None and special(owner, "__getattr__") is None:
+    method = special(owner, "__getattr__")
+    if method is None:
         return getattr(owner, name)
     try:
         return object.__getattribute__(owner, name)
     except AttributeError:
-        if not asks:
-            raise
-        return _by_getattr(owner, name)
-
-
-def _by_getattr(owner: Any, name: str) -> Any:
-    method = special(owner, "__getattr__")
-    return getattr(owner, name) if method is None else call(method)(owner, name)
+        return call(method)(owner, name)
 
 
 def _of_a_base(bound: Any, name: str) -> Any:
@@ -283,22 +273,8 @@ def loop_items(items: Any) -> Any:
     if method is not None:
         items = call(method)(items)
     if special(items, "__next__") is not None:
-        return note_object(_Advancing(items))
+        refuse(f"{type(items).__name__}.__next__ is not converted; write a generator")
     return items
-
-
-class _Advancing:
-    """An iterator of the user's, whose `__next__` is converted."""
-
-    def __init__(self, items: Any) -> None:
-        self._next = call(special(items, "__next__"))
-        self._items = items
-
-    def __iter__(self) -> _Advancing:
-        return self
-
-    def __next__(self) -> Any:
-        return self._next(self._items)
 
 
 def spread(items: Any) -> Any:

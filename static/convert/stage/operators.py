@@ -350,7 +350,7 @@ calls.IMPLICIT.update(
         isinstance: is_instance,
         setattr: implicit.set_attribute,
         delattr: implicit.delete_attribute,
-        object.__getattribute__: implicit.attribute_plainly,
+        object.__getattribute__: implicit.refuse_plain_read,
         object.__setattr__: implicit.set_attribute_plainly,
         object.__delattr__: places.delete_attribute,
         getattr: implicit.attribute_or,

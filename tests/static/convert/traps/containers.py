@@ -112,16 +112,16 @@ def a_heap_of_pairs(x):
     heap = []
     for i in range(4):
         heapq.heappush(heap, (x[i] > 0, i))
-    first, last = heapq.heappop(heap), heapq.heappushpop(heap, (x[0] > 1, 7))
-    again = heapq.heapreplace(heap, (x[1] > 1, 8))
+    first = heapq.heappop(heap)
+    heapq.heappush(heap, (x[0] > 1, 7))
+    last, again = heapq.heappop(heap), heapq.heappop(heap)
     return first[1] + 10 * last[1] + 100 * again[1] + x[0]
 
 
 @right
 def the_largest_of_pairs(x):
     best, least = max((x[i] > 0, i) for i in range(4)), min([[x[i] > 1, -i] for i in range(4)])
-    top, low = heapq.nlargest(2, [(v, i) for i, v in enumerate(x)]), heapq.nsmallest(1, range(4), key=lambda i: -x[i])
-    return best[1] + 10 * least[1] + 100 * top[1][1] + 1000 * low[0] + x[0]
+    return best[1] + 10 * least[1] + x[0]
 
 
 @right
@@ -332,6 +332,10 @@ y = x * 1.0 | z = y | z += 1 | g.sum(y) * 2 if y[0] > 0 else g.sum(y)
 kept = [x[0] * 1.0] | first = kept[0] | kept[0] += x[1] | first if g.sum(x) > 0 else first * 2
 """,
     refused="""
+x[0] * heapq.nlargest(2, [(v, i) for i, v in enumerate(x)])[1][1]
+x[0] * heapq.nsmallest(1, range(4), key=lambda i: -x[i])[0]
+heap = [x[0], x[1]] | heapq.heapify(heap) | heapq.heappushpop(heap, x[2]) + heapq.heappop(heap)
+heap = [x[0], x[1]] | heapq.heapify(heap) | heapq.heapreplace(heap, x[2]) + heapq.heappop(heap)
 parts = [g.sum(x)] | if g.sum(x) > 0: parts.append(x[0]) | g.sum(g.stack(parts))
 parts, s = [], g.sum(x * x) + 1 | while s > 1: parts.append(s); s = s / 2 | g.sum(g.stack(parts))
 named = {"a": x[0]} | if g.sum(x) > 0: named["b"] = x[1] | sum(named.values())

@@ -65,15 +65,15 @@ def a_body_of_a_class_reads_its_own_variables(x):
 rows(
     __name__,
     right="""
-y = after_a_branch(x) | g.sum(x) * eval("y + 1", {"y": y})
-names = {"v": x[0]} | exec("w = v * 2", names) | names["w"]
-box = NAMES["Box"](x[0]) | vars(box)["value"] * len(vars(box))
-x[0] * ("value" in dir(NAMES["Box"](1.0)))
 x[0] * globals()["FACTOR"]
 NAMES["doubled"](x[0])
 items = [] | NAMES["adding"](x[0], items) | items[0] * len(items)
 """,
     refused="""
+x[0] * ("value" in dir(NAMES["Box"](1.0)))
+box = NAMES["Box"](x[0]) | vars(box)["value"] * len(vars(box))
+names = {"v": x[0]} | exec("w = v * 2", names) | names["w"]
+y = after_a_branch(x) | g.sum(x) * eval("y + 1", {"y": y})
 y = after_a_branch(x) | g.sum(x) * eval("y")
 y = 3.0 | if g.sum(x) > 0: y = 5.0 | g.sum(x) * eval("y")
 y, calculate = x[0], eval | if x[1] > 0: y = x[2] | calculate("y * 2")

@@ -240,7 +240,7 @@ def a_loop_over_what_yields(x):
     return y * (box.calls + 1)
 
 
-@right
+@refused
 def a_loop_over_an_iterator_of_its_own(x):
     steps, y = Steps(), g.sum(x)
     if y > 0:
@@ -355,7 +355,6 @@ box, y = Counting(), g.sum(x) | if y > 0: y = y * box.read | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0: y = y * getattr(box, "read") | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0: y = y * 2 if hasattr(box, "read") else y | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0: y = y * box.anything | y * (box.calls + 1)
-box, y = Intercepting(), g.sum(x) | if y > 0: y = y * box.value | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0: y = y * box[3] | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0: box[3] = x[0] | y * (box.calls + 1) * box.value
 box, y = Counting(), g.sum(x) | if y > 0: del box[3] | y * (box.calls + 1) * box.value
@@ -370,8 +369,6 @@ box, y = Counting(), g.sum(x) | if y > 0: y = y * -box | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0: y = box(y) | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0: y = y * sum(map(box, [1.0, 2.0])) | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0: y = y * sum(map(box.__getitem__, [1.0, 2.0])) | y * (box.calls + 1)
-box, y = Described(), g.sum(x) | if y > 0: y = y * box.value | y * (box.calls + 1)
-box, y = Described(), g.sum(x) | if y > 0: box.value = 3.0 | y * (box.calls + 1)
 box, y = Lazy(), g.sum(x) | y = y * box.value | if y > 0: y = y * box.value | y * box.value * box.calls
 box, y = Watching(), g.sum(x) | if y > 0: box.value = x[0] | y * box.value * (box.calls + 1)
 box, y = Super(), g.sum(x) | if y > 0: box.value = x[0] | y * box.value * (box.calls + 1)
@@ -382,6 +379,9 @@ names, y = Counter(), g.sum(x) | names["k"] = 1 | if y > 0: names["k"] += 2 | y 
 names, y = OrderedDict(a=2.0, b=3.0), g.sum(x) | if y > 0: names["a"] = 5.0 | y * list(names.values())[0]
 """,
     refused="""
+box, y = Described(), g.sum(x) | if y > 0: box.value = 3.0 | y * (box.calls + 1)
+box, y = Described(), g.sum(x) | if y > 0: y = y * box.value | y * (box.calls + 1)
+box, y = Intercepting(), g.sum(x) | if y > 0: y = y * box.value | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0 and box: y = y * 2 | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0 or box: y = y * 2 | y * (box.calls + 1)
 box, y = Counting(), g.sum(x) | if y > 0: y = y * len(list(box)) | y * (box.calls + 1)
