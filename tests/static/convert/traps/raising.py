@@ -156,6 +156,37 @@ def both_sides_raise(x):
         raise KeyError("negative")
 
 
+@right
+def an_assertion_with_words_made_of_what_is_known(x):
+    assert x[0] < 1, f"of {len(x)} numbers the first is too large"
+    return g.sum(x)
+
+
+@right
+def an_assertion_without_words(x):
+    assert x[0] < 1
+    return g.sum(x)
+
+
+@refused
+def an_attribute_that_is_not_there_for_some_values(x):
+    return getattr(Sometimes(x[0]), "positive", x[1] * 5)
+
+
+@refused
+def an_error_that_holds_the_value(x):
+    if x[0] > 0:
+        raise ValueError(x[0])
+    return g.sum(x)
+
+
+@refused
+def an_error_that_cannot_be_made_again(x):
+    if x[0] > 0:
+        raise SpokenError("this", "that")
+    return g.sum(x)
+
+
 rows(
     __name__,
     right="""
@@ -168,17 +199,12 @@ if x[0] > 0: raise ValueError("first") | if x[1] > 0: raise OverflowError("secon
 checked(x[0]) + checked(x[1] * 2, 1.0)
 checked(g.sum(x)) if x[0] > 0 else x[1]
 x[1] if x[0] > 0 and checked(g.sum(x)) > 0 else x[2]
-assert x[0] < 1, f"of {len(x)} numbers the first is too large" | g.sum(x)
-assert x[0] < 1 | g.sum(x)
 """,
     refused="""
-getattr(Sometimes(x[0]), "positive", x[1] * 5)
 total = x[1] * 0 | for value in Sometimes(x[0] * x[0] + 0.5): total = total + value | total
 next(Sometimes(x[0] + 3), x[1] * 7)
 y = x[0] | with contextlib.suppress(ValueError): y = checked(x[1]) | y
-if x[0] > 0: raise ValueError(x[0]) | g.sum(x)
 if x[0] > 0: raise ValueError(f"{x[0]} is positive") | g.sum(x)
-if x[0] > 0: raise SpokenError("this", "that") | g.sum(x)
 if x[0] > 0: g.print(x[0], "positive"); raise ValueError("positive") | g.sum(x)
 x[0] * math.sqrt(-1) if x[0] > 0 else x[1]
 """,
