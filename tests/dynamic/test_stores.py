@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def told_by(told: pytest.ExceptionInfo[Exception], store: Callable[..., Any]) ->
     error = told.value if isinstance(told.value, GraphError) else told.value.__cause__
     assert isinstance(error, GraphError)
     (line,) = [entry.lineno + 1 for entry in told.traceback if entry.frame.code.raw is store.__code__]
-    assert f"(test_stores.py:{line}); " in str(error)
+    assert f"({Path(store.__code__.co_filename).name}:{line}); " in str(error)
     return str(error)
 
 
