@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
@@ -128,6 +129,15 @@ class ModuleList(_IndexedValues):
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         self.extend(() if modules is None else modules)
+
+    def _child_texts(self) -> list[tuple[str, str]]:
+        """The text of each run of modules with one text, by the numbers of the first and the last."""
+        shown = list[tuple[str, str]]()
+        for text, run in itertools.groupby(enumerate(map(repr, self)), lambda numbered: numbered[1]):
+            first, *others = [number for number, _ in run]
+            count = len(others) + 1
+            shown.append((f"{first}-{others[-1]}", f"{count} x {text}") if others else (f"{first}", text))
+        return shown
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])

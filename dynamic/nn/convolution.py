@@ -52,7 +52,7 @@ class _Convolution(Module):
         self.in_channels, self.out_channels = channels
         self.kernel_size, self.stride, self.dilation = (per_axis(size, self.axes) for size in sizes)
         self.padding = padding if isinstance(padding, str) else per_axis(padding, self.axes)
-        self.padding_mode, self.groups = padding_mode, groups
+        self.padding_mode, self.groups, self.output_padding = padding_mode, groups, (0,) * self.axes
         first, second = channels if self.transposed else channels[::-1]
         self.weight = empty((first, second // groups, *self.kernel_size), *made)
         self.register_parameter("bias", empty((self.out_channels,), *made) if bias else None)
@@ -70,10 +70,11 @@ class _Convolution(Module):
         extra = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         for name, usual in (("padding", 0), ("dilation", 1), ("output_padding", 0)):
             value = getattr(self, name, None)
-            if value is not None and value != (usual,) * self.axes:
+            if value is not None and value != (usual,) * len(value):
                 extra += f", {name}={value}"
         extra += f", groups={self.groups}" if self.groups != 1 else ""
-        return extra + (", bias=False" if self.bias is None else "")
+        extra += ", bias=False" if self.bias is None else ""
+        return extra + ("" if self.padding_mode == "zeros" else f", padding_mode={self.padding_mode}")
 
 
 class _Forward(_Convolution):

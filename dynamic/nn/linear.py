@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 from dynamic.nn import functional as F
@@ -55,6 +56,10 @@ class Linear(Module):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """The linear layer behind attention, by PyTorch's name for it."""
+
+
 class Bilinear(Module):
     """x1 @ weight @ x2 + bias: f[..., m], f[..., n] -> f[..., out]."""
 
@@ -93,6 +98,7 @@ class _Table(Module):
     norm_type: float
     scale_grad_by_freq: bool
     sparse: bool
+    shown: Mapping[str, Any] = {"padding_idx": None, "max_norm": None, "norm_type": 2, "scale_grad_by_freq": False}
 
     def _make(
         self,
@@ -120,6 +126,14 @@ class _Table(Module):
         init.normal_(self.weight)
         if self.padding_idx is not None:
             self.weight._data[self.padding_idx] = 0
+
+    def extra_repr(self) -> str:
+        """The sizes, and the options that differ from their defaults."""
+        extra = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        for name, usual in self.shown.items():
+            value = getattr(self, name)
+            extra += [] if value == usual else [f"{name}={value!r}"]
+        return ", ".join(extra)
 
 
 class Embedding(_Table):
@@ -162,15 +176,11 @@ class Embedding(_Table):
         options = (self.max_norm, self.norm_type, self.scale_grad_by_freq)
         return F.embedding(input, self.weight, self.padding_idx, *options)
 
-    def extra_repr(self) -> str:
-        """The sizes."""
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        limit = "" if self.max_norm is None else f", max_norm={self.max_norm}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}{limit}"
-
 
 class EmbeddingBag(_Table):
     """The sum, mean or max of rows of a table: i[B, L], or i[n] and the start of each bag -> f[B, width]."""
+
+    shown = {"max_norm": None, "norm_type": 2, "mode": None, "padding_idx": None}  # noqa: RUF012  (read alone)
 
     def __init__(
         self,
@@ -213,11 +223,6 @@ class EmbeddingBag(_Table):
             per_sample_weights=per_sample_weights, include_last_offset=self.include_last_offset,
             padding_idx=self.padding_idx,
         )  # fmt: skip
-
-    def extra_repr(self) -> str:
-        """The sizes."""
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}{padding}"
 
 
 class Flatten(Module):
@@ -264,7 +269,10 @@ class Upsample(Module):
         recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
-        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.size, self.mode = size, mode
+        self.scale_factor: Any = tuple(map(float, scale_factor)) if isinstance(scale_factor, tuple) else scale_factor
+        if isinstance(scale_factor, int):
+            self.scale_factor = float(scale_factor)
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def forward(self, input: Any) -> Any:
@@ -272,6 +280,11 @@ class Upsample(Module):
         return F.interpolate(
             input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
         )
+
+    def extra_repr(self) -> str:
+        """The scale, or else the size, and the mode."""
+        name = "size" if self.scale_factor is None else "scale_factor"
+        return f"{name}={getattr(self, name)!r}, mode={self.mode!r}"
 
 
 class UpsamplingNearest2d(Upsample):

@@ -298,8 +298,9 @@ class _Cell(Module):
         return state if self.states > 1 else state[0]
 
     def extra_repr(self) -> str:
-        """The sizes."""
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        """The sizes, and options that differ from their defaults."""
+        extra = f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+        return extra + (f", nonlinearity={self.kind}" if self.kind == "relu" else "")
 
 
 class RNNCell(_Cell):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dynamic.nn import functional as F
+from dynamic.nn.convolution import per_axis
 from dynamic.nn.module import Module
 from graphs.ops.shapes import shape_of
 
@@ -34,12 +35,12 @@ _TENSORS = ("weight", "pos_weight")  # options that are buffers
 class Simple(Module):
     """Base of modules of one function; `options` are its option names and defaults, in PyTorch's order.
 
-    `shown` are the options that the module's text names whatever they are.
+    `shown` says how the module's text shows an option: "+" with its name, "." without, "?" where it is true.
     """
 
     function: Callable[..., Any]
     options: dict[str, Any]
-    shown: tuple[str, ...] = ()
+    shown: Mapping[str, str] = {}
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__()
@@ -62,16 +63,10 @@ class Simple(Module):
         return type(self).function(*inputs, **self._options())
 
     def extra_repr(self) -> str:
-        """The options that differ from their defaults, or are always shown."""
-        values = {name: vars(self)[name] for name in self.options}
-        required = inspect.Parameter.empty
-        return ", ".join(
-            f"{name}={value!r}"
-            for name, value in values.items()
-            if self.options[name] is required
-            or name in self.shown
-            or (name not in _TENSORS and value != self.options[name])
-        )
+        """The options that PyTorch shows."""
+        values = vars(self)
+        shown = [(name, kind) for name, kind in self.shown.items() if kind != "?" or values[name]]
+        return ", ".join([f"{values[name]!r}" if kind == "." else f"{name}={values[name]!r}" for name, kind in shown])
 
 
 class _Random(Simple):
@@ -82,7 +77,25 @@ class _Random(Simple):
         return type(self).function(input, training=self.training, **self._options())
 
 
-class _Unpool(Simple):
+class _Window(Simple):
+    """Base of modules that slide a window, by its own size unless a stride is given.
+
+    With `axes` its sizes are stored as one number for each axis.
+    """
+
+    axes = 0
+    kernel_size: Any
+    stride: Any
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.stride = self.kernel_size if self.stride is None else self.stride
+        if self.axes:
+            for name in ("kernel_size", "stride", "padding"):
+                setattr(self, name, per_axis(getattr(self, name), self.axes))
+
+
+class _Unpool(_Window):
     """Base of modules that put maxima back to their places."""
 
     def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
@@ -97,86 +110,87 @@ def signature_of(options: Mapping[str, Any]) -> inspect.Signature:
 
 
 def simple_module(
-    name: str, function: Callable[..., Any], options: str = "", base: type = Simple, **defaults: Any
+    name: str, function: Callable[..., Any], options: str = "", base: type = Simple, axes: int = 0, **defaults: Any
 ) -> Any:
     """Make a module class of a function and the names of its options; `defaults` replace the function's own.
 
-    A name that ends in "+" is one that the module's text always shows.
+    A name may end in the sign of how the module's text shows it: see `Simple`. `axes` are of a window's sizes.
     """
     parameters = inspect.signature(function).parameters
-    names = options.replace("+", "").split()
-    values = {option: defaults.get(option, parameters[option].default) for option in names}
-    shown = tuple([option[:-1] for option in options.split() if option[-1] == "+"])
-    body = {"function": staticmethod(function), "options": values, "shown": shown}
+    signs = {option.rstrip("+.?"): option[-1] for option in options.split()}
+    values = {option: defaults.get(option, parameters[option].default) for option in signs}
+    shown = {option: sign for option, sign in signs.items() if sign in "+.?"}
+    body = {"function": staticmethod(function), "options": values, "shown": shown, "axes": axes}
     body["__signature__"] = signature_of(values)
     doc = f"`functional.{function.__name__}` as a module."
     return type(name, (base,), {**body, "__module__": base.__module__, "__doc__": doc})
 
 
-ReLU = simple_module("ReLU", F.relu, "inplace")
-ReLU6 = simple_module("ReLU6", F.relu6, "inplace")
-ELU = simple_module("ELU", F.elu, "alpha+ inplace")
-CELU = simple_module("CELU", F.celu, "alpha+ inplace")
-SELU = simple_module("SELU", F.selu, "inplace")
-GELU = simple_module("GELU", F.gelu, "approximate")
-SiLU = simple_module("SiLU", F.silu, "inplace")
-Mish = simple_module("Mish", F.mish, "inplace")
+ReLU = simple_module("ReLU", F.relu, "inplace?")
+ReLU6 = simple_module("ReLU6", F.relu6, "inplace?")
+ELU = simple_module("ELU", F.elu, "alpha+ inplace?")
+CELU = simple_module("CELU", F.celu, "alpha+ inplace?")
+SELU = simple_module("SELU", F.selu, "inplace?")
+GELU = simple_module("GELU", F.gelu, "approximate+")
+SiLU = simple_module("SiLU", F.silu, "inplace?")
+Mish = simple_module("Mish", F.mish, "inplace?")
 Sigmoid = simple_module("Sigmoid", F.sigmoid)
 Tanh = simple_module("Tanh", F.tanh)
 LogSigmoid = simple_module("LogSigmoid", F.logsigmoid)
-LeakyReLU = simple_module("LeakyReLU", F.leaky_relu, "negative_slope inplace")
-Hardtanh = simple_module("Hardtanh", F.hardtanh, "min_val+ max_val+ inplace")
+LeakyReLU = simple_module("LeakyReLU", F.leaky_relu, "negative_slope+ inplace?")
+Hardtanh = simple_module("Hardtanh", F.hardtanh, "min_val+ max_val+ inplace?")
 Hardsigmoid = simple_module("Hardsigmoid", F.hardsigmoid, "inplace")
 Hardswish = simple_module("Hardswish", F.hardswish, "inplace")
-Hardshrink = simple_module("Hardshrink", F.hardshrink, "lambd")
-Softshrink = simple_module("Softshrink", F.softshrink, "lambd")
+Hardshrink = simple_module("Hardshrink", F.hardshrink, "lambd.")
+Softshrink = simple_module("Softshrink", F.softshrink, "lambd.")
 Softplus = simple_module("Softplus", F.softplus, "beta+ threshold+")
 Softsign = simple_module("Softsign", F.softsign)
 Tanhshrink = simple_module("Tanhshrink", F.tanhshrink)
-Threshold = simple_module("Threshold", F.threshold, "threshold value inplace")
+Threshold = simple_module("Threshold", F.threshold, "threshold+ value+ inplace?")
 GLU = simple_module("GLU", F.glu, "dim+")
-Softmax = simple_module("Softmax", F.softmax, "dim")
-Softmin = simple_module("Softmin", F.softmin, "dim")
-LogSoftmax = simple_module("LogSoftmax", F.log_softmax, "dim")
+Softmax = simple_module("Softmax", F.softmax, "dim+")
+Softmin = simple_module("Softmin", F.softmin, "dim+")
+LogSoftmax = simple_module("LogSoftmax", F.log_softmax, "dim+")
 CosineSimilarity = simple_module("CosineSimilarity", F.cosine_similarity, "dim eps")
 PairwiseDistance = simple_module("PairwiseDistance", F.pairwise_distance, "p eps keepdim")
 
-RReLU = simple_module("RReLU", F.rrelu, "lower+ upper+ inplace", _Random)
+RReLU = simple_module("RReLU", F.rrelu, "lower+ upper+ inplace?", _Random)
 Dropout = simple_module("Dropout", F.dropout, "p+ inplace+", _Random)
 Dropout1d = simple_module("Dropout1d", F.dropout1d, "p+ inplace+", _Random)
 Dropout2d = simple_module("Dropout2d", F.dropout2d, "p+ inplace+", _Random)
 Dropout3d = simple_module("Dropout3d", F.dropout3d, "p+ inplace+", _Random)
 AlphaDropout = simple_module("AlphaDropout", F.alpha_dropout, "p+ inplace+", _Random)
 FeatureAlphaDropout = simple_module("FeatureAlphaDropout", F.feature_alpha_dropout, "p+ inplace+", _Random)
-LocalResponseNorm = simple_module("LocalResponseNorm", F.local_response_norm, "size alpha beta k")
+LocalResponseNorm = simple_module("LocalResponseNorm", F.local_response_norm, "size. alpha+ beta+ k+")
 
-_LARGEST = "kernel_size stride padding dilation return_indices ceil_mode"
-_MEAN = "kernel_size stride padding ceil_mode count_include_pad divisor_override"
-_POWER = "norm_type kernel_size stride+ ceil_mode+"
-_PATCHES = "kernel_size dilation+ padding+ stride+"
-MaxPool1d = simple_module("MaxPool1d", F.max_pool1d, _LARGEST)
-MaxPool2d = simple_module("MaxPool2d", F.max_pool2d, _LARGEST)
-MaxPool3d = simple_module("MaxPool3d", F.max_pool3d, _LARGEST)
-MaxUnpool1d = simple_module("MaxUnpool1d", F.max_unpool1d, "kernel_size stride padding", _Unpool)
-MaxUnpool2d = simple_module("MaxUnpool2d", F.max_unpool2d, "kernel_size stride padding", _Unpool)
-MaxUnpool3d = simple_module("MaxUnpool3d", F.max_unpool3d, "kernel_size stride padding", _Unpool)
-AvgPool1d = simple_module("AvgPool1d", F.avg_pool1d, "kernel_size stride padding ceil_mode count_include_pad")
-AvgPool2d = simple_module("AvgPool2d", F.avg_pool2d, _MEAN)
-AvgPool3d = simple_module("AvgPool3d", F.avg_pool3d, _MEAN)
+_LARGEST = "kernel_size+ stride+ padding+ dilation+ return_indices ceil_mode+"
+_MEAN = "kernel_size+ stride+ padding+ ceil_mode count_include_pad divisor_override"
+_UNPOOLED = "kernel_size+ stride+ padding+"
+_POWER = "norm_type+ kernel_size+ stride+ ceil_mode+"
+_PATCHES = "kernel_size+ dilation+ padding+ stride+"
+MaxPool1d = simple_module("MaxPool1d", F.max_pool1d, _LARGEST, _Window)
+MaxPool2d = simple_module("MaxPool2d", F.max_pool2d, _LARGEST, _Window)
+MaxPool3d = simple_module("MaxPool3d", F.max_pool3d, _LARGEST, _Window)
+MaxUnpool1d = simple_module("MaxUnpool1d", F.max_unpool1d, _UNPOOLED, _Unpool, axes=1)
+MaxUnpool2d = simple_module("MaxUnpool2d", F.max_unpool2d, _UNPOOLED, _Unpool, axes=2)
+MaxUnpool3d = simple_module("MaxUnpool3d", F.max_unpool3d, _UNPOOLED, _Unpool, axes=3)
+AvgPool1d = simple_module("AvgPool1d", F.avg_pool1d, _MEAN.rpartition(" ")[0], _Window, axes=1)
+AvgPool2d = simple_module("AvgPool2d", F.avg_pool2d, _MEAN, _Window)
+AvgPool3d = simple_module("AvgPool3d", F.avg_pool3d, _MEAN, _Window)
 LPPool1d = simple_module("LPPool1d", F.lp_pool1d, _POWER)
 LPPool2d = simple_module("LPPool2d", F.lp_pool2d, _POWER)
 LPPool3d = simple_module("LPPool3d", F.lp_pool3d, _POWER)
-AdaptiveAvgPool1d = simple_module("AdaptiveAvgPool1d", F.adaptive_avg_pool1d, "output_size")
-AdaptiveAvgPool2d = simple_module("AdaptiveAvgPool2d", F.adaptive_avg_pool2d, "output_size")
-AdaptiveAvgPool3d = simple_module("AdaptiveAvgPool3d", F.adaptive_avg_pool3d, "output_size")
-AdaptiveMaxPool1d = simple_module("AdaptiveMaxPool1d", F.adaptive_max_pool1d, "output_size return_indices")
-AdaptiveMaxPool2d = simple_module("AdaptiveMaxPool2d", F.adaptive_max_pool2d, "output_size return_indices")
-AdaptiveMaxPool3d = simple_module("AdaptiveMaxPool3d", F.adaptive_max_pool3d, "output_size return_indices")
+AdaptiveAvgPool1d = simple_module("AdaptiveAvgPool1d", F.adaptive_avg_pool1d, "output_size+")
+AdaptiveAvgPool2d = simple_module("AdaptiveAvgPool2d", F.adaptive_avg_pool2d, "output_size+")
+AdaptiveAvgPool3d = simple_module("AdaptiveAvgPool3d", F.adaptive_avg_pool3d, "output_size+")
+AdaptiveMaxPool1d = simple_module("AdaptiveMaxPool1d", F.adaptive_max_pool1d, "output_size+ return_indices")
+AdaptiveMaxPool2d = simple_module("AdaptiveMaxPool2d", F.adaptive_max_pool2d, "output_size+ return_indices")
+AdaptiveMaxPool3d = simple_module("AdaptiveMaxPool3d", F.adaptive_max_pool3d, "output_size+ return_indices")
 Unfold = simple_module("Unfold", F.unfold, _PATCHES)
-Fold = simple_module("Fold", F.fold, f"output_size {_PATCHES}")
-PixelShuffle = simple_module("PixelShuffle", F.pixel_shuffle, "upscale_factor")
-PixelUnshuffle = simple_module("PixelUnshuffle", F.pixel_unshuffle, "downscale_factor")
-ChannelShuffle = simple_module("ChannelShuffle", F.channel_shuffle, "groups")
+Fold = simple_module("Fold", F.fold, f"output_size+ {_PATCHES}")
+PixelShuffle = simple_module("PixelShuffle", F.pixel_shuffle, "upscale_factor+")
+PixelUnshuffle = simple_module("PixelUnshuffle", F.pixel_unshuffle, "downscale_factor+")
+ChannelShuffle = simple_module("ChannelShuffle", F.channel_shuffle, "groups+")
 
 
 class Softmax2d(Module):

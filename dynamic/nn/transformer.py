@@ -14,7 +14,7 @@ from dynamic.nn import functional as F
 from dynamic.nn import init
 from dynamic.nn.containers import ModuleList
 from dynamic.nn.functional.layers import attention_weights
-from dynamic.nn.linear import Linear
+from dynamic.nn.linear import Linear, NonDynamicallyQuantizableLinear
 from dynamic.nn.module import Module
 from dynamic.nn.normalization import LayerNorm
 from dynamic.nn.parameter import empty, full
@@ -318,7 +318,7 @@ class MultiheadAttention(Module):
         if not self._qkv_same_embed_dim:
             self.register_parameter("in_proj_weight", None)
         self.register_parameter("in_proj_bias", full((3 * embed_dim,), 0.0, device, dtype) if bias else None)
-        self.out_proj = Linear(embed_dim, embed_dim, bias, device, dtype)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias, device, dtype)
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
