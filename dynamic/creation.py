@@ -20,8 +20,9 @@ from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, lo
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch import words as devices
 from graphs.frontends.torch.names import guard, method
-from graphs.frontends.torch.shapes import memory_of
+from graphs.frontends.torch.shapes import memory_of, order_of
 from graphs.frontends.torch.words import as_dtype, number, sizes, within
+from graphs.ops.movement import identity
 from graphs.ops.shapes import as_count, dtype_of, lay, new_shape
 from graphs.promotion import check_dtype
 
@@ -111,7 +112,9 @@ def ones(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: An
 
 def empty(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
     """A tensor to be filled; it holds zeros."""
-    return zeros(*size, dtype=dtype, requires_grad=requires_grad, device=device, **words)
+    memory_format = words.pop("memory_format", None)
+    made = zeros(*size, dtype=dtype, requires_grad=requires_grad, device=device, **words)
+    return lay_like(made, made, memory_format)
 
 
 def full(size: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
@@ -206,10 +209,9 @@ def logspace(
 
 def lay_like(made: Tensor, source: Any, memory_format: Any = None) -> Tensor:
     """A tensor just made, with its axes in memory as another has them, unless a format asks for rows."""
-    memory = memory_of(source)
-    is_tensor = issubclass(type(made), Tensor)  # in a trace it may be a symbol
-    if memory is not None and is_tensor and "contiguous" not in str(memory_format):
-        made._data = lay(made._data, [memory])
+    memory, order = memory_of(source), order_of(memory_format, len(made.shape))
+    if memory is not None and issubclass(type(made), Tensor) and order != "C":  # in a trace it may be a symbol
+        made._data = identity(made._data, order=order) if order != "K" else lay(made._data, [memory])
     return made
 
 

@@ -23,6 +23,7 @@ from graphs.errors import DTypeError, InplaceError, ShapeError, locate, user_lin
 from graphs.ops.indexing import setitem as setitem_at
 from graphs.ops.indexing import take
 from graphs.ops.movement import astype, identity, permute_dims, reshape
+from graphs.ops.shapes import owner_of
 from graphs.ops.slicing import is_basic, setitem
 
 Array = np.ndarray[Any, Any]
@@ -55,16 +56,6 @@ class _Clock:
 
 clock = _Clock()
 _changes: dict[int, Change] = {}
-
-
-def owner_of(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array that owns the memory of a view."""
-    base = array.base
-    while base is not None:
-        if isinstance(base, np.ndarray):
-            array = base
-        base = getattr(base, "base", None)  # NumPy puts what is no array below a view of strides of one's own
-    return array
 
 
 class DetachedMemory:

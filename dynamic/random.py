@@ -413,7 +413,7 @@ def draw_indices(input: Tensor, num_samples: int, replacement: bool, generator: 
             times = ops.where(
                 ops.greater(weights, 0), ops.divide(ops.negative(ops.log1p(ops.negative(draw))), weights), np.inf
             )
-        return ops.argsort(times, axis=-1)[..., :num_samples]
+        return ops.identity(ops.argsort(times, axis=-1)[..., :num_samples], order="C")
     ends = ops.cumulative_sum(weights, axis=-1)
     reached = ops.greater_equal(ops.multiply(draw[..., :, None], ends[..., None, -1:]), ends[..., None, :])
     return ops.sum(reached, axis=-1)

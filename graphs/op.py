@@ -38,7 +38,7 @@ Prepare = Callable[..., Prepared]
 Cost = Callable[..., Size]
 Workspace = Callable[..., TensorSpec | None]
 Shortcut = Callable[..., Any]
-Layout = Literal["rows", "inputs", "any"]
+Layout = Literal["rows", "inputs", "ufunc", "any"]
 Fails = Literal["raises", "warns", "of floats", "never"]
 
 _INPUTS = {"x": 0, "y": 1, "z": 2} | {f"input{i}": i for i in range(64)}
@@ -246,8 +246,9 @@ class Op:
               its result, or may need where sizes are symbolic; None for none. `in_rows` tells which operands surely lie
               in row-major order. An engine that plans memory gives it as `workspace`; else the kernel makes one
     layout    how the result lies in the memory of a tensor, as PyTorch's does: "rows" (row by row), "inputs" (its axes
-              in the order in which the inputs have them), or "any" (as the kernel leaves it). By default "inputs" for
-              elementwise ops, "any" for ufuncs, which do so, for views and where ops run other ops, and else "rows"
+              in the order in which the inputs have them), "ufunc" (the same, which NumPy's functions do themselves
+              where the inputs agree), or "any" (as the kernel leaves it). By default "inputs" or "ufunc" for
+              elementwise ops, "any" for views and where ops run other ops, and else "rows"
     listed    whether `get` finds the op by its name; ops that are internal to an engine are not listed
     torch     the PyTorch function that the op is; NumPy's is read off the kernel
     """
@@ -315,8 +316,9 @@ class Op:
         self.overwrites = tuple(overwrites)
         self.workspace = workspace
         self.widens = family in _COMPUTING and any(rule.reads_values for rule in written)
-        is_any = view or effect or family == "control" or (family == "elementwise" and isinstance(kernel, ufunc))
-        self.layout: Layout = layout or ("any" if is_any else "inputs" if family == "elementwise" else "rows")
+        is_any = view or effect or family == "control"
+        by_inputs: Layout = "ufunc" if isinstance(kernel, ufunc) else "inputs"
+        self.layout: Layout = layout or ("any" if is_any else by_inputs if family == "elementwise" else "rows")
         self.torch = torch
         self.rule_fails = not is_ours_alone if rule_fails is None else rule_fails
         self.may_have_effect = effect or family == "control"  # as what the subgraphs hold decides

@@ -89,6 +89,14 @@ lay(PyObject *out, PyObject *const *arrays, Py_ssize_t count_)
     return made(result);
 }
 
+int
+disagree(PyObject *first, PyObject *second)  /* as in graphs/ops/shapes.py */
+{
+    int flags = PyArray_FLAGS(ARRAY(first)) & PyArray_FLAGS(ARRAY(second));
+    return !(flags & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS)) && PyArray_NDIM(ARRAY(first)) > 1
+           && PyArray_NDIM(ARRAY(second)) > 1;
+}
+
 /* Whether an array to which we have the one reference may be written over: it is large, a pool is on, and nobody else
    sees its memory, since who does holds the array. */
 int

@@ -21,7 +21,9 @@ from graphs import capture
 from graphs.errors import GraphError, locate
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch.names import guard_construction
+from graphs.frontends.torch.shapes import order_of
 from graphs.ops.dtypes import check_device
+from graphs.ops.movement import identity
 
 PARAMETER, BUFFER, TRANSIENT, MODULE = "parameter", "buffer", "buffer that is not saved", "module"
 _BUFFERS = (BUFFER, TRANSIENT)
@@ -305,7 +307,7 @@ class Module:
 
     def to(self, *args: Any, **options: Any) -> Self:
         """Convert the floats of the module to a dtype. Raises ValueError for any device but the CPU."""
-        options.pop("memory_format", None)
+        memory_format = options.pop("memory_format", None)
         for target in (*args, *options.values()):
             if isinstance(target, Tensor):
                 self._floats(target.dtype)
@@ -317,6 +319,8 @@ class Module:
                 check_device(target.type)
             else:
                 self._floats(target)
+        if memory_format is not None:  # of weights of images and volumes, as in PyTorch
+            self._convert(lambda a: identity(a, order=order_of(memory_format, a.ndim, "C")) if a.ndim in (4, 5) else a)
         return self
 
     def cpu(self) -> Self:
@@ -439,9 +443,12 @@ class Module:
     def _get_name(self) -> str:
         return type(self).__name__
 
+    def _child_texts(self) -> list[tuple[str, str]]:
+        return [(name, repr(child)) for name, child in self._of(MODULE)]
+
     def __repr__(self) -> str:
         extra = self.extra_repr()
-        children = [f"({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._of(MODULE)]
+        children = [f"({name}): " + text.replace("\n", "\n  ") for name, text in self._child_texts()]
         if not children and "\n" not in extra:
             return f"{self._get_name()}({extra})"
         lines = [*extra.split("\n"), *children] if extra else children

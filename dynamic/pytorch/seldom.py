@@ -1,6 +1,6 @@
 """Names of `torch` that few programs use, and those that are not there, with what to use instead.
 
-Switches of how PyTorch computes and orders of memory change nothing here: every op takes any order.
+Switches of how PyTorch computes change nothing here. Orders of memory are PyTorch's, and every op takes any of them.
 """
 
 from __future__ import annotations

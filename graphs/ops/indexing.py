@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,15 @@ __all__ = ["add_along_axis", "flat_index", "index", "scatter", "scatter_add", "s
 
 
 @composite
-def index(x: Array, key: Any, *, ints_first: bool = False) -> Array:
+def index(
+    x: Array, key: Any, *, ints_first: bool = False, laid: Callable[..., Array] = lambda result, *_: result
+) -> Array:
     """x[key] with NumPy's meaning: basic indices, integer arrays, or a boolean mask.
 
     Axes of index arrays that a slice, None or Ellipsis separates come first, and an int is such an array, as in NumPy:
     x[0, :, array] has the axes of the array first. With `ints_first` an int drops its axis before the arrays are looked
-    at, as in PyTorch, and an Ellipsis that stands for no axis separates nothing.
+    at, as in PyTorch, and an Ellipsis that stands for no axis separates nothing. What arrays pick is given to
+    `laid(result, view, arrays, axis)`, with the view that they pick from at this axis, whose result is returned.
 
     Raises OutOfRangeError for a position that an axis does not have, and ControlFlowError for a symbolic mask: the
     result's shape would depend on its values.
@@ -58,8 +61,8 @@ def index(x: Array, key: Any, *, ints_first: bool = False) -> Array:
     arrays = [kept[i] for i in axes]
     are_neighbours = axes[-1] - axes[0] < len(axes) if ints_first else _side_by_side(entries_given)
     if not are_neighbours:
-        return _take_many(moveaxis(view, axes, range(len(axes))), arrays, 0)
-    return _take_many(view, arrays, axes[0])
+        view, axes = moveaxis(view, axes, range(len(axes))), [0]
+    return laid(_take_many(view, arrays, axes[0]), view, arrays, axes[0])
 
 
 def _side_by_side(entries: Sequence[Any]) -> bool:

@@ -367,7 +367,7 @@ def wider(value: Any) -> Any:
     return astype(value, SINGLE) if holds_half(value) else value
 
 
-def _prepare_identity(x: Any, /, *, order: str = "K") -> Prepared:
+def _prepare_identity(x: Any, /, *, order: str | tuple[int, ...] = "K") -> Prepared:
     if type(x) is int:  # as NumPy's function of that name takes it
         raise ShapeError(f"copies an array, and {x} is none; use eye({x}) for a matrix with ones on its diagonal")
     return (as_operand(x),), {} if order == "K" else {"order": order}
@@ -375,6 +375,8 @@ def _prepare_identity(x: Any, /, *, order: str = "K") -> Prepared:
 
 def _identity(x: Array, *, order: Any = "K", out: Array = None) -> Array:
     if out is None:
+        if isinstance(order, tuple):
+            return np.array(x.transpose(order), order="C").transpose(sorted(range(x.ndim), key=order.__getitem__))
         out = np.array(x, order=order)
         return lay(out, [x]) if order == "K" and 0 in x.strides else out
     return store(x, out)
@@ -388,8 +390,9 @@ identity: Op = movement(
     prepare=_prepare_identity,
     marks=True,
     layout="any",
-    doc='A copy of the values, with the axes in the same order in memory, or row by row with `order="C"`. Graphs leave '
-    "it out: it only marks what is differentiated, or owned, apart.",
+    doc='A copy of the values, with the axes in the same order in memory, row by row with `order="C"`, or with the '
+    "axes in this order, the outer one first. Graphs leave it out: it only marks what is differentiated, or owned, "
+    "apart.",
 )
 stop_gradient: Op = movement(
     "stop_gradient",

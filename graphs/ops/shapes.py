@@ -221,6 +221,29 @@ def lay(result: Any, operands: Sequence[Any] = ()) -> Any:
     return made
 
 
+def turned(kernel: Any, first: Any, second: Any) -> Any:
+    """A ufunc of two arrays, each of two axes or more, whose result lies as `lay` would lay it, without a copy."""
+    ndim = max(first.ndim, second.ndim)
+    both = [array[(None,) * (ndim - array.ndim)] for array in (first, second)]
+    order = axes_order(*both)
+    result = kernel(*[array.transpose(order) for array in both], order="C")
+    return result.transpose(sorted(order, key=order.__getitem__))
+
+
+def axes_order(*operands: Any) -> tuple[int, ...]:
+    """The axes of what PyTorch's elementwise ops make of these arrays, as they lie in memory, the outer one first."""
+    sizes = np.broadcast_shapes(*[operand.shape for operand in operands])
+    return tuple(_order(sizes, [_steps(operand, sizes) for operand in operands])[::-1])
+
+
+def disagree(arrays: Sequence[Any]) -> bool:
+    """Whether two arrays may lie in different orders of their axes, so that NumPy would lay their result by neither."""
+    if len(arrays) != 2 or min(arrays[0].ndim, arrays[1].ndim) < 2:
+        return False
+    first, second = (array.flags for array in arrays)
+    return not (first.c_contiguous and second.c_contiguous) and not (first.f_contiguous and second.f_contiguous)
+
+
 def _steps(operand: Any, sizes: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of an array along the axes of the result, 0 where it is broadcast."""
     added = len(sizes) - operand.ndim
@@ -249,6 +272,16 @@ def _compare(axis: int, other: int, sizes: tuple[int, ...], steps: Sequence[tupl
         if here and there and (here != there or sizes[axis] > sizes[other]):
             return 1 if here >= there else -1
     return 0
+
+
+def owner_of(array: Any) -> Any:
+    """The array that owns the memory of a view."""
+    base = array.base
+    while base is not None:
+        if isinstance(base, np.ndarray):
+            array = base
+        base = getattr(base, "base", None)  # NumPy puts what is no array below a view of strides of one's own
+    return array
 
 
 def fill(shape: Shape, dtype: np.dtype[Any], value: Any, out: Array) -> Array:

@@ -25,11 +25,12 @@ from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, locate
 from graphs.frontends.torch import picking
 from graphs.frontends.torch.methods import Count, TorchMethods
+from graphs.frontends.torch.shapes import check_view
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops.movement import astype, stop_gradient
 from graphs.surface import Surface
-from static.trace.views import between, known_value, present
+from static.trace.views import between, is_row_major, known_value, present, stand_in
 
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
 
@@ -203,13 +204,29 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         self.builder.views.update(between(self.builder, self.node, view.node))
         return view
 
+    def _look(self, view: Any) -> Any:
+        """Return a view of this symbol in another shape, noted as one.
+
+        Raises ShapeError where arguments that lie row by row have no such view.
+        """
+        memory = stand_in(present(self.builder, self.node))
+        if memory is not None and not memory.flags.c_contiguous:
+            check_view(memory, memory.reshape(view.shape))
+        return self._share(view)
+
     def contiguous(self, memory_format: Any = None) -> Any:
         """Return the value row by row: the symbol itself, or a copy of what lies otherwise."""
-        copy = ops.identity(super().contiguous(memory_format))
+        copy = super().contiguous(memory_format)
         for node in between(self.builder, self.node, copy.node):
             self.builder.copies.discard(node)
             self.builder.doubtful.add(node)
         return copy
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie row by row. Raises MissingNameError where the layout of an argument decides that."""
+        if "channels_last" in str(memory_format) or not is_row_major(self.builder, present(self.builder, self.node)):
+            raise _missing("is_contiguous")
+        return True
 
     # In the trace of a step -----------------------------------------------------------------------------------------
 
@@ -397,6 +414,10 @@ REFUSED: dict[str, tuple[str, str]] = {
     "requires_grad_": ("what is differentiated is said by a transform", _GRADIENT),
     "is_leaf": ("a graph has no tape, and so no leaves", _GRADIENT),
     "grad_fn": ("a graph has no tape", "look at static.trace(f, ...)"),
+    "is_contiguous": (
+        "how an argument, and what is computed from it, lies in memory is known in each call alone",
+        "call contiguous(), which is for nothing where it lies so",
+    ),
     "stride": ("how a value lies in memory is decided when the graph is compiled", _LATER),
 }
 """Names of a tensor that its symbol cannot have: for each the reason, and the replacement."""

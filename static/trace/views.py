@@ -21,7 +21,9 @@ from graphs.errors import GraphError, locate
 from graphs.ir import Node
 from graphs.op import RuleTable
 from graphs.ops.indexing import take
+from graphs.ops.linalg import matmul
 from graphs.ops.movement import identity, reshape
+from graphs.ops.shapes import axes_order
 
 
 def chain(builder: Builder | None, node: Node) -> tuple[list[Node], Node]:
@@ -111,7 +113,7 @@ def is_doubtful(builder: Builder, node: Node) -> bool:
     """Whether a node is a view for some layouts of its input and a copy for others, and the layout is not known."""
     may_copy = _LAYOUTS[node.op].may_copy and node not in builder.views and not _is_always_view(node)
     if may_copy or node in builder.doubtful:
-        return not _is_row_major(builder, node.inputs[0])
+        return not is_row_major(builder, node.inputs[0])
     return False
 
 
@@ -134,19 +136,55 @@ def _wide(shape: Shape) -> list[int] | None:
     return [size for size in sizes if size != 1] if len(sizes) == len(shape) else None
 
 
-def _is_row_major(builder: Builder, node: Node) -> bool:
+def is_row_major(builder: Builder, node: Node) -> bool:
     """Whether a value lies row by row without gaps, as everything does that is computed from such values."""
     waiting, seen = [node], set[Node]()
     while waiting:
         node = waiting.pop()
-        if node in seen or node.is_constant:
+        order = node.attrs.get("order") if node.op is identity else None
+        if node in seen or node.is_constant or order == "C":
             continue
         seen.add(node)
         moves = shares(builder, node) and not _LAYOUTS[node.op].keeps_order
-        if node.is_input or node.is_part or node.subgraphs or moves or node in builder.views:
+        if order or node.is_input or node.is_part or node.subgraphs or moves or node in builder.views:
             return False
         waiting += node.inputs
     return True
+
+
+def stand_in(node: Node) -> np.ndarray[Any, Any] | None:
+    """Return an array without values that lies in memory as a value does where arguments lie row by row, as most do.
+
+    None where sizes are symbolic, or where the ops that led to the value do not tell.
+    """
+    held: dict[Node, np.ndarray[Any, Any] | None] = {}
+    waiting = [node]
+    while waiting:
+        node = waiting[-1]
+        needed = [] if node.is_input or node.is_constant else [x for x in node.inputs if x not in held]
+        if not needed:
+            held[waiting.pop()] = _laid_out(node, [held.get(x) for x in node.inputs])
+        waiting += needed
+    return held[node]
+
+
+def _laid_out(node: Node, sources: Sequence[Any]) -> np.ndarray[Any, Any] | None:
+    shape, dtype, order = node.spec.shape, node.spec.dtype, node.attrs.get("order")
+    if any(isinstance(size, Dim) for size in shape) or node.is_part or node.subgraphs:
+        return None
+    if not sources or (node.op is identity and order == "C"):
+        return np.empty(shape, dtype)
+    if any(source is None for source in sources):
+        return None
+    if node.op is identity:
+        return sources[0] if order is None else np.empty([shape[i] for i in order], dtype).transpose(np.argsort(order))
+    if node.op.view:
+        return execute(node.op, sources, dict(node.attrs))
+    if node.op.layout in ("inputs", "ufunc"):
+        order = axes_order(*sources)
+        return np.empty([shape[i] for i in order], dtype).transpose(np.argsort(order))
+    in_rows = all(source.flags.c_contiguous for source in sources)
+    return np.empty(shape, dtype) if node.op.layout == "rows" and (in_rows or node.op is matmul) else None
 
 
 # Values that follow from constants alone ------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dynamic
-from graphs.errors import InplaceError
+from graphs.errors import InplaceError, ShapeError
 from tests.helpers.together import check_each, together
 
 Make = Callable[[Any, Any], Any]  # of the library and a matrix of 4 by 4
@@ -126,6 +126,52 @@ def test_contiguous_is_what_the_strides_say() -> None:
     assert not last.is_contiguous()
     assert x.contiguous(memory_format=dynamic.channels_last).stride() == last.stride()
     assert x.to(memory_format=dynamic.channels_last).stride() == last.stride()
+
+
+def test_channels_stay_last_through_layers() -> None:
+    x = dynamic.randn(2, 3, 8, 8).to(memory_format=dynamic.channels_last)
+    model = dynamic.nn.Sequential(
+        dynamic.nn.Conv2d(3, 4, 3), dynamic.nn.BatchNorm2d(4), dynamic.nn.ReLU(), dynamic.nn.MaxPool2d(2)
+    )
+    assert model(x).is_contiguous(memory_format=dynamic.channels_last)
+    assert not model(x.contiguous()).is_contiguous(memory_format=dynamic.channels_last)
+    weights = model.to(memory_format=dynamic.channels_last)[0].weight
+    assert weights.stride() == (27, 1, 9, 3)
+    assert model(x.contiguous()).is_contiguous(memory_format=dynamic.channels_last)
+    with pytest.raises(ShapeError, match="an order of 4 axes, not of 2"):
+        dynamic.zeros(2, 3).contiguous(memory_format=dynamic.channels_last)
+
+
+def test_a_view_is_refused_where_it_would_copy() -> None:
+    matrix = dynamic.arange(6.0).reshape(2, 3)
+    for shape in ((6,), (2, 3)):
+        with pytest.raises(ShapeError, match=r"steps of \(1, 3\) .* use reshape\(\)"):
+            matrix.t().view(shape)
+    assert matrix.t().view(3, 2, 1).stride() == (1, 3, 3)
+    assert matrix.t().reshape(6).tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_results_of_two_orders_lie_as_the_first_operand() -> None:
+    x, y = dynamic.ones(3, 4).t(), dynamic.ones(4, 3)
+    assert [(x + y).stride(), (y + x).stride(), (x > y).stride()] == [(1, 4), (3, 1), (1, 4)]
+    assert (x + y).tolist() == [[2.0] * 3] * 4
+
+
+def test_views_by_steps_share_memory_and_have_gradients() -> None:
+    x = dynamic.arange(6.0).requires_grad_()
+    doubled = x * 2
+    windows = doubled.as_strided((4, 3), (1, 1))
+    (windows**2).sum().backward()
+    assert x.grad.tolist() == [0, 16, 48, 72, 64, 40]
+    base = dynamic.zeros(6)
+    base.as_strided((2, 2), (3, 1), 1).fill_(7)
+    assert base.tolist() == [0, 7, 7, 0, 7, 7]
+    assert base[2:].as_strided((2,), (1,)).tolist() == [7, 0]
+    assert base[2:].as_strided((2,), (1,), 0).tolist() == [0, 7]
+    written = dynamic.as_strided_scatter(x, dynamic.ones(2), (2,), (3,), 1)
+    assert written.tolist() == [0, 1, 2, 3, 1, 5]
+    with pytest.raises(ShapeError, match="places 0 to 6 are not all in memory of 6"):
+        base.as_strided((7,), (1,))
 
 
 def test_a_view_that_repeats_is_not_written_to() -> None:

@@ -189,3 +189,39 @@ def test_a_part_of_ints_takes_no_floats():
     for convert in (False, True):
         with pytest.raises(DTypeError, match="in-place change of int64 values to float32"):
             static.jit(f, convert=convert)(torch.tensor(X))
+
+
+ASKED_OF_MEMORY = [
+    (lambda x: x.view(6), "value"),
+    (lambda x: x.t().view(2, 3, 1), "value"),
+    (lambda x: x.t().contiguous().view(6), "value"),
+    (lambda x: x.t().reshape(6), "value"),
+    (lambda x: x.t().view(6), "use reshape()"),
+    (lambda x: torch.relu(x.t()).view(6), "use reshape()"),
+    (lambda x: (x @ x.t()).t().view(9), "use reshape()"),
+    (lambda x: x[:1].expand(2, 2).view(4), "use reshape()"),
+    (lambda x: x if x.contiguous().is_contiguous() else x.t(), "value"),
+    (lambda x: x if x.is_contiguous() else x.t(), "call contiguous()"),
+    (lambda x: x * x.stride()[0], "what the compiled function returns"),
+    (lambda x: x.contiguous().as_strided((2, 3), (1, 1)), "value"),
+    (lambda x: torch.as_strided_scatter(x.contiguous(), torch.zeros(2), (2,), (3,), 1), "value"),
+    (lambda x: x.as_strided((2, 3), (1, 1)), "call contiguous()"),
+    (lambda x: x.contiguous().as_strided((4, 2), (2, 1)), "take fewer"),
+    (lambda x: x[None, None].contiguous(memory_format=torch.channels_last), "value"),
+]
+"""Functions of a matrix, and whether a trace gives the value that the tape gives, or refuses with this remedy."""
+
+
+@together("f,answer", ASKED_OF_MEMORY)
+def test_a_trace_answers_for_memory_or_refuses(f, answer):
+    x = torch.tensor(X)
+    if answer == "value":
+        np.testing.assert_array_equal(static.jit(f)(x), f(x).numpy())
+        slope = static.grad(lambda x: (f(x) ** 2).sum())(x)
+        leaf = torch.tensor(X, requires_grad=True)
+        (f(leaf) ** 2).sum().backward()
+        np.testing.assert_array_equal(slope, leaf.grad.numpy())
+        return
+    with pytest.raises(GraphError) as caught:
+        static.jit(f)(x)
+    assert answer in str(caught.value)

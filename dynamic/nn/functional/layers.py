@@ -22,7 +22,7 @@ from dynamic.tensor import Tensor
 from graphs import dims, ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch.functions import scatter_add
-from graphs.frontends.torch.shapes import laid_in_rows, memory_of
+from graphs.frontends.torch.shapes import laid_as_images, laid_in_rows, memory_of
 from graphs.frontends.torch.words import floats, of_floats
 from graphs.ops import neural
 from graphs.ops.movement import cast, in_single
@@ -306,7 +306,7 @@ def one_hot(tensor: Array, num_classes: int = -1) -> Array:
 # Normalization --------------------------------------------------------------------------------------------------------
 
 
-@laid_in_rows
+@laid_as_images
 def batch_norm(
     input: Array,
     running_mean: Array | None,
@@ -395,6 +395,7 @@ def layer_norm(
     return _affine(ops.multiply(centred, inverse_root_mean_square(centred, axes, eps)), weight, bias)
 
 
+@laid_as_images
 @in_single
 def rms_norm(
     input: Array, normalized_shape: Sequence[int], weight: Array | None = None, eps: float | None = None
@@ -417,7 +418,7 @@ def _affine(x: Array, weight: Array | None, bias: Array | None) -> Array:
     return scaled if bias is None else ops.add(scaled, bias)
 
 
-@laid_in_rows
+@laid_as_images
 @in_single
 def group_norm(
     input: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5

@@ -15,7 +15,7 @@ from dynamic.nn.functional.common import Array, check_dtypes, check_indices, ref
 from graphs import dims, ops
 from graphs.errors import DTypeError, ShapeError, locate
 from graphs.frontends.torch import functions as torch
-from graphs.frontends.torch.shapes import apart
+from graphs.frontends.torch.shapes import apart, laid_as_images, laid_like, like_images
 from graphs.frontends.torch.words import within
 from graphs.ops.pooling import max_pool_with_places
 from graphs.ops.shapes import as_count, dtype_of, shape_of
@@ -30,11 +30,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def _name_after(op: Callable[..., Array], function: Callable[..., Array]) -> Callable[..., Array]:
-    """Give a function the name and docstring of its op."""
+def _name_after(op: Callable[..., Array], function: Callable[..., Array], count: int = 1) -> Callable[..., Array]:
+    """Give a function of `count` images the name and docstring of its op, and images as its result."""
     function.__name__ = op.__name__
     function.__doc__ = op.__doc__
-    return function
+    return laid_as_images(function, count)
 
 
 def _plain(value: Any) -> Any:
@@ -55,7 +55,7 @@ def _convolution(op: Callable[..., Array]) -> Callable[..., Array]:
         check_dtypes(input, weight, bias)
         return op(input, weight, bias, _plain(stride), _plain(padding), _plain(dilation), groups)
 
-    return _name_after(op, convolution)
+    return _name_after(op, convolution, 2)
 
 
 def _transpose_convolution(op: Callable[..., Array]) -> Callable[..., Array]:
@@ -73,7 +73,7 @@ def _transpose_convolution(op: Callable[..., Array]) -> Callable[..., Array]:
         sizes = [_plain(value) for value in (stride, padding, output_padding)]
         return op(input, weight, bias, *sizes, groups, _plain(dilation))
 
-    return _name_after(op, convolution)
+    return _name_after(op, convolution, 2)
 
 
 conv1d, conv2d, conv3d = map(_convolution, (ops.conv1d, ops.conv2d, ops.conv3d))
@@ -134,7 +134,7 @@ def avg_pool1d(
     return _whole(ops.avg_pool1d(input, size, step, border, ceil_mode, count_include_pad), input)
 
 
-def _mean(op: Callable[..., Array]) -> Callable[..., Array]:
+def _mean(op: Callable[..., Array], images: int) -> Callable[..., Array]:
     def pool(
         input: Array,
         kernel_size: Any,
@@ -147,10 +147,10 @@ def _mean(op: Callable[..., Array]) -> Callable[..., Array]:
         sizes = _plain(kernel_size), _stride(stride), _plain(padding)
         return _whole(op(input, *sizes, ceil_mode, count_include_pad, divisor_override), input)
 
-    return _name_after(op, pool)
+    return _name_after(op, pool, images)
 
 
-avg_pool2d, avg_pool3d = map(_mean, (ops.avg_pool2d, ops.avg_pool3d))
+avg_pool2d, avg_pool3d = _mean(ops.avg_pool2d, 1), _mean(ops.avg_pool3d, 0)
 
 
 def _power_mean(
@@ -204,7 +204,7 @@ def _adaptive_mean(rank: int) -> Callable[..., Array]:
 
     pool.__name__ = f"adaptive_avg_pool{rank}d"
     pool.__doc__ = f"The means of `output_size` windows along each of the last axes, {rank} of them."
-    return pool
+    return laid_as_images(pool, rank < 3)
 
 
 def _means(arrays: list[Array], axis: int) -> list[Array]:
@@ -229,7 +229,7 @@ def _adaptive_max(rank: int) -> Callable[..., Any]:
 
     pool.__name__ = f"adaptive_max_pool{rank}d"
     pool.__doc__ = f"The largest of `output_size` windows along each of the last axes, {rank} of them."
-    return pool
+    return laid_as_images(pool, rank < 3)
 
 
 adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = map(_adaptive_mean, (1, 2, 3))
@@ -272,6 +272,7 @@ max_unpool1d, max_unpool2d, max_unpool3d = map(_unpool, (1, 2, 3))
 # Resizing ---------------------------------------------------------------------------------------------------------
 
 
+@laid_as_images
 def interpolate(
     input: Array,
     size: Any = None,
@@ -322,8 +323,10 @@ def pad(input: Array, pad: Any, mode: str = "constant", value: float | None = No
         raise DTypeError(f"a border of {value} in {dtype_of(input)}, which has no numbers below 0; use .int() first")
     fill = 0 if value is None else within(value, dtype_of(input))
     if mode == "circular":  # goes round what is left; the other modes see what will be taken away
-        return apart(ops.pad(_cut(input, cut), border, fill, mode=mode), input)
-    return apart(_cut(ops.pad(input, border, fill, mode=mode), cut), input)
+        return like_images(apart(ops.pad(_cut(input, cut), border, fill, mode=mode), input), input)
+    if mode == "constant" and not any(map(sum, border)):
+        return laid_like(apart(_cut(input, cut), input), input)
+    return like_images(apart(_cut(ops.pad(input, border, fill, mode=mode), cut), input), input)
 
 
 def _cut(x: Array, widths: Pairs) -> Array:
@@ -425,6 +428,7 @@ def pixel_unshuffle(input: Array, downscale_factor: int) -> Array:
     return apart(shuffled, input)
 
 
+@laid_as_images
 def channel_shuffle(input: Array, groups: int) -> Array:
     """The channels of f[N, C, ...] dealt out: one of each group in turn (Zhang et al., 2018). Raises ShapeError."""
     batch, channels, *sizes = shape_of(input)

@@ -17,6 +17,7 @@ import numpy as np
 from graphs import capture, ops
 from graphs.errors import OptionError, locate
 from graphs.frontends.torch.names import name
+from graphs.frontends.torch.shapes import laid_like
 from graphs.frontends.torch.words import (
     beside_single,
     bits,
@@ -470,10 +471,10 @@ def lerp(input: Any, end: Any, weight: Any) -> Any:
     weight, apart = number(weight), ops.subtract(end, input)
     if is_scalar(weight):
         start, factor = (input, weight) if builtins.abs(weight) < 0.5 else (end, weight - 1)
-        return ops.add(start, ops.multiply(apart, factor))
+        return laid_like(ops.add(start, ops.multiply(apart, factor)), input, end)
     near = ops.add(input, ops.multiply(weight, apart))
     far = ops.subtract(end, ops.multiply(apart, ops.subtract(1, weight)))
-    return ops.where(ops.less(ops.abs(weight), 0.5), near, far)
+    return laid_like(ops.where(ops.less(ops.abs(weight), 0.5), near, far), input, end, weight)
 
 
 @name(in_place=True)

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from graphs import ops
-from graphs.errors import DTypeError, locate
+from graphs.errors import DTypeError, ShapeError, locate
 from graphs.frontends.torch import arithmetic, dtypes, functions, picking, products, shapes, words
 from graphs.frontends.torch.arithmetic import of_op
 from graphs.frontends.torch.functions import Methods
@@ -24,8 +24,8 @@ NAMES = {
 
 
 def _conversion(name: str, dtype: Any) -> Callable[..., Any]:
-    def convert(self: Any) -> Any:
-        return cast(self, dtype)
+    def convert(self: Any, memory_format: Any = None) -> Any:
+        return cast(self, dtype) if memory_format is None else self.to(dtype, memory_format=memory_format)
 
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"The values as {dtypes.dtype(dtype).name}." if isinstance(dtype, type) else "Refused."
@@ -95,7 +95,7 @@ class TorchMethods(Methods, Conversions):
     __rfloordiv__ = swap_operands(functions.floor_divide)
     __mod__ = functions.remainder
     __rmod__ = swap_operands(functions.remainder)
-    __rpow__ = swap_operands(arithmetic.pow)
+    __rpow__ = shapes.laid_in_rows(swap_operands(arithmetic.pow))
     __matmul__ = products.matmul
     __rmatmul__ = swap_operands(products.matmul)
     __and__ = __rand__ = of_op(ops.bitwise_and)
@@ -127,9 +127,7 @@ class TorchMethods(Methods, Conversions):
 
     def clone(self, *, memory_format: Any = None) -> Self:
         """A copy that keeps the history, and the order of the axes in memory unless a format asks for another."""
-        if "channels_last" in str(memory_format):
-            return ops.moveaxis(ops.identity(ops.moveaxis(self, 1, -1), order="C"), -1, 1)
-        return ops.identity(self, order="C") if "contiguous" in str(memory_format) else ops.identity(self)
+        return ops.identity(self, order=shapes.order_of(memory_format, ndim_of(self)))
 
     # Kinds ------------------------------------------------------------------------------------------------------
 
@@ -161,9 +159,11 @@ class TorchMethods(Methods, Conversions):
         words.check(device)
         copy = copy or [target for target in args if type(target) is bool][1:] == [True]  # after non_blocking
         wanted = dtype_of(self) if dtype is None else as_dtype(dtype)
-        if "channels_last" in str(memory_format):
-            return TorchMethods.contiguous(cast(self, wanted), memory_format)
-        return ops.identity(self) if copy and wanted == dtype_of(self) else cast(self, wanted)
+        made = ops.identity(self) if copy and wanted == dtype_of(self) else cast(self, wanted)
+        order = shapes.order_of(memory_format, ndim_of(self))
+        if order == "K" or shapes.has_channels_last(shapes.memory_of(made)) == (order != "C"):
+            return made
+        return shapes.in_order(made, order)
 
     def type(self, dtype: Any = None) -> Any:
         """The name of the tensor's type, or with `dtype` the values in that dtype."""
@@ -186,9 +186,7 @@ class TorchMethods(Methods, Conversions):
 
     def contiguous(self, memory_format: Any = None) -> Self:
         """The tensor itself if it is contiguous, also in the order "channels_last"; else a contiguous copy."""
-        if TorchMethods.is_contiguous(self, memory_format):
-            return self
-        return TorchMethods.clone(self, memory_format=memory_format or "contiguous")
+        return shapes.in_order(self, shapes.order_of(memory_format, ndim_of(self), "C"))
 
     def is_floating_point(self) -> bool:
         """Whether the elements are floats."""
@@ -196,10 +194,12 @@ class TorchMethods(Methods, Conversions):
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the elements are contiguous in memory; for "channels_last" with the channels as the last axis."""
-        memory = shapes.memory_of(self)
-        if memory is not None and "channels_last" in str(memory_format):
-            return bool(memory.ndim > 3 and np.moveaxis(memory, 1, -1).flags.c_contiguous)
-        return memory is None or bool(memory.flags.c_contiguous)
+        memory: Any = shapes.memory_of(self)
+        try:
+            order = shapes.order_of(memory_format, memory.ndim, "C")
+        except ShapeError:  # an order of another number of axes
+            return False
+        return bool((memory.transpose(order) if isinstance(order, tuple) else memory).flags.c_contiguous)
 
     def element_size(self) -> int:
         """The bytes of an element."""

@@ -16,7 +16,7 @@ from graphs.dims import same_shape
 from graphs.errors import DTypeError, OptionError, OutOfRangeError, ShapeError, locate
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.reductions import count_nonzero
-from graphs.frontends.torch.shapes import laid_in_rows
+from graphs.frontends.torch.shapes import in_order, laid_in_rows, laid_like, layout_of
 from graphs.frontends.torch.words import (
     as_row,
     axis_and_size,
@@ -31,7 +31,7 @@ from graphs.frontends.torch.words import (
     values_of,
     within,
 )
-from graphs.ops.shapes import dtype_of
+from graphs.ops.shapes import axes_order, dtype_of
 from graphs.promotion import is_scalar
 
 # ---- along an axis -------------------------------------------------------------------------------
@@ -100,6 +100,7 @@ _REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 
 @name(in_place=True)
+@laid_in_rows
 def scatter_add(input: Any, dim: int, index: Any, src: Any) -> Any:
     """The input with the elements of `src` added at the places along an axis that `index` names."""
     return scatter_reduce(input, dim, index, src, "sum")
@@ -152,7 +153,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     if not is_scalar(value) and ndim_of(value):
         raise ShapeError("index_fill writes one number; use index_copy for a tensor of many")
     x, value = as_row(input), within(value, dtype_of(input))
-    return ops.reshape(ops.setitem(x, value, _rows(x, dim, as_row(index))), shape_of(input))
+    return laid_like(ops.reshape(ops.setitem(x, value, _rows(x, dim, as_row(index))), shape_of(input)), input)
 
 
 # ---- by a mask, or by a flat index ---------------------------------------------------------------
@@ -267,7 +268,7 @@ def _write_part(x: Any, source: Any, key: Sequence[Any]) -> Any:
     wanted = shape_of(x[tuple(key)])
     if shape_of(source) != wanted:
         raise ShapeError(f"a source of shape {shape_of(source)} for a part of shape {wanted}; reshape or expand it")
-    return ops.setitem(x, cast(source, dtype_of(x)), tuple(key))
+    return laid_like(ops.setitem(x, cast(source, dtype_of(x)), tuple(key)), x)
 
 
 @name()
@@ -316,7 +317,19 @@ def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, 
 
 def part(x: Any, key: Any) -> Any:
     """x[key] as PyTorch reads it: an int drops its axis first, a list of lists is a tuple, and bytes are a mask."""
-    return ops.index(x, key_of(key), ints_first=True)
+    return ops.index(x, key_of(key), ints_first=True, laid=_laid_as_parts)
+
+
+def _laid_as_parts(result: Any, view: Any, indices: Sequence[Any], axis: int) -> Any:
+    """What indices pick in memory as PyTorch lays it: by the axes that stay, and then by those of the indices."""
+    memory = layout_of(view)
+    if memory is None or memory.flags.c_contiguous:
+        return result
+    arrays, count = [np.asarray(values_of(x)) for x in indices], ndim_of(result) - memory.ndim + len(indices)
+    after = memory.ndim - axis - len(indices)
+    steps = (*memory.strides[:axis], *(0,) * count, *memory.strides[axis + len(indices) :])
+    picked = [x[(None,) * axis + (..., *(None,) * after)] for x in np.broadcast_arrays(*arrays)]
+    return in_order(result, axes_order(np.lib.stride_tricks.as_strided(memory, shape_of(result), steps), *picked))
 
 
 def with_part(x: Any, value: Any, key: Any) -> Any:
@@ -353,7 +366,7 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
         raise DTypeError(f"index_put writes tensors of {dtype_of(input)} here; convert the values with .to(dtype)")
     key = tuple([slice(None) if index is None else mask_of(index) for index in indices])
     if not accumulate:
-        return ops.setitem(input, values, key)
+        return laid_like(ops.setitem(input, values, key), input)
     places = ops.index(np.arange(ops.reshape(input, (-1,)).shape[0]).reshape(shape_of(input)), key)
     return _add_at(input, places, ops.broadcast_to(values, shape_of(places)))
 

@@ -20,7 +20,7 @@ from graphs.errors import OptionError, ShapeError, locate, user_frame
 from graphs.frontends.torch import reductions, systems
 from graphs.frontends.torch.arithmetic import add, clamp, mul, sub, true_divide
 from graphs.frontends.torch.names import name
-from graphs.frontends.torch.shapes import laid_in_rows
+from graphs.frontends.torch.shapes import laid_in_rows, like_images
 from graphs.frontends.torch.words import (
     cast,
     floats,
@@ -142,6 +142,7 @@ def _plus(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 
 @name(in_place=True)
+@laid_in_rows
 @in_single
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat1 @ mat2)`."""
@@ -149,6 +150,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 
 @name(in_place=True)
+@laid_in_rows
 @in_single
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * (mat @ vec)`."""
@@ -166,6 +168,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> 
 
 
 @name(in_place=True)
+@laid_in_rows
 @in_single
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
@@ -173,6 +176,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 
 @name(in_place=True)
+@laid_in_rows
 @in_single
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
@@ -325,7 +329,7 @@ def _slope(x: Any, dim: int, step: float) -> Any:
         raise ShapeError(locate("gradient: an axis of one point has no slope; take two or more"))
     inner = ops.divide(ops.subtract(moved[..., 2:], moved[..., :-2]), 2 * step)
     first, last = [ops.divide(ops.subtract(moved[..., b], moved[..., a]), step) for a, b in ((0, 1), (-2, -1))]
-    return ops.moveaxis(ops.concat([first[..., None], inner, last[..., None]], axis=-1), -1, dim)
+    return like_images(ops.moveaxis(ops.concat([first[..., None], inner, last[..., None]], axis=-1), -1, dim))
 
 
 @name()

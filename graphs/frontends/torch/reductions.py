@@ -12,6 +12,7 @@ from graphs import dispatch, ops
 from graphs.errors import OptionError, ShapeError, locate
 from graphs.frontends.torch import arithmetic
 from graphs.frontends.torch.names import name
+from graphs.frontends.torch.shapes import like_images
 from graphs.frontends.torch.words import (
     as_dtype,
     as_row,
@@ -393,7 +394,7 @@ def quantile(
     Between two elements `interpolation` decides: "linear", "lower", "higher", "midpoint" or "nearest". NaN where an
     element is NaN.
     """
-    return _quantile(input, q, dim, keepdim, interpolation, without_nan=False)
+    return like_images(_quantile(input, q, dim, keepdim, interpolation, without_nan=False))
 
 
 @name()
@@ -401,7 +402,7 @@ def nanquantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Any:
     """As `quantile`, of the elements that are not NaN."""
-    return _quantile(input, q, dim, keepdim, interpolation, without_nan=True)
+    return like_images(_quantile(input, q, dim, keepdim, interpolation, without_nan=True))
 
 
 def _quantile(x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, *, without_nan: bool) -> Any:

@@ -17,10 +17,8 @@ from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, locate
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.words import as_row, axis_and_size, cast, ndim_of, place, result_dtype, shape_of, sizes
-from graphs.op import Op
-from graphs.ops.shapes import as_shape, completed_shape, store
+from graphs.ops.shapes import as_shape, axes_order, completed_shape
 from graphs.spec import broadcast_shapes as common_shape
-from graphs.spec import spec_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,11 +45,76 @@ def laid_in_rows(function: F) -> F:
 
     @functools.wraps(function)
     def wrapper(*args: Any, **options: Any) -> Any:
-        result = function(*args, **options)
-        memory = memory_of(result)
-        return result if memory is None or memory.flags.c_contiguous else ops.identity(result, order="C")
+        return like_images(function(*args, **options))
 
     return cast_type(F, wrapper)
+
+
+def has_channels_last(memory: Any) -> bool:
+    """Whether PyTorch takes the channels of an array f[N, C, ...] of four or five axes for the inner ones in memory."""
+    if memory is None or memory.ndim not in (4, 5) or not memory.size or not memory.strides[1]:
+        return False
+    least = 0
+    for axis in (1, *range(memory.ndim - 1, 1, -1), 0):
+        step = memory.strides[axis]
+        if step < least or (axis == 0 and least == memory.strides[1]):
+            return False
+        least = step * memory.shape[axis]
+    return True
+
+
+def laid_as_images(function: F, count: int = 1) -> F:
+    """Wrap a function whose results have their channels last where one of its first `count` arguments has."""
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **options: Any) -> Any:
+        results = function(*args, **options)
+        images = [*args, *options.values()][:count]
+        if isinstance(results, tuple):
+            return type(results)([like_images(result, *images) for result in results])
+        return like_images(results, *images)
+
+    return cast_type(F, wrapper)
+
+
+def like_images(result: Any, *operands: Any) -> Any:
+    """The result with its channels last in memory where an operand has them so, else row by row."""
+    memory = layout_of(result)
+    if memory is None:
+        return result
+    is_last = memory.ndim in (4, 5) and any(has_channels_last(layout_of(operand)) for operand in operands)
+    return in_order(result, channels_last(memory.ndim) if is_last else "C")
+
+
+def laid_like(result: Any, *sources: Any) -> Any:
+    """The result with its axes in memory in the order in which an op of one element each of these tensors has them."""
+    memories = [memory for memory in map(layout_of, sources) if memory is not None]
+    return in_order(result, axes_order(*memories)) if memories and layout_of(result) is not None else result
+
+
+def in_order(x: Any, order: str | tuple[int, ...]) -> Any:
+    """The tensor itself where its axes lie in this order of `identity` without gaps, else a copy that does."""
+    memory = memory_of(x)
+    turned = memory.transpose(order) if memory is not None and isinstance(order, tuple) else memory
+    return x if turned is not None and turned.flags.c_contiguous else ops.identity(x, order=order)
+
+
+def channels_last(ndim: int) -> tuple[int, ...]:
+    """The order of the axes of f[N, C, ...] in memory where the channels are the inner ones."""
+    return (0, *range(2, ndim), 1)
+
+
+def order_of(memory_format: Any, ndim: int, usual: str = "K") -> Any:
+    """What `identity` takes for one of PyTorch's orders of memory. Raises ShapeError for other axes than it has."""
+    named = str(memory_format).removeprefix("torch.")
+    if named not in _IMAGES:
+        return {"contiguous_format": "C", "preserve_format": "K"}.get(named, usual)
+    if ndim != _IMAGES[named]:
+        raise ShapeError(f"{named} is an order of {_IMAGES[named]} axes, not of {ndim}; leave memory_format out")
+    return channels_last(ndim)
+
+
+_IMAGES = {"channels_last": 4, "channels_last_3d": 5}
 
 
 def as_view(result: Any, source: Any) -> Any:
@@ -64,6 +127,11 @@ def memory_of(value: Any) -> Any:
     """The array of a tensor; None for a symbol."""
     read = getattr(value, "captured_array", None)
     return None if read is None else read()
+
+
+def layout_of(value: Any) -> Any:
+    """The array of a tensor that has one by now; None for a symbol, and for what will be computed later."""
+    return None if hasattr(value, "_look") else memory_of(value)
 
 
 def _lies_in(memory: Any, other: Any) -> bool:
@@ -145,13 +213,32 @@ def view(input: Any, *size: Any) -> Any:
     """The same elements in another shape, or as another dtype of the same width."""
     if len(size) == 1 and not isinstance(size[0], (int, tuple, list)) and not hasattr(size[0], "__index__"):
         raise ShapeError(locate("view as another dtype is not there; use .to(dtype) to convert"))
-    return as_view(reshape(input, *size), input)
+    return _viewed(input, sizes(size) if size else ())
+
+
+def _viewed(input: Any, shape: Any) -> Any:
+    """The same elements in another shape, which is a view. Raises ShapeError where the memory does not allow one."""
+    result = ops.reshape(input, shape)
+    if hasattr(input, "_look"):  # whose layout is not known, or has no part in it
+        return input._look(result)
+    memory = memory_of(input)
+    if memory is not None:
+        check_view(memory, memory_of(result))
+    return result
+
+
+def check_view(memory: Any, reshaped: Any) -> None:
+    """Raise ShapeError where an array is no view of another that was reshaped to it."""
+    if not memory.flags.c_contiguous and not _lies_in(reshaped, memory):
+        steps = tuple([step // memory.itemsize for step in memory.strides])
+        rule = f"elements that lie in memory in steps of {steps} have no view of shape {reshaped.shape}"
+        raise ShapeError(f"{rule}; use reshape(), which copies them, or contiguous() first")
 
 
 @name(pairs=True)
 def view_as(input: Any, other: Any) -> Any:
     """The same elements in the shape of another tensor."""
-    return as_view(ops.reshape(input, shape_of(other)), input)
+    return _viewed(input, shape_of(other))
 
 
 @name()
@@ -247,38 +334,6 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """The shape that the given shapes broadcast to."""
     return np.broadcast_shapes(*shapes)
-
-
-@name(pairs=True)
-def repeat(input: Any, *repeats: Any) -> Any:
-    """Repeat the tensor along each axis; new axes come first."""
-    times = sizes(repeats)
-    if len(times) < ndim_of(input):
-        raise ShapeError(locate(f"repeat: {len(times)} numbers for {ndim_of(input)} axes; give one for each axis"))
-    return apart(ops.tile(input, times), input)
-
-
-@name(pairs=True)
-def tile(input: Any, *dims: Any) -> Any:
-    """Repeat the tensor along each axis, with NumPy's rule for fewer repetitions than axes."""
-    return apart(ops.tile(input, sizes(dims)), input)
-
-
-@name()
-def repeat_interleave(input: Any, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Any:
-    """Repeat each element, or each slice along an axis."""
-    del output_size
-    times = (
-        repeats
-        if isinstance(repeats, int) or not ndim_of(repeats) or shape_of(repeats) != (1,)
-        else ops.reshape(repeats, ())
-    )
-    x = flatten(input) if dim is None else input
-    return apart(ops.repeat(x, _whole(times), axis=place(0 if dim is None else dim, ndim_of(x))), input)
-
-
-def _whole(times: Any) -> Any:
-    return times if isinstance(times, int) or ndim_of(times) else int(times)
 
 
 # ---- parts ---------------------------------------------------------------------------------------
@@ -393,56 +448,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     return tuple(ops.unstack(input, axis=axis))
 
 
-def _gather_windows(x: Any, axis: int, size: int, step: int) -> Any:
-    """The windows as a copy, for a trace."""
-    places = _places(shape_of(x), axis, size, step)
-    windows = ops.take(x, places.T.reshape(-1), axis=axis)
-    shape = shape_of(windows)
-    return ops.moveaxis(ops.reshape(windows, (*shape[:axis], *places.T.shape, *shape[axis + 1 :])), axis + 1, -1)
-
-
-def _places(shape: Sequence[Any], axis: int, size: int, step: int) -> Any:
-    """The index along the axis for each place of each window: i[size, windows]."""
-    return np.arange(size)[:, None] + np.arange(0, shape[axis] - size + 1, step)
-
-
-def _in_place(x: Any, *, axis: int, size: int, step: int, out: Any = None) -> Any:
-    """The windows as a view."""
-    every = np.lib.stride_tricks.sliding_window_view(x, size, axis, writeable=x.flags.writeable)
-    return store(every[(slice(None),) * axis + (slice(None, None, step),)], out)
-
-
-def _scatter_windows(g: Any, x_shape: Any, axis: int, size: int, step: int) -> Any:
-    places = _places(x_shape, axis, size, step)
-    return ops.scatter_add(ops.moveaxis(g, -1, axis), places, x_shape, axis)
-
-
-_windows = Op(
-    "unfold",
-    _in_place,
-    lambda x, *, axis, size, step: spec_of(
-        _in_place(np.broadcast_to(np.zeros((), x.dtype), x.shape), axis=axis, size=size, step=step)
-    ),
-    rules=(_scatter_windows,),
-    cost=0,
-    family="movement",
-    view=True,
-    listed=False,
-)
-
-
-@name()
-def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
-    """Windows of `size` elements along an axis, `step` apart; the last axis runs within a window."""
-    x = as_row(input)
-    axis, length = axis_and_size(x, dimension)
-    if not 0 <= size <= length or step < 1:
-        raise ShapeError(
-            f"windows of {size}, {step} apart, do not lie in an axis of {length}; take fewer, 1 apart or more"
-        )
-    options = {"axis": axis, "size": size, "step": step}
-    sections = _gather_windows(x, **options) if memory_of(x) is None else _windows.apply((x,), options)
-    return as_view(sections if ndim_of(input) else ops.reshape(sections, (size,)), input)
+# ---- order along axes ----------------------------------------------------------------------------
 
 
 @name(pairs=True)
@@ -473,7 +479,8 @@ def roll(input: Any, shifts: Any, dims: Any = None, *, dim: Any = None) -> Any:
     counts = [len(part) if isinstance(part, Sequence) else 1 for part in (shifts, 0 if along is None else along)]
     if counts[0] != counts[1]:
         raise ShapeError(f"{counts[0]} shifts for {counts[1]} axes; give one for each")
-    return ops.roll(input, shifts[0] if along is None and isinstance(shifts, Sequence) else shifts, axis=along)
+    shift = shifts[0] if along is None and isinstance(shifts, Sequence) else shifts
+    return like_images(ops.roll(input, shift, axis=along), input if along is not None else None)
 
 
 @name()

@@ -12,7 +12,7 @@ from graphs.errors import OptionError, OutOfRangeError, ShapeError
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.picking import scatter_add
 from graphs.frontends.torch.reductions import AxisExtremes, along
-from graphs.frontends.torch.shapes import memory_of
+from graphs.frontends.torch.shapes import laid_like, like_images, memory_of
 from graphs.frontends.torch.words import (
     as_row,
     axis_and_size,
@@ -52,7 +52,8 @@ def _sort_along(x: Any, dim: int, descending: bool) -> AxisExtremes:
     def order(x: Any, axis: int, keepdims: bool) -> Any:
         return ops.argsort(x, axis=axis, descending=descending, stable=True)
 
-    return along(x, dim, True, order)
+    ordered = along(x, dim, True, order)
+    return AxisExtremes(laid_like(ordered.values, x), ordered.indices)
 
 
 @name()
@@ -69,7 +70,7 @@ def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool =
         raise ShapeError(f"an axis of {shape_of(as_row(input))[axis]} has no {k} largest; take fewer")
     first = (slice(None),) * axis + (slice(k),) if ndim_of(input) else ()
     ordered = _sort_along(input, dim, largest)
-    return AxisExtremes(ordered.values[first], ordered.indices[first])
+    return AxisExtremes(*[like_images(part[first]) for part in ordered])
 
 
 @name()
