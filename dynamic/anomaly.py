@@ -20,7 +20,6 @@ from weakref import ref
 import numpy as np
 from numpy._core import umath
 
-from dynamic.inplace import owner_of
 from dynamic.node import Leaf, Node
 from dynamic.tape import arrivals, carry, visit
 from dynamic.tapes import history
@@ -32,6 +31,7 @@ from graphs.drawing import Diagram, GraphDrawing, Item, Link
 from graphs.errors import AnomalyError, user_line
 from graphs.ir import GradientLine, Graph
 from graphs.op import Attrs, Op
+from graphs.ops.shapes import owner_of
 from graphs.reverse import total
 from graphs.spec import TensorSpec, spec_of
 from graphs.wrong_calls import anomaly

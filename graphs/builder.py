@@ -42,6 +42,7 @@ class Builder:
         self.copies: set[Node] = parent.copies if parent else set()  # what has memory of its own, like a clone
         self.views: set[Node] = parent.views if parent else set()  # what PyTorch promises to be a view in any layout
         self.doubtful: set[Node] = parent.doubtful if parent else set()  # what only the layout makes a view or a copy
+        self.anyhow: set[Node] = parent.anyhow if parent else set()  # what lies otherwise than its ops say
         self.tensors: set[Node] = set()  # what stands for a tensor of the dynamic engine, and no array
         self.repeats = False  # whether it is the body of a loop
         self.turn: Node | None = None  # the input that says which turn it is, of a body that asks for it

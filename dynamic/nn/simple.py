@@ -224,6 +224,17 @@ class _WeightedLoss(_Loss):
     __signature__ = signature_of(options)
 
 
+class _DistanceLoss(_Loss):
+    """Base of losses of distances, which are Euclidean unless another function is given."""
+
+    distance_function: Any
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.distance_function is None:
+            self.distance_function = PairwiseDistance()
+
+
 _loss = functools.partial(simple_module, base=_Loss)
 _weighted = functools.partial(simple_module, base=_WeightedLoss)
 
@@ -253,8 +264,11 @@ MultiLabelMarginLoss = _loss("MultiLabelMarginLoss", F.multilabel_margin_loss, "
 MultiLabelSoftMarginLoss = _weighted(
     "MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss, "weight size_average reduce reduction"
 )
-TripletMarginWithDistanceLoss = _loss(
-    "TripletMarginWithDistanceLoss", F.triplet_margin_with_distance_loss, "distance_function margin swap reduction"
+TripletMarginWithDistanceLoss = simple_module(
+    "TripletMarginWithDistanceLoss",
+    F.triplet_margin_with_distance_loss,
+    "distance_function margin swap reduction",
+    _DistanceLoss,
 )
 
 

@@ -25,12 +25,11 @@ from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, locate
 from graphs.frontends.torch import picking
 from graphs.frontends.torch.methods import Count, TorchMethods
-from graphs.frontends.torch.shapes import check_view
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops.movement import astype, stop_gradient
 from graphs.surface import Surface
-from static.trace.views import between, is_row_major, known_value, present, stand_in
+from static.trace.views import between, check_shape, is_row_major, known_value, present
 
 _OF_NUMBERS = frozenset(name for kind in (int, float) for name in dir(kind) if not name.startswith("_"))
 
@@ -204,14 +203,16 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         self.builder.views.update(between(self.builder, self.node, view.node))
         return view
 
+    def _lie_anyhow(self) -> None:
+        """Note that the ops which made this value do not tell how it lies in memory."""
+        self.builder.anyhow.add(self.node)
+
     def _look(self, view: Any) -> Any:
         """Return a view of this symbol in another shape, noted as one.
 
         Raises ShapeError where arguments that lie row by row have no such view.
         """
-        memory = stand_in(present(self.builder, self.node))
-        if memory is not None and not memory.flags.c_contiguous:
-            check_view(memory, memory.reshape(view.shape))
+        check_shape(self.builder, present(self.builder, self.node), view.shape)
         return self._share(view)
 
     def contiguous(self, memory_format: Any = None) -> Any:

@@ -16,12 +16,12 @@ import numpy as np
 
 from graphs.builder import Builder
 from graphs.dims import Dim, Shape
-from graphs.dispatch import execute
+from graphs.dispatch import compute, execute
 from graphs.errors import GraphError, locate
+from graphs.frontends.torch.shapes import check_view
 from graphs.ir import Node
 from graphs.op import RuleTable
 from graphs.ops.indexing import take
-from graphs.ops.linalg import matmul
 from graphs.ops.movement import identity, reshape
 from graphs.ops.shapes import axes_order
 
@@ -97,14 +97,18 @@ def _taken_anew(builder: Builder, steps: Sequence[Node], base: Node) -> Node:
 
 
 class ViewLayout(NamedTuple):
-    """How a view lies beside its input: whether row by row where that does, and whether it may be a copy elsewhere."""
+    """How a view lies beside its input: whether row by row where that does, and whether it may be a copy elsewhere.
+
+    `orders` says that it is a copy in the order that an option names.
+    """
 
     keeps_order: bool = False
     may_copy: bool = False
+    orders: bool = False
 
 
 _LAYOUTS: RuleTable[ViewLayout] = RuleTable("layouts of views", otherwise=ViewLayout())
-_LAYOUTS.enter({reshape: ViewLayout(keeps_order=True, may_copy=True), identity: ViewLayout(keeps_order=True)})
+_LAYOUTS.enter({reshape: ViewLayout(True, may_copy=True), identity: ViewLayout(True, orders=True)})
 
 # Views or copies --------------------------------------------------------------------------------------------------
 
@@ -141,7 +145,7 @@ def is_row_major(builder: Builder, node: Node) -> bool:
     waiting, seen = [node], set[Node]()
     while waiting:
         node = waiting.pop()
-        order = node.attrs.get("order") if node.op is identity else None
+        order = node.attrs.get("order") if _LAYOUTS[node.op].orders else None
         if node in seen or node.is_constant or order == "C":
             continue
         seen.add(node)
@@ -152,39 +156,66 @@ def is_row_major(builder: Builder, node: Node) -> bool:
     return True
 
 
-def stand_in(node: Node) -> np.ndarray[Any, Any] | None:
-    """Return an array without values that lies in memory as a value does where arguments lie row by row, as most do.
+def check_shape(builder: Builder, node: Node, shape: Shape) -> None:
+    """Raise ShapeError where a value has no view of another shape if arguments lie row by row, as most do.
 
-    None where sizes are symbolic, or where the ops that led to the value do not tell.
+    Nothing is raised where sizes are symbolic, or where the ops that led to the value do not tell how it lies.
     """
+    source = _stand_in(builder, node)
+    if source is not None and not source.flags.c_contiguous and min(source.strides) >= 0:
+        memory = _with_memory(source)
+        check_view(memory, memory.reshape(shape))
+
+
+def _stand_in(builder: Builder, node: Node) -> np.ndarray[Any, Any] | None:
+    """Return an array that lies as a value does, without memory behind it; None where that is not known."""
     held: dict[Node, np.ndarray[Any, Any] | None] = {}
     waiting = [node]
     while waiting:
         node = waiting[-1]
-        needed = [] if node.is_input or node.is_constant else [x for x in node.inputs if x not in held]
+        told = node.op.view or _LAYOUTS[node.op].orders or node.op.layout in ("inputs", "ufunc")
+        is_open = node in builder.anyhow
+        needed = [x for x in node.inputs if x not in held] if told and not is_open else []
         if not needed:
-            held[waiting.pop()] = _laid_out(node, [held.get(x) for x in node.inputs])
+            sources = [held[x] for x in node.inputs] if told and not is_open else None
+            held[waiting.pop()] = None if is_open else _laid_out(node, sources)
         waiting += needed
     return held[node]
 
 
-def _laid_out(node: Node, sources: Sequence[Any]) -> np.ndarray[Any, Any] | None:
-    shape, dtype, order = node.spec.shape, node.spec.dtype, node.attrs.get("order")
+def _laid_out(node: Node, sources: Sequence[Any] | None) -> np.ndarray[Any, Any] | None:
+    shape, kind = node.spec.shape, _LAYOUTS[node.op]
+    order = node.attrs.get("order") if kind.orders else None
     if any(isinstance(size, Dim) for size in shape) or node.is_part or node.subgraphs:
         return None
-    if not sources or (node.op is identity and order == "C"):
-        return np.empty(shape, dtype)
+    if sources is None or order == "C":
+        is_known = node.is_input or node.is_constant or node.op.layout == "rows"
+        return _without_memory(shape, range(len(shape))) if is_known else None
     if any(source is None for source in sources):
         return None
-    if node.op is identity:
-        return sources[0] if order is None else np.empty([shape[i] for i in order], dtype).transpose(np.argsort(order))
+    if kind.may_copy:
+        source = sources[0]
+        rows = source.flags.c_contiguous or not source.size
+        made = None if rows or min(source.strides) < 0 else _with_memory(source).reshape(shape)
+        return _without_memory(shape, range(len(shape))) if rows else made
     if node.op.view:
-        return execute(node.op, sources, dict(node.attrs))
-    if node.op.layout in ("inputs", "ufunc"):
-        order = axes_order(*sources)
-        return np.empty([shape[i] for i in order], dtype).transpose(np.argsort(order))
-    in_rows = all(source.flags.c_contiguous for source in sources)
-    return np.empty(shape, dtype) if node.op.layout == "rows" and (in_rows or node.op is matmul) else None
+        return compute(node.op, sources, dict(node.attrs))
+    return sources[0] if kind.orders and order is None else _without_memory(shape, order or axes_order(*sources))
+
+
+def _without_memory(shape: Sequence[Any], order: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Return an array whose axes lie in this order, the outer one first; its elements must not be read."""
+    steps, step = [0] * len(shape), 1
+    for axis in reversed(order):
+        steps[axis] = step
+        step *= max(shape[axis], 1)
+    return np.lib.stride_tricks.as_strided(np.empty((), np.int8), shape, steps)
+
+
+def _with_memory(source: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return an array that lies as another does, whose steps are 0 or more, and may be read."""
+    reach = sum((size - 1) * step for size, step in zip(source.shape, source.strides, strict=True))
+    return np.lib.stride_tricks.as_strided(np.empty(reach + 1, np.int8), source.shape, source.strides)
 
 
 # Values that follow from constants alone ------------------------------------------------------------------------------

@@ -22,8 +22,8 @@ import dynamic
 import graphs as g
 from compare.instruments.memory import numpy_memory
 from dynamic import tapes
-from dynamic.inplace import owner_of
 from graphs import dispatch
+from graphs.ops.shapes import owner_of
 from graphs.ops.slicing import place
 from tests.helpers.slow import mostly_slow
 

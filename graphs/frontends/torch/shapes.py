@@ -34,7 +34,7 @@ def apart(result: Any, *operands: Any, order: str = "C") -> Any:
     """
     memory = memory_of(result)
     if memory is None and capture.is_traced():
-        return ops.identity(result)
+        return ops.identity(result, order=order)
     if memory is None or not any(_lies_in(memory, memory_of(operand)) for operand in operands):
         return result
     return ops.identity(result, order=order)
@@ -81,7 +81,7 @@ def like_images(result: Any, *operands: Any) -> Any:
     """The result with its channels last in memory where an operand has them so, else row by row."""
     memory = layout_of(result)
     if memory is None:
-        return result
+        return _in_any_order(result)
     is_last = memory.ndim in (4, 5) and any(has_channels_last(layout_of(operand)) for operand in operands)
     return in_order(result, channels_last(memory.ndim) if is_last else "C")
 
@@ -89,7 +89,15 @@ def like_images(result: Any, *operands: Any) -> Any:
 def laid_like(result: Any, *sources: Any) -> Any:
     """The result with its axes in memory in the order in which an op of one element each of these tensors has them."""
     memories = [memory for memory in map(layout_of, sources) if memory is not None]
-    return in_order(result, axes_order(*memories)) if memories and layout_of(result) is not None else result
+    known = memories and layout_of(result) is not None
+    return in_order(result, axes_order(*memories)) if known else _in_any_order(result)
+
+
+def _in_any_order(result: Any) -> Any:
+    """The result; a trace notes that it may lie otherwise than the ops say that it is made of."""
+    if hasattr(result, "_lie_anyhow"):
+        result._lie_anyhow()
+    return result
 
 
 def in_order(x: Any, order: str | tuple[int, ...]) -> Any:
