@@ -24,7 +24,7 @@ from graphs.blocks import Table
 from graphs.errors import GraphError, NotDifferentiableError, locate
 from graphs.op import Attrs, Op
 from graphs.ops.movement import identity
-from graphs.ops.shapes import disagree, lay, turned
+from graphs.ops.shapes import disagree, lay, run_turned
 from graphs.reverse import Ndims, Pullback, pullback
 from graphs.spec import spec_of
 
@@ -34,7 +34,7 @@ Maker = Callable[[Op, int, int, Ndims], Pullback]
 def _run_kernel(op: Op, arrays: Sequence[Any], attrs: Attrs) -> Any:
     """Return the result of an op, laid out as PyTorch's; observers are shown the array that the tensor will have."""
     if op.layout == "ufunc" and disagree(arrays):
-        data = dispatch.compute(op, arrays, attrs, functools.partial(turned, op.kernel))
+        data = dispatch.compute(op, arrays, attrs, functools.partial(run_turned, op.kernel))
     else:
         data = dispatch.compute(op, arrays, attrs)
     if op.layout in ("rows", "inputs"):

@@ -32,7 +32,7 @@ from graphs.ops import elementwise
 from graphs.ops.linalg import SMALL, TURNED_RATIO, TURNED_WORK, matmul
 from graphs.ops.movement import cast
 from graphs.ops.scans import MANY, sum_sorted_axes
-from graphs.ops.shapes import turned
+from graphs.ops.shapes import run_turned
 from graphs.ops.slicing import getitem, place
 
 watchers: list[Callable[[Any], None]] = []
@@ -179,7 +179,7 @@ def _connect() -> None:
         many=MANY,
         product=matmul.kernel,
         matmul=np.matmul,
-        turned=turned,
+        run_turned=run_turned,
         dot=np.ndarray.dot,
         divide=np.divide,
         multiply=np.multiply,

@@ -288,7 +288,7 @@ static PyObject *
 run(const Recorder *recorder, PyObject *const *arrays, Py_ssize_t count_, PyObject *attrs)
 {
     if (recorder->layout == 'u' && count_ == 2 && disagree(arrays[0], arrays[1]))
-        return made(PyObject_CallFunctionObjArgs(turned, recorder->kernel, arrays[0], arrays[1], NULL));
+        return made(PyObject_CallFunctionObjArgs(run_turned, recorder->kernel, arrays[0], arrays[1], NULL));
     PyObject *out = made(call_kernel(recorder->kernel, arrays, count_, PyDict_GET_SIZE(attrs) == 0 ? NULL : attrs));
     int is_laid = recorder->layout == 'i' || recorder->layout == 'r';
     return out == NULL || !is_laid ? out : lay(out, arrays, recorder->layout == 'i' ? count_ : 0);

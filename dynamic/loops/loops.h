@@ -64,7 +64,7 @@ extern PyObject *cast, *unbroadcast;        /* of a cotangent, to the dtype and 
 extern PyObject *detours, *observers;       /* of dispatch */
 extern PyObject *product, *matmul, *dot;    /* the kernel of a matrix product, and the two that it chooses from */
 extern PyObject *divide, *multiply;         /* of NumPy */
-extern PyObject *turned;                    /* what runs a ufunc on arrays that disagree: graphs/ops/shapes.py */
+extern PyObject *run_turned;                /* what runs a ufunc on arrays that disagree: graphs/ops/shapes.py */
 extern PyObject *place, *shape_and_key;     /* the kernel that puts zeros around a slice, and its options' names */
 extern Py_ssize_t small;                    /* elements of the result that the second is chosen for */
 extern Py_ssize_t turned_ratio, turned_work;  /* from which on the kernel may turn it: graphs/ops/linalg.py */

@@ -7,7 +7,7 @@
 
 PyTypeObject *Tensor, *Entry, *Leaf, *Pullback;
 PyObject *add, *reduce, *summed, *out_only, *cast, *unbroadcast, *detours, *observers;
-PyObject *product, *matmul, *dot, *divide, *multiply, *turned, *place, *shape_and_key;
+PyObject *product, *matmul, *dot, *divide, *multiply, *run_turned, *place, *shape_and_key;
 Py_ssize_t small, many, turned_ratio, turned_work;
 PyObject *numbers, *broken, *clock_, *count, *nothing, *watchers, *recorder_name;
 Slots at;
@@ -148,7 +148,7 @@ connect(PyObject *module, PyObject *Py_UNUSED(args), PyObject *names)
         {"product", &product, NULL},             {"matmul", &matmul, NULL},
         {"dot", &dot, NULL},                     {"small", &small, &PyLong_Type},
         {"divide", &divide, NULL},               {"multiply", &multiply, NULL},
-        {"turned", &turned, NULL},
+        {"run_turned", &run_turned, NULL},
         {"place", &place, NULL},                 {"turned_work", &turned_work, &PyLong_Type},
         {"turned_ratio", &turned_ratio, &PyLong_Type},
     };

@@ -221,7 +221,7 @@ def lay(result: Any, operands: Sequence[Any] = ()) -> Any:
     return made
 
 
-def turned(kernel: Any, first: Any, second: Any) -> Any:
+def run_turned(kernel: Any, first: Any, second: Any) -> Any:
     """A ufunc of two arrays, each of two axes or more, whose result lies as `lay` would lay it, without a copy."""
     ndim = max(first.ndim, second.ndim)
     both = [array[(None,) * (ndim - array.ndim)] for array in (first, second)]

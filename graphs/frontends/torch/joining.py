@@ -296,10 +296,10 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, axis: int | None = None) -> Any
     """Join tensors along an existing axis; empty vectors among them are left out."""
     converted = _alike(tensors)
     kept = [x for x in converted if shape_of(x) != (0,)] or converted[:1]
-    return _joined(ops.concat(kept, axis=dim if axis is None else axis), kept)
+    return _join_images(ops.concat(kept, axis=dim if axis is None else axis), kept)
 
 
-def _joined(result: Any, tensors: Sequence[Any]) -> Any:
+def _join_images(result: Any, tensors: Sequence[Any]) -> Any:
     """The result with its channels last where all tensors have them so."""
     return like_images(result, *tensors) if all(has_channels_last(layout_of(x)) for x in tensors) else result
 
@@ -350,13 +350,13 @@ def _whole(times: Any) -> Any:
 @name()
 def hstack(tensors: Sequence[Any]) -> Any:
     """Join tensors along the second axis, vectors along their only axis."""
-    return _joined(ops.hstack(alike := _alike(tensors)), alike)
+    return _join_images(ops.hstack(alike := _alike(tensors)), alike)
 
 
 @name("row_stack")
 def vstack(tensors: Sequence[Any]) -> Any:
     """Join tensors along the first axis; vectors become rows."""
-    return _joined(ops.vstack(alike := _alike(tensors)), alike)
+    return _join_images(ops.vstack(alike := _alike(tensors)), alike)
 
 
 @name()

@@ -89,8 +89,8 @@ def like_images(result: Any, *operands: Any) -> Any:
 def laid_like(result: Any, *sources: Any) -> Any:
     """The result with its axes in memory in the order in which an op of one element each of these tensors has them."""
     memories = [memory for memory in map(layout_of, sources) if memory is not None]
-    known = memories and layout_of(result) is not None
-    return in_order(result, axes_order(*memories)) if known else _in_any_order(result)
+    is_known = memories and layout_of(result) is not None
+    return in_order(result, axes_order(*memories)) if is_known else _in_any_order(result)
 
 
 def _in_any_order(result: Any) -> Any:
@@ -221,10 +221,10 @@ def view(input: Any, *size: Any) -> Any:
     """The same elements in another shape, or as another dtype of the same width."""
     if len(size) == 1 and not isinstance(size[0], (int, tuple, list)) and not hasattr(size[0], "__index__"):
         raise ShapeError(locate("view as another dtype is not there; use .to(dtype) to convert"))
-    return _viewed(input, sizes(size) if size else ())
+    return _view(input, sizes(size) if size else ())
 
 
-def _viewed(input: Any, shape: Any) -> Any:
+def _view(input: Any, shape: Any) -> Any:
     """The same elements in another shape, which is a view. Raises ShapeError where the memory does not allow one."""
     result = ops.reshape(input, shape)
     if hasattr(input, "_look"):  # whose layout is not known, or has no part in it
@@ -246,7 +246,7 @@ def check_view(memory: Any, reshaped: Any) -> None:
 @name(pairs=True)
 def view_as(input: Any, other: Any) -> Any:
     """The same elements in the shape of another tensor."""
-    return _viewed(input, shape_of(other))
+    return _view(input, shape_of(other))
 
 
 @name()
