@@ -1,6 +1,7 @@
 """Workers: one job, one process, one record back, whatever happens; and the registry they find it by."""
 
 import errno
+import gc
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from msgspec import to_builtins
 from compare import workloads
 from compare.errors import UnknownNameError, WorkerError
 from compare.records.job import Budget, Job
+from compare.records.record import Bare
 from compare.run import environment, processes, start, worker
 from dynamic import tapes
 from tests.helpers.fake_workloads import job
@@ -138,6 +140,15 @@ def test_a_worker_is_pinned_to_one_core_and_one_thread():
     assert all(pool["num_threads"] == 1 for pool in answer["blas"]["loaded"])
     if hasattr(os, "sched_getaffinity"):
         assert answer["affinity"] == [max(os.sched_getaffinity(0))]
+
+
+def test_collections_do_not_walk_what_a_worker_has_loaded(monkeypatch):
+    monkeypatch.setattr(worker, "handler", lambda job: Bare)
+    gc.unfreeze()
+    worker.perform(Job("environment"))
+    walked, frozen = len(gc.get_objects()), gc.get_freeze_count()
+    gc.unfreeze()
+    assert frozen > 10 * walked
 
 
 # What a worker imports
