@@ -206,7 +206,11 @@ class Counters:
         first, *others = [self._ask(names, each, budget) for each in (groups if timed else [()])]
         for programs in others:
             for program, other in zip(first, programs, strict=True):
-                _add_times(program, other)
+                # Add the times of the same program with another mode; none count where a mode has failed.
+                program.refused = program.refused or other.refused
+                both = (program.timed, other.timed)
+                times = [[each.eager, each.compiled, each.compile] for each in both if each]
+                program.timed = None if program.refused else TimedCall(*map(sum, zip(*times, strict=True)))
         return first
 
     def _ask(self, names: Sequence[str], timed: Sequence[str], budget: Budget) -> list[CountedProgram]:
@@ -280,14 +284,6 @@ def calibrate(asked: Subject, reporter: Reporter, threads: int = 1) -> Prices:
 def row_of(program: CountedProgram) -> Row | None:
     """Return a program of one call as a row for the fit; None if it was refused."""
     return Row(program.counts[0], program.timed) if program.timed and program.counts else None
-
-
-def _add_times(program: CountedProgram, other: CountedProgram) -> None:
-    """Add the times of the same program with another mode; none count where a mode has failed."""
-    program.refused = program.refused or other.refused
-    both = (program.timed, other.timed)
-    times = [[each.eager, each.compiled, each.compile] for each in both if each]
-    program.timed = None if program.refused else TimedCall(*map(sum, zip(*times, strict=True)))
 
 
 @contextmanager

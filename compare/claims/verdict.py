@@ -226,7 +226,8 @@ class _Judgement:
         if left:
             parts.append(f"not timed: {text.join_words(left)}")
         parts += _waiting(self.records)
-        idle = _idle(self.records)
+        reports = records_of(self.records, Compilations)
+        idle = [mode for report in reports for mode, row in report.modes.items() if row.share == 0]
         if idle:
             parts.insert(0, f"nothing of the step ran compiled in {text.join_words(idle)}")
         warnings = [f"{mode} disagrees{self.refused[mode].removeprefix('disagree')}" for mode in self.wrong]
@@ -282,12 +283,6 @@ def _break_even(cell: Evidence, warm: Contest, first: Contest) -> BreakEven | No
         return BreakEven("cannot tell")
     # warm.ratios are early / fast, and the rule asks for fast / early
     return break_even(course(cell, fast), course(cell, early), warm.ratios[early].inverse)
-
-
-def _idle(records: Records) -> list[str]:
-    """Return the modes of which nothing ran compiled."""
-    reports = records_of(records, Compilations)
-    return [mode for report in reports for mode, row in report.modes.items() if row.share == 0]
 
 
 def _waiting(records: Records) -> list[str]:

@@ -146,18 +146,14 @@ def resident_growth(mode: str, case: Case) -> int:
 def _warm_step(mode: str, case: Case, build: Build) -> tuple[Step, int]:
     """Return the steady step of a mode, and how far it raised the process's resident peak, in bytes."""
     gc.collect()
-    before = restart_resident_peak()
+    # Linux resets the resident peak; elsewhere it counts from the start of the process.
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    before = resident()
     step = build(mode, case)
     for _ in range(WARM_EPOCHS):
         step.epoch()
     return step, max(0, resident_peak() - before)
-
-
-def restart_resident_peak() -> int:
-    """Reset the resident peak where the system allows it (Linux). Return the resident bytes now."""
-    with suppress(OSError):  # the peak then counts from the start of the process
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    return resident()
 
 
 def resident_peak() -> int:

@@ -250,7 +250,7 @@ def notes_of(result: MeasuredFunction) -> list[str]:
     clock += _on_threads(result)
     clock += [settings["compiling"]] if settings.get("compiling") else []
     return [
-        *_words(settings),
+        *[f"{mode} is {word}" for mode, word in map(part, settings.get("words", ())) if mode],
         *(" ran in ".join(each.split(": ", 1)) for each in settings.get("pythons", ())),
         *clock,
         *slow,
@@ -259,11 +259,6 @@ def notes_of(result: MeasuredFunction) -> list[str]:
         *gate,
         *(f"failed: {failure.error}" for failure in records_of(result.records, Failure)),
     ]
-
-
-def _words(settings: Mapping[str, Any]) -> list[str]:
-    """Return what each mode is that the user has named."""
-    return [f"{mode} is {word}" for mode, word in map(part, settings.get("words", ())) if mode]
 
 
 def _on_threads(result: MeasuredFunction) -> list[str]:

@@ -145,7 +145,15 @@ def open_executor(
         yield executor, at_once
     except BaseException:
         executor.shutdown(wait=False, cancel_futures=True)
-        end_workers()
+        # Measuring processes that this process, or one of its own, has started go too.
+        import psutil
+
+        from compare.run.processes import WORKER
+
+        for child in psutil.Process().children(recursive=True):
+            with suppress(psutil.Error):
+                if WORKER in child.cmdline():
+                    child.kill()
         raise
     executor.shutdown()
 
@@ -161,18 +169,6 @@ def _make_executor(
     if kind == "thread":
         return ThreadPoolExecutor(at_once), at_once
     return ProcessPoolExecutor(at_once, get_context("spawn")), at_once  # a fork would copy the threads of progress
-
-
-def end_workers() -> None:
-    """End the measuring processes that this process, or one of its own, has started."""
-    import psutil
-
-    from compare.run.processes import WORKER
-
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            if WORKER in child.cmdline():
-                child.kill()
 
 
 class Cluster(Executor):
@@ -217,7 +213,9 @@ class Cluster(Executor):
             except _LostError:
                 self.notice(f"a worker on {host_label(_host(address))} was lost; its job is run again elsewhere")
             finally:
-                self._give(address)
+                with self._changed:
+                    self._busy.discard(_host(address))
+                    self._changed.notify_all()
         raise CompareError(f"{LOSSES} workers were lost while they ran it; it may take more memory than they have")
 
     def _on(self, address: str, call: Callable[[], Any], patience: float = math.inf) -> Any:
@@ -257,11 +255,6 @@ class Cluster(Executor):
                 if self._closed or time.monotonic() > deadline:
                     raise BrokenExecutor(f"no worker was left for {PATIENCE:g} s")
                 self._changed.wait(_POLL)
-
-    def _give(self, address: str) -> None:
-        with self._changed:
-            self._busy.discard(_host(address))
-            self._changed.notify_all()
 
     def _addresses(self) -> list[str]:
         """Return the addresses of the present workers."""

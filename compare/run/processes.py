@@ -188,7 +188,11 @@ class _Worker:
         """Wait for the worker's end as long as its start took; return what it still did, or None if it ended."""
         if self._ends():
             return None
-        self._hear_out()
+        # Note the steps that were told after the answer.
+        with suppress(queue.Empty):
+            while line := self.lines.get_nowait():
+                told = steps.parse_step(line)
+                self.step = told if isinstance(told, str) else self.step
         return f"the worker had answered, and still {self.step}: it was ended"
 
     def end(self) -> None:
@@ -239,13 +243,6 @@ class _Worker:
             (f"{Path(place['file']).name}:{place['line']}" for place in places if is_users(place["file"])), None
         )
         return f": {users or said[crash].strip()}"
-
-    def _hear_out(self) -> None:
-        """Note the steps that were told after the answer."""
-        with suppress(queue.Empty):
-            while line := self.lines.get_nowait():
-                told = steps.parse_step(line)
-                self.step = told if isinstance(told, str) else self.step
 
     def _send(self, message: bytes) -> None:
         with suppress(OSError), _open_stream(self.process.stdin) as stream:

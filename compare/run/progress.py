@@ -18,7 +18,6 @@ from graphs.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
 
 Group = tuple[str, str]
 """A kind of job and a size, or ELSEWHERE or FIRST for another engine; both are empty for an unknown job."""
@@ -253,7 +252,21 @@ class Bar(Reporter):
     def __init__(self, console: Console) -> None:
         super().__init__()
         self.console = console
-        self.progress = _progress(console)
+        from rich import progress
+        from rich.table import Column
+
+        self.progress = progress.Progress(
+            progress.SpinnerColumn(),
+            progress.BarColumn(bar_width=12),
+            progress.MofNCompleteColumn(),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
+            progress.TextColumn(
+                "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", max_width=32)
+            ),
+            console=console,
+            transient=True,
+        )
         self.task = self.progress.add_task("", total=None, left="")
 
     def __enter__(self) -> Self:
@@ -290,21 +303,3 @@ def reporter() -> Reporter:
 
     console = Console(stderr=True)
     return Bar(console) if console.is_terminal and not console.is_dumb_terminal else LineReporter(console.file)
-
-
-def _progress(console: Console) -> Progress:
-    from rich import progress
-    from rich.table import Column
-
-    return progress.Progress(
-        progress.SpinnerColumn(),
-        progress.BarColumn(bar_width=12),
-        progress.MofNCompleteColumn(),
-        progress.TimeElapsedColumn(),
-        progress.TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
-        progress.TextColumn(
-            "{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", max_width=32)
-        ),
-        console=console,
-        transient=True,
-    )

@@ -351,7 +351,8 @@ def calls_in(inputs: Any, function: Any = None) -> Inputs:
     calls = batches_of(inputs, name) if gives else []
     if not calls:
         raise InputsError(f"{name} is {'empty' if gives else _kind(inputs)}; {rule}")
-    unpacks = any(type(call) is tuple and _takes(function, call) for call in calls)
+    # A call without arguments counts as accepted: another message reports them missing.
+    unpacks = any(type(call) is tuple and (_binds(function, call) or not call) for call in calls)
     return Inputs((_arguments(call, f"{name}[{i}]", function, rule, unpacks) for i, call in enumerate(calls)), name)
 
 
@@ -366,11 +367,6 @@ def _arguments(batch: Any, label: str, function: Any, rule: str, unpacks: bool) 
     if is_one is False or not is_value:
         raise InputsError(f"{label} is {_kind(batch)}; {rule}")
     return (batch,)
-
-
-def _takes(function: Any, arguments: tuple[Any, ...]) -> bool:
-    """Return whether a function accepts these arguments; True for none, as another message reports them missing."""
-    return _binds(function, arguments) or not arguments
 
 
 def _binds(function: Any, arguments: tuple[Any, ...]) -> bool:

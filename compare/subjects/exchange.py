@@ -172,11 +172,6 @@ def has_training(folder: str, function: Any, calls: Sequence[tuple[Any, ...]]) -
         before.restore()
 
 
-def stored_draws(folder: str) -> list[list[np.ndarray]]:
-    """Return the random numbers of each call in the first engine; [] for a function that draws none."""
-    return list(_by_call(_read(folder, _EXPECTED), "drawn:").values())
-
-
 def _by_call(stored: Mapping[str, np.ndarray], before: str) -> dict[int, list[np.ndarray]]:
     calls: dict[int, list[np.ndarray]] = {}
     for name, array in _select_named(stored, before).items():
@@ -213,7 +208,8 @@ def program_of(subject: Subject, situation: Situation) -> tuple[Function, Calls]
     kinds = engine.state.kinds()
     assert kinds is not None  # noqa: S101  (our engine has PyTorch's names)
     taken = take_numbers(numbers, kinds, function, brought)
-    draws = stored_draws(numbers)
+    # The random numbers of each call in the first engine; none for a function that draws none.
+    draws = list(_by_call(_read(numbers, _EXPECTED), "drawn:").values())
     replay = RepeatedDraws(situation.seed) if not numbers else Replay(draws)
     kind: type[StandingProgram] = TrainingProgram if has_training(numbers, function, brought) else LossProgram
     wanted = subject.gradient is not False and has_gradients(numbers)

@@ -111,7 +111,7 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
     `counter` is a folder for the library that counts bytes.
     """
     limits, models = settings.limits.frameworks, settings.limits.models
-    frameworks = installed_engines(settings.frameworks)
+    frameworks = [framework for framework in map(find_engine, settings.frameworks) if not framework.missing]
     processes = settings.processes if models else limits.processes
     shared = [
         (subject, modes)
@@ -131,11 +131,6 @@ def jobs(settings: Settings, chosen: Sequence[Cell], directory: Path, counter: P
         if len(modes) > 1  # one mode has no ratio, so no interval
     ]
     return cold, first, others
-
-
-def installed_engines(names: Sequence[str]) -> list[Engine]:
-    """Return the installed ones of these frameworks."""
-    return [framework for framework in map(find_engine, names) if not framework.missing]
 
 
 def subject_of(settings: Settings, framework: Engine, cell: Cell) -> Subject:

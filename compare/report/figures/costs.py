@@ -154,7 +154,13 @@ def _draw_samples(summary: Summary) -> Drawing:
     figure = style.figure(0.9 + 0.24 * len(rows))
     axes = figure.add_subplot()
     for place, row in enumerate(rows):
-        _ticks(axes, place, row)
+        # Draw the blocks as lines in one path, which is cheap for many of them, and the mean over them.
+        across = [at for seconds in row.blocks for at in (seconds, seconds, float("nan"))]
+        up = [at for _ in row.blocks for at in (place - _THICK, place + _THICK, float("nan"))]
+        axes.plot(across, up, color=style.colour(row.mode), linewidth=0.7, alpha=0.6)
+        look: dict[str, Any] = {"marker": style.marker(row.mode), "markersize": 5, "markeredgecolor": "white"}
+        (dot,) = axes.plot(row.mean, place, color=style.INK, **look)
+        style.add_tooltip(dot, _spread(row))
     style.rows(axes, [f"process {row.process}, {row.mode}" for row in rows])
     every = [seconds for row in rows for seconds in row.blocks]
     style.log_axis(axes, 0.95 * min(every), 1.05 * max(every), 0.13, text.seconds)
@@ -168,16 +174,6 @@ def _samples_of(cell: Evidence) -> Iterator[_Samples]:
         for mode in style.ordered_modes(process):
             if blocks := tuple(steady(process[mode])):
                 yield _Samples(number, mode, blocks)
-
-
-def _ticks(axes: Axes, place: int, row: _Samples) -> None:
-    """Draw the blocks as lines in one path, which is cheap for many of them, and the mean over them."""
-    across = [at for seconds in row.blocks for at in (seconds, seconds, float("nan"))]
-    up = [at for _ in row.blocks for at in (place - _THICK, place + _THICK, float("nan"))]
-    axes.plot(across, up, color=style.colour(row.mode), linewidth=0.7, alpha=0.6)
-    look: dict[str, Any] = {"marker": style.marker(row.mode), "markersize": 5, "markeredgecolor": "white"}
-    (dot,) = axes.plot(row.mean, place, color=style.INK, **look)
-    style.add_tooltip(dot, _spread(row))
 
 
 def _spread(row: _Samples) -> str:
@@ -476,21 +472,17 @@ def _epoch_panels(row: list[Axes], cell: Cell, modes: list[str], summary: Summar
         axes.set_title(f"{style.clean(cell.workload, 22)}\n{style.clean(mode, 22)}")
         if calls := summary.streams.get((cell, mode)):
             cold = [call for call in summary.cold.get((cell, mode), ()) if call.new]
-            _epoch_panel(axes, calls, cold, summary.courses[cell, mode].steady, style.colour(mode))
+            seen, new = ([call for call in calls if call.new is which] for which in (False, True))
+            for shown, look in ((seen, _hollow("o", style.colour(mode))), (new, _NEW), (cold, _hollow("D", style.INK))):
+                points = [(call.length, call.seconds) for call in shown if call.seconds > 0]
+                if points:
+                    axes.scatter(*zip(*points, strict=True), **look)
+            axes.axhline(summary.courses[cell, mode].steady, color=style.INK, linestyle=_DASHES, linewidth=1)
+            axes.set_yscale("log")
+            style.seconds_axis(axes)
         else:
             axes.set_axis_off()
             axes.text(0, 1, "does not apply", va="top", transform=axes.transAxes)
-
-
-def _epoch_panel(axes: Axes, calls: list[Call], cold: list[Call], steady: float, colour: str) -> None:
-    seen, new = ([call for call in calls if call.new is which] for which in (False, True))
-    for shown, look in ((seen, _hollow("o", colour)), (new, _NEW), (cold, _hollow("D", style.INK))):
-        points = [(call.length, call.seconds) for call in shown if call.seconds > 0]
-        if points:
-            axes.scatter(*zip(*points, strict=True), **look)
-    axes.axhline(steady, color=style.INK, linestyle=_DASHES, linewidth=1)
-    axes.set_yscale("log")
-    style.seconds_axis(axes)
 
 
 def _hollow(marker: str, colour: str) -> dict[str, Any]:
