@@ -44,8 +44,8 @@ EXAMPLES = 6
 def measure(job: Job) -> CountedPrograms | FunctionFault:
     """Count the work of the programs of a job, and time each if the job says `timed`.
 
-    A program is named as a probe, a workload with its size, a held-out program, an entry of the table `rows`, or
-    the user's function. An error in the user's file is returned as FunctionFault.
+    A program is named as a probe, a workload with its size, an entry of the table `rows`, or the user's function. An
+    error in the user's file is returned as FunctionFault.
     """
     asked = Subject.from_dict(job.asked["subject"])
     return answer_or_fault(asked.function, lambda: _measure_programs(asked, job))
@@ -110,8 +110,6 @@ def _find_program(engine: Engine, name: str, rows: str) -> Case:
     if name in corpus.ALL:
         probe: Case = engine.library.load(corpus.__name__).ALL[name]()
         return probe
-    if name in corpus.held_out_names():
-        return corpus.held_out_cases()[name]()
     if rows and name in (table := origin.load_object(rows)):
         loss, params, inputs = table[name]()
         return Case(loss, params, (tuple(inputs),), (1,))

@@ -234,7 +234,7 @@ def _short_path(path: Path) -> str:
 OFF = {"none": 0.23, "in the graph": 0.6, "between graphs": 0.85}
 """The error of predicted ratios, as a root mean square of logarithms, by where values decide what runs.
 
-On a machine of two cores, against the times of `graphduel advise --evaluate`, it was 0.229 for 50 programs of our
+On a machine of two cores, against the times of `python -m benchmarks.advice`, it was 0.229 for 50 programs of our
 engines without decisions by values, and 0.544 for 12 with control flow in the graph. These were predicted like a user's
 function, which is not run: the longest branch is taken, and loops turn ten times. In PyTorch it was 0.19 for nine
 programs, and 0.85 for four in which Python reads values between graphs."""

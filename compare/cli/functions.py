@@ -18,11 +18,9 @@ from compare.records.record import DEVICES
 from compare.text import echo
 
 if TYPE_CHECKING:
-    from compare.advice import Prices
     from compare.gate.rules import Gate
     from compare.own import Result
     from compare.plans.comparison import ComparisonPlan
-    from compare.subjects.subject import Subject
 
 
 class CompareCommand(options.Sections):
@@ -307,7 +305,7 @@ def warn(function: str) -> None:
 
 
 @click.command()
-@click.argument("function", metavar="[FILE.py:FUNCTION]", required=False, shell_complete=options.complete_functions)
+@click.argument("function", metavar="FILE.py:FUNCTION", shell_complete=options.complete_functions)
 @options.INPUTS
 @options.gradient("Predict")
 @click.option(
@@ -316,10 +314,6 @@ def warn(function: str) -> None:
     help="Read the prices of this machine from this file, not the cache; if there is none, measure and write them.",
 )
 @click.option("--calibrate", is_flag=True, help="Measure the prices of this machine anew, and keep them.")
-@click.option(
-    "--evaluate", is_flag=True, help="Predict the workloads, measure them, and show how often the prediction was right."
-)
-@click.option("--held-out", is_flag=True, help="Evaluate on programs drawn at random instead.")
 @click.option(
     "--framework",
     metavar="NAME",
@@ -332,31 +326,21 @@ def warn(function: str) -> None:
     help="Predict this compiling mode of the framework; by default its first.",
 )
 @click.option(
-    "--rows",
-    metavar="FILE.py:NAME",
-    help="Evaluate these too: a table of functions that return (loss, params, inputs).",
-)
-@click.option(
     "--threads",
     metavar="N|auto",
     default="1",
     show_default=True,
     help="Predict for so many threads, with prices of their own; auto is a thread for each core.",
 )
-@options.ONLY
 @options.JSON
 def advise(
-    function: str | None,
+    function: str,
     *,
     calibration: Path | None,
     calibrate: bool,
-    evaluate: bool,
-    held_out: bool,
     framework: str | None,
     mode: str | None,
-    rows: str | None,
     threads: str,
-    only: str | None,
     path: Path | None,
     inputs: str | None,
     gradient: bool | None,
@@ -380,84 +364,19 @@ def advise(
     number, *others = thread_numbers(threads)
     if others:
         raise click.UsageError("--threads of advise is one number: give a command for each")
-    if (function is None) != evaluate:
-        raise click.UsageError("give a function, as FILE.py:FUNCTION, or --evaluate")
-    if not evaluate and (rows or only or held_out):
-        raise click.UsageError("--rows, --only and --held-out need --evaluate")
     engine = framework or engines.OWN
-    if engine != engines.OWN and (rows or held_out or gradient is not None):
-        raise click.UsageError(
-            "--rows, --held-out and --gradient work with graphduel's engines, not with a --framework"
-        )
+    if engine != engines.OWN and gradient is not None:
+        raise click.UsageError("--gradient works with graphduel's engines, not with a --framework")
     if mode and not framework:
         raise click.UsageError("--mode needs a --framework")
-    asked = counting.subject_of(engine, function or "", inputs or "", mode, gradient)
+    asked = counting.subject_of(engine, function, inputs or "", mode, gradient)
     prices = counting.find_prices(
         asked, calibration, progress.reporter(), partial(options.say, err=True), anew=calibrate, threads=number
     )
-    if function is None:
-        chosen = _evaluate(asked, prices, rows, only, held_out=held_out)
-    else:
-        if asked.engine == engines.OWN:
-            warn(asked.function)
-        with counting.workers(asked, 1, progress.reporter()) as workers:
-            (program,) = workers.look([asked.function], timed=False)
-        advice = predict(prices, program)
-        echo(str(advice))
-        chosen = advice.to_dict()
-    options.write_json(path, chosen)
-
-
-def _evaluate(asked: Subject, prices: Prices, rows: str | None, only: str | None, *, held_out: bool) -> dict[str, Any]:
-    from compare.advice import evaluation, programs
-    from compare.run import progress
-    from compare.subjects import origin
-    from compare.text import count_noun, show_table
-
-    chosen = programs.held_out_names() if held_out else evaluation.names(asked.adapter, only)
-    more = list(origin.load_object(rows)) if rows else []
-    judged = evaluation.evaluate(asked, prices, [*chosen, *more], progress.reporter(), rows or "")
-    eager, compiled = prices.modes
-    columns = ("row", "said", "predicted", "measured", "right")
-    echo(f"Ratios are {compiled} ÷ {eager}.")
-    show_table(columns, [_row(row) for row in judged["rows"]], whole=columns)
-    for name, why in judged["left_out"].items():
-        options.say(f"left out: {name}: {why}", err=True)
-    _say_rate("once warm", judged, prices.modes)
-    for calls, rate in judged["over_calls"].items():
-        _say_rate(f"over {count_noun(int(calls), 'call')} with the compilation", rate, prices.modes)
-    scores = judged["scores"]
-    if scores["of"]:
-        trivial = ", ".join(f"{name} {hits}" for name, hits in scores["predictors"].items())
-        said = f"{scores['of']} have times that differ by more than {scores['beyond']:.2f}. Right: {scores['hits']}"
-        options.say(f"{said}. Trivial predictors: {trivial}.")
-    for regime, hits in scores["regimes"].items():
-        options.say(f"  {regime}: {hits['hits']} of {hits['of']}")
-    if scores["brier"] is not None:
-        stated = ", ".join(
-            f"{group['stated']:.0%} happened in {group['happened']:.0%} of {group['rows']}"
-            for group in scores["stated"]
-        )
-        options.say(
-            f"Brier score: {scores['brier']:.3f}; a constant prediction of one half has 0.25. Stated odds: {stated}."
-        )
-    options.say(f"Measured ratios in the predicted interval of 95%: {judged['covered']} of {len(judged['rows'])}.")
-    return judged
-
-
-def _say_rate(when: str, rate: dict[str, Any], modes: tuple[str, str]) -> None:
-    if not rate["called"]:
-        echo(f"Predictions {when}: none.")
-        return
-    low, high = rate["interval"]
-    share = f"{rate['rate']:.0%} ({low:.0%} to {high:.0%})"
-    right = rate["always_compiled"]
-    always = f"the answer `{modes[1]}` is right in {right}, `{modes[0]}` in {rate['called'] - right}"
-    options.say(f"Right {when}: {rate['hits']} of {rate['called']}, {share}; {always}.")
-
-
-def _row(row: dict[str, Any]) -> tuple[str, ...]:
-    from compare.text import ratio
-
-    right = {None: "", True: "yes", False: "no"}[row["hit"]]
-    return row["name"], row["winner"], ratio(row["predicted_ratio"]), ratio(row["measured_ratio"]), right
+    if asked.engine == engines.OWN:
+        warn(asked.function)
+    with counting.workers(asked, 1, progress.reporter()) as workers:
+        (program,) = workers.look([asked.function], timed=False)
+    advice = predict(prices, program)
+    echo(str(advice))
+    options.write_json(path, advice.to_dict())

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from compare.advice import counting, evaluation, prediction, programs
+from benchmarks import advice as evaluation
+from compare.advice import counting, prediction, programs
 from compare.cli.command import graphduel
 from compare.engines import find_engine
 from compare.errors import InputsError, WorkerError
@@ -185,8 +186,8 @@ def test_predictions_are_judged_by_what_is_measured(monkeypatch):
 def test_the_evaluation_of_a_framework_has_the_screen_of_our_own(tmp_path, monkeypatch):
     monkeypatch.setattr(counting, "run_job", answered)
     monkeypatch.setattr(counting, "calibrate", lambda *_: machine())
-    words = ["advise", "--evaluate", "--framework", "toy", "--only", "tiny*", "--calibration", tmp_path / "costs.json"]
-    done = CliRunner().invoke(graphduel, [*map(str, words), "--json", str(tmp_path / "out.json")])
+    words = ["--framework", "toy", "--only", "tiny*", "--calibration", tmp_path / "costs.json"]
+    done = CliRunner().invoke(evaluation.main, [*map(str, words), "--json", str(tmp_path / "out.json")])
     assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
     assert "Ratios are toy-jit ÷ toy-eager." in said
@@ -209,12 +210,16 @@ def test_what_is_wrong_with_the_users_file_is_an_error(monkeypatch):
         workers.look([asked.function], timed=False)
 
 
+def test_programs_drawn_at_random_are_for_our_engines_alone():
+    done = CliRunner().invoke(evaluation.main, ["--framework", "toy", "--held-out"])
+    assert done.exit_code == 2
+    assert "--held-out" in done.output
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["it.py:f", "--mode", "jit"], "--mode needs a --framework"),
-        (["it.py:f", "--framework", "toy", "--only", "x"], "--only"),
-        (["--evaluate", "--framework", "toy", "--held-out"], "--held-out"),
         (["it.py:f", "--framework", "toy", "--mode", "nosuch"], "no mode 'nosuch'"),
         (["it.py:f", "--framework", "toi"], "did you mean 'toy'?"),
     ],

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from benchmarks import advice as evaluation
 from compare import engines
-from compare.advice import evaluation, programs
-from compare.cli.command import graphduel
+from compare.advice import programs
 from compare.instruments.rounding import tree_error
+from compare.workloads.base import Case
 
 MODES = ("dynamic", "static-exact")
 
@@ -21,20 +22,21 @@ def row(name, predicted, ratio, confidence=0.9, ops=10):
 
 
 def test_there_are_forty_and_more_in_every_regime_and_none_is_a_program_of_the_calibration():
-    made = programs.held_out_cases()
+    made = evaluation.HELD_OUT
     regimes = [name.partition("/")[2] for name in made]
     assert len(made) >= 40
     assert {regimes.count(regime) for regime in set(regimes)} == {8}
-    assert len(set(regimes)) == len(programs.SIZES) * len(programs.DEPTHS)
-    assert {probe().loss for probe in programs.ALL.values()}.isdisjoint(programs.BLOCKS)
+    assert len(set(regimes)) == len(evaluation.BYTES) * len(evaluation.DEPTHS)
+    assert {probe().loss for probe in programs.ALL.values()}.isdisjoint(evaluation.BLOCKS)
     assert not set(made) & set(programs.ALL)
 
 
 @pytest.mark.diagonal("depth", "seed")
-@pytest.mark.parametrize("depth", programs.DEPTHS)
+@pytest.mark.parametrize("depth", evaluation.DEPTHS)
 @pytest.mark.parametrize("seed", ["0/0", "0/7", "5/3"])
 def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, seed):
-    case, again = (programs.make_program("rows of 4 KiB", depth, seed) for _ in range(2))
+    made = (evaluation.make_program("rows of 4 KiB", depth, seed) for _ in range(2))
+    case, again = (Case(loss, params, (inputs,), (1,)) for loss, params, inputs in made)
     (one,), (other,) = case.examples[0], again.examples[0]
     np.testing.assert_array_equal(one, other)
     results = [
@@ -44,9 +46,9 @@ def test_a_program_is_the_same_for_a_seed_and_both_engines_agree_on_it(depth, se
 
 
 def test_other_seeds_give_other_programs():
-    shapes = {programs.make_program("rows of 256 KiB", "2 to 4 blocks", str(n)).examples[0][0].shape for n in range(12)}
-    counts = {len(programs.make_program("rows of 4 KiB", "8 to 14 blocks", str(n)).params) for n in range(12)}
-    assert shapes == set(programs.SIZES["rows of 256 KiB"])
+    shapes = {evaluation.make_program("rows of 256 KiB", "2 to 4 blocks", str(n))[2][0].shape for n in range(12)}
+    counts = {len(evaluation.make_program("rows of 4 KiB", "8 to 14 blocks", str(n))[1]) for n in range(12)}
+    assert shapes == set(evaluation.BYTES["rows of 256 KiB"])
     assert len(counts) > 2
 
 
@@ -95,12 +97,10 @@ def test_the_command_says_scores_and_takes_the_programs(monkeypatch, saved):
         return {**evaluation.summary(ROWS, MODES), "left_out": {}}
 
     monkeypatch.setattr(evaluation, "evaluate", evaluate)
-    done = CliRunner().invoke(graphduel, ["advise", "--evaluate", "--held-out", "--calibration", str(saved)])
+    done = CliRunner().invoke(evaluation.main, ["--held-out", "--calibration", str(saved)])
     assert done.exit_code == 0, done.output
-    assert asked == programs.held_out_names() == list(programs.held_out_cases())
+    assert asked == list(evaluation.HELD_OUT)
     words = " ".join(done.stdout.split())
     assert "3 have times that differ by more than 1.15. Right: 2." in words
     assert "Trivial predictors: always static-exact 1, always dynamic 2" in words
     assert "Brier score: 0.125; a constant prediction of one half has 0.25" in words
-    refused = CliRunner().invoke(graphduel, ["advise", "file.py:f", "--held-out"])
-    assert refused.exit_code == 2

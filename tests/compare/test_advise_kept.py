@@ -7,10 +7,12 @@ from math import log
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compare.advice import counting, evaluation, prediction
+from benchmarks import advice as evaluation
+from compare.advice import counting, prediction
 from compare.advice.prediction import Row, fit_prices, load, save
 from compare.engines import OWN, find_engine
 from compare.errors import CompareError, WorkerError
@@ -250,7 +252,7 @@ def test_no_prediction_is_surer_than_as_many_measurements_can_tell():
     assert prediction.predict(seconds(spread=8.0), program(1.0, 1e-6)).confidence < 0.99  # prices that fit badly
 
 
-# measured ÷ predicted, of the workloads and of a half of the programs drawn at random, in one run of --evaluate
+# measured ÷ predicted, of the workloads and of a half of the programs drawn at random, in one run of benchmarks.advice
 RESIDUALS = {
     "none": (
         1.0,
@@ -393,7 +395,7 @@ def test_the_cells_of_the_evaluation_are_chosen_as_those_of_a_run():
 def test_the_evaluation_is_told_beside_those_who_name_one_engine(monkeypatch, saved):
     judged = summary(row("a", 4.0, 2.0), row("b", 2.0, 0.9), row("c", 0.5, 0.9))
     monkeypatch.setattr(evaluation, "evaluate", lambda *_: {**judged, "left_out": {}})
-    done = advise("--evaluate", "--calibration", saved)
+    done = CliRunner().invoke(evaluation.main, ["--calibration", str(saved)])
     assert done.exit_code == 0, done.output
     words = " ".join(done.stdout.split())
     assert "Right once warm: 2 of 3, 67%" in words
