@@ -1,4 +1,7 @@
-"""How much memory a training step is planned to take: `python -m benchmarks.memory_plan`.
+"""How much memory a training step is planned to take: `python -m benchmarks.memory_plan [SIZE...]`.
+
+Of `FILE.csv` with the columns id, lower, upper and size it places the buffers: one lives from step lower to the step
+before upper, and its offset is written behind its row.
 
 Each row is one compiled step. `naive` is what its intermediate results would take with memory of their own each,
 `bound` the most of them that are alive at once, `peak` the arena. Deterministic: nothing is timed.
@@ -6,8 +9,9 @@ Each row is one compiled step. `naive` is what its intermediate results would ta
 
 from __future__ import annotations
 
-import sys
+import csv
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import click
@@ -16,6 +20,7 @@ import static
 from benchmarks.programs import ROWS
 from compare import engines, workloads
 from graphs import dims
+from static import memory
 from static.memory import ALIGNMENT
 from static.memory import schedule as scheduling
 
@@ -80,10 +85,26 @@ def naive_bytes(executable: static.Executable) -> int:
     return total
 
 
-def main() -> None:
-    """Print the table."""
+def place_buffers(path: Path, seconds: float = 0.0) -> str:
+    """The rows of a CSV file with an offset each, and a line on the peak, after a search of so many seconds."""
+    rows = list(csv.DictReader(path.read_text("utf-8-sig").splitlines(), skipinitialspace=True))
+    planned = memory.plan([tuple(int(row[name]) for name in ("lower", "upper", "size")) for row in rows], 1, seconds)
+    lines = [",".join((*row.values(), str(offset))) for row, offset in zip(rows, planned.offsets, strict=True)]
+    head = ",".join((*rows[0], "offset")) if rows else ""
+    peak = f"peak {planned.peak}, lower bound {planned.lower_bound}, gap {planned.gap:.2%}"
+    return "\n".join((head, *lines, peak))
+
+
+@click.command()
+@click.argument("what", nargs=-1)
+@click.option("--time-limit", type=float, default=0.0, help="Search so many seconds for a better plan of FILE.csv.")
+def main(what: tuple[str, ...], time_limit: float) -> None:
+    """Print the table of the workloads at these sizes, or place the buffers of FILE.csv."""
+    if what and what[0].endswith(".csv"):
+        click.echo(place_buffers(Path(what[0]), time_limit))
+        return
     click.echo(f"{'workload':<44} {'naive':>13} {'bound':>13} {'peak':>13} {'/bound':>7} {'/naive':>7}")
-    for row in (*programs(), *cells(sys.argv[1:] or SIZES)):
+    for row in (*programs(), *cells(what or SIZES)):
         click.echo(row)
 
 

@@ -1,7 +1,5 @@
 """`graphduel compare` and `graphduel plan`: what they print, write and refuse, and how they end."""
 
-import csv
-import io
 import json
 import shutil
 import signal
@@ -10,21 +8,16 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
 
 from compare import own
 from compare.cli.command import graphduel
-from compare.cli.graph import read_buffers
-from compare.errors import CompareError, InputsError
-from compare.own import run
+from compare.errors import CompareError
+from compare.own import run, workers
 from compare.own.result import empty
 from compare.records import results
 from compare.run.start import HOME, PACKAGES
 from compare.subjects import origin
-from static import memory
 from tests.helpers.asked_here import asked_here
-from tests.helpers.hard_instances import packed
 from tests.helpers.records import typed
 
 QUICK = ["--processes", "0", "--seconds", "0.01"]
@@ -270,9 +263,9 @@ def test_ctrl_c_in_an_import_is_no_error_of_a_file(call, mine, monkeypatch):
         signal.signal(signal.SIGINT, before)
 
 
-def test_any_command_ends_on_sigterm_as_on_ctrl_c(call, table, monkeypatch):
-    monkeypatch.setattr(memory, "plan", lambda *_: signal.raise_signal(signal.SIGTERM))
-    done = call("plan", table("id,lower,upper,size\na,0,3,100\n"))
+def test_any_command_ends_on_sigterm_as_on_ctrl_c(call, mine, monkeypatch):
+    monkeypatch.setattr(workers, "answer", lambda *_: signal.raise_signal(signal.SIGTERM))
+    done = call("plan", "mine.py:loss")
     assert (done.exit_code, done.stdout) == (143, "")
     assert done.stderr.strip() == "Stopped."
 
@@ -308,27 +301,6 @@ def test_in_a_checkout_of_ours_nothing_is_said_to_hide(mine):
 # plan
 
 
-def rows(text):
-    return list(csv.DictReader(io.StringIO(text)))
-
-
-@pytest.fixture
-def table(tmp_path):
-    def make(text):
-        path = tmp_path / "buffers.csv"
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return path
-
-    return make
-
-
-def test_plan_writes_offsets_to_stdout_and_the_peak_beside_them(call, table):
-    done = call("plan", table("id,lower,upper,size\na,0,3,100\nb,1,4,50\n\nc,3,5,100\n"))
-    assert done.exit_code == 0
-    assert [(row["id"], row["offset"]) for row in rows(done.stdout)] == [("a", "0"), ("b", "100"), ("c", "0")]
-    assert done.stderr == "peak 150, lower bound 150, gap 0.00%\n"
-
-
 def test_plan_shows_where_the_values_of_a_function_lie(call, mine):
     done = call("plan", "mine.py:loss", "--out", "map.svg")
     assert done.exit_code == 0, done.output
@@ -343,85 +315,9 @@ def test_plan_shows_where_the_values_of_a_function_lie(call, mine):
     assert call("plan", "mine.py:los").exit_code == 2
 
 
-def test_plan_writes_a_file_and_aligns(call, table, tmp_path):
-    out = tmp_path / "new" / "offsets.csv"
-    done = call("plan", table("id,lower,upper,size\na,0,3,100\nb,1,4,50\n"), "--out", out, "--alignment", 64)
-    assert done.exit_code == 0
-    assert done.stdout == "peak 192, lower bound 192, gap 0.00%\n"
-    assert {int(row["offset"]) % 64 for row in rows(out.read_text("utf-8"))} == {0}
-
-
-def test_plan_searches_for_as_long_as_it_may(call, table):
-    lines = "".join(f"{i},{lower},{upper},{size}\n" for i, (lower, upper, size) in enumerate(packed(60, 3, wheels=0.5)))
-    text = table("id,lower,upper,size\n" + lines)
-    assert "gap 0.00%" not in call("plan", text).stderr
-    assert "gap 0.00%" in call("plan", text, "--time-limit", 60).stderr
-    assert call("plan", text, "--time-limit", -1).exit_code == 2
-
-
 @pytest.mark.parametrize("seconds", ["nan", "inf", "-inf", "-1", "x"])
-def test_a_number_of_seconds_is_one(call, table, seconds):
-    done = call("plan", table("id,lower,upper,size\na,0,3,100\n"), f"--time-limit={seconds}")
+def test_a_number_of_seconds_is_one(call, mine, seconds):
+    done = call("compare", "mine.py:loss", f"--seconds={seconds}")
     assert done.exit_code == 2
-    assert "'--time-limit'" in done.stderr
+    assert "'--seconds'" in done.stderr
     assert done.stdout == ""
-    assert call("compare", "mine.py:loss", f"--seconds={seconds}").exit_code == 2
-
-
-def test_plan_reads_stdin_and_leaves_other_columns_and_their_order_alone():
-    text = "\ufeffsize, note,upper,id,lower\n7,x,2,a,0\n"
-    done = CliRunner().invoke(graphduel, ["plan", "-"], input=text.encode())
-    assert done.exit_code == 0, done.output
-    assert rows(done.stdout) == [{"id": "a", "lower": "0", "upper": "2", "size": "7", "offset": "0"}]
-
-
-HEAD = "id,lower,upper,size\n"
-
-
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        ("", "buffers.csv:1: no column id, lower, upper, size"),
-        ("id,lower,size\na,1,2\n", "buffers.csv:1: no column upper"),
-        (HEAD + "a,1,2,3\nb,4,3,1\n", "buffers.csv:3: lower is 4 and upper is 3"),
-        (HEAD + "\n\na,1,2,-3\n", "buffers.csv:4: size is -3"),
-        (HEAD + "a,1,2,x\n", "buffers.csv:2: size is 'x', which is no whole number"),
-        (HEAD + "a,1.5,2,3\n", "buffers.csv:2: lower is '1.5'"),
-        (HEAD + "a,1,2\n", "buffers.csv:2: size is missing"),
-        (HEAD + "a,1,2,\n", "buffers.csv:2: size is ''"),
-        (HEAD + "a,1,2,3\na,1,2,3\n", "buffers.csv:3: id 'a' is that of line 2 too"),
-        (HEAD + "a,1,2,99999999999999999999\n", "does not fit into 64 bits"),
-        (HEAD + f"a,1,2,{2**61}\nb,1,2,{2**61}\n", "buffers.csv:3: the sizes add up"),
-        (b"\xff\xfe\x00\x01", "buffers.csv:1: "),
-        (HEAD + '"a' + "b" * 200000 + '",1,2,3\n', "buffers.csv:2: field larger"),
-    ],
-)
-def test_a_bad_row_is_named_by_its_line(call, table, text, told):
-    done = call("plan", table(text))
-    assert done.exit_code == 2
-    assert told in done.stderr
-    assert done.stdout == ""
-
-
-def test_plan_of_no_file_and_into_no_folder(call, table, tmp_path):
-    assert call("plan", tmp_path / "none.csv").exit_code == 2
-    done = call("plan", table(HEAD), "--out", tmp_path / "buffers.csv" / "out.csv")
-    assert done.exit_code == 2
-    assert "choose another --out" in done.stderr
-
-
-buffers = st.lists(st.tuples(st.integers(-5, 20), st.integers(0, 10), st.integers(0, 99)), max_size=12)
-
-
-@given(buffers)
-def test_what_is_read_is_what_was_written(found):
-    given = [(lower, lower + length, size) for lower, length, size in found]
-    text = HEAD + "".join(f"b{i},{lower},{upper},{size}\n" for i, (lower, upper, size) in enumerate(given))
-    back = read_buffers(io.StringIO(text), "x")
-    assert [row[1:] for row in back] == given
-    assert memory.plan([row[1:] for row in back]) == memory.plan(given)
-
-
-def test_an_error_of_the_reader_is_ours():
-    with pytest.raises(InputsError, match="x:1"):
-        read_buffers(["id\n"], "x")

@@ -19,7 +19,6 @@ import numpy as np
 import dynamic
 import static
 from compare.advice import prediction
-from compare.cli.graph import BufferRow, write_offsets
 from compare.cli.options import write_json
 from compare.gate.rules import Gate
 from compare.records import results
@@ -69,7 +68,6 @@ WRITERS = (
     Writer("verdicts.json", lambda path, n: results.write_json(path, list(range(100 * n)))),
     Writer("answer.json", lambda path, n: write_json(path, {"values": list(range(100 * n))})),
     Writer("results.jsonl", _baseline),
-    Writer("offsets.csv", lambda path, n: write_offsets([BufferRow("a", 0, 1, 8)] * 10 * n, [0] * 10 * n, path)),
     Writer("junit.xml", lambda path, n: Gate(junit=path).fail("f", "error " * 50 * n)),
     Writer("summary.md", lambda path, n: Gate(summary=path).fail("f", "error " * 50 * n)),
     Writer("costs.json", lambda path, n: prediction.save(costs(machine={"cpu": "one" * 100 * n}), path)),

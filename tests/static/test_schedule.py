@@ -59,6 +59,15 @@ def test_plans_are_near_the_bound_and_far_below_the_naive_sum(rows):
     assert sum(row.peak <= 0.6 * row.naive for row in found) >= len(found) - 1
 
 
+def test_buffers_of_a_file_are_placed(tmp_path):
+    path = tmp_path / "buffers.csv"
+    path.write_text("id,lower,upper,size\na,0,3,100\nb,1,4,50\n\nc,3,5,100\n", "utf-8")
+    head, *rows, peak = memory_plan.place_buffers(path).splitlines()
+    assert head == "id,lower,upper,size,offset"
+    assert rows == ["a,0,3,100,0", "b,1,4,50,100", "c,3,5,100,0"]
+    assert peak == "peak 150, lower bound 150, gap 0.00%"
+
+
 # Writing over an operand ------------------------------------------------------------------------------------------
 
 
