@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -56,9 +58,9 @@ def selftest(
     asked |= {"threads": threads}
     trials = Trials(**(options.resume_settings(ctx, directory, asked, CHOSEN) if resume else asked))
     reporter = progress.reporter()
-    opened = executors.open_executor("thread", trials.side_by_side, None, reporter.notice)
+    opened = executors.open_executor(partial(ThreadPoolExecutor, trials.side_by_side))
     again = ["graphduel", "selftest", "--out", str(directory), "--resume"]
-    with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as (executor, _):
+    with options.stoppable(ctx, f"every finished job is in {directory}", again), opened as executor:
         rates = run(directory, trials, reporter, resume=resume, executor=executor)
     options.write_json(path, results.to_json(rates))
     for table in (rates_table(rates), coverage_table(rates)):

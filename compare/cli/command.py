@@ -145,7 +145,11 @@ DEVICE = options.default(
     metavar="DIR",
     help="With --suite models, a run of the workloads in PyTorch, with whose verdicts the page compares.",
 )
-@options.executor
+@options.default(
+    "--executor", type=click.Choice(["local", "dask"]), default="local",
+    help="Run jobs here one by one, or on the hosts of a dask cluster.",
+)  # fmt: skip
+@click.option("--scheduler", metavar="ADDRESS", help="Use the dask cluster at this address, tcp://HOST:PORT.")
 @baselines
 @click.pass_context
 def run(
@@ -159,13 +163,48 @@ def run(
     from dynamic import tapes
 
     kept = asked.pop("save_baseline"), asked.pop("baseline")
-    where = options.Where(**{name: asked.pop(name) for name in ("executor", "at_once", "scheduler")})
+    _check_options(suite, asked)
+    _, scheduler = asked.pop("executor"), asked.pop("scheduler")
     preset = suite if suite == MODELS else "quick" if quick else "full"
     directory = options.folder(out, resume, "run", preset)
     if resume and overwrite:
         raise click.UsageError(
             "--resume goes on with the run in --out and --overwrite begins it anew; give one of them"
         )
+    processes = asked["processes"] or (REAL.frameworks if suite == MODELS else PRESETS[preset]).processes
+    settings = Settings(preset, **{**asked, "processes": processes})
+    earlier = options.reading(directory) if resume else nullcontext()
+    if resume:
+        with options.reading(directory):
+            settings = Settings(**options.resume_settings(ctx, directory, settings.to_dict(), CHOSEN))
+    reporter = progress.reporter()
+    if not tapes.is_compiled():
+        reporter.notice(base.notice_before_run(python_tape=settings.python_tape))
+    make: Any = partial(executors.Cluster, scheduler, reporter.notice) if scheduler else executors.Serial
+    opened = executors.open_executor(make)
+    kept_jobs = f"every finished job is in {directory}"
+    words = ["graphduel", "run", *options_of(settings.to_dict()), "--out", str(directory), "--resume"]
+    tape = ["--python-tape"] if settings.python_tape else []
+    there = ["--executor", "dask", "--scheduler", scheduler] if scheduler else []
+    again = [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape, *there]
+    with earlier, options.stoppable(ctx, kept_jobs, again), opened as pool:
+        outcome = measure(
+            directory, settings, reporter, resume=resume, overwrite=overwrite, executor=pool, at_once=pool.at_once
+        )
+    _announce(directory, outcome.records, outcome.verdicts)
+    _list_problems("disagree", outcome.disagreements)
+    _list_problems("failed", outcome.failures)
+    _list_problems("missing, though no verdict needs it", outcome.overruns)
+    if not outcome.measured:
+        echo("Nothing was measured.", err=True)
+    changed_since(outcome.records, *kept)
+    ctx.exit(outcome.exit_code)
+
+
+def _check_options(suite: str, asked: dict[str, Any]) -> None:
+    """Raise UsageError for options of a run that contradict each other; real models get their framework."""
+    if (asked["executor"] == "dask") != (asked["scheduler"] is not None):
+        raise click.UsageError("--executor dask and --scheduler ADDRESS go together")
     if suite == MODELS:
         from compare.workloads.models import FRAMEWORK
 
@@ -179,33 +218,6 @@ def run(
         raise click.UsageError("--modes and --against are about real models; add --suite models")
     if asked["device"] != "cpu" and not asked["frameworks"]:
         raise click.UsageError("--device cuda needs --frameworks; graphduel's engines run on the CPU")
-    processes = asked["processes"] or (REAL.frameworks if suite == MODELS else PRESETS[preset]).processes
-    settings = Settings(preset, **{**asked, "processes": processes})
-    earlier = options.reading(directory) if resume else nullcontext()
-    if resume:
-        with options.reading(directory):
-            settings = Settings(**options.resume_settings(ctx, directory, settings.to_dict(), CHOSEN))
-    reporter = progress.reporter()
-    if not tapes.is_compiled():
-        reporter.notice(base.notice_before_run(python_tape=settings.python_tape))
-    opened = executors.open_executor(where.executor, where.at_once, where.scheduler, reporter.notice)
-    kept_jobs = f"every finished job is in {directory}"
-    words = ["graphduel", "run", *options_of(settings.to_dict()), "--out", str(directory), "--resume"]
-    tape = ["--python-tape"] if settings.python_tape else []
-    again = [*words, "--processes", str(settings.processes), "--seed", str(settings.seed), *tape]
-    with earlier, options.stoppable(ctx, kept_jobs, [*again, *where.words()]), opened as pool:
-        executor, at_once = pool
-        outcome = measure(
-            directory, settings, reporter, resume=resume, overwrite=overwrite, executor=executor, at_once=at_once
-        )
-    _announce(directory, outcome.records, outcome.verdicts)
-    _list_problems("disagree", outcome.disagreements)
-    _list_problems("failed", outcome.failures)
-    _list_problems("missing, though no verdict needs it", outcome.overruns)
-    if not outcome.measured:
-        echo("Nothing was measured.", err=True)
-    changed_since(outcome.records, *kept)
-    ctx.exit(outcome.exit_code)
 
 
 @graphduel.command()

@@ -13,7 +13,6 @@ import shlex
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
@@ -137,7 +136,6 @@ def _starting(typed: str, names: Iterable[str]) -> list[str]:
 Command = Callable[..., Any]
 WIDTH = 100
 """The largest width of sentences, in columns of the terminal."""
-KINDS = ("local", "thread", "process", "dask")
 FOLDER = click.Path(path_type=Path)
 FILE = click.Path(path_type=Path, dir_okay=False)
 JSON = click.option("--json", "path", type=FILE, help="Write the result to this file too.")
@@ -422,48 +420,3 @@ def results_in(directory: Path) -> list[Any]:
     if path is None:
         raise click.UsageError(f"{directory} holds no {results.RESULTS}; make it with `graphduel run`")
     return results.read(path, lambda text: echo(text, err=True))
-
-
-# Where jobs run -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Where:
-    """The options on where jobs run. Raises UsageError for options that contradict each other."""
-
-    executor: Any
-    at_once: int
-    scheduler: str | None
-
-    def __post_init__(self) -> None:
-        if (self.executor == "dask") != (self.scheduler is not None):
-            raise click.UsageError("--executor dask and --scheduler ADDRESS go together")
-        if self.at_once > 1 and self.executor not in ("thread", "process"):
-            raise click.UsageError(
-                f"--at-once needs --executor thread or process; {self.executor} runs one job on each host"
-            )
-
-    def words(self) -> list[str]:
-        """Return the options as words, for the command that resumes a run."""
-        if self.executor == "local":
-            return []
-        scheduler = ["--scheduler", self.scheduler] if self.scheduler else []
-        at_once = ["--at-once", str(self.at_once)] if self.at_once > 1 else []
-        return ["--executor", self.executor, *scheduler, *at_once]
-
-
-def executor(command: Command) -> Command:
-    """Decorate a command with the options of `Where`."""
-    for option in (
-        click.option("--scheduler", metavar="ADDRESS", help="Use the dask cluster at this address, tcp://HOST:PORT."),
-        default(
-            "--at-once", type=click.IntRange(1), default=1,
-            help="Run this many jobs at a time, each on its own core; they share caches and memory.",
-        ),
-        default(
-            "--executor", type=click.Choice(KINDS), default="local",
-            help="Run jobs here one by one, from threads or processes, or on the hosts of a dask cluster.",
-        ),
-    ):  # fmt: skip
-        command = option(command)
-    return command

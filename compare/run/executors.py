@@ -1,4 +1,4 @@
-"""The places where jobs run: here one by one, in threads or processes of this machine, or on a dask cluster's hosts.
+"""The places where jobs run: here one by one, in threads, or on a dask cluster's hosts.
 
 Any `concurrent.futures.Executor` will do, as each job starts a fresh worker process wherever it is run. All modes of a
 job are measured on one host, even if each has a process of its own.
@@ -15,13 +15,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
-from multiprocessing import get_context
-from typing import Any, Literal
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from compare.engines import of_mode
@@ -39,7 +38,7 @@ from compare.records.record import (
 )
 
 Execute = Callable[[Job, float], Record]
-Kind = Literal["local", "thread", "process", "dask"]
+AnExecutor = TypeVar("AnExecutor", bound=Executor)
 
 LOSSES = 3
 """The number of workers lost under one job from which on the job is taken for the cause."""
@@ -116,6 +115,8 @@ def _of_groups(execute: Execute, job: Job, shared: Sequence[tuple[str, ...]], ti
 class Serial(Executor):
     """Runs each call where and when it is submitted; raises Ctrl-C at once, and with `raises` any error."""
 
+    at_once = 1
+
     def __init__(self, *, raises: bool = False) -> None:
         self.raises = raises
 
@@ -132,43 +133,27 @@ class Serial(Executor):
 
 
 @contextmanager
-def open_executor(
-    kind: Kind, at_once: int, scheduler: str | None, notice: Callable[[str], None] = print
-) -> Iterator[tuple[Executor, int]]:
-    """A context with an executor by its name, and the number of jobs to give it at once.
+def open_executor(make: Callable[[], AnExecutor]) -> Iterator[AnExecutor]:
+    """A context with the executor that `make` makes, which is shut down at the end.
 
-    The executor is shut down at the end. After an error or Ctrl-C, workers that still run are ended.
-    Raises CompareError for a cluster that cannot be used.
+    After an error or Ctrl-C, measuring processes that this process, or one of its own, has started are ended. Raises
+    CompareError for a cluster that cannot be used.
     """
-    executor, at_once = _make_executor(kind, at_once, scheduler, notice)
+    executor = make()
     try:
-        yield executor, at_once
+        yield executor
     except BaseException:
-        executor.shutdown(wait=False, cancel_futures=True)
-        # Measuring processes that this process, or one of its own, has started go too.
         import psutil
 
         from compare.run.processes import WORKER
 
+        executor.shutdown(wait=False, cancel_futures=True)
         for child in psutil.Process().children(recursive=True):
             with suppress(psutil.Error):
                 if WORKER in child.cmdline():
                     child.kill()
         raise
     executor.shutdown()
-
-
-def _make_executor(
-    kind: Kind, at_once: int, scheduler: str | None, notice: Callable[[str], None]
-) -> tuple[Executor, int]:
-    if kind == "dask":
-        cluster = Cluster(scheduler or "", notice)
-        return cluster, cluster.at_once
-    if kind == "local":
-        return Serial(), 1
-    if kind == "thread":
-        return ThreadPoolExecutor(at_once), at_once
-    return ProcessPoolExecutor(at_once, get_context("spawn")), at_once  # a fork would copy the threads of progress
 
 
 class Cluster(Executor):

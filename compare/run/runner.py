@@ -7,10 +7,11 @@ ended at its limit is tried once more when the others of its stage are done, as 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from uuid import uuid4
 
 from compare.errors import CompareError, InputsError, describe_error
@@ -101,7 +102,7 @@ class Runner:
         if at_once < 2 or not isinstance(self.pool.executor, Serial):
             yield self
             return
-        with open_executor("thread", at_once, None) as (executor, at_once):
+        with open_executor(partial(ThreadPoolExecutor, at_once)) as executor:
             yield replace(self, pool=replace(self.pool, executor=executor, at_once=at_once, lanes=True))
 
     def _land(

@@ -145,7 +145,6 @@ def test_a_broken_executor_ends_the_run_and_keeps_what_is_done(tmp_path):
     [
         (["--executor", "dask"], "--executor dask and --scheduler ADDRESS go together"),
         (["--scheduler", "tcp://127.0.0.1:1"], "--executor dask and --scheduler ADDRESS go together"),
-        (["--at-once", "2"], "--at-once needs --executor thread or process; local runs one job on each host"),
     ],
 )
 def test_options_that_do_not_go_together(tmp_path, options, said):
@@ -153,16 +152,6 @@ def test_options_that_do_not_go_together(tmp_path, options, said):
     assert done.exit_code == 2
     assert said in " ".join(done.stderr.split())
     assert not (tmp_path / "new").exists()
-
-
-@pytest.mark.parametrize("kind", ["thread", pytest.param("process", marks=pytest.mark.slow)])
-def test_a_run_in_a_pool_of_this_machine(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(runs, "run_job", answer)
-    out = tmp_path / "run"
-    options = ["--executor", kind, "--at-once", "2", "--processes", "3", "--only", "tiny"]
-    done = CliRunner().invoke(graphduel, ["run", "--out", str(out), *options])
-    assert done.exit_code == 0, done.output
-    assert [r["kind"] for r in lines(out / results.RESULTS)] == ["run", "parity", *["time"] * 3, "memory"]
 
 
 def test_without_dask_the_message_says_what_to_install(monkeypatch):
@@ -323,11 +312,9 @@ def test_a_worker_killed_in_the_middle_of_a_run_loses_nothing(tmp_path, monkeypa
             threading.Timer(0.3, victim.kill).start()
 
     reporter.finish = killing
-    with executors.open_executor("dask", 1, loopback.address, heard.append) as (cluster, at_once):
-        assert at_once == 2
-        outcome = runs.run(
-            out, replace(SETTINGS, only="tiny", processes=2), reporter, executor=cluster, at_once=at_once
-        )
+    with executors.open_executor(lambda: Cluster(loopback.address, heard.append)) as cluster:
+        assert cluster.at_once == 2
+        outcome = runs.run(out, replace(SETTINGS, only="tiny", processes=2), reporter, executor=cluster, at_once=2)
     assert outcome.exit_code == 0, outcome.failures
     records = lines(out / results.RESULTS)
     keys = [typed(r).job for r in records if r["kind"] != "run"]
@@ -345,8 +332,8 @@ def test_hosts_have_one_job_at_a_time_and_unlike_ones_are_refused(loopback):
     loopback.worker()
     loopback.wait_for_workers(2)
     heard = []
-    with executors.open_executor("dask", 1, loopback.address, heard.append) as (cluster, at_once):
-        assert at_once == 1  # two workers, one host
+    with executors.open_executor(lambda: Cluster(loopback.address, heard.append)) as cluster:
+        assert cluster.at_once == 1  # two workers, one host
         spans = [future.result() for future in [cluster.submit(interval) for _ in range(4)]]
         ends = sorted((start, end) for start, end in spans)
         assert all(before[1] <= after[0] for before, after in pairwise(ends))
@@ -372,8 +359,8 @@ def test_a_worker_that_is_lost_while_it_is_asked_is_not_used_and_ends_nothing(lo
         return ask(cluster, address, *words)
 
     monkeypatch.setattr(Cluster, "_on", killing)
-    with executors.open_executor("dask", 1, loopback.address) as (cluster, at_once):
-        assert (len(asked), at_once) == (1, 1)
+    with executors.open_executor(lambda: Cluster(loopback.address)) as cluster:
+        assert (len(asked), cluster.at_once) == (1, 1)
         assert cluster.submit(interval).result()
 
 
