@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from compare import text
@@ -187,10 +187,10 @@ def of_models(records: Records) -> list[Verdict]:
 class ModelCosts:
     """A compiled mode of a model beside the eager mode: seconds of steps and of first calls, bytes, compilations.
 
-    `pays` and `pays_cached` say after how many steps compiling has paid for itself, without and with compiled code on
-    the disk. `told` is the compiler's report on the mode in the cold process. `inputs` is the number of calls in the
-    stream, and `shapes` the number of new shapes among them. `error` is the largest scaled error of outputs and
-    gradients. A field is None if it is not known.
+    `pays` says after how many steps compiling has paid for itself, without compiled code on the disk. `told` is the
+    compiler's report on the mode in the cold process. `inputs` is the number of calls in the stream, and `shapes` the
+    number of new shapes among them. `error` is the largest scaled error of outputs and gradients. A field is None if
+    it is not known.
     """
 
     name: str
@@ -198,7 +198,6 @@ class ModelCosts:
     eager: ModeOfCell
     mode: ModeOfCell
     pays: BreakEven | None
-    pays_cached: BreakEven | None
     told: CompiledRow | None
     inputs: int
     shapes: int
@@ -246,7 +245,6 @@ def model_costs(records: Records, framework: Engine) -> Iterator[ModelCosts]:
             eager[row.cell],
             row,
             _pays(here, row.mode) if here else None,
-            _pays(replace(here, cold=()), row.mode) if here else None,
             compilation_report(own, row.cell, row.mode),
             inputs=len(stream[0]) if stream else 1,
             shapes=sum(call.new for call in stream[0]) if stream else 1,

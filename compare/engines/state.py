@@ -271,34 +271,6 @@ def turns_of(state: Snapshot, epochs: Sequence[Callable[[], None]]) -> Turns:
     return Turns(state.back(others) if others else None, state.back(arguments) if arguments else None)
 
 
-class StartState:
-    """The state that each of many calls begins with: the changes of one call are undone before the next.
-
-    The changes of the first call are noted; after a trace everything is restored, since it leaves symbols anywhere. The
-    numbers of `others` are restored by somebody else.
-    """
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self.others: Sequence[Any] = ()
-        self._restore: Callable[[], None] | None = None
-        self._is_left, self._has_run = False, False
-
-    def begin(self, *, is_trace: bool) -> None:
-        """Undo the changes of the call before."""
-        if self._is_left:
-            self._snapshot.restore()
-        elif self._restore is not None:
-            self._restore()
-        elif self._has_run:
-            others = set(map(id, self.others))
-            changed = [piece for piece in self._snapshot.changed() if id(piece.of) not in others]
-            self._restore = self._snapshot.back(changed)
-            self._restore()
-        self._is_left = is_trace
-        self._has_run |= not is_trace
-
-
 # Pieces ---------------------------------------------------------------------------------------------------------------
 
 

@@ -18,9 +18,9 @@ import numpy as np
 
 import dynamic
 from compare.engines.containers import CallContainers, apart, to_containers
-from compare.engines.graphduel.steps import START, WRITTEN
+from compare.engines.graphduel.steps import START, WRITTEN, StartState
 from compare.engines.reach import Kinds, ReachedCode, is_users_class
-from compare.engines.state import Piece, Snapshot, StartState, turns_of
+from compare.engines.state import Piece, Snapshot, turns_of
 from compare.engines.step import Bindable, BoundCall, Step, Turns
 from compare.errors import UnsupportedError
 from dynamic.optim.lr_scheduler import LRScheduler

@@ -17,7 +17,7 @@ import static
 from compare.engines import OWN, find_engine
 from compare.engines.cases import convert_loss, masked_dims, names, traceable_loss
 from compare.engines.mode import Mode
-from compare.engines.state import StartState
+from compare.engines.state import Snapshot
 from compare.engines.step import Bindable, BoundCall, Compilation, Observations, Step, bind_call
 from compare.errors import UnsupportedError
 from compare.workloads.base import Case, Example
@@ -60,6 +60,34 @@ def transform_step(engine: Any, f: Callable[..., Any], argnum: int | None) -> Ca
         return step(*args)
 
     return trace
+
+
+class StartState:
+    """The state that each of many calls begins with: the changes of one call are undone before the next.
+
+    The changes of the first call are noted; after a trace everything is restored, since it leaves symbols anywhere. The
+    numbers of `others` are restored by somebody else.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self.others: Sequence[Any] = ()
+        self._restore: Callable[[], None] | None = None
+        self._is_left, self._has_run = False, False
+
+    def begin(self, *, is_trace: bool) -> None:
+        """Undo the changes of the call before."""
+        if self._is_left:
+            self._snapshot.restore()
+        elif self._restore is not None:
+            self._restore()
+        elif self._has_run:
+            others = set(map(id, self.others))
+            changed = [piece for piece in self._snapshot.changed() if id(piece.of) not in others]
+            self._restore = self._snapshot.back(changed)
+            self._restore()
+        self._is_left = is_trace
+        self._has_run |= not is_trace
 
 
 class StepFromStart(Bindable):
