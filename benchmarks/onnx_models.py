@@ -59,7 +59,7 @@ def ways(path: Path, feeds: dict[str, Any]) -> dict[str, Run]:
     session = onnxruntime.InferenceSession(path, options)
     model = load(path)
     arrays = [feeds[name] for name in model.inputs]
-    tensors = [dynamic.Tensor(array) for array in arrays]
+    tensors = [dynamic.tensor(array) for array in arrays]
     plain, native = (static.compile(model, *arrays, backend=backend) for backend in ("numpy", "native"))
     return {
         "onnxruntime": lambda: session.run(None, feeds),

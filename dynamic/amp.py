@@ -7,7 +7,9 @@ import functools
 import warnings
 from typing import Any, Self
 
-__all__ = ["GradScaler", "autocast", "is_autocast_enabled"]
+from graphs.frontends.torch import dtypes
+
+__all__ = ["GradScaler", "autocast", "get_autocast_dtype", "is_autocast_enabled"]
 
 
 class autocast(contextlib.ContextDecorator):  # noqa: N801  (PyTorch's name)
@@ -39,6 +41,11 @@ def is_autocast_enabled(device_type: str | None = None) -> bool:
     """False: no block casts anything."""
     del device_type
     return False
+
+
+def get_autocast_dtype(device_type: str) -> dtypes.dtype:
+    """The dtype that PyTorch's blocks cast to unless they name one: bfloat16 for the CPU, float16 for a GPU."""
+    return dtypes.bfloat16 if device_type == "cpu" else dtypes.float16
 
 
 class GradScaler:

@@ -23,7 +23,7 @@ from numpy._core import umath
 from dynamic.node import Leaf, Node
 from dynamic.tape import arrivals, carry, visit
 from dynamic.tapes import history
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import dispatch, ir, promotion, tree
 from graphs.blocks import Block, Table, enter, undo_after
 from graphs.builder import Builder
@@ -368,7 +368,7 @@ class _Recorder:
         array = _array(leaf).view()  # apart from the same array given twice
         self._know(array, self.builder.input(path, spec_of(array)))
         # A tensor even for an array: Python operators between arrays are NumPy's, and would not be recorded.
-        return Tensor(array, requires_grad=issubclass(type(leaf), Tensor) and leaf.requires_grad)
+        return wrap(array).requires_grad_(issubclass(type(leaf), Tensor) and leaf.requires_grad)
 
     def __call__(self, op: Op, arrays: Sequence[Any], attrs: Attrs, out: Any) -> None:
         sources = [self.node_of(a, arrays) for a in arrays]

@@ -22,8 +22,7 @@ import numpy as np
 
 from dynamic import grad_mode, inplace
 from dynamic.node import Leaf, Node
-from dynamic.tape import wrap
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import capture, dispatch, tree
 from graphs.blocks import Block, Hold, enter, undo_after
 from graphs.errors import NotDifferentiableError, locate, user_line

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynamic.tape import wrap
-from dynamic.tensor import Tensor, as_array
+from dynamic.tensor import Tensor, as_array, wrap
 from graphs import capture, ops
 from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, locate
 from graphs.frontends.torch import dtypes

@@ -20,8 +20,8 @@ from dynamic import grad_mode, tapes
 from dynamic.gradients import pull_cotangents
 from dynamic.inplace import own_array
 from dynamic.node import Leaf, Node
-from dynamic.tape import wrap, zeros
-from dynamic.tensor import Tensor, as_array
+from dynamic.tape import zeros
+from dynamic.tensor import Tensor, as_array, wrap
 from graphs import promotion, transforms, tree
 from graphs.errors import NotDifferentiableError, locate
 from graphs.ops.movement import identity

@@ -13,8 +13,8 @@ import numpy as np
 
 from dynamic import grad_mode, inplace, tapes
 from dynamic.node import AfterLeaf, Edge, Leaf, turns
-from dynamic.tape import History, Way, wrap
-from dynamic.tensor import Tensor, goes_back_by
+from dynamic.tape import History, Way
+from dynamic.tensor import Tensor, goes_back_by, wrap
 from graphs import reverse
 from graphs.errors import NotDifferentiableError, ShapeError, locate
 from graphs.ops.elementwise import add

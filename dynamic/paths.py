@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
@@ -14,10 +15,14 @@ ROOT = __name__.partition(".")[0]
 
 
 def file_of(package: str, file: str, names: Mapping[str, Any], public: list[str] | None = None) -> ModuleType:
-    """Make the module of one of PyTorch's files, and enter it in `sys.modules`; `public` is its `__all__`."""
+    """Make the module of one of PyTorch's files, and enter it in `sys.modules`; `public` is its `__all__`.
+
+    A name that it lacks is looked for among the switches.
+    """
     folder = package.partition(".")[2].replace(".", "/")
     module = ModuleType(f"{package}.{file}", f"What PyTorch has in {folder}/{file}.py.")
-    vars(module).update(names, __all__=list(names) if public is None else public)
+    later = partial(submodule, module.__name__)
+    vars(module).update(names, __all__=list(names) if public is None else public, __getattr__=later)
     sys.modules[module.__name__] = module
     return module
 
@@ -51,8 +56,11 @@ def install() -> None:
 
 
 def submodule(package: str, name: str) -> Any:
-    """A module of PyTorch's inside a package, by its name. Raises AttributeError where there is none."""
-    path = f"{package}.{name}"
+    """A module or a switch of PyTorch's inside a package, by its name. Raises AttributeError where there is none."""
+    path, place = f"{package}.{name}", package.partition(".")[2]
+    switches = import_module(f"{ROOT}.pytorch.switches")
+    if (place, name) in switches.NAMES:
+        return switches.make(place, name)
     if SwitchFinder.find_spec(path) is None:
-        raise AttributeError(f"{package.partition('.')[2]} has no {name!r}; docs/torch.md lists what is there")
+        raise AttributeError(f"{place} has no {name!r}; docs/torch.md lists what is there")
     return import_module(path)

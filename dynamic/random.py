@@ -19,6 +19,8 @@ from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs import capture, ops
 from graphs.errors import ArgumentError, GraphError, OptionError, locate
+from graphs.frontends.torch.complexes import view_as_complex
+from graphs.frontends.torch.dtypes import complex128
 from graphs.frontends.torch.names import guard, method
 from graphs.frontends.torch.words import as_dtype, cast
 from graphs.ops.shapes import as_count, new_shape
@@ -228,14 +230,24 @@ def _numbers(draw: Draw, generator: Generator | None) -> Any:
 
 def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """Uniform numbers in [0, 1)."""
+    if getattr(dtype, "is_complex", False):
+        return _pair_of(rand, size, dtype, 1, generator=generator, **options)
     shape, kind = _shape(size, {}), np.float32 if dtype is None else np.float64
     return draw_leaf(lambda chance: chance.random(shape, kind), generator, dtype, **options)
 
 
 def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, **options: Any) -> Tensor:
     """Normal numbers of mean 0 and variance 1."""
+    if getattr(dtype, "is_complex", False):
+        return _pair_of(randn, size, dtype, 0.5**0.5, generator=generator, **options)
     shape = _shape(size, {})
     return draw_leaf(lambda chance: chance.standard_normal(shape), generator, dtype, **options)
+
+
+def _pair_of(draw: Callable[..., Tensor], size: Any, dtype: Any, scale: float, **options: Any) -> Any:
+    """Complex numbers whose two parts are random numbers times a scale."""
+    part = np.float64 if dtype == complex128 else np.float32
+    return view_as_complex(draw(*_shape(size, {}), 2, dtype=part, **options) * scale)
 
 
 def randint(

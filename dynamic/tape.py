@@ -18,7 +18,7 @@ import numpy as np
 
 from dynamic import grad_mode, inplace
 from dynamic.node import AfterNode, Edge, Leaf, Node
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import dispatch, promotion, reverse
 from graphs.blocks import Table
 from graphs.errors import GraphError, NotDifferentiableError, locate
@@ -109,18 +109,6 @@ def _ndims(op: Op, args: Sequence[Any], arrays: Sequence[Any]) -> Ndims:
 
 def _ndim(arg: Any, ndim: int) -> int | None:
     return None if promotion.is_scalar(arg) else ndim if type(arg) is Tensor else ~ndim
-
-
-def wrap(data: np.ndarray[Any, Any], edge: Edge = None) -> Tensor:
-    """A tensor around an array, without a copy or a check."""
-    tensor: Tensor = _new(Tensor)
-    tensor._data = data
-    tensor._edge = edge
-    tensor._grad = None
-    return tensor
-
-
-_new = object.__new__
 
 
 def zeros(edge: Node | Leaf) -> np.ndarray[Any, Any]:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dynamic import grad_mode, inplace
 from dynamic.node import AfterLeaf, Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
 from graphs import promotion, surface
-from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, ShapeError, locate
+from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, OptionError, ShapeError, locate
 from graphs.frontends.torch import functions, printing, words
 from graphs.frontends.torch.dtypes import by_number
 from graphs.frontends.torch.methods import Count, TorchMethods
@@ -39,14 +39,14 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     _grad: Tensor | None
 
     def __init__(self, data: Any = (), *sizes_or_options: Any, dtype: Any = None, requires_grad: bool = False) -> None:
-        """A tensor of data, where Python numbers become float32, or of zeros for int sizes. `tensor` keeps ints."""
+        """A tensor of data as float32, or of zeros for int sizes; `tensor` and `from_numpy` keep an array's dtype."""
         if type(data) is int and all(type(size) is int for size in sizes_or_options):
             data, sizes_or_options = np.zeros((data, *sizes_or_options), np.float32), ()
         if sizes_or_options:
             dtype, requires_grad = (
                 sizes_or_options if len(sizes_or_options) > 1 else (sizes_or_options[0], requires_grad)
             )
-        self._data = as_array(data, np.float32 if dtype is None and not hasattr(data, "dtype") else dtype)
+        self._data = as_array(data, np.float32 if dtype is None and type(data) is not Tensor else dtype)
         self._edge = None
         self._grad = None
         if requires_grad:
@@ -170,7 +170,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     def item(self) -> Any:
         """The value of a tensor with one element, as a Python number. Raises GraphError for more elements."""
         if self._data.size != 1:
-            raise GraphError(locate(f"item() of a tensor with {self._data.size} elements; use tolist()"))
+            raise OptionError(locate(f"item() of a tensor with {self._data.size} elements; use tolist()"))
         return self._data.item()
 
     def tolist(self) -> Any:
@@ -241,7 +241,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     def detach(self) -> Tensor:
         """A tensor of the same memory without the history."""
-        return Tensor(inplace.detach_array(self._data) if self._edge is None else self._data)
+        return wrap(inplace.detach_array(self._data) if self._edge is None else self._data)
 
     @property
     def data(self) -> Tensor:
@@ -314,7 +314,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     # In place -----------------------------------------------------------------------------------------------
 
     def _assign(self, result: Any) -> Self:
-        inplace.assign(self, result if issubclass(type(result), Tensor) else Tensor(result))
+        inplace.assign(self, result if issubclass(type(result), Tensor) else wrap(np.asarray(result)))
         return self
 
     def _become(self, result: Any) -> Self:
@@ -351,10 +351,22 @@ parameters: weakref.WeakValueDictionary[int, Tensor] = weakref.WeakValueDictiona
 
 
 def _rebuild_tensor(data: Array, requires_grad: bool, is_parameter: bool) -> Tensor:
-    made = Tensor(data, requires_grad=requires_grad)
+    made = wrap(data).requires_grad_(requires_grad)
     if is_parameter:
         parameters[id(made)] = made
     return made
+
+
+def wrap(data: np.ndarray[Any, Any], edge: Edge = None) -> Tensor:
+    """A tensor around an array, without a copy or a check."""
+    tensor: Tensor = _new(Tensor)
+    tensor._data = data
+    tensor._edge = edge
+    tensor._grad = None
+    return tensor
+
+
+_new = object.__new__
 
 
 _backward: list[Callable[..., None]] = []

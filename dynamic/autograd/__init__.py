@@ -15,7 +15,7 @@ from dynamic.grad_mode import enable_grad, inference_mode, no_grad, set_grad_ena
 from dynamic.gradients import backward as _backward
 from dynamic.gradients import grad_of
 from dynamic.paths import file_of, submodule
-from dynamic.tensor import Tensor, as_array
+from dynamic.tensor import Tensor, as_array, wrap
 from graphs.errors import GraphError, locate
 from graphs.ops.creation import zeros_like
 
@@ -87,7 +87,7 @@ def backward(
 def Variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # noqa: N802  (PyTorch's name)
     """A tensor that shares the memory of `data`: since PyTorch 0.4 variables are tensors."""
     del volatile
-    leaf = Tensor(as_array(data, None)) if not issubclass(type(data), Tensor) else data.detach()
+    leaf = wrap(as_array(data, None)) if not issubclass(type(data), Tensor) else data.detach()
     return leaf.requires_grad_() if requires_grad else leaf if not issubclass(type(data), Tensor) else data
 
 

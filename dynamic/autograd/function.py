@@ -18,8 +18,7 @@ import numpy as np
 
 from dynamic import grad_mode, inplace
 from dynamic.node import Leaf, Node
-from dynamic.tape import wrap
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import dims, dispatch, reverse
 from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, ShapeError, locate

@@ -15,8 +15,7 @@ import numpy as np
 from dynamic import functional
 from dynamic.grad_mode import enable_grad
 from dynamic.gradients import grad_of
-from dynamic.tape import wrap
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs.errors import GraphError, locate
 from graphs.ops.movement import identity
 

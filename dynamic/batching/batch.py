@@ -36,8 +36,7 @@ from dynamic.batching.nodes import (
     freeze,
     kind_of,
 )
-from dynamic.tape import wrap
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import dispatch, promotion
 from graphs.errors import GraphError, locate, user_line
 from graphs.op import Attrs, Op

@@ -18,7 +18,7 @@ import numpy as np
 from dynamic import tapes
 from dynamic.batching.nodes import Elements, GroupValues
 from dynamic.node import Node
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import dispatch
 from graphs.op import Infer, Kernel, Op
 from graphs.ops.movement import reshape
@@ -270,7 +270,7 @@ def gather_runs(places: Places, shape: Shape) -> Tensor:
     """Gather the elements at some places, one after the other, into one tensor of `shape`."""
     blocks, owners, starts, sizes = places
     if not math.prod(shape):
-        return Tensor(np.zeros(shape, blocks[0].tensor.dtype))
+        return wrap(np.zeros(shape, blocks[0].tensor.dtype))
     if len(starts) == 1:
         return part(blocks[0], int(starts[0]), shape)
     if len(starts) <= 2 * len(blocks) + _FEW:

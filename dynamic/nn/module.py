@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dynamic.nn import parameter
 from dynamic.nn.parameter import is_parameter
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import capture
 from graphs.errors import GraphError, locate
 from graphs.frontends.torch import dtypes
@@ -77,6 +77,8 @@ class Module:
                 raise AttributeError(
                     f"a {kind} is assigned before Module.__init__() was called; call super().__init__()"
                 )
+            if callable(getattr(Module, name, None)):
+                raise GraphError(locate(f"a {kind} is assigned to {name!r}, a method of modules; choose another name"))
             kinds[name] = kind
         elif kinds and kinds.get(name) in (PARAMETER, MODULE) and value is not None:
             raise TypeError(f"{name!r} is a {kinds[name]}, and cannot become a {type(value).__name__}; delete it first")
@@ -264,7 +266,7 @@ class Module:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Set the gradients of all parameters to None, or with `set_to_none=False` to 0."""
         for param in self._all(PARAMETER):
-            param.grad = None if set_to_none or param.grad is None else Tensor(np.zeros_like(param.grad._data))
+            param.grad = None if set_to_none or param.grad is None else wrap(np.zeros_like(param.grad._data))
 
     def _all(self, kind: str) -> Iterator[Any]:
         """All values of a kind here and in the modules inside, maybe more than once: faster than `parameters`."""
@@ -283,7 +285,7 @@ class Module:
             array = convert(value._data)
             if array is not value._data:
                 value.data = array
-                value.grad = None if value.grad is None else Tensor(convert(value.grad._data))
+                value.grad = None if value.grad is None else wrap(convert(value.grad._data))
         return self
 
     def _floats(self, dtype: npt.DTypeLike) -> Self:

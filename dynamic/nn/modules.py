@@ -43,6 +43,9 @@ _FILES = {
 }
 
 
+__path__: list[str] = []  # a package, inside which the switches are found
+
+
 def _repeat_value(count: int) -> Any:
     def repeat(value: Any) -> tuple[int, ...]:
         return per_axis(value, count)
@@ -57,6 +60,7 @@ _BASES: dict[str, dict[str, Any]] = {  # what programs derive from, or ask isins
     "loss": {"_Loss": simple._Loss, "_WeightedLoss": simple._WeightedLoss},
     "utils": {
         "_ntuple": _repeat_value,
+        "_reverse_repeat_tuple": lambda t, n: tuple(x for x in reversed(t) for _ in range(n)),
         "_single": _repeat_value(1),
         "_pair": _repeat_value(2),
         "_triple": _repeat_value(3),

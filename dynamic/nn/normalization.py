@@ -10,7 +10,7 @@ from dynamic.nn import functional as F
 from dynamic.nn import init
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import full
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs.errors import ShapeError, locate
 from graphs.ops.shapes import check_groups, shape_of
 
@@ -59,9 +59,9 @@ class _Tracking(_Affine):
         made: dict[str, Any] = dict.fromkeys(("running_mean", "running_var", "num_batches_tracked"))
         if track_running_stats:
             kind = np.float32 if dtype is None else dtype
-            made["running_mean"] = Tensor(np.zeros(num_features, kind))
-            made["running_var"] = Tensor(np.ones(num_features, kind))
-            made["num_batches_tracked"] = Tensor(np.zeros((), np.int64))
+            made["running_mean"] = wrap(np.zeros(num_features, kind))
+            made["running_var"] = wrap(np.ones(num_features, kind))
+            made["num_batches_tracked"] = wrap(np.zeros((), np.int64))
         for name, buffer in made.items():
             self.register_buffer(name, buffer)
 

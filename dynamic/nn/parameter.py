@@ -21,7 +21,7 @@ import numpy as np
 import optree
 
 from dynamic.grad_mode import no_grad
-from dynamic.tensor import Tensor, as_array, parameters
+from dynamic.tensor import Tensor, as_array, parameters, wrap
 from graphs import capture
 from graphs.errors import ControlFlowError, GraphError, locate
 from graphs.ops.dtypes import check_device
@@ -54,7 +54,7 @@ class Parameter(metaclass=_Kind):
         """Make the parameter. Raises DTypeError for ints that require a gradient, ControlFlowError for a symbol."""
         if isinstance(data, Surface) and not issubclass(type(data), Tensor):
             check_untraced()
-        return mark_parameter(Tensor(data, requires_grad=requires_grad))
+        return mark_parameter(wrap(as_array(data, None)).requires_grad_(requires_grad))
 
 
 class _BufferKind(type):
@@ -67,7 +67,7 @@ class Buffer(metaclass=_BufferKind):
 
     def __new__(cls, data: Any, *, persistent: bool = True) -> Any:
         """Mark a tensor that shares the memory of `data`."""
-        made = Tensor(data)
+        made = wrap(as_array(data, None))
         vars(made).update(_is_buffer=True, persistent=persistent)
         return made
 
@@ -261,7 +261,7 @@ def _load(owner: Any, attribute: str, value: Tensor, data: Any, assign: bool) ->
     elif owner._kinds[attribute] == "parameter":
         setattr(owner, attribute, Parameter(as_array(data, None), value.requires_grad))
     else:
-        setattr(owner, attribute, Tensor(data))
+        setattr(owner, attribute, wrap(as_array(data, None)))
 
 
 _GLOBAL = optree.registry.__dict__["__GLOBAL_NAMESPACE"]

@@ -19,7 +19,7 @@ from dynamic.nn.module import Module
 from dynamic.nn.normalization import LayerNorm
 from dynamic.nn.parameter import empty, full
 from dynamic.nn.simple import Dropout
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import ops
 from graphs.errors import GraphError, OptionError, ShapeError, locate
 from graphs.ops.shapes import check_groups, dtype_of, shape_of
@@ -256,7 +256,7 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """f[sz, sz]: 0 where attention is allowed, up to the position itself, and -inf elsewhere."""
-        return Tensor(np.triu(np.full((sz, sz), -np.inf, np.float32 if dtype is None else dtype), 1))
+        return wrap(np.triu(np.full((sz, sz), -np.inf, np.float32 if dtype is None else dtype), 1))
 
 
 class SDPBackend(enum.Enum):

@@ -12,17 +12,23 @@ from dynamic.optim.optimizers import (
     Adam,
     Adamax,
     AdamW,
+    Muon,
     NAdam,
     RAdam,
     RMSprop,
     Rprop,
 )
-from dynamic.paths import submodule
+from dynamic.paths import file_of, submodule
 
 __all__ = [
-    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "Optimizer",
+    "ASGD", "LBFGS", "SGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "Optimizer",
     "RAdam", "RMSprop", "Rprop", "lr_scheduler",
 ]  # fmt: skip
+
+_ONE_IN_A_FILE = (ASGD, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop)
+globals().update(
+    {(file := held.__name__.lower()): file_of(__name__, file, {held.__name__: held}) for held in _ONE_IN_A_FILE}
+)
 
 
 def __getattr__(name: str) -> object:

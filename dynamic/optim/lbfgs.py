@@ -13,7 +13,7 @@ import numpy as np
 from dynamic.grad_mode import enable_grad, no_grad
 from dynamic.inplace import assign
 from dynamic.optim.optimizer import Group, Optimizer
-from dynamic.tensor import Tensor
+from dynamic.tensor import wrap
 from graphs import capture
 from graphs.errors import ArgumentError, OptionError, locate
 
@@ -79,7 +79,7 @@ class LBFGS(Optimizer):
             direction = _direction(state, gradient, group["history_size"])
             length = group["lr"] * (min(1.0, 1 / np.abs(gradient).sum()) if state["n_iter"] == 1 else 1)
             before = LinePoint(0, value, gradient, gradient @ direction)
-            state.update(d=Tensor(direction), t=float(length), prev_flat_grad=Tensor(gradient), prev_loss=value)
+            state.update(d=wrap(direction), t=float(length), prev_flat_grad=wrap(gradient), prev_loss=value)
             if before.slope > -group["tolerance_change"]:
                 break
             after, looked = self._line_search(closure, before, direction, length, group, evals, count)
@@ -113,7 +113,7 @@ class LBFGS(Optimizer):
             self._add(at, direction)
             value, gradient = evaluate()
             for param, place in zip(group["params"], places, strict=True):
-                assign(param, Tensor(place))
+                assign(param, wrap(place))
             return LinePoint(at, value, gradient, gradient @ direction)
 
         most = group["max_eval"] - evals
@@ -131,7 +131,7 @@ class LBFGS(Optimizer):
         for param in self.param_groups[0]["params"]:
             data = param._data
             part = direction[start : start + data.size].reshape(data.shape)
-            assign(param, Tensor((data + length * part).astype(data.dtype, copy=False)))
+            assign(param, wrap(np.asarray(data + length * part, data.dtype)))
             start += data.size
 
 
@@ -155,7 +155,7 @@ def _direction(state: dict[str, Any], gradient: Vector, most: int) -> Vector:
     curvature = change @ step
     changes, steps, scales = state["old_dirs"], state["old_stps"], state["ro"]
     if curvature > FLATTEST:
-        for kept, new in ((changes, Tensor(change)), (steps, Tensor(step)), (scales, float(1 / curvature))):
+        for kept, new in ((changes, wrap(change)), (steps, wrap(step)), (scales, float(1 / curvature))):
             del kept[: max(0, len(kept) - most + 1)]
             kept.append(new)
         state["H_diag"] = float(curvature / (change @ change))

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import capture
 from graphs.errors import ArgumentError, MissingKeyError, OptionError, OutOfRangeError, locate
 from graphs.frontends.torch.names import guard_construction
 from graphs.op import is_ours
 
 Group = dict[str, Any]
+ParamsT = Any  # PyTorch's name, for annotations
 
 
 class _RequiredOption:
@@ -106,7 +107,7 @@ class Optimizer:
             return
         for group in self.param_groups:
             for param in group["params"]:
-                param.grad = None if set_to_none or param.grad is None else Tensor(np.zeros_like(param.grad._data))
+                param.grad = None if set_to_none or param.grad is None else wrap(np.zeros_like(param.grad._data))
 
     def state_dict(self) -> dict[str, Any]:
         """The state by the number of the parameter, and the options of the groups."""
@@ -147,7 +148,7 @@ def _copy_state(value: Any, param: Tensor) -> Any:
     if not hasattr(value, "shape"):
         return value
     array = np.array(value)
-    return Tensor(array.astype(param.dtype) if array.shape == param.shape and array.ndim else array)
+    return wrap(array.astype(param.dtype) if array.shape == param.shape and array.ndim else array)
 
 
 class _Limit(NamedTuple):

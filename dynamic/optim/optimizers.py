@@ -4,7 +4,7 @@ Adam, and what was made of it: AdamW, Adamax, NAdam and RAdam.
 
 Steps along the gradient, its average or its sign: SGD, ASGD and Rprop.
 
-Steps over the sizes of earlier gradients: Adadelta, RMSprop, Adagrad and Adafactor.
+Steps over the sizes of earlier gradients: Adadelta, RMSprop, Adagrad and Adafactor. Steps of matrices: Muon.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import numpy as np
 from dynamic.grad_mode import enable_grad, no_grad
 from dynamic.inplace import assign, note_change
 from dynamic.optim.optimizer import Group, Optimizer
-from dynamic.tensor import Tensor
+from dynamic.tensor import wrap
 from graphs import capture, optim
-from graphs.errors import GraphError, locate
+from graphs.errors import GraphError, ShapeError, locate
 
 Unused = Any  # how PyTorch runs it: `foreach`, `fused`, `capturable` change no number here
 
@@ -86,12 +86,12 @@ class RuledOptimizer(Optimizer):
             if new[i] is arrays[i]:
                 note_change(param)
             else:
-                assign(param, Tensor(new[i]))
+                assign(param, wrap(np.asarray(new[i])))
             if self.counts:
-                param_state["step"] = Tensor(np.asarray(count + 1, np.float32))
+                param_state["step"] = wrap(np.asarray(count + 1, np.float32))
             for slot, name in slots.items():
                 if slot in state and state[slot][i] is not getattr(param_state.get(name), "_data", None):
-                    param_state[name] = Tensor(state[slot][i])
+                    param_state[name] = wrap(np.asarray(state[slot][i]))
 
 
 def group_options(name: str, arguments: dict[str, Any]) -> Group:
@@ -422,3 +422,38 @@ class Adafactor(RuledOptimizer):
     def slots_of(self, param: Any) -> Mapping[str, str]:
         """The slots of a parameter: one variance for fewer than two axes, else rows and columns."""
         return {"rows": "row_var", "columns": "col_var"} if param.ndim > 1 else {"rows": "variance"}
+
+
+class Muon(RuledOptimizer):
+    """Steps along the momentum made orthogonal, for matrices; other parameters take another optimizer."""
+
+    slots = {"velocity": "momentum_buffer"}  # noqa: RUF012
+    counts = False
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = optim.NEWTON_SCHULZ,
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        super().__init__(params, group_options("Muon", locals()))
+
+    rule = staticmethod(
+        lambda group: optim.muon(
+            group["lr"], group["momentum"], group["nesterov"], group["weight_decay"], group["ns_coefficients"],
+            group["ns_steps"], group["eps"], group["adjust_lr_fn"] or "original",
+        )
+    )  # fmt: skip
+
+    def add_param_group(self, param_group: Group) -> None:
+        """Add a group. Raises ShapeError for a parameter that is no matrix."""
+        super().add_param_group(param_group)
+        for param in self.param_groups[-1]["params"]:
+            if param.ndim != 2:
+                raise ShapeError(locate(f"takes matrices, no {list(param.shape)}; give that one to AdamW"))

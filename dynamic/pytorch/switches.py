@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import typing
+import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple, NoReturn
@@ -60,8 +62,21 @@ class _Block(contextlib.ContextDecorator):
     def step(self, *_: Any, **__: Any) -> None:
         """Do nothing."""
 
-    def __getattr__(self, name: str) -> NoReturn:
+    def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"a block that does nothing has no {name!r}: {self._says}")
+
+
+class _Silent(_Block):
+    """A writer that writes nothing: each of its methods does nothing. Making one says so in a warning."""
+
+    def __init__(self, says: str, *_: Any, **__: Any) -> None:
+        super().__init__(says)
+        warnings.warn(says, UserWarning, stacklevel=3)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda *_, **__: None
 
 
 def _same(function: Any = None, *_: Any, **__: Any) -> Any:
@@ -81,7 +96,8 @@ MAKERS: dict[str, Callable[[str, SwitchRow], Any]] = {
     "returns": lambda _, row: lambda *_, **__: row.value,
     "equals": lambda _, row: row.value,
     "gives back": lambda *_: _same,
-    "surrounds": lambda _, row: lambda *args, **options: _Block(row.says, *args, **options),
+    "surrounds": lambda _, row: partial(_Block, row.says),
+    "writes nothing": lambda _, row: partial(_Silent, row.says),
     "stands for": _definition_of,
     "stands for a GPU's": lambda path, row: _with_device(_definition_of(path, row)),
     "refuses": _refuse,
@@ -127,7 +143,7 @@ SWITCHES = (
     _("", "returns", "are_deterministic_algorithms_enabled", "all algorithms are deterministic", True),
     _("", "returns", "set_flush_denormal", "small numbers are kept", False),
     _("", "stands for", "vmap", "is that of torch.func", "func"),
-    _("", "stands for", "autocast is_autocast_enabled", "are those of torch.amp", "amp"),
+    _("", "stands for", "autocast get_autocast_dtype is_autocast_enabled", "are those of torch.amp", "amp"),
     _("compiler", "gives back", "compile disable allow_in_graph", RUNS),
     _("compiler", "returns", "is_compiling is_dynamo_compiling", RUNS, False),
     _("compiler", "returns", "reset cudagraph_mark_step_begin", RUNS),
@@ -141,10 +157,13 @@ SWITCHES = (
     _("jit", "surrounds", "optimized_execution fuser", RUNS),
     _("jit", "equals", "TracerWarning", "is never given", Warning),
     _("jit", "equals", "Final", "is Python's", typing.Final),
+    _("jit.annotations", "equals", "List BroadcastingList2", "for annotations", list),
+    _("jit.annotations", "equals", "Tuple", "for annotations", tuple),
     _("jit", "refuses", "ScriptModule ScriptFunction RecursiveScriptModule", IS_COMPILED),
     _("jit", "refuses", "save load", SAVES),
     _("_C", "returns", "_jit_set_profiling_mode _jit_set_profiling_executor _jit_override_can_fuse_on_cpu "
         "_jit_override_can_fuse_on_gpu _jit_set_texpr_fuser_enabled _jit_set_nvfuser_enabled", RUNS),
+    _("_C", "refuses", ALL, "there is no compiled library; use what torch has by a public name"),
     _("onnx", "returns", "is_in_onnx_export", RUNS, False),
     _("onnx", "refuses", ALL, "write the graph of a function by static.compile(function, ...).to_onnx(path)"),
     _("fx", "gives back", "wrap", RUNS),
@@ -153,6 +172,7 @@ SWITCHES = (
     _("package", "refuses", ALL, SAVES),
     _("library", "refuses", ALL, "write an op as a torch.autograd.Function, or see docs/own_ops.md"),
     _("ops", "refuses", ALL, "call the op by its name in torch"),
+    _("_ops", "refuses", ALL, "call the op by its name in torch"),
     _("classes", "refuses", ALL, "write a class in Python"),
     _("futures", "refuses", ALL, ALONE),
     # Devices
@@ -167,6 +187,9 @@ SWITCHES = (
         "FloatTensor DoubleTensor HalfTensor LongTensor IntTensor ShortTensor CharTensor ByteTensor BoolTensor "
         "get_rng_state set_rng_state get_rng_state_all set_rng_state_all utilization", NO_GPU),
     _("cuda.amp", "stands for a GPU's", "autocast GradScaler", "are those of torch.amp", "amp"),
+    _("cuda.amp.autocast_mode", "stands for a GPU's", "autocast", "is that of torch.amp", "amp"),
+    _("cuda.amp.grad_scaler", "stands for a GPU's", "GradScaler", "is that of torch.amp", "amp"),
+    _("cuda.nccl", "refuses", ALL, ALONE),
     _("cuda.amp", "gives back", "custom_fwd custom_bwd", CPU),
     _("cuda.nvtx", "returns", "range_push range_pop mark", UNMEASURED),
     _("cuda.nvtx", "surrounds", "range", UNMEASURED),
@@ -201,15 +224,17 @@ SWITCHES = (
     _("multiprocessing", "returns", "get_start_method", ONE, "fork"),
     _("multiprocessing", "refuses", ALL, "tensors are not shared; use Python's multiprocessing, with arrays"),
     _("nn.parallel", "stands for", "DataParallel data_parallel", "calls its module in this process", "nn.containers"),
-    _("nn.parallel", "refuses", "DistributedDataParallel replicate scatter gather "
-        "parallel_apply", "there is one process; use the module itself, or DataParallel"),
-    _("nn.parallel.distributed", "refuses", "DistributedDataParallel", "there is one process; use the module itself"),
+    _("nn.parallel", "refuses", ALL, "there is one process; use the module itself, or DataParallel"),
+    _("nn.modules._functions", "refuses", ALL, "there is one process; use nn.SyncBatchNorm"),
+    _("_utils", "refuses", ALL, ALONE),
     # Measurements
     _("profiler", "surrounds", "profile record_function", UNMEASURED),
     _("profiler", "returns", "schedule tensorboard_trace_handler", UNMEASURED),
     _("profiler", "equals", "ProfilerActivity", "names only", type("ProfilerActivity", (), _DEVICES)),
     _("autograd.profiler", "surrounds", "profile record_function emit_nvtx emit_itt", UNMEASURED),
     _("utils.benchmark", "refuses", ALL, UNMEASURED),
+    _("utils.flop_counter", "refuses", ALL, UNMEASURED),
+    _("utils.tensorboard", "writes nothing", "SummaryWriter", "no events are written; take tensorboardX.SummaryWriter"),
     _("testing", "stands for", "assert_close", "compares, by PyTorch's tolerances", "pytorch.seldom"),
     _("utils.checkpoint", "stands for", "checkpoint checkpoint_sequential", "computes again", "pytorch.seldom"),
     # Formats and files
@@ -225,11 +250,21 @@ SWITCHES = (
     _("utils.cpp_extension", "refuses", ALL, "write an op in Python, with NumPy's functions as kernels"),
     _("serialization", "stands for", "load save", "are those of torch", ""),
     _("serialization", "returns", "add_safe_globals clear_safe_globals", "no file is a pickle"),
+    _("serialization", "refuses", ALL, SAVES),
     # Names of types, and of the program itself
     _("version", "equals", "cuda hip xpu debug git_version", CPU),
     _("version", "stands for", "__version__", "of the PyTorch whose names these are", ""),
     _("__config__", "returns", "show parallel_info", "NumPy computes", "graphduel: NumPy computes, on the CPU"),
     _("overrides", "returns", "has_torch_function has_torch_function_unary has_torch_function_variadic", RUNS, False),
+    _("overrides", "refuses", ALL, "ops are called as they are; put a function of your own in their place"),
+    _("utils._python_dispatch", "refuses", ALL, "ops are called as they are; dynamic.record shows them"),
+    _("utils._pytree", "refuses", ALL, "containers are optree's; use optree.tree_map, with none_is_leaf=True"),
+    _("utils.data._utils", "refuses", ALL, "give DataLoader a collate_fn"),
+    _("nn._reduction", "refuses", ALL, "give a loss its reduction by the word"),
+    _("nn.utils.fusion", "refuses", ALL, "a layer and its batch norm stay two; call eval()"),
+    _("nn.modules.module", "refuses", "register_module_forward_hook register_module_forward_pre_hook "
+        "register_module_full_backward_hook register_module_backward_hook", "a hook is one module's; add it to each of "
+        "model.modules()"),
     _("types", "equals", "Number", "is Python's", int | float | bool),
     _("types", "equals", "Device _int _float _bool _dtype _size", "for annotations", Any),
     _("nn.common_types", "equals", "_size_1_t _size_2_t _size_3_t _size_2_opt_t _size_3_opt_t _size_any_t "

@@ -16,7 +16,7 @@ import numpy as np
 from dynamic.nn import draws
 from dynamic.paths import file_of
 from dynamic.random import Generator, multinomial
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import ops
 from graphs.errors import GraphError, OptionError, locate
 
@@ -177,7 +177,7 @@ class WeightedRandomSampler(Sampler):
         super().__init__()
         if isinstance(num_samples, bool) or not isinstance(num_samples, int) or num_samples <= 0:
             raise ValueError(f"num_samples is an int above 0, not {num_samples!r}")
-        self.weights = Tensor(np.array(weights, np.float64))
+        self.weights = wrap(np.array(weights, np.float64))
         if self.weights.ndim != 1:
             raise ValueError(f"weights are a sequence of numbers, not of shape {self.weights.shape}")
         self.num_samples, self.replacement, self.generator = num_samples, replacement, generator
@@ -255,11 +255,11 @@ def default_collate(batch: Sequence[Any]) -> Any:
     """Examples as one: tensors, arrays and numbers stacked, containers entry by entry, strings as a list."""
     first = batch[0]
     if issubclass(type(first), (Tensor, np.ndarray, np.generic)):
-        return ops.stack([x if issubclass(type(x), Tensor) else Tensor(np.asarray(x)) for x in batch])
+        return ops.stack([x if issubclass(type(x), Tensor) else wrap(np.asarray(x)) for x in batch])
     if isinstance(first, bool | int):
-        return Tensor(np.array(batch))
+        return wrap(np.array(batch))
     if isinstance(first, float):
-        return Tensor(np.array(batch, np.float64))
+        return wrap(np.array(batch, np.float64))
     if isinstance(first, Mapping):
         return {key: default_collate([example[key] for example in batch]) for key in first}
     if isinstance(first, tuple) and hasattr(first, "_fields"):
@@ -337,7 +337,7 @@ class DataLoader:
 def _single(example: Any) -> Any:
     """An example that is no batch: its arrays and numbers as tensors, its containers as they are."""
     if isinstance(example, np.ndarray | np.generic):
-        return Tensor(np.asarray(example))
+        return wrap(np.asarray(example))
     return type(example)(map(_single, example)) if type(example) in (tuple, list) else example
 
 

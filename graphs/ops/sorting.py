@@ -154,7 +154,7 @@ def _values(x: Array, instead: str) -> np.ndarray[Any, Any]:
 
 def _like(x: Array, array: Any) -> Array:
     """Wrap an array like x: as a tensor when x is one."""
-    return array if dispatch.interpreter_of(x) is None else type(x)(array)
+    return array if dispatch.interpreter_of(x) is None else type(x)(array, dtype=np.asarray(array).dtype)
 
 
 @composite

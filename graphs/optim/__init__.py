@@ -8,9 +8,23 @@ ops, so that it can be differentiated too; with tensors that require gradients, 
 """
 
 from graphs.optim.base import TINY, Optimizer, State, clip_by_global_norm, clip_by_value, global_norm
-from graphs.optim.rules import adadelta, adafactor, adagrad, adam, adamax, asgd, nadam, radam, rmsprop, rprop, sgd
+from graphs.optim.rules import (
+    NEWTON_SCHULZ,
+    adadelta,
+    adafactor,
+    adagrad,
+    adam,
+    adamax,
+    asgd,
+    muon,
+    nadam,
+    radam,
+    rmsprop,
+    rprop,
+    sgd,
+)
 
 __all__ = [
-    "TINY", "Optimizer", "State", "adadelta", "adafactor", "adagrad", "adam", "adamax", "asgd", "clip_by_global_norm",
-    "clip_by_value", "global_norm", "nadam", "radam", "rmsprop", "rprop", "sgd",
+    "NEWTON_SCHULZ", "TINY", "Optimizer", "State", "adadelta", "adafactor", "adagrad", "adam", "adamax", "asgd",
+    "clip_by_global_norm", "clip_by_value", "global_norm", "muon", "nadam", "radam", "rmsprop", "rprop", "sgd",
 ]  # fmt: skip

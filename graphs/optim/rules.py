@@ -3,9 +3,14 @@
 Adam, and what was made of it: Adamax, NAdam and RAdam.
 
 Steps over the sizes of earlier gradients: Adadelta, RMSprop, Adagrad and Adafactor.
+
+Steps of matrices, with singular values of 1: Muon.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +37,8 @@ from graphs.ops.elementwise import (
     where,
 )
 from graphs.ops.linalg import matmul
-from graphs.ops.reductions import mean
+from graphs.ops.movement import cast, matrix_transpose
+from graphs.ops.reductions import mean, sum
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.optim.base import Optimizer, State, Update, check_not_negative, counting, like_param, plain, zeros
 from graphs.tree import Tree
@@ -451,3 +457,60 @@ def _moving_average(average: Array, new: Array, share: Array) -> Array:
 
 def _root_mean_square(x: Array) -> Array:
     return sqrt(mean(square(x)))
+
+
+NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
+"""Weights of a matrix and its two products in a step towards the orthogonal one (Jordan, "Muon", 2024)."""
+
+
+def muon(
+    learning_rate: float | Array,
+    momentum: float = 0.95,
+    nesterov: bool = True,
+    weight_decay: float = 0.1,
+    weights: tuple[float, float, float] = NEWTON_SCHULZ,
+    iterations: int = 5,
+    eps: float = 1e-7,
+    rate_of: str = "original",
+) -> Optimizer:
+    """Muon (Jordan, "Muon: an optimizer for hidden layers in neural networks", 2024), for matrices alone.
+
+    A step goes along the momentum with its singular values brought near 1, which is computed as in torch.optim.Muon:
+    rounded to bfloat16 at each product. `rate_of` is a key of `MUON_RATES`, which scale the rate by the matrix's sizes.
+    The rate is a number, or a scalar that may be traced; the rest are numbers. Raises ValueError for negative ones, 100
+    iterations or more, and another key.
+    """
+    check_not_negative(learning_rate=learning_rate, momentum=momentum, weight_decay=weight_decay)
+    if rate_of not in MUON_RATES or iterations >= 100:
+        raise ValueError(f"iterations are below 100, the rate one of {list(MUON_RATES)}; not {iterations}, {rate_of}")
+
+    def rule(param: Array, gradient: Array, velocity: Array) -> tuple[Array, ...]:
+        rows, columns = shape_of(param)
+        velocity = _moving_average(velocity, gradient, 1 - momentum)
+        direction = _moving_average(gradient, velocity, momentum) if nesterov else velocity
+        tall = rows > columns
+        x = _in_bfloat16(matrix_transpose(direction) if tall else direction)
+        norm = _in_bfloat16(sqrt(sum(square(x))))
+        x = _in_bfloat16(divide(x, maximum(norm, eps)))
+        for _ in range(iterations):
+            gram = _in_bfloat16(matmul(x, matrix_transpose(x)))
+            change = _in_bfloat16(add(multiply(gram, weights[1]), multiply(matmul(gram, gram), weights[2])))
+            x = _in_bfloat16(add(multiply(x, weights[0]), matmul(change, x)))
+        step = cast(matrix_transpose(x) if tall else x, dtype_of(param))
+        rate = like_param(multiply(learning_rate, MUON_RATES[rate_of](rows, columns)), param)
+        param = multiply(param, like_param(subtract(1, multiply(learning_rate, weight_decay)), param))
+        return subtract(param, multiply(step, rate)), velocity
+
+    return plain(zeros("velocity"), rule)._replace(change=None)
+
+
+MUON_RATES: dict[str, Callable[[Any, Any], float]] = {
+    "original": lambda rows, columns: max(1, rows / columns) ** 0.5,
+    "match_rms_adamw": lambda rows, columns: 0.2 * max(rows, columns) ** 0.5,
+}
+
+
+def _in_bfloat16(x: Array) -> Array:
+    """A float32 array rounded to the eight bits of a bfloat16, by Dekker's splitting."""
+    shifted = multiply(cast(x, np.float32), 2.0**16 + 1)
+    return subtract(shifted, subtract(shifted, cast(x, np.float32)))

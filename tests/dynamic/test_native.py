@@ -89,7 +89,7 @@ def gradients() -> dict[str, str]:
                     for _ in range(2):  # chains are known the second time
                         if isinstance(result, dynamic.Tensor) and result.requires_grad:
                             seeds = np.linspace(-1, 1, result.size).reshape(result.shape).astype(result.dtype)
-                            result.backward(dynamic.Tensor(seeds), retain_graph=True)
+                            result.backward(dynamic.tensor(seeds), retain_graph=True)
                 except g.GraphError as error:
                     found[f"{name} {number}"] = str(error)
                     continue
@@ -117,7 +117,7 @@ def test_programs_and_chains_give_the_gradients_of_python_to_the_bit() -> None:
 @compiled_only
 def test_most_pullbacks_are_programs() -> None:
     """Or the test above would compare Python with itself."""
-    x = dynamic.Tensor(np.array([0.25, 0.5]), requires_grad=True)
+    x = dynamic.tensor(np.array([0.25, 0.5]), requires_grad=True)
     for one in elementwise():
         if one.rules and one.prepare is None and not _is_piecewise(one):
             args = (x,) * (one.arity or 1)
@@ -143,7 +143,7 @@ def test_quotients_have_the_bits_of_numpys(divisor: float, dtype: Any) -> None:
     with np.errstate(all="ignore"):
         x = np.resize(np.array(_EDGES, dtype), 5000)
         y = np.array(divisor, dtype)
-        tensor, leaf = dynamic.Tensor(y), dynamic.Tensor(x, requires_grad=True)
+        tensor, leaf = dynamic.tensor(y), dynamic.tensor(x, requires_grad=True)
         assert (leaf / tensor).detach().numpy().tobytes() == np.divide(x, y).tobytes()
         is_half = dtype is np.float16  # which PyTorch divides in float32 by a number
         by_number = np.divide(x.astype(np.float32), divisor).astype(dtype) if is_half else np.divide(x, divisor)
@@ -158,7 +158,7 @@ def test_quotients_have_the_bits_of_numpys(divisor: float, dtype: Any) -> None:
 
 
 def test_a_thread_that_records_nothing_stops_no_other() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     told: dict[str, list[bool]] = {"idle": [], "recording": []}
     meeting = threading.Barrier(2, timeout=30)
 
@@ -186,7 +186,7 @@ def test_a_thread_that_records_nothing_stops_no_other() -> None:
 
 
 def test_a_thread_begins_to_record_whatever_the_one_that_started_it_does() -> None:
-    x, told = dynamic.Tensor(X, requires_grad=True), []
+    x, told = dynamic.tensor(X, requires_grad=True), []
     with dynamic.no_grad():
         other = threading.Thread(target=lambda: told.append((x * x).requires_grad))
         other.start()
@@ -200,7 +200,7 @@ def test_a_thread_begins_to_record_whatever_the_one_that_started_it_does() -> No
 
 @compiled_only
 def test_watchers_are_told_of_every_array_and_may_refuse_it() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     (g.sin(x) * x).sum().backward()
     seen: list[Any] = []
     with watched(seen.append):
@@ -219,7 +219,7 @@ def test_watchers_are_told_of_every_array_and_may_refuse_it() -> None:
 
 
 def _large(value: float) -> Any:
-    return dynamic.Tensor(np.zeros(100_000)) + value
+    return dynamic.tensor(np.zeros(100_000)) + value
 
 
 @pytest.mark.parametrize("call", ["star", "starmap", "partial"])
@@ -238,7 +238,7 @@ def test_a_pool_overwrites_no_operand_that_somebody_holds(call: str) -> None:
 
 @pytest.mark.parametrize("retain", [1, np.True_])
 def test_what_is_true_retains_a_graph(retain: Any) -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     y = (x * x).sum()
     y.backward(retain_graph=retain)
     y.backward(retain_graph=0)
@@ -246,7 +246,7 @@ def test_what_is_true_retains_a_graph(retain: Any) -> None:
 
 
 def test_a_hook_may_begin_to_observe() -> None:
-    x, seen = dynamic.Tensor(X, requires_grad=True), []
+    x, seen = dynamic.tensor(X, requires_grad=True), []
     h = g.cos(x)
     with ExitStack() as stack:
         h.register_hook(
@@ -260,7 +260,7 @@ def test_a_hook_may_begin_to_observe() -> None:
 @pytest.mark.parametrize(("size", "learned"), [(8, True), (2000, False)])
 def test_a_large_constant_of_a_rule_is_not_held_for_good(size: int, learned: bool) -> None:
     """The gradient of a scatter in what it writes over makes zeros, which a program would keep."""
-    x, at = dynamic.Tensor(np.ones(size + 1), requires_grad=True), dynamic.Tensor(np.arange(size))
+    x, at = dynamic.tensor(np.ones(size + 1), requires_grad=True), dynamic.tensor(np.arange(size))
     for _ in range(3):
         y = g.scatter(x, at, np.zeros(size))
         pullback = y.grad_fn.pullback

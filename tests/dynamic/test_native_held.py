@@ -29,7 +29,7 @@ def _train() -> Any:
 
 
 def _tape() -> None:
-    x, w = dynamic.Tensor(X, requires_grad=True), dynamic.Tensor(W, requires_grad=True)
+    x, w = dynamic.tensor(X, requires_grad=True), dynamic.tensor(W, requires_grad=True)
     h = g.sin(2.0 * x - 1) * (x @ w) / 3
     (h.sum(axis=0) ** 2).mean().backward(retain_graph=True)
     (h + w[0]).sum().backward()
@@ -38,7 +38,7 @@ def _tape() -> None:
 
 
 def _items() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     several = [x[0], x[1:][0], x[..., 1:3, :][-1], x[None, 2, 0:][0]]
     (g.stack(several, axis=1).sum() + g.concat(several).mean() + x[:, 1].sum()).backward()
     with dynamic.no_grad():
@@ -46,7 +46,7 @@ def _items() -> None:
 
 
 def _several() -> None:
-    x, at = dynamic.Tensor(X, requires_grad=True), dynamic.Tensor(np.array([2, 0]))
+    x, at = dynamic.tensor(X, requires_grad=True), dynamic.tensor(np.array([2, 0]))
     for axis in (0, 1, -1):
         y = g.where(g.take(x, at, axis=axis) > 0, 1.5, g.take(x, at, axis=axis))
         (g.multiply.apply((y, y), {}) + g.clip(y, 0, True) + X[:1, :1]).sum().backward()
@@ -55,36 +55,36 @@ def _several() -> None:
 
 
 def _no_item() -> Any:
-    return dynamic.Tensor(X, requires_grad=True)[9]
+    return dynamic.tensor(X, requires_grad=True)[9]
 
 
 def _no_key() -> Any:
-    return dynamic.Tensor(X, requires_grad=True)[0:1, 0:1, 0:1]
+    return dynamic.tensor(X, requires_grad=True)[0:1, 0:1, 0:1]
 
 
 def _no_index() -> Any:
-    return g.take(dynamic.Tensor(X, requires_grad=True), dynamic.Tensor(np.array([9])), axis=1)
+    return g.take(dynamic.tensor(X, requires_grad=True), dynamic.tensor(np.array([9])), axis=1)
 
 
 def _no_stack() -> Any:
-    return g.stack([dynamic.Tensor(X, requires_grad=True), dynamic.Tensor(W)])
+    return g.stack([dynamic.tensor(X, requires_grad=True), dynamic.tensor(W)])
 
 
 def _general_watcher_raises() -> Any:
-    operands = dynamic.Tensor(X > 1), dynamic.Tensor(X, requires_grad=True), 0.5
+    operands = dynamic.tensor(X > 1), dynamic.tensor(X, requires_grad=True), 0.5
     g.where.apply(operands, {})  # an op that is new to the compiled tape runs in Python
     with watched(raises):
         return g.where.apply(operands, {})
 
 
 def _numbers() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     for number in (0, 0.0, -0.0, 2, 2.5, True, NAN):
         (x * number + number - (number - x)).sum().backward()
 
 
 def _hooks() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     h = x * x
     x.register_hook(lambda gradient: gradient * 2.0)
     h.register_hook(lambda gradient: None)
@@ -102,44 +102,44 @@ def _shared() -> Any:
 
 
 def _mixed_dtypes() -> None:
-    x, half = dynamic.Tensor(X, requires_grad=True), dynamic.Tensor(X[:1].astype(np.float16), requires_grad=True)
+    x, half = dynamic.tensor(X, requires_grad=True), dynamic.tensor(X[:1].astype(np.float16), requires_grad=True)
     (x * half + half).sum().backward()
 
 
 def _no_shape() -> Any:
-    return dynamic.Tensor(X, requires_grad=True) * dynamic.Tensor(W, requires_grad=True)
+    return dynamic.tensor(X, requires_grad=True) * dynamic.tensor(W, requires_grad=True)
 
 
 def _no_axis() -> Any:
-    return dynamic.Tensor(X, requires_grad=True).sum(axis=7)
+    return dynamic.tensor(X, requires_grad=True).sum(axis=7)
 
 
 def _no_number() -> Any:
-    return dynamic.Tensor(np.ones(2, np.int64)) * 2**70
+    return dynamic.tensor(np.ones(2, np.int64)) * 2**70
 
 
 def _hook_raises() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     h = g.sin(x)
     h.register_hook(raises)
     (h * x).sum().backward()
 
 
 def _leaf_hook_raises() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     x.register_hook(raises)
     (x * x).sum().backward()
 
 
 def _freed_twice() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     y = (x * x * 2.0).sum()
     y.backward()
     y.backward()
 
 
 def _kernel_raises_on_the_way_back() -> None:
-    x = dynamic.Tensor(ZEROS, requires_grad=True)
+    x = dynamic.tensor(ZEROS, requires_grad=True)
     y = g.abs(g.sqrt(x))
     with np.errstate(all="raise"):
         y.backward(ZEROS + 1)
@@ -148,23 +148,23 @@ def _kernel_raises_on_the_way_back() -> None:
 def _kernel_raises() -> Any:
     # Of an array that is made in the call NumPy 2.4 loses a reference to the dtype.
     with np.errstate(all="raise"):
-        return g.log(dynamic.Tensor(ZEROS, requires_grad=True))
+        return g.log(dynamic.tensor(ZEROS, requires_grad=True))
 
 
 def _watcher_raises() -> Any:
     with watched(raises):
-        return g.sin(dynamic.Tensor(X, requires_grad=True))
+        return g.sin(dynamic.tensor(X, requires_grad=True))
 
 
 def _watcher_raises_on_the_way_back() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     y = (g.sin(x) * x * x).sum()
     with watched(raises):
         y.backward()
 
 
 def _changed_in_place() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     h = x * 2.0
     y = (h * h).sum()
     h += 1.0

@@ -35,7 +35,7 @@ def operands() -> Iterator[Any]:
             array = np.asarray(np.arange(1, 1 + int(np.prod(shape))).reshape(shape) / 8, dtype)
             yield operand(array, False)
             yield operand(array, True)
-    yield dynamic.Tensor(np.ones((3, 4), np.float32, order="F").T, requires_grad=True)  # a view
+    yield dynamic.tensor(np.ones((3, 4), np.float32, order="F").T, requires_grad=True)  # a view
     yield from (0, 0.0, -0.0, 2, -3, 0.5, np.nan, np.inf, True, False, 300, 10**30, 10**400, 1e300)
     yield from (np.float32(2), np.int64(3), None, "1", 1j, [1.0, 2.0, 3.0], np.ones(3), np.ones((), np.float32), object)
 
@@ -71,7 +71,7 @@ def test_a_record_does_what_the_tape_in_python_does(one: op.Op) -> None:
 def test_a_record_takes_options_as_the_tape_in_python_does(name: str) -> None:
     one = op.get(name)
     compiled, python = both(one)
-    x = dynamic.Tensor(np.array([[0.5, -1.0, 2.0]]), requires_grad=True)
+    x = dynamic.tensor(np.array([[0.5, -1.0, 2.0]]), requires_grad=True)
     given: list[tuple[Any, dict[str, Any]]] = [((x,), {})]
     given += [((x, axis), {}) for axis in (0, -1, 2, 1.0, (0, 1), [0, 1], "a", slice(1), None, ..., np.int64(1))]
     given += [((x,), {"axis": axis}) for axis in (1, 5, np.ones(2), object)] + [((x,), {"no": 1})]
@@ -152,7 +152,7 @@ OPTIONS += ["a", "1", None, ..., slice(1), slice(1.0)]
 def test_options_are_told_apart_by_type_and_value(name: str) -> None:
     """Whichever was met first."""
     one = op.get(name)
-    x, at = dynamic.Tensor(np.array([[0.5, -1], [2, 3]]), requires_grad=True), dynamic.Tensor(np.eye(2, dtype=int))
+    x, at = dynamic.tensor(np.array([[0.5, -1], [2, 3]]), requires_grad=True), dynamic.tensor(np.eye(2, dtype=int))
     operands: tuple[Any, ...] = ([x, x],) if one.arity is None else (x, at)[: one.arity]
     pairs = [(o, o) for o in OPTIONS]
     options = [*OPTIONS, *[(o,) for o in OPTIONS], *pairs, *[(pair, pair) for pair in pairs], [1]]
@@ -181,7 +181,7 @@ PARTS += [
 PARTS += [
     np.array([1, 0]),
     np.array(True),
-    dynamic.Tensor(np.array(1)),
+    dynamic.tensor(np.array(1)),
     slice(None, None, 0),
     10**30,
     slice(10**30),
@@ -210,7 +210,7 @@ def test_a_tensor_is_indexed_as_in_python(shape: tuple[int, ...]) -> None:
 
 @compiled_only
 def test_an_index_stands_aside() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     assert x[1:].grad_fn is not None
     assert type(dynamic.Tensor.__getitem__) is loops.Record
     seen: list[str] = []
@@ -231,15 +231,15 @@ def test_an_index_stands_aside() -> None:
 @compiled_only
 def test_calls_before_are_forgotten_one_by_one() -> None:
     for size in (*range(1200), *range(1200)):
-        x = dynamic.Tensor(np.ones((2, size % 1000)), requires_grad=True)
+        x = dynamic.tensor(np.ones((2, size % 1000)), requires_grad=True)
         assert g.sum(x, axis=size % 2).shape == (x.shape[1 - size % 2],)
-        y = dynamic.Tensor(np.ones((2, 2)))
+        y = dynamic.tensor(np.ones((2, 2)))
         assert g.roll(y, size, axis=1).tolist() == [[1, 1], [1, 1]]
 
 
 @compiled_only
 def test_many_inputs_and_many_kinds_of_calls_are_recorded_in_python() -> None:
-    several = [dynamic.Tensor(np.full(2, float(i)), requires_grad=True) for i in range(70)]
+    several = [dynamic.tensor(np.full(2, float(i)), requires_grad=True) for i in range(70)]
     for count in (1, 63, 64, 65, 70):
         expected, *found = twice(g.stack, lambda count=count: g.stack(several[:count]))
         assert found == [expected] * 3
@@ -252,7 +252,7 @@ def test_many_inputs_and_many_kinds_of_calls_are_recorded_in_python() -> None:
 
 @compiled_only
 def test_inputs_may_be_any_sequence() -> None:
-    x = dynamic.Tensor(X, requires_grad=True)
+    x = dynamic.tensor(X, requires_grad=True)
     for args in ((x, x), [x, x]):
         assert described(g.add.apply(args, {})) == described(x + x)
     for args in ((), [], (x,), (x, None), (None, x), (x, object())):

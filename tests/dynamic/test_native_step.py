@@ -46,7 +46,7 @@ def _looks_at_a_view(x: Any) -> Any:
 
 
 _OBSERVERS = ExitStack()
-_OUTSIDE = dynamic.Tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
+_OUTSIDE = dynamic.tensor(np.arange(6.0).reshape(2, 3), requires_grad=True)
 _HALF = np.linspace(-1, 1, 6).reshape(2, 3)
 _FIXED = np.ones((2, 3))
 _FIXED.flags.writeable = False
@@ -81,7 +81,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "hooks that begin to observe": (_leaves_observers, (_HALF,)),
     "observed": (_observed, (_HALF,)),
     "changed in place": (_looks_at_a_view, (_HALF,)),
-    "a tensor": (lambda x: g.sum(x * x), (dynamic.Tensor(_HALF),)),
+    "a tensor": (lambda x: g.sum(x * x), (dynamic.tensor(_HALF),)),
     "an exception": (raises, (_HALF,)),
 }
 

@@ -57,9 +57,10 @@ def test_what_an_own_optimizer_lacks_is_named() -> None:
 
 def test_groups_keep_what_a_program_notes_in_them() -> None:
     def check(kind: Any) -> None:
-        optimizer = kind([{"params": [leaf()], "name": "head", "layer": 3}], lr=0.1)
-        optimizer.add_param_group({"params": [leaf()], "name": "body"})
-        other = kind([{"params": [leaf()]}, {"params": [leaf()]}], lr=0.2)
+        first, second = (torch.ones(2, 1, requires_grad=True) for _ in range(2))
+        optimizer = kind([{"params": [first], "name": "head", "layer": 3}], lr=0.1)
+        optimizer.add_param_group({"params": [second], "name": "body"})
+        other = kind([{"params": [first]}, {"params": [second]}], lr=0.2)
         other.load_state_dict(optimizer.state_dict())
         assert [group["name"] for group in other.param_groups] == ["head", "body"]
         assert other.param_groups[0]["layer"] == 3

@@ -81,7 +81,7 @@ def test_every_sample_of_every_op_with_its_gradients(name: str) -> None:
             found = described(result)
             if result.requires_grad:
                 seed = np.linspace(-1, 1, result.size).reshape(result.shape).astype(result.dtype)
-                result.backward(dynamic.Tensor(seed))
+                result.backward(dynamic.tensor(seed))
             gradients = [i.grad for i in inputs if isinstance(i, dynamic.Tensor)]
             return found, [None if gradient is None else described(gradient) for gradient in gradients]
 
@@ -131,7 +131,7 @@ def test_what_matters_is_asked_on_every_call() -> None:
 
 
 def test_numbers_in_one_cache_do_not_mix() -> None:
-    x, whole = dynamic.ones(2), dynamic.Tensor(np.ones(2, np.int32))
+    x, whole = dynamic.ones(2), dynamic.tensor(np.ones(2, np.int32))
     for _ in range(2):
         assert (whole * 2).dtype == np.int32
         assert (whole * 2.0).dtype == np.float32  # as in PyTorch
@@ -171,7 +171,7 @@ def test_tapes_in_threads_do_not_mix() -> None:
             rng = np.random.default_rng(seed)
             for _ in range(30):
                 start = rng.normal(size=5)
-                x = dynamic.Tensor(start, requires_grad=True)
+                x = dynamic.tensor(start, requires_grad=True)
                 with dynamic.no_grad():
                     assert not (x * 2.0).requires_grad
                 y = (dynamic.tanh(x * 2.0) * x).sum()

@@ -114,6 +114,9 @@ def test_names_that_numpy_has_with_another_meaning() -> None:
     assert torch.tensor([1.0, 2.0]).repeat(2, 2).shape == (2, 4)
     assert x.view(-1, 4).flatten(0, 1).shape == (24,)
     assert torch.Tensor([1, 2]).dtype == np.float32
+    for array in (np.ones(2), np.array([1, 2]), np.array([True, False])):
+        assert torch.Tensor(array).dtype == np.float32
+    assert torch.Tensor(torch.ones(2).double()).dtype == torch.nn.Parameter(torch.ones(2).double()).dtype == np.float64
     assert torch.Tensor(2, 3).shape == torch.FloatTensor(2, 3).shape == (2, 3)
     assert f"{torch.tensor(1.5)}" == "1.5"
     assert f"{torch.tensor(1.25):.1f}" == "1.2"
@@ -570,3 +573,37 @@ def test_a_number_takes_the_dtype_that_it_takes_in_pytorch(make: Any, dtype: Any
 def test_a_number_that_ints_do_not_hold_is_refused(wrong: Any) -> None:
     with pytest.raises(GraphError, match=r"; (give|convert)"):
         wrong()
+
+
+def test_a_number_of_many_elements_is_a_value_error() -> None:
+    for read in (float, int, torch.Tensor.item):  # matplotlib catches it
+        with pytest.raises(ValueError, match=r"3 elements.*; use tolist"):
+            read(torch.ones(3))
+
+
+def test_einsum_that_sums_nothing_promotes() -> None:
+    t, frequency = torch.arange(3), torch.tensor([0.5, 2.0])
+    assert torch.einsum("i,j->ij", t, frequency).tolist() == [[0, 0], [0.5, 2], [1, 4]]
+    with pytest.raises(RuntimeError, match="einsum of int64 and float32"):
+        torch.einsum("i,i->", t[:2], frequency)
+
+
+def test_complex_random_numbers_have_parts_of_half_the_variance() -> None:
+    torch.manual_seed(0)
+    z = torch.randn(4000, 2, dtype=torch.cfloat)
+    assert (z.shape, z.dtype, z.real.dtype) == ((4000, 2), torch.complex64, torch.float32)
+    assert float((z.abs() ** 2).mean()) == pytest.approx(1, abs=0.05)
+    assert torch.rand(2, 3, dtype=torch.complex128).imag.dtype == torch.float64
+
+
+def test_an_attribute_that_is_not_there_names_what_to_use() -> None:
+    for name, remedy in (("data_ptr", "compare tensors by `is`"), ("untyped_storage", "numpy"), ("_version", "inside")):
+        with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}': .*{remedy}"):
+            getattr(torch.ones(2), name)
+        assert not hasattr(torch.ones(2), name)
+
+
+def test_a_module_is_no_method_of_modules() -> None:
+    module = torch.nn.Module()
+    with pytest.raises(RuntimeError, match=r"'parameters', a method of modules.*; choose another name"):
+        module.parameters = torch.nn.ParameterList()

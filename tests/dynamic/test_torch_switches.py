@@ -7,6 +7,7 @@ import itertools
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -160,3 +161,32 @@ def test_switches_warn_of_nothing() -> None:
         torch.use_deterministic_algorithms(True)
         model = torch.jit.script(nn.Linear(2, 2))
     assert isinstance(model, nn.Linear)
+
+
+def test_a_writer_writes_nothing_and_says_so(tmp_path: Path) -> None:
+    from dynamic.utils.tensorboard import SummaryWriter
+
+    with pytest.warns(UserWarning, match="no events are written; take tensorboardX"):
+        writer = SummaryWriter(str(tmp_path / "runs"))
+    writer.add_scalar("loss", 0.5, 1)
+    writer.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_older_paths_and_names_of_files() -> None:
+    from dynamic.nn.modules.module import register_module_forward_hook
+    from dynamic.nn.modules.utils import _reverse_repeat_tuple
+    from dynamic.optim.adamw import AdamW
+    from dynamic.utils.data._utils.collate import default_collate_err_msg_format
+
+    assert AdamW is torch.optim.AdamW
+    assert _reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+    assert (torch.get_autocast_dtype("cpu"), torch.get_autocast_dtype("cuda")) == (torch.bfloat16, torch.float16)
+    for call, remedy in (
+        (register_module_forward_hook, "each of model.modules"),
+        (default_collate_err_msg_format, "fn"),
+    ):
+        with pytest.raises(RuntimeError, match=remedy):
+            call(print)
+    with pytest.raises(AttributeError, match=r"nn\.modules\.module has no 'no_such_name'; docs/torch"):
+        _ = torch.nn.modules.module.no_such_name

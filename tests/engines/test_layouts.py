@@ -51,7 +51,7 @@ def drawn(shape, dtype, seed):
 
 def both_ways(f, *arrays):
     """f in the dynamic engine, and in the static one: as traced, and after SIMPLIFY with and without an arena."""
-    yield f(*map(dynamic.Tensor, arrays)).numpy()
+    yield f(*map(dynamic.tensor, arrays)).numpy()
     for passes, arena in (((), True), (pipeline.SIMPLIFY, True), (pipeline.SIMPLIFY, False)):
         yield static.compile(f, *arrays, passes=passes, arena=arena)(*arrays)
 
@@ -84,7 +84,7 @@ def test_sums_of_views_have_the_same_bits_in_both_engines(name, view):
 def test_products_of_views_have_the_same_bits_in_both_engines(name, view):
     first, second = (VIEWS[v] for v in view)
     for x, y in cases():
-        left, right = (dynamic.Tensor(a).shape for a in (first(x), second(y)))
+        left, right = (dynamic.tensor(a).shape for a in (first(x), second(y)))
         y = y if left == right else x
         other = second if left == right else first
         same_bits(lambda x, y, other=other: g.tanh(PRODUCTS[name](first(x), other(y * 1.5))), x, y)

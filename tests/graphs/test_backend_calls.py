@@ -202,7 +202,7 @@ def test_products_small_and_large_are_those_of_matmul(layout, columns, dtype):
     expected = np.matmul(x, y)
     out = np.empty(expected.shape, expected.dtype)
     assert matrix_product(x, y, out=out) is out
-    in_dynamic = g.matmul(dynamic.Tensor(x), dynamic.Tensor(y)).numpy()
+    in_dynamic = g.matmul(dynamic.tensor(x), dynamic.tensor(y)).numpy()
     made = [matrix_product(x, y), out, static.compile(g.matmul, x, y)(x, y), in_dynamic]
     for got in made:
         assert got.dtype == expected.dtype

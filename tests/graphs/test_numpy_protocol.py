@@ -309,7 +309,7 @@ def ways_to_call(function, words):
 
 def tensors_in(value):
     if isinstance(value, np.ndarray) and value.dtype == np.float64:
-        return dynamic.Tensor(value)
+        return dynamic.tensor(value)
     return tuple(map(tensors_in, value)) if isinstance(value, tuple) else value
 
 

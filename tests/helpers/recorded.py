@@ -41,4 +41,4 @@ def described(tensor: dynamic.Tensor) -> Any:
 def operand(array: Any, requires_grad: bool) -> Any:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
         return array
-    return dynamic.Tensor(array, requires_grad=requires_grad and array.dtype.kind == "f")
+    return dynamic.tensor(array, requires_grad=requires_grad and array.dtype.kind == "f")

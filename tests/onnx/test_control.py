@@ -105,7 +105,7 @@ def test_a_loop_that_stacks_and_ends_where_values_decide_runs_in_the_dynamic_eng
     weights = [("limit", np.array(10, np.float32)), ("m", np.array(9))]
     model = load(model_of(looped(nodes, True), [("x", F, [2])], [("y", F, [2]), ("rows", F, None)], weights))
     x = np.array([1, 3], np.float32)
-    assert model(dynamic.Tensor(x))[1].shape == (2, 2)
+    assert model(dynamic.tensor(x))[1].shape == (2, 2)
     with pytest.raises(ControlFlowError, match="may end it"):
         static.compile(model, x)
 

@@ -58,7 +58,7 @@ def test_a_model_is_one_function_in_every_engine(backend: str) -> None:
     model = load(perceptron())
     expected = np.maximum(X @ W + B, 0)
     np.testing.assert_allclose(model(X), expected, rtol=1e-6)
-    np.testing.assert_allclose(model(x=dynamic.Tensor(X)).numpy(), expected, rtol=1e-6)
+    np.testing.assert_allclose(model(x=dynamic.tensor(X)).numpy(), expected, rtol=1e-6)
     compiled = static.compile(model, *model.inputs.values(), backend=backend)
     for rows in (X, X[:2]):
         np.testing.assert_allclose(compiled(rows), np.maximum(rows @ W + B, 0), rtol=1e-6)
@@ -105,7 +105,7 @@ def test_a_shape_that_values_decide_is_refused_in_a_trace_alone() -> None:
     nodes = [helper.make_node("Reshape", ["x", "shape"], ["y"])]
     model = load(model_of(nodes, [("x", F, [6]), ("shape", I, [2])], [("y", F, None)]))
     x, shape = np.arange(6, dtype=np.float32), np.array([2, 3])
-    assert model(dynamic.Tensor(x), dynamic.Tensor(shape)).shape == (2, 3)
+    assert model(dynamic.tensor(x), dynamic.tensor(shape)).shape == (2, 3)
     with pytest.raises(ControlFlowError, match="computed from values") as caught:
         static.compile(model, x, shape)
     assert "Reshape (node 0, domain ai.onnx)" in "".join(caught.value.__notes__)
@@ -122,7 +122,7 @@ def test_ints_of_pythons_are_known_in_a_graph_and_decide_its_shapes(backend, sha
     x = np.arange(6, dtype=np.float32)
     compiled = static.compile(model, x, shape, backend=backend)
     np.testing.assert_array_equal(compiled(x, shape), x.reshape(shape))
-    np.testing.assert_array_equal(model(dynamic.Tensor(x), shape), x.reshape(shape))
+    np.testing.assert_array_equal(model(dynamic.tensor(x), shape), x.reshape(shape))
     with pytest.raises(ShapeError, match="shape"):
         model(x, [2, 2])
 

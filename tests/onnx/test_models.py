@@ -76,7 +76,7 @@ def test_magika_gives_onnxruntimes_probabilities_for_any_number_of_files(backend
         expected = by_onnxruntime(path, {"bytes": files})
         check(compiled(files), expected)
         if backend == "numpy":
-            check(model(dynamic.Tensor(files)), expected)
+            check(model(dynamic.tensor(files)), expected)
 
 
 @pytest.mark.parametrize("rate", [8000, 16000])
@@ -90,7 +90,7 @@ def test_silero_gives_onnxruntimes_probability_of_speech_over_a_stream(rate: int
     for turn in range(3):
         x = (chunk * (turn + 1)).astype(np.float32)
         expected = by_onnxruntime(path, {"input": x, "state": expected_state, "sr": np.array(rate)})
-        check(model(dynamic.Tensor(x), dynamic.Tensor(state), rate), expected)
+        check(model(dynamic.tensor(x), dynamic.tensor(state), rate), expected)
         results = compiled(x, state, rate)
         check(results, expected)
         state, expected_state = results[1], expected[1]

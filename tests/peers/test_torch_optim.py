@@ -346,3 +346,27 @@ def test_parameters_of_functions_have_pytorchs_names_and_defaults():
         for key, parameter in given.items():
             if key in expected and not key.startswith("_"):
                 assert parameter.default == expected[key].default, (name, key)
+
+
+@pytest.mark.parametrize("options", [{}, {"lr": 0.02, "nesterov": False, "weight_decay": 0.0, "ns_steps": 3},
+                                     {"adjust_lr_fn": "match_rms_adamw"}], ids=str)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_muon_rounds_to_bfloat16_where_pytorch_does(options, dtype):
+    found = []
+    for engine, package in ((dynamic, optim), (torch, torch.optim)):
+        rng = np.random.default_rng(0)
+        params = [
+            engine.tensor(rng.standard_normal(s).astype(dtype)).requires_grad_() for s in ((8, 5), (5, 16), (64, 32))
+        ]
+        optimizer = package.Muon(params, **options)
+        for step in range(10):
+            for param in params:
+                start = np.cos(np.arange(param.numel()).reshape(param.shape) * 1.3 * (step + 1)).astype(dtype)
+                param.grad = engine.tensor(start) + param.detach()
+            optimizer.step()
+        found.append([param.detach().numpy() for param in params])
+    for ours, theirs in zip(*found, strict=True):
+        longest = max(ours.shape)  # long sums, in another order, round few products to the other bfloat16
+        np.testing.assert_allclose(ours, theirs, atol=1e-6 if longest < 20 else 1e-4)
+    with pytest.raises(ValueError, match="Muon: takes matrices"):
+        optim.Muon([dynamic.ones(3, requires_grad=True)])

@@ -27,7 +27,7 @@ MISSING_MODULES = {
     "FractionalMaxPool2d", "FractionalMaxPool3d", "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d",
     "LazyConvTranspose2d", "LazyConvTranspose3d", "LinearCrossEntropyLoss",
 }  # fmt: skip
-MISSING_OPTIMIZERS = {"Muon", "SparseAdam"}
+MISSING_OPTIMIZERS = {"SparseAdam"}
 
 
 class MissingError(Exception):

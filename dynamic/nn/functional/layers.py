@@ -18,7 +18,7 @@ from dynamic.inplace import assign, is_view
 from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, check_indices, concrete, refuse, write_result
 from dynamic.random import DrawnNumbers, default_generator
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import dims, ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch.functions import scatter_add
@@ -155,7 +155,7 @@ def _keep_mask(x: Array, p: float, together: tuple[int, ...]) -> Array:
     kept = ops.bernoulli(draws.key_for(x), 1 - p, shape)
     if (memory := memory_of(x)) is not None:
         kept = lay(kept, [memory])
-    return Tensor(kept) if issubclass(type(x), Tensor) else kept  # of a tensor, so that a pass back frees it
+    return wrap(kept) if issubclass(type(x), Tensor) else kept  # of a tensor, so that a pass back frees it
 
 
 def embedding(
@@ -359,7 +359,7 @@ def _move(name: str, running: Array, now: Array, share: float, factor: Callable[
     if issubclass(type(running), Tensor) and issubclass(type(now), Tensor | np.ndarray):
         with no_grad():
             value = (now._data if issubclass(type(now), Tensor) else now) * factor()
-            assign(running, Tensor((1 - share) * running._data + (share * value).astype(running.dtype)))
+            assign(running, wrap((1 - share) * running._data + (share * value).astype(running.dtype)))
         return
     try:
         moved = cast(ops.multiply(now, share * factor()), dtype_of(running))

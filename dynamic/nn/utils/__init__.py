@@ -13,7 +13,7 @@ from dynamic.nn.parameter import functional_call
 from dynamic.nn.utils import rnn, weights
 from dynamic.nn.utils.weights import *  # noqa: F403
 from dynamic.paths import file_of, submodule
-from dynamic.tensor import Tensor
+from dynamic.tensor import Tensor, wrap
 from graphs import ops, optim
 from graphs.errors import GraphError, locate
 from graphs.frontends.torch.names import guard
@@ -53,7 +53,7 @@ def get_total_norm(
         raise RuntimeError(
             f"the norm of order {norm_type} of the gradients is {norm}; look for the first that is not finite"
         )
-    return Tensor(np.asarray(norm))
+    return wrap(np.asarray(norm))
 
 
 def clip_grad_norm_(
@@ -74,7 +74,7 @@ def clip_grad_norm_(
             param.grad = gradient
         return optim.global_norm(gradients)
     grads = _grads(listed)
-    norm = get_total_norm([Tensor(grad) for grad in grads], norm_type, error_if_nonfinite)
+    norm = get_total_norm([wrap(grad) for grad in grads], norm_type, error_if_nonfinite)
     factor = np.minimum(float(max_norm) / (norm._data + 1e-6), 1.0)
     for grad in grads:
         np.multiply(grad, factor.astype(grad.dtype), out=grad)

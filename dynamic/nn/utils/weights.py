@@ -13,7 +13,7 @@ from dynamic.nn import draws
 from dynamic.nn.containers import ModuleDict
 from dynamic.nn.module import Module
 from dynamic.nn.parameter import Parameter
-from dynamic.tensor import Tensor
+from dynamic.tensor import wrap
 from graphs import ops
 from graphs.errors import OptionError, locate
 from graphs.ops.shapes import dtype_of, shape_of
@@ -75,7 +75,7 @@ def spectral_norm(
     rows, columns = shape_of(_matrix(weight, along))
     for letter, size in (("u", rows), ("v", columns)):
         start = draws.normal((int(size),), 0.0, 1.0).astype(dtype_of(weight))
-        module.register_buffer(f"{name}_{letter}", Tensor(start / max(float(np.linalg.norm(start)), eps)))
+        module.register_buffer(f"{name}_{letter}", wrap(start / max(float(np.linalg.norm(start)), eps)))
     module.register_parameter(f"{name}_orig", Parameter(weight.detach()))
     compute = partial(_of_singular_value, name, along, n_power_iterations, eps)
     return _compute_before_calls(module, name, "spectral_norm", compute, (f"{name}_orig", f"{name}_u", f"{name}_v"))
@@ -276,7 +276,7 @@ class _SpectralNorm(Module):
         self.iterations, self.along, self.eps = iterations, along, eps
         for name, size in zip(("_u", "_v"), shape_of(_matrix(weight, along)), strict=True):
             start = draws.normal((int(size),), 0.0, 1.0).astype(dtype_of(weight))
-            self.register_buffer(name, Tensor(start / max(float(np.linalg.norm(start)), eps)))
+            self.register_buffer(name, wrap(start / max(float(np.linalg.norm(start)), eps)))
         self._improve(weight.detach(), 15)
 
     def _improve(self, weight: Any, count: int) -> None:

@@ -74,6 +74,27 @@ def swap_operands(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
+def _absence(name: str, remedy: str) -> property:
+    """An attribute that is not there: whoever reads it is told what to use instead."""
+
+    def refuse(self: Any) -> Any:
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}: {remedy}", name=name)
+
+    return property(refuse)
+
+
+_NO_MEMORY = "NumPy keeps the memory; compare tensors by `is`, and take the values by numpy()"
+_DENSE = "tensors are dense; use the tensor itself"
+ABSENT = {
+    **dict.fromkeys(("data_ptr", "storage", "untyped_storage", "storage_offset"), _NO_MEMORY),
+    **dict.fromkeys(("to_sparse", "to_dense", "coalesce"), _DENSE),
+    "_version": "changes are counted inside; backward refuses a saved value that was changed",
+    **dict.fromkeys(("stft", "istft"), "frame the signal by unfold, and use torch.fft.rfft on the frames"),
+    "resize": "a tensor does not change its size; use reshape",
+}
+"""Attributes of PyTorch's tensors that programs ask for and ours have not, and what to use instead."""
+
+
 class TorchMethods(Methods, Conversions):
     """The methods and operators of a tensor under PyTorch's names; results have PyTorch's dtypes.
 
@@ -307,6 +328,10 @@ class TorchMethods(Methods, Conversions):
     __ixor__ = Methods.bitwise_xor_
     __ilshift__ = Methods.bitwise_left_shift_
     __irshift__ = Methods.bitwise_right_shift_
+
+
+for _name, _remedy in ABSENT.items():
+    setattr(TorchMethods, _name, _absence(_name, _remedy))
 
 
 class Count(int):

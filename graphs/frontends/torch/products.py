@@ -194,8 +194,13 @@ def chain_matmul(*tensors: Any) -> Any:
 
 @name(pairs=True)
 def einsum(equation: str, *operands: Any) -> Any:
-    """Einstein sums over labelled axes; sums of a single int or bool tensor are in int64, like `sum`."""
+    """Einstein sums over labelled axes; sums of a single int or bool tensor are in int64, like `sum`.
+
+    Of two operands, nothing of which is summed, the dtypes are promoted, as in a product.
+    """
     tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (tuple, list)) else operands
+    if len(tensors) == 2 and not _sums(equation):
+        return ops.einsum(equation, *promote(*tensors))
     _one_dtype("einsum", tensors)
     if len(tensors) == 1 and dtype_of(tensors[0]).kind in "biu" and _sums(equation):
         tensors = [cast(tensors[0], np.int64)]
@@ -203,8 +208,8 @@ def einsum(equation: str, *operands: Any) -> Any:
 
 
 def _sums(equation: str) -> bool:
-    """Whether an equation of one operand sums over a letter."""
-    letters, arrow, kept = equation.replace(" ", "").partition("->")
+    """Whether an equation sums over a letter."""
+    letters, arrow, kept = equation.replace(" ", "").replace(",", "").partition("->")
     return not set(letters) <= set(kept if arrow else [letter for letter in letters if letters.count(letter) == 1])
 
 
