@@ -21,6 +21,7 @@ from compare.claims.threads import threads_asked
 from compare.claims.verdict import MeasuredFunction
 from compare.errors import ResultsError
 from compare.records.cells import Compilations, Memory, Parity, Time
+from compare.records.own import CallParts
 from compare.records.record import (
     MODELS,
     OWN,
@@ -395,7 +396,7 @@ def _function_changes(before: JudgedRun, after: JudgedRun) -> Iterator[str]:
 
 
 def _counts(records: Records) -> dict[str, dict[str, str]]:
-    """Return in words how often each mode compiled and broke the graph, how much ran compiled, and if it agrees."""
+    """Return in words what each mode compiled: graphs, breaks, the share of ops, guards of a call, and if it agrees."""
     counts: dict[str, dict[str, str]] = {}
     for told in records_of(records, Compilations):
         for mode, row in told.modes.items():
@@ -404,6 +405,10 @@ def _counts(records: Records) -> dict[str, dict[str, str]]:
                 breaks=text.count_noun(sum(row.breaks.values()), "graph break"),
                 share="" if row.share is None else f"{row.share:.0%} of the ops compiled",
             )
+    for warm in records_of(records, CallParts):
+        for mode, parts in warm.modes.items():
+            if parts.status == "ok":
+                counts.setdefault(mode, {})["guards"] = text.count_noun(parts.guards, "guard")
     for gate in records_of(records, Parity):
         for mode, checked in gate.modes.items():
             counts.setdefault(mode, {})["gate"] = "agrees" if checked.status == "ok" else checked.status

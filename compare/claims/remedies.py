@@ -20,6 +20,7 @@ from compare.claims.evidence import cells, join_evidence, steady
 from compare.claims.verdict import OwnVerdict, verdict
 from compare.engines import Engine, find_engine
 from compare.records.cells import Compilations, Parity, Time
+from compare.records.own import AROUND, Bisection, BisectionRow, GraphTrial
 from compare.records.record import OfModes, Record, Records, Run, records_of
 from compare.stats import Interval
 
@@ -29,6 +30,8 @@ LESS = 0.8
 """The ratio below which seconds and bytes, which are measured once, are said to be less."""
 DEAR = 2.0
 """The ratio of times from which on a call is too dear for the memory that it spares, and a first pass for no cache."""
+CHEAPER = 2 / 3
+"""The ratio of first passes from which on a place is told that has most of the gain."""
 DEAR_FIRST = 5.0
 """The seconds of a first pass from which on it is told what kept code would save."""
 
@@ -180,9 +183,28 @@ def sentences(records: Records) -> list[str]:
         said.append(_gain(min(spares, key=lambda each: each.memory or inf)))
     return [
         *(said or [f"Of {of_all} tried, none gains beside {best.usual}."]),
+        *_bargains(records),
         *_cache_saving(_engine(records), best.before or best),
         *_by_hand(records),
     ]
+
+
+def _bargains(records: Records) -> Iterator[str]:
+    """Yield the place that has most of what compiling gains in a warm call, for much less of a first pass."""
+    judged, changes = verdict(records), changes_of(records)
+    warm, first, base = judged.steady.values, judged.first.values, judged.steady.base
+    gains = {mode: warm[base] - warm[mode] for mode in warm if mode != base and mode in first}
+    most = max(gains, key=lambda mode: gains[mode], default=base)
+    if most == base or gains[most] < SMALLEST_EFFECT * warm[base]:
+        return
+    cheap = [mode for mode in gains if gains[mode] > LESS * gains[most] and first[mode] < CHEAPER * first[most]]
+    places = {place.rpartition(" ")[0] for place in _settings(records).get("places") or ()}
+    at_places = [mode for mode in cheap if mode in changes and mode.removesuffix("-optimizer") in places]
+    if at_places:
+        least = min(at_places, key=lambda mode: first[mode])
+        share, wait = gains[least] / gains[most], first[least] / first[most]
+        said = f"{changes[least][0].upper()}{changes[least][1:]}"
+        yield f"{said}: {share:.0%} of what {most} gains, for {wait:.0%} of its first pass."
 
 
 def _gain(change: TriedChange) -> str:
@@ -221,6 +243,49 @@ def _by_hand(records: Records) -> list[str]:
     rows = [row for record in records_of(records, Compilations) for row in record.modes.values()]
     shown = engine.trials.by_hand([reason for row in rows for reason in row.breaks]) if engine else ()
     return [f"Not tried: {words}." for words in shown]
+
+
+def slow_graphs(records: Records) -> list[str]:
+    """Return which graph of each mode is slower compiled or wrong, and which part of it; [] where none was sought."""
+    return [
+        _slow_graph(record, mode, row)
+        for record in records_of(records, Bisection)
+        for mode, row in record.modes.items()
+    ]
+
+
+def _slow_graph(record: Bisection, mode: str, row: BisectionRow) -> str:
+    if row.status != "ok":
+        return f"Which graph of {mode} is slower is not known: {row.reason}."
+    all_of_them = text.count_noun(len(row.graphs), "graph")
+    if not row.number or row.part is None:
+        failed = "".join(f" Graph {n} did not run by itself: {each.failed}." for n, each in _failures(row.graphs))
+        return f"None of {all_of_them} of {mode} is wrong by itself, or slower than in eager.{failed}"
+    whole, part = row.graphs[row.number - 1], row.part
+    at = f" ({whole.line})" if whole.line else ""
+    called, shown = f"Graph {row.number} of {len(row.graphs)} of {mode}{at}", f"{record.file(mode)} in --out shows it."
+    named = f"`{part.ops[0]}`" if len(part.ops) == 1 else f"{text.count_noun(len(part.ops), 'op')}, {_ends(part.ops)}"
+    if whole.wrong:
+        return f"{called} is wrong: {whole.wrong}. Its wrong part is {named}; {shown}"
+    said = f"{called} takes {_times(whole)} the time of eager"
+    if row.least and whole.lost < AROUND * row.least.lost:
+        least = text.seconds(row.least.lost)
+        return (
+            f"{said}: {text.seconds(whole.lost)} more, of which a graph of one op on one number takes {least}; {shown}"
+        )
+    return f"{said}; its slow part is {named}, which takes {_times(part)}: {shown}"
+
+
+def _failures(graphs: Sequence[GraphTrial]) -> list[tuple[int, GraphTrial]]:
+    return [(number, each) for number, each in enumerate(graphs, 1) if each.failed]
+
+
+def _ends(ops: Sequence[str]) -> str:
+    return f"`{ops[0]}` to `{ops[-1]}`"
+
+
+def _times(trial: GraphTrial) -> str:
+    return text.estimate(Interval(*trial.ratio))
 
 
 def suggestions(records: Records) -> list[str]:

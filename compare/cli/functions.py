@@ -28,7 +28,8 @@ class CompareCommand(options.Sections):
 
     sections: ClassVar = {
         "What is run": ("inputs", "gradient", "allow_effects"),
-        "How it is run": ("framework", "engines", "modes", "mode", "pythons", "where", "remedies", "device", "threads"),
+        "How it is run": ("framework", "engines", "modes", "mode", "pythons", "device", "threads"),
+        "What is looked for": ("where", "remedies", "bisects"),
         "How long it is measured": ("processes", "seconds", "limit", "seed"),
         "What is kept": ("out", "overwrite", "resume", "path"),
         "As a gate": ("fail_if", "junit", "summary", "save_baseline", "baseline"),
@@ -89,6 +90,12 @@ class CompareCommand(options.Sections):
     help="Try changes for what the compiler tells, each behind the gate, and rank them; and --where.",
 )
 @click.option(
+    "--bisect",
+    "bisects",
+    is_flag=True,
+    help="Find the graph that is slower compiled, or wrong, and the part of it; leave that in --out. PyTorch only.",
+)
+@click.option(
     "--allow-effects", is_flag=True, help="Measure a function that prints, draws random numbers or changes state."
 )
 @options.out("Write results, verdicts and a report into this new folder.")
@@ -147,6 +154,8 @@ def compare(
         empty(out, overwrite=overwrite)
     rules, junit, summary = (asked.pop(name) for name in ("fail_if", "junit", "summary"))
     kept = asked.pop("save_baseline"), asked.pop("baseline")
+    if asked["bisects"] and out is None:
+        raise click.UsageError("--bisect leaves a file that shows the graph: give --out FOLDER")
     plans = _plans(function, apart=out is not None, **asked)
     gate = _gate(rules, junit, summary, plans, kept[1]) if rules or junit or summary else None
     notice = partial(echo, err=True)
@@ -157,6 +166,7 @@ def compare(
         if out is not None:
             echo(f"\nReport: {result.save(out, overwrite=overwrite)}", err=is_silent)
             workers.keep_traces(folder, out)
+            workers.keep_graphs(result.records, out)
         options.write_json(path, result.to_dict())
         if stop:
             raise stop
@@ -258,14 +268,17 @@ def _plans(
     tries = "remedies" if remedies else "where" if where else ""
     able = [trials.tries if remedies else trials.places for trials in (find_engine(name).trials for name in names)]
     if tries and not any(able):
-        of = "PyTorch or JAX" if remedies else "PyTorch"
+        of = "PyTorch, JAX or our engines" if remedies else "PyTorch"
         raise InputsError(f"--{tries} tries changes of a step in {of}, which {', '.join(names)} is not")
+    if asked["bisects"] and not any(find_engine(name).ops.shows_graphs for name in names):
+        raise InputsError(f"--bisect looks at graphs of PyTorch, which {', '.join(names)} is not")
     plans = plans_of(names, function, inputs or "", listed or None, processes=processes, tries=tries, **asked)
     words = ["--engines", ",".join(names)] if engines else ["--framework", *names] if names != [OWN] else []
     words += ["--modes", ",".join(listed or (mode for plan in plans for mode in plan.subject.given_modes))]
     words += ["--inputs", inputs] if inputs else []
     words += ["--threads", ",".join(map(str, numbers))] if numbers != (1,) or usual_threads() > 1 else []
     words += [f"--{tries}"] if tries else []
+    words += ["--bisect"] if asked["bisects"] else []
     words += ["--allow-effects"] if asked["allow_effects"] else []
     warn(function)
     command = shlex.join(["graphduel", "compare", function, *words])

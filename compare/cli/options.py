@@ -89,8 +89,31 @@ def complete_modes(ctx: click.Context, _param: click.Parameter, typed: str) -> l
     """Complete modes of our engines, or of the framework in `--framework` or in the file, after the last comma."""
     with suppress(CompareError):
         engine = _engine_of(ctx)
-        return _complete_list(typed, (*(mode.name for mode in engine.modes if mode.name), *engine.aliases))
+        named = (mode.name for mode in engine.modes if mode.name)
+        return _complete_list(typed, (*named, *engine.aliases, *_bare_names(engine)))
     return []
+
+
+def _bare_names(engine: Engine) -> list[str]:
+    """Return the further modes that the installed framework lists, such as backends; the user's cache keeps them."""
+    from compare.run.environment import cache_folder
+    from graphs.files import write_file
+
+    if engine.missing:
+        return []
+    key, kept = f"{engine.name} {engine.version}", dict[str, list[str]]()
+    with suppress(OSError, ValueError, TypeError):
+        kept = dict(json.loads((cache_folder() / OFFERS).read_text("utf-8")))
+        if key in kept:
+            return list(map(str, kept[key]))
+    names = sorted(engine.words.offer().bare)
+    with suppress(OSError):
+        write_file(cache_folder() / OFFERS, json.dumps({**kept, key: names}).encode())
+    return names
+
+
+OFFERS = "offers.json"
+"""The file of what frameworks list as modes, in the user's cache: to import one takes seconds."""
 
 
 def complete_words(ctx: click.Context, _param: click.Parameter, typed: str) -> list[str]:

@@ -32,6 +32,7 @@ from compare.engines.step import (
     BoundCall,
     Context,
     Function,
+    GraphProgram,
     LineOp,
     Observations,
     StateReader,
@@ -573,7 +574,9 @@ class ModeTrials(Role):
 
 
 class Ops(Role):
-    """The ops of a call, one by one, and the parts of its time."""
+    """The ops of a call, one by one, the parts of its time, and where `shows_graphs` what a compiler captures of it."""
+
+    shows_graphs = False
 
     def outside(self, call: BoundCall) -> int | None:
         """Return how many ops of a call run outside compiled code (eager: all); None if the engine cannot tell."""
@@ -608,6 +611,15 @@ class Ops(Role):
         `turns` gives the turns of a step. Raises UnsupportedError where a step cannot be told apart.
         """
         return None
+
+    def graphs(
+        self, mode: str, make: Callable[[str], Step], index: int, turns: Callable[[Step], Turns]
+    ) -> Sequence[GraphProgram]:
+        """Return the graphs that a compiled call runs, by index and in order, each as a program of its own.
+
+        `make` makes the step of a mode. Raises UnsupportedError where graphs cannot be told, or one is no program.
+        """
+        raise UnsupportedError(f"nothing shows the graphs that {self.engine.title} compiles")
 
     def counts(self, modes: Sequence[str], case: Case, *, run: bool = True) -> list[CallCounts]:
         """Return the counts of each call of a case, eager and compiled, in the terms that have prices.

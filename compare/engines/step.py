@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import ModuleType
 from typing import Any, Protocol
 
 from compare.engines.containers import named_parts
@@ -292,6 +293,39 @@ class Step:
         """Release all compiled code."""
         self._bound.clear()
         del self.built
+
+
+class GraphProgram(Protocol):
+    """A graph that a compiler has captured, as a program: a file with `step` and `batches` that runs by itself.
+
+    `word` is the mode that compiles it alone.
+    """
+
+    @property
+    def word(self) -> str:
+        """Return the word of the mode that compiles the graph in its file."""
+
+    @property
+    def ops(self) -> list[str]:
+        """Return the name of each op with the user's line, as `cumsum (step.py:31)`."""
+
+    @property
+    def line(self) -> str:
+        """Return the first line of the user's in it; "" where there is none."""
+
+    @property
+    def halves(self) -> Sequence[GraphProgram]:
+        """Return both halves of its ops as programs; none where it cannot be cut."""
+
+    @property
+    def least(self) -> GraphProgram:
+        """Return a program of one op on one number, which shows what any graph costs."""
+
+    def text(self, file: str, title: str, said: str, *, exact: bool) -> str:
+        """Return the file; with `exact` it holds the numbers of the step, if they are few."""
+
+    def module(self, *, exact: bool) -> ModuleType:
+        """Return the file as a module."""
 
 
 @dataclass(frozen=True)

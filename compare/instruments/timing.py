@@ -336,7 +336,7 @@ def measure_modes(job: Job, case: Case, build: Build = engines.step, *, steady: 
     clock = clock_name("cpu", has_events=False, threads=job.threads)
     rows = {mode: epochs[mode].times(bench, clock) for mode in job.modes}
     if steady:
-        time_steady(rows, epochs, job, _clock(clock, bench.engine), bench)
+        time_steady(rows, epochs, job, clock_of(clock, bench.engine), bench)
     return rows
 
 
@@ -362,7 +362,7 @@ def answer(job: Job, bench: Bench, limited: Limited, names: Mapping[str, str] | 
         if is_cold:
             epochs[mode].count_held()
     glances = is_cold and not apart and bench.kind == "function"
-    seconds = glance(epochs, bench, _clock(clock, engine)) if glances else {}
+    seconds = glance(epochs, bench, clock_of(clock, engine)) if glances else {}
     for mode, epoch in epochs.items():
         epoch.judge(bench, mode)
         if is_cold:
@@ -371,7 +371,7 @@ def answer(job: Job, bench: Bench, limited: Limited, names: Mapping[str, str] | 
     for mode, blocks in seconds.items():
         rows[mode].blocks, rows[mode].calls_per_block = blocks, len(bench.lengths)
     if times_steady:
-        time_steady(rows, epochs, job, _clock(clock, engine), bench)
+        time_steady(rows, epochs, job, clock_of(clock, engine), bench)
 
     def each(read: Callable[[FirstEpoch], T]) -> dict[str, T]:
         return {names[mode]: read(epochs[mode]) for mode in job.modes}
@@ -426,7 +426,8 @@ def _block(step: Step, checked: AbstractContextManager[None], clock: Clock) -> f
     return seconds
 
 
-def _clock(name: ClockName, engine: Engine) -> Clock:
+def clock_of(name: ClockName, engine: Engine) -> Clock:
+    """Return the clock of that name; an engine has that of its device."""
     if name == "events":
         return engine.devices.clock()
     return CLOCK if name == NAME else time.perf_counter_ns

@@ -1,22 +1,41 @@
-"""The graph of a user's function, and its values in memory, as a worker finds them."""
+"""The graph of a user's function, its values in memory, and the graph that is slower compiled, as workers find them."""
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
+from math import exp
 from textwrap import fill
 from typing import Any
 
 import dynamic
 import static
 from compare import steps, text
+from compare.claims.base import SMALLEST_EFFECT
+from compare.engines import cases
 from compare.engines.graphduel.steps import transform_step
+from compare.engines.step import GraphProgram
+from compare.errors import UnsupportedError
+from compare.instruments import timing
+from compare.instruments.bench import Bench
+from compare.instruments.rounds import clock_name, half_width
 from compare.own.workers import answer_or_fault
-from compare.records.job import Job
-from compare.records.own import FunctionFault, FunctionGraph, FunctionMemory
+from compare.records.job import Budget, Job
+from compare.records.own import (
+    AROUND,
+    Bisection,
+    BisectionRow,
+    FunctionFault,
+    FunctionGraph,
+    FunctionMemory,
+    GraphTrial,
+)
+from compare.records.record import Status
 from compare.report.show import WIDTH
+from compare.stats import Interval, geometric_mean
 from compare.subjects import origin
 from compare.subjects.case import case_of
 from compare.workloads.base import Case
@@ -134,3 +153,130 @@ def _beside(tape: Graph, optimised: Graph, unfold: bool) -> FunctionGraph:
 
 
 _CHANGES: dict[Change, str] = {"removed": "removed", "added": "added", "rewritten": "read other nodes"}
+
+
+# The graph that is slower compiled, or wrong --------------------------------------------------------------------------
+
+
+BUDGET = Budget(rounds=15, least=7, seconds=1.0)
+"""The budget of timing a graph and a half of one: a half is told from a whole by much."""
+PATIENCE = 240.0
+"""The seconds after which no graph is cut further: each half is compiled."""
+KEPT = 0.5
+"""The share of what a graph loses that a half of it must lose, beyond what any graph does, to be cut further."""
+
+
+def bisections(job: Job, bench: Bench, names: Mapping[str, str]) -> Iterator[Bisection]:
+    """Yield the record of modes that compile: the graphs of each, eager and compiled, and the worst of them.
+
+    `names` are those of the modes in records.
+    """
+    rows: dict[str, BisectionRow] = {}
+    for mode in names:
+        try:
+            index = cases.median_length(bench.lengths)
+            steps.now(f"captured the graphs of {mode}")
+            with bench.state.fresh():
+                programs = bench.engine.ops.graphs(mode, bench.step, index, lambda step: bench.state.turns({"": step}))
+            rows[names[mode]] = Bisector(job, bench).row(programs)
+        except Exception as error:  # noqa: BLE001  (the figures of the answer are there: this look fails alone)
+            refused = isinstance(error, UnsupportedError) or bench.engine.errors.refuses(error, mode)
+            status: Status = "unsupported" if refused else "failed"
+            rows[names[mode]] = BisectionRow(status, bench.reason(error))
+    if rows:
+        yield Bisection(str(job.workload), str(job.size), modes=rows)
+
+
+class Bisector:
+    """Runs graphs eager and compiled, by the gate and the clock of any function, and cuts the worst in halves."""
+
+    def __init__(self, job: Job, bench: Bench) -> None:
+        self.job, self.bench = job, bench
+        self.began = time.monotonic()
+
+    def row(self, programs: Sequence[GraphProgram]) -> BisectionRow:
+        """Return the trials of graphs, and the worst one cut down."""
+        trials = [self.trial(program) for program in programs]
+        row = BisectionRow("ok", None, trials)
+        number = worst(trials)
+        if number is None:
+            return row
+        row.number, is_wrong = number + 1, bool(trials[number].wrong)
+        row.least = None if is_wrong else self.trial(programs[number].least)
+        spent = row.least.lost if row.least else 0.0
+        program, row.part = self.cut(programs[number], trials[number], spent)
+        said = told_trial(row.part, self.bench.engine.title, self.bench.engine.version, self.job.threads)
+        title = f"Graph {row.number} of {len(trials)} of {self.bench.name}, cut down to {_ops(row.part)}."
+        name = Bisection("", "", modes={"": row}).file("")
+        row.program = program.text(name, title, said, exact=is_wrong)
+        return row
+
+    def cut(self, program: GraphProgram, trial: GraphTrial, spent: float) -> tuple[GraphProgram, GraphTrial]:
+        """Return the smallest part of a graph that shows what it shows; `spent` is what any graph loses in seconds."""
+        while time.monotonic() - self.began < PATIENCE:
+            if not trial.wrong and trial.lost < AROUND * spent:
+                break  # what it loses is around its kernels
+            needed = KEPT * (trial.lost - spent)
+            halves = [(half, self.trial(half)) for half in program.halves]
+            shown = [
+                (half, each)
+                for half, each in halves
+                if (each.wrong if trial.wrong else is_slower(each) and each.lost - spent >= needed)
+            ]
+            if not shown:
+                break
+            program, trial = max(shown, key=lambda pair: pair[1].lost)
+        return program, trial
+
+    def trial(self, program: GraphProgram) -> GraphTrial:
+        """Return a graph by itself, eager and compiled: judged, and timed if it runs."""
+        engine, found = self.bench.engine, GraphTrial(program.line, list(program.ops))
+        steps.now(f"compared a graph of {_ops(found)}")
+        modes = self.bench.base, engine.words.full_name(program.word)
+        module = program.module(exact=True)
+        bench = Bench.of_function(
+            engine, modes[0], self.bench.name, module.step, [engine.arrays(call) for call in module.batches()], None,
+            checks=True, needed=False,
+        )  # fmt: skip
+        bench.prepare()
+        engine.compiler.forget()
+        epochs = {mode: timing.first_epoch(bench, mode, timing.no_limit) for mode in modes}
+        last = epochs[modes[-1]]
+        if last.status not in ("ok", "disagree"):
+            found.failed = str(last.reason)
+            return found
+        found.wrong = str(last.reason) if last.status == "disagree" else ""
+        if ready := {mode: step for mode, epoch in epochs.items() if (step := epoch.timed(bench))}:
+            name = clock_name(engine.device, has_events=engine.has_events, threads=self.job.threads)
+            clock = timing.clock_of(name, engine)
+            rounds = timing.steady_rounds(ready, BUDGET, self.job.random(), clock, bench.state.turns(ready))
+            early, late = (rounds.steady()[mode] for mode in modes)
+            found.eager, found.compiled = geometric_mean(early), geometric_mean(late)
+            half = exp(half_width(late, early))
+            ratio = found.compiled / found.eager
+            found.ratio = [ratio, ratio / half, ratio * half]
+        return found
+
+
+def worst(trials: Sequence[GraphTrial]) -> int | None:
+    """Return the index of the first graph that is wrong, else of the one that loses most; None for none."""
+    wrong = [number for number, trial in enumerate(trials) if trial.wrong]
+    slower = [number for number, trial in enumerate(trials) if is_slower(trial)]
+    return next(iter(wrong), None) if wrong else max(slower, key=lambda number: trials[number].lost, default=None)
+
+
+def is_slower(trial: GraphTrial) -> bool:
+    """Return whether a graph is clearly slower compiled than eager."""
+    return bool(trial.ratio) and Interval(*trial.ratio).side(SMALLEST_EFFECT) == "above"
+
+
+def _ops(trial: GraphTrial) -> str:
+    return text.count_noun(len(trial.ops), "op")
+
+
+def told_trial(trial: GraphTrial, framework: str, version: str, threads: int) -> str:
+    """Return what was seen of a part of a graph, for its file."""
+    place = f"with {framework} {version} on {text.count_noun(threads, 'thread')}"
+    if trial.wrong:
+        return f"Compiled it was wrong {place}: {trial.wrong}."
+    return f"Compiled it took {text.estimate(Interval(*trial.ratio))} the time of eager {place}."

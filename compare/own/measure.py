@@ -26,6 +26,7 @@ from compare.errors import CompareError, EffectsError, FunctionError, InputsErro
 from compare.instruments import inspection, parity, rounding, timing
 from compare.instruments.bench import Bench
 from compare.instruments.timing import Limited
+from compare.own import graph
 from compare.own.workers import Account, Answers, answer_or_fault, loaded_files
 from compare.plans.comparison import ComparisonPlan, admitted_modes, follow
 from compare.records.cells import Memory, Parity, Time
@@ -90,11 +91,24 @@ def _answer(plan: ComparisonPlan, job: Job) -> Record:
         gc.freeze()  # keeps loaded objects out of each collection below
         return times(plan, case, job)
     source = write_case(plan, case) if situation.processes else ""
-    answers = Answers(records=untimed_records(plan, case))
+    plan, records = _with_trials(plan, case, untimed_records(plan, case))
+    answers = Answers(records=records)
     if not source:
         here = Pool(Serial(raises=True), Here(plan, case, answers))
         follow(plan, Runner(answers, _Steps(), here, situation.limit, strict=True))
     return look_record(subject, case, source, answers.records)
+
+
+def _with_trials(
+    plan: ComparisonPlan, case: FunctionCase, records: list[Record]
+) -> tuple[ComparisonPlan, list[Record]]:  # fmt: skip
+    """Return the plan with the modes that the records ask for, and the records with what the gate says of these."""
+    wider = plan.widened([look_record(plan.subject, case), *records]) if plan.situation.tries else plan
+    tried = wider.subject.tried
+    if not tried:
+        return plan, records
+    with silence_output():
+        return wider, [*records, _gate(wider.job(kind_of(Parity), (wider.subject.base, *tried)), case, wider)]
 
 
 class _Steps(Reporter):
@@ -165,6 +179,9 @@ def times(plan: ComparisonPlan, case: FunctionCase, job: Job) -> Time:
             tries = situation.tries == "remedies" and job.modes[-1:] == subject.modes[1:2]
             looked = look_record(subject, case, fresh=bench.state.fresh if tries else None)
             record.beside = [to_json(looked), *record.beside]
+        if situation.bisects and job.process in (timing.WARM, None):
+            asked = {mode: name for mode, name in names.items() if mode not in (subject.base, *subject.tried)}
+            record.beside += map(to_json, graph.bisections(job, bench, asked))
     return without_mode(record, subject.label(subject.base)) if engine.traits(job.modes[-1]).python else record
 
 

@@ -46,7 +46,8 @@ def run_plan(plan: ComparisonPlan, reporter: Reporter, folder: Path | None = Non
     Raises CompareError, with its exit code, for a fault of the user's file, function or calls, and ComparisonStopped.
     """
     where = WORKERS if plan.situation.processes else HERE if plan.subject.adapter.is_reference else ALONE
-    with _workers(plan, reporter, folder) as (plan, workers):
+    earlier = reporter.pace.learning(f"{plan.subject.engine} {plan.subject.function}")
+    with earlier, _workers(plan, reporter, folder) as (plan, workers):
         answers = workers.journal.records
         try:
             plan = _run_jobs(plan, workers)

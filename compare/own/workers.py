@@ -42,7 +42,7 @@ from compare.records import journal, results
 from compare.records.cells import Call, Glimpse, GlimpseRow, Parity, ParityRow, Time, TimeRow
 from compare.records.job import Job
 from compare.records.journal import Journal
-from compare.records.own import FunctionFault, FunctionLook
+from compare.records.own import Bisection, FunctionFault, FunctionLook
 from compare.records.record import Failure, Record, Status, error_of, kind_of, records_of
 from compare.records.results import to_json, unfold
 from compare.run.environment import cache_folder, code_digest, environment
@@ -329,6 +329,14 @@ def keep_traces(folder: Path, out: Path) -> None:
     for traces in sorted(folder.glob(f"*/{TRACES}")):
         for file in filter(Path.is_file, traces.rglob("*")):
             write_file(out / TRACES / file.relative_to(traces), file.read_bytes())
+
+
+def keep_graphs(records: Sequence[Record], out: Path) -> None:
+    """Write the graphs that were slower compiled, or wrong, into the folder of results, a file each."""
+    for record in records_of(records, Bisection):
+        for mode, row in record.modes.items():
+            if row.program:
+                write_file(out / record.file(mode), row.program.encode())
 
 
 @dataclass

@@ -31,6 +31,7 @@ from compare.records.cells import (
 )
 from compare.records.checks import Edits, Faults, Gradients, Programs, Prototypes, Selftest, TrialMemory, TrialTime
 from compare.records.own import (
+    Bisection,
     CallParts,
     CompileTrace,
     CountedPrograms,
@@ -192,6 +193,7 @@ _TABLE = (
     Kind(Edits, "compare.claims.c8_structure:measure", everywhere=True, typical={"": 3.5}),
     # functions of a user's
     Kind(CallParts),
+    Kind(Bisection),
     Kind(CompileTrace),
     Kind(ShapePolicies),
     Kind(RewriteHints),

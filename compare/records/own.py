@@ -6,6 +6,7 @@ amounts times their prices on a machine.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -125,6 +126,56 @@ class CallParts(OfModes, tag="call parts"):
     """The parts of a warm call of a function, over the call of median length."""
 
     modes: dict[str, CallPartsRow]
+
+
+class GraphTrial(Struct, omit_defaults=True):
+    """A captured graph by itself, eager and compiled: its first line, its ops with their lines, and seconds of a call.
+
+    `ratio` is compiled ÷ eager and the ends of its 95% interval; [] where it was not timed. `wrong` is how its results
+    disagree, by the gate, and `failed` is why it does not run.
+    """
+
+    line: str
+    ops: list[str]
+    eager: Seconds = 0.0
+    compiled: Seconds = 0.0
+    ratio: list[float] = []
+    wrong: str = ""
+    failed: str = ""
+
+    @property
+    def lost(self) -> float:
+        """The seconds by which a compiled call is longer."""
+        return self.compiled - self.eager
+
+
+AROUND = 2.0
+"""What a graph loses ÷ what any graph loses, below which it is not an op of it that is slow."""
+
+
+class BisectionRow(ModeRow):
+    """The graphs of a call in order, and the one that is wrong, or slower: its number from 1, and 0 for none.
+
+    `part` is the smallest part of it that shows the same, and `least` a graph of one op on one number, which loses what
+    any graph does. `program` is the text of a file that holds the part and measures it.
+    """
+
+    graphs: list[GraphTrial] = []
+    number: int = 0
+    part: GraphTrial | None = None
+    least: GraphTrial | None = None
+    program: str = ""
+
+
+class Bisection(OfModes, tag="bisection"):
+    """Which graph of a compiled function is slower than in eager, or wrong, and which of its ops."""
+
+    modes: dict[str, BisectionRow]
+
+    def file(self, mode: str) -> str:
+        """Return the name of the file that shows the graph of a mode."""
+        name = f"_{mode}" if sum(bool(row.program) for row in self.modes.values()) > 1 else ""
+        return f"graph_{self.modes[mode].number}{re.sub('[^A-Za-z0-9]+', '_', name)}.py"
 
 
 class CompileEvent(Struct):
@@ -323,7 +374,16 @@ def count_calls(ran: Iterable[RanOp]) -> CallCounts:
     )
 
 
-TOGETHER: tuple[type[OfModes], ...] = (Parity, Compilations, Memory, Ledger, SourceLines, CallParts, CompileTrace)
+TOGETHER: tuple[type[OfModes], ...] = (
+    Parity,
+    Compilations,
+    Memory,
+    Ledger,
+    SourceLines,
+    CallParts,
+    Bisection,
+    CompileTrace,
+)
 """The kinds of record that are merged into one record of a run."""
 
 

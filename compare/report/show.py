@@ -113,7 +113,7 @@ def answer(result: MeasuredFunction, *, place: bool = True) -> list[str]:
     """
     stopped = settings_of(result.records).get("stopped")
     so_far = f"Stopped {stopped}. So far:" if stopped else ""
-    tried = remedies.sentences(result.records)
+    tried = [*remedies.sentences(result.records), *remedies.slow_graphs(result.records)]
     where = holds_for(result) if place else ""
     own = MeasuredFunction(result.name, result.modes, remedies.without_trials(result.records))
     said = (so_far, *own.sentences, *tried, where, compiled.policy_sentence(result.records))

@@ -1,19 +1,25 @@
 """Progress on stderr: a live bar with an estimate of the time left on a terminal, plain lines elsewhere.
 
-The estimate combines the seconds of jobs of each kind in this run with typical ones.
+The estimate combines the seconds of jobs of each kind in this run with typical ones: those of earlier runs of the same
+name on this machine, where there were any, which the user's cache keeps.
 """
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from typing import IO, TYPE_CHECKING, Self
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from compare.records.job import ELSEWHERE, FIRST, KINDS, Job
 from compare.records.record import Record
+from compare.run.environment import cache_folder
 from compare.steps import Told
+from graphs.files import write_file
 from graphs.plain import plain
 
 if TYPE_CHECKING:
@@ -42,6 +48,8 @@ GOES_ON = {
 """The verbs of steps in the form in which they are shown."""
 TRUST = 6
 """The number of jobs of a kind in this run that weighs as much as the typical seconds from elsewhere."""
+LEARNED, MOST_NAMES = "pace.json", 200
+"""The file of the seconds of earlier runs in the user's cache, and the number of names that it keeps, the latest."""
 
 
 class Pace:
@@ -58,6 +66,19 @@ class Pace:
         self._ran: Counter[Group] = Counter()
         self._took: defaultdict[Group, float] = defaultdict(float)
         self._started = 0.0
+        self._typical: dict[Group, float] = {}
+
+    @contextmanager
+    def learning(self, name: str) -> Iterator[None]:
+        """A context of a run by this name: it expects the seconds of earlier ones, and leaves its own."""
+        self._typical = _learned_of(name)
+        try:
+            yield
+        finally:
+            ran = {group: self._took[group] / number for group, number in self._ran.items() if number}
+            rows = {**self._typical, **{group: _between(self._typical.get(group), mean) for group, mean in ran.items()}}
+            if ran:
+                _keep(name, [[*group, seconds] for group, seconds in rows.items()])
 
     def expect(self, jobs: Iterable[Job]) -> None:
         """Expect these jobs too."""
@@ -90,7 +111,7 @@ class Pace:
     @property
     def seconds_left(self) -> float | None:
         """Return an estimate of the seconds left; None before any job was timed."""
-        if not self._ran:
+        if not (self._ran or self._typical):
             return None
         rest, expected = max(0, self.total - self.done), self._ahead.total()
         seconds = sum(number * self._mean(group) for group, number in self._ahead.items())
@@ -111,11 +132,15 @@ class Pace:
     def _mean(self, group: Group) -> float:
         """Return the seconds of a job of a group: typical ones at this machine's speed, until enough have run."""
         trust = 0 if self.alike and self._ran[group] else TRUST
-        return (trust * _typical(group) * self._speed + self._took[group]) / (trust + self._ran[group])
+        return (trust * self._usual(group) * self._speed + self._took[group]) / (trust + self._ran[group])
+
+    def _usual(self, group: Group) -> float:
+        return self._typical.get(group) or _typical(group)
 
     @property
     def _speed(self) -> float:
-        return sum(self._took.values()) / sum(number * _typical(group) for group, number in self._ran.items())
+        usual = sum(number * self._usual(group) for group, number in self._ran.items())
+        return sum(self._took.values()) / usual if usual else 1.0
 
 
 def _group(job: Job | None) -> Group:
@@ -128,6 +153,32 @@ def _typical(group: Group) -> float:
     kind, size = group
     seconds = KINDS[kind].typical if kind else OTHER
     return seconds.get(size, seconds[""])
+
+
+def _learned() -> Mapping[str, Any]:
+    """Return what earlier runs have left, by name: kind, size and seconds of jobs; {} where nothing can be read."""
+    with suppress(OSError, ValueError):
+        learned = json.loads(Path(cache_folder(), LEARNED).read_text("utf-8"))
+        if isinstance(learned, dict):
+            return learned
+    return {}
+
+
+def _learned_of(name: str) -> dict[Group, float]:
+    with suppress(TypeError, ValueError):
+        return {(str(kind), str(size)): float(seconds) for kind, size, seconds in _learned().get(name, ())}
+    return {}
+
+
+def _keep(name: str, rows: list[list[Any]]) -> None:
+    kept = {**{other: of for other, of in _learned().items() if other != name}, name: rows}
+    with suppress(OSError):
+        latest = dict([*kept.items()][-MOST_NAMES:])
+        write_file(Path(cache_folder(), LEARNED), json.dumps(latest).encode())
+
+
+def _between(before: float | None, now: float) -> float:
+    return now if before is None else (before + now) / 2
 
 
 def _round_seconds(seconds: float) -> str:

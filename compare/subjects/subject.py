@@ -19,8 +19,8 @@ from compare.engines.mode import DOCTOR, PADDED, PYTHON, ModeTrial
 from compare.errors import InputsError
 from compare.records.cells import Compilations
 from compare.records.job import Job
-from compare.records.own import FunctionLook
-from compare.records.record import Cell, Device, Records, label, records_of
+from compare.records.own import FunctionLook, ShapePolicies
+from compare.records.record import Cell, Device, Record, Records, label, records_of
 from compare.workloads import names, nearest
 from compare.workloads.models import is_model
 
@@ -50,7 +50,8 @@ class Situation:
     seconds a mode may take for its first pass over the inputs, and a worker without progress. With `apart` a step is
     also taken apart. `command` is the user's command. Steps compute with `threads`, on as many cores; if these are
     several, each mode is timed in processes of its own, by the wall. `tries` says which further modes the first look
-    adds: "where" the places of the function, "remedies" also what the look asks for.
+    adds: "where" the places of the function, "remedies" also what the look asks for. With `bisects` the
+    graph is looked for that is slower compiled, or wrong.
 
     The worker that looks puts function and calls into `folder`, for others. The first worker of the first of several
     engines leaves its numbers in the folder `numbers`.
@@ -67,6 +68,7 @@ class Situation:
     numbers: str = ""
     threads: int = 1
     tries: Literal["", "where", "remedies"] = ""
+    bisects: bool = False
 
     def place(self, name: str) -> str:
         """Return the name of a folder, or of a file, that comparisons on other numbers of threads do not use."""
@@ -239,10 +241,11 @@ class Subject:
         if not tries or not looks:
             return []
         own = [self.label(mode) for mode in self.modes if mode not in self.tried]
-        told = [
+        told: list[Record] = [
             structs.replace(record, modes={mode: row for mode, row in record.modes.items() if mode in own})
             for record in records_of(first, Compilations)
         ]
+        told += records_of(first, ShapePolicies)
         trials = self.adapter.trials.modes(told, looks[0].settings, remedies=tries == "remedies")
         usual = next((self.adapter.traits(mode) for mode in self.modes[1:] if mode not in self.tried), None)
         return [trial.beside(usual) if usual else trial for trial in trials if trial.name not in own]

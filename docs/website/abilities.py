@@ -51,6 +51,7 @@ OPTIONS: dict[str, Able] = {
     "--modes": _compiles,
     "--where": lambda engine: engine.trials.places,
     "--remedies": lambda engine: engine.trials.tries,
+    "--bisect": lambda engine: engine.ops.shows_graphs,
     "--mode": _compiles,
 }
 """The options that not every engine takes; all others are for every engine."""

@@ -10,6 +10,8 @@ from click.shell_completion import ShellComplete
 
 from compare import claims, workloads
 from compare.cli.command import graphduel
+from compare.cli.options import OFFERS
+from compare.engines import find_engine
 
 REFERENCE = Path(__file__).resolve().parents[2] / "reports" / "reference"
 
@@ -60,6 +62,17 @@ def test_the_modes_are_those_of_the_framework_that_the_file_imports(tmp_path):
     file.write_text("import torch\n\n\ndef loss(x): ...\n\n\nraise SystemExit", "utf-8")
     assert offered(f"compare {file}:loss --modes", "reduce") == ["reduce-overhead"]
     assert offered(f"compare {file}:loss --mode", "fast=aot") == ["fast=aot()"]
+
+
+def test_backends_are_offered_and_kept_for_the_next_time(tmp_path, monkeypatch):
+    torch = find_engine("torch")
+    if torch.missing:
+        pytest.skip(torch.missing)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert offered("compare mine.py:f --framework torch --modes", "eager,cuda") == ["eager,cudagraphs"]
+    monkeypatch.setattr(type(torch.words), "offer", None)
+    assert offered("compare mine.py:f --framework torch --modes", "max-autotune-no") == ["max-autotune-no-cudagraphs"]
+    assert "torch" in (tmp_path / "graphduel" / OFFERS).read_text("utf-8")
 
 
 def test_every_workload_is_offered_where_a_cell_is_asked_for():

@@ -47,6 +47,34 @@ def test_what_ran_here_outweighs_what_was_typical_elsewhere():
     assert pace.seconds_left == pytest.approx(500, rel=0.05)
 
 
+def test_a_run_leaves_its_seconds_for_the_next_of_its_name(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    def run(name, seconds):
+        pace = Pace()
+        with pace.learning(name):
+            pace.expect([job("time small")] * 3)
+            before = pace.left
+            pace.took(seconds, job("time small"))
+        return before
+
+    assert run("mine.py:loss", 40.0) == ""
+    assert run("mine.py:loss", 20.0) == "about 2 min left"
+    assert run("mine.py:loss", 30.0) == "about 90 s left"
+    assert run("other.py:loss", 1.0) == ""
+
+
+def test_a_file_of_seconds_that_cannot_be_read_says_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (tmp_path / "graphduel").mkdir()
+    for spoiled in ("[", "[]", '{"mine": 3}', '{"mine": [["time"]]}', '{"mine": [["time", "small", "x"]]}'):
+        (tmp_path / "graphduel" / progress.LEARNED).write_text(spoiled)
+        pace = Pace()
+        with pace.learning("mine"):
+            pace.expect([job("time small")])
+            assert pace.left == ""
+
+
 def test_jobs_that_were_skipped_unnamed_shorten_the_rest():
     pace = Pace()
     pace.expect([job("time small")] * 4)

@@ -65,6 +65,13 @@ def test_the_change_that_costs_least_over_a_pass_and_a_thousand_calls_comes_firs
     assert tried[0].gain == pytest.approx((61.0 + 1000 * COMPILE) / (3.0 + 1000 * COMPILE * 1.02), rel=0.01)
 
 
+def test_a_place_with_most_of_the_gain_for_less_of_the_first_pass_is_told():
+    start, *told = records(Block=(COMPILE * 1.02, 20.0, 1))
+    settings = {**start.settings, "places": ["model 1", "Block 12"]}
+    *_, said = remedies.sentences([replace(start, settings=settings), *told])
+    assert said == ("Compile the 12 Blocks by themselves: 98% of what compile gains, for 33% of its first pass.")
+
+
 def test_of_changes_that_gain_alike_the_one_that_leaves_fewer_graphs_comes_first():
     alike = records(Block=(COMPILE, 3.0, 2), **{"mark-x0": (COMPILE, 3.2, 1)})
     assert [each.mode for each in remedies.tried_changes(alike)] == ["mark-x0", "Block"]

@@ -4,9 +4,11 @@ from functools import partial
 
 import pytest
 
+from compare.engines import OWN, find_engine
 from compare.engines.mode import Mode, ModeTrial
 from compare.engines.torch import trials
 from compare.records.cells import CompilationRow, Compilations, CompiledRow, Memory, MemoryRow
+from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
 from compare.records.record import WRITTEN
 from compare.subjects import origin
 
@@ -148,6 +150,56 @@ def test_much_memory_beside_parameters_asks_for_checkpoints_and_a_budget():
     assert words([memory], {**facts, "held": [str(3 * 2**20)]}) == {}
     rows["compile"].peak = 2**19
     assert words([memory], {**facts, "held": ["100"]}) == {}
+
+
+MASKED = {"varying": ["x 1", "mask 1"], "masked": ["x 1 48", "mask 1 48"]}
+
+
+def test_where_sizes_vary_with_a_mask_they_are_padded_too():
+    assert words(told(SIZE), MASKED) == {
+        "marked": "compile(mark_dynamic={'x': [1], 'mask': [1]})",
+        "padded": "compile(pad={'x': {1: 48}, 'mask': {1: 48}})",
+    }
+    look = trials.FirstLook.of({**MASKED, "inputs_at": "step.py:31"})
+    assert trials.change({"pad": look.masked}, look) == (
+        "pad axis 1 of x to 48 and axis 1 of mask to 48 (inputs at step.py:31), where the mask is false: "
+        "torch.nn.functional.pad"
+    )
+
+
+def test_a_long_wait_for_the_compiler_asks_for_its_threads_where_there_are_cores(monkeypatch):
+    monkeypatch.delenv(trials.COMPILE_THREADS, raising=False)
+    (record,) = told()
+    record.modes["compile"].made[0].phases = {"Dynamo": 40.0, "Inductor": 25.0, "machine code": 10.0}
+    facts = {"cores": ["4"], "worth": []}
+    assert words([record], facts) == {"compile-threads": "compile(env={'TORCHINDUCTOR_COMPILE_THREADS': '4'})"}
+    change = trials.change({"env": {trials.COMPILE_THREADS: "4"}}, trials.FirstLook())
+    assert change == "let Inductor compile on 4 threads, its default here: TORCHINDUCTOR_COMPILE_THREADS=4"
+    assert words([record], {**facts, "cores": ["1"]}) == {}
+    monkeypatch.setenv(trials.COMPILE_THREADS, "2")
+    assert words([record], facts) == {}
+    monkeypatch.delenv(trials.COMPILE_THREADS)
+    record.modes["compile"].made[0].phases["Inductor"] = 5.0
+    assert words([record], facts) == {}
+
+
+def test_our_engines_try_the_policies_that_compile_less_often_and_machine_code():
+    again = [PolicyCompile(number, "a new shape") for number in (1, 2, 3)]
+    policies = {
+        "exact": PolicyCount("ok", None, "shapes='exact'", again),
+        "auto": PolicyCount("ok", None, "shapes='auto'", again),
+        "symbolic": PolicyCount("ok", None, "shapes='symbolic'", again[:1]),
+        "bucket": PolicyCount("ok", None, "shapes='bucket', dims=(None,)", again[:2], 1.5),
+        "pad": PolicyCount("unsupported", "no mask", "shapes='pad'", []),
+    }
+    record = ShapePolicies("f", "given", shapes=3, left_out=0, policies=policies)
+    ours = find_engine(OWN).trials
+    assert [(trial.word, trial.change) for trial in ours.modes([record], {}, remedies=True)] == [
+        ("static(shapes='symbolic')", "let shapes vary: static.jit(f, shapes='symbolic')"),
+        ("static(shapes='bucket')", "let shapes vary: static.jit(f, shapes='bucket', dims=(None,))"),
+        ("static(backend='native')", "compile to machine code: static.jit(f, backend='native')"),
+    ]
+    assert ours.modes([record], {}, remedies=False) == []
 
 
 def test_a_branch_on_a_value_is_shown_and_not_tried():

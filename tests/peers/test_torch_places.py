@@ -7,7 +7,7 @@ import optree
 import pytest
 
 from compare.engines import find_engine
-from compare.engines.torch import edits, placement, trials
+from compare.engines.torch import edits, trials
 from compare.errors import InputsError, UnsupportedError
 
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -60,8 +60,26 @@ def noting(ran):
     return compile_
 
 
+def test_arguments_are_padded_to_a_size_and_larger_ones_stay():
+    seen = []
+
+    def step(x, mask):
+        seen.append((tuple(x.shape), mask.sum().item()))
+        return (x * mask).sum()
+
+    run = edits.padding({"x": {1: 4}, "mask": {1: 4}}, step, step)
+    for size in (3, 6):
+        x = torch.ones(2, size, requires_grad=True)
+        assert run(x, torch.ones(2, size, dtype=torch.bool)).item() == 2 * size
+    assert seen == [((2, 4), 6), ((2, 6), 12)]
+    calls = [(torch.ones(2, n), torch.ones(2, n, dtype=torch.bool)) for n in (3, 5)]
+    assert trials.masked_axes(step, calls) == {"x": {1: 5}, "mask": {1: 5}}
+    assert trials.masked_axes(step, [(x, x) for x, _ in calls]) == {"x": {1: 5}, "mask": {1: 5}}
+    assert trials.masked_axes(lambda x: x, [call[:1] for call in calls]) == {}
+
+
 def test_the_places_of_a_step_are_its_model_its_repeated_blocks_and_its_optimizer():
-    places = placement.places_of(step, calls(2))
+    places = edits.places_of(step, calls(2))
     assert {name: len(holders) for name, holders in places.items()} == {
         "model": 1, "Block": 3, "Inner": 3, "optimizer": 1
     }  # fmt: skip
@@ -74,7 +92,7 @@ def test_a_module_among_the_arguments_is_a_place_too():
     def loss(net, x):
         return net(x).sum()
 
-    assert {*placement.places_of(loss, [(model, torch.ones(2, 4))])} == {"model", "Block", "Inner"}
+    assert {*edits.places_of(loss, [(model, torch.ones(2, 4))])} == {"model", "Block", "Inner"}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +101,7 @@ def test_a_module_among_the_arguments_is_a_place_too():
 )
 def test_places_run_compiled_inside_the_context_alone(where, expected):
     ran = []
-    within = placement.compiled_at(where, step, calls(2), noting(ran))
+    within = edits.compiled_at(where, step, calls(2), noting(ran))
     for _ in range(2):
         ran.clear()
         with within():
@@ -101,7 +119,7 @@ def test_a_model_of_a_class_of_pytorchs_runs_compiled_by_itself():
         graphs.append(graph)
         return graph
 
-    with placement.compiled_at(["model"], step, calls(2), partial(torch.compile, backend=backend))():
+    with edits.compiled_at(["model"], step, calls(2), partial(torch.compile, backend=backend))():
         model(calls(2)[0][0])
     assert len(graphs) == 1
 
@@ -110,10 +128,10 @@ def test_a_place_that_is_not_there_is_refused_with_those_that_are():
     with pytest.raises(
         UnsupportedError, match=r"where='Head': the step reaches no such place; its places: model \(1\), B"
     ):
-        placement.compiled_at(["Head"], step, calls(2), noting([]))
+        edits.compiled_at(["Head"], step, calls(2), noting([]))
     for wrong in ("", (), 3, ["Block", 1]):
         with pytest.raises(InputsError, match="a place is 'model', 'optimizer' or the name of a class"):
-            placement.check_places(wrong)
+            edits.check_places(wrong)
 
 
 def test_rates_are_tensors_inside_the_context_and_follow_a_schedule():

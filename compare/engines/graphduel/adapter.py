@@ -19,22 +19,23 @@ import optree
 import dynamic
 import graphs
 import static
-from compare.engines.base import CallState, Compiler, Engine, Errors, Library, Numbers, Ops, Process, Words
+from compare.engines.base import CallState, Compiler, Engine, Errors, Library, ModeTrials, Numbers, Ops, Process, Words
 from compare.engines.cases import signature, traceable_loss
 from compare.engines.debugging import Tools
 from compare.engines.graphduel import counting, steps
 from compare.engines.graphduel.debugging import DynamicTools, StaticTools
 from compare.engines.graphduel.programs import kept_tensor
 from compare.engines.graphduel.steps import InDoubles, transform_step
-from compare.engines.mode import Mode, Offer
+from compare.engines.mode import Mode, ModeTrial, Offer
 from compare.engines.nudge import FloatChange, double
 from compare.engines.process import Switch
 from compare.engines.reach import Kinds
 from compare.engines.state import Piece
 from compare.engines.step import Function, Observations
+from compare.engines.words import text
 from compare.errors import UnsupportedError
-from compare.records.own import CallCounts
-from compare.records.record import Device
+from compare.records.own import CallCounts, PolicyCount, ShapePolicies
+from compare.records.record import Device, Records, records_of
 from compare.workloads.base import Case
 from graphs.errors import ControlFlowError, GraphError, ResultError, ShapeError, ShapeLimitError
 from graphs.op import registered_ops
@@ -55,6 +56,8 @@ ONNXRUNTIME = Mode(
     "static-onnxruntime", "onnxruntime()",
     derivatives=static, usual=False, suite=False, traces=True, keeps_each=True, uncounted=True,
 )  # fmt: skip
+MOST_POLICIES = 2
+"""The largest number of shape policies that are tried."""
 UNWRITTEN = ("f", "dims")
 """The parameters of `static.jit` that no word has: what it compiles, and the axes that vary in the calls."""
 
@@ -90,6 +93,7 @@ class GraphDuel(Engine):
         self.numbers = OwnNumbers(self)
         self.errors = OwnErrors(self)
         self.words = OwnWords(self)
+        self.trials = OwnTrials(self)
 
     @property
     def version(self) -> str:
@@ -166,6 +170,30 @@ class OwnWords(Words):
         row = next((mode for mode in rows if mode.options == {"shapes": shapes}), SYMBOLIC)
         native = options.get("backend", "numpy") != "numpy"
         return replace(row, converts=converts, traces=not converts, keeps=native, readable=row.readable and not native)
+
+
+class OwnTrials(ModeTrials):
+    """The trials role of our engines: shape policies that compile less often, and machine code."""
+
+    tries = True
+
+    def modes(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:
+        """Return the policies that compile less often than the usual one, the fewest first, and machine code."""
+        if not remedies:
+            return []
+        policies = [each.policies for each in records_of(records, ShapePolicies)]
+        fewer = [pair for rows in policies for pair in rows.items() if _compiles_less(pair[1], rows["auto"])]
+        fewer.sort(key=lambda pair: (len(pair[1].compiles), pair[1].padding))
+        trials = [
+            ModeTrial(name, text("static", {"shapes": name}), f"let shapes vary: static.jit(f, {row.options})")
+            for name, row in fewer[:MOST_POLICIES]
+        ]
+        native = text("static", {"backend": "native"})
+        return [*trials, ModeTrial("native", native, "compile to machine code: static.jit(f, backend='native')")]
+
+
+def _compiles_less(row: PolicyCount, usual: PolicyCount) -> bool:
+    return row.status == "ok" and len(row.compiles) < len(usual.compiles)
 
 
 class OwnProcess(Process):

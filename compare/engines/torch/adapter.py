@@ -22,6 +22,7 @@ from compare.engines.reach import Kinds, codes_of
 from compare.engines.step import (
     Context,
     Function,
+    GraphProgram,
     LineOp,
     Observations,
     Step,
@@ -30,11 +31,12 @@ from compare.engines.step import (
     ValueStep,
     inside,
 )
-from compare.engines.torch import dispatcher, dynamo, modes, spans, state
+from compare.engines.torch import dispatcher, dynamo, graph_files, modes, spans, state
 from compare.engines.torch.dynamo import MANY
 from compare.engines.torch.functions import IDIOMS, control, functions
 from compare.engines.torch.state import state_reader
 from compare.engines.torch.step import TorchStep, holders_in, is_whole, map_leaves, trains
+from compare.errors import UnsupportedError
 from compare.records.own import CallPartsRow
 from compare.records.record import Device
 
@@ -235,6 +237,7 @@ class TorchDevices(Devices):
 class TorchOps(Ops):
     """The ops role of PyTorch."""
 
+    shows_graphs = True
     outside = staticmethod(dispatcher.outside)
     ran = staticmethod(dispatcher.ran)
 
@@ -250,6 +253,17 @@ class TorchOps(Ops):
             return None
         whole = modes.compiles_whole(self.engine.traits(mode))
         return spans.call_parts(make, eager, index, turns, whole=whole)
+
+    def graphs(
+        self, mode: str, make: Callable[[str], Step], index: int, turns: Callable[[Step], Turns]
+    ) -> Sequence[GraphProgram]:
+        """Return the graphs that Dynamo captures of a call, each as a program."""
+        traits = self.engine.traits(mode)
+        if traits.compiler != modes.COMPILE.compiler or self.engine.device != "cpu":
+            raise UnsupportedError(
+                f"{traits.compiler or traits.name} on {self.engine.device} has no graphs of Dynamo's"
+            )
+        return graph_files.captured_programs(traits, lambda word: make(self.engine.words.full_name(word)), index, turns)
 
 
 class TorchState(CallState):

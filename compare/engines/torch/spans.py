@@ -12,6 +12,7 @@ nothing, for each graph, and what is left is Python and ops between graphs.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -204,7 +205,7 @@ class GraphWatch:
         from torch._dynamo.output_graph import OutputGraph
 
         with ExitStack() as stack:
-            stack.enter_context(_patch_method(OutputGraph, "call_user_compiler", self._compiling))
+            stack.enter_context(patch_method(OutputGraph, "call_user_compiler", self._compiling))
             if profiled := vars(guards).get("profile_guard_manager"):
                 stack.enter_context(patch_namespace(vars(guards), {"profile_guard_manager": self._keeping(profiled)}))
             yield
@@ -221,9 +222,9 @@ class GraphWatch:
         engine = self.clocks.around(ENGINE, "", autograd["_engine_run_backward"])
         skip_code(engine.__code__)
         with ExitStack() as stack:
-            stack.enter_context(_patch_method(CompiledFxGraph, "__call__", partial(self.clocks.around, KERNELS, None)))
+            stack.enter_context(patch_method(CompiledFxGraph, "__call__", partial(self.clocks.around, KERNELS, None)))
             for name in ("apply", "apply_boxed"):  # the engine calls the second in later versions
-                stack.enter_context(_patch_method(BackwardCFunction, name, partial(self._applying, skip_code)))
+                stack.enter_context(patch_method(BackwardCFunction, name, partial(self._applying, skip_code)))
             stack.enter_context(patch_namespace(autograd, {"_engine_run_backward": engine}))
             yield
 
@@ -279,7 +280,7 @@ class GraphWatch:
 
 
 @contextmanager
-def _patch_method(owner: type, name: str, change: Callable[[Function], Function]) -> Iterator[None]:
+def patch_method(owner: type, name: str, change: Callable[[Function], Function]) -> Iterator[None]:
     """A context in which a method of a class is changed, if the class has it."""
     before = vars(owner).get(name)
     if before is not None:
@@ -299,13 +300,13 @@ def _compile_id() -> str:
 
 def lines_of(graph: Any) -> dict[str, int]:
     """Count the ops of a graph of Dynamo's by the innermost line of the user's, `model.py:12`."""
-    lines: dict[str, int] = {}
-    for node in graph.graph.nodes:
-        if node.op.startswith("call_"):
-            places = [place for place in _FRAME.findall(node.meta.get("stack_trace") or "") if is_users(place[0])]
-            line = f"{Path(places[-1][0]).name}:{places[-1][1]}" if places else ""
-            lines[line] = lines.get(line, 0) + 1
-    return lines
+    return dict(Counter(line_of(node) for node in graph.graph.nodes if node.op.startswith("call_")))
+
+
+def line_of(node: Any) -> str:
+    """Return the innermost line of the user's of an op in a graph of Dynamo's; "" where there is none."""
+    places = [place for place in _FRAME.findall(node.meta.get("stack_trace") or "") if is_users(place[0])]
+    return f"{Path(places[-1][0]).name}:{places[-1][1]}" if places else ""
 
 
 # The measurement ------------------------------------------------------------------------------------------------------

@@ -8,16 +8,27 @@ so that none is tried which leaves as many.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from compare.engines import words
-from compare.engines.mode import CONFIG, ModeTrial
+from compare.engines.mode import CONFIG, ENVIRONMENT, ModeTrial
 from compare.engines.step import Function
-from compare.engines.torch.edits import CHECKPOINT, MARKS, NUMBERS, RATES, WHERE, WITHOUT
-from compare.engines.torch.placement import MODEL, OPTIMIZER, places_of
+from compare.engines.torch.edits import (
+    CHECKPOINT,
+    MARKS,
+    MODEL,
+    NUMBERS,
+    OPTIMIZER,
+    PADS,
+    RATES,
+    WHERE,
+    WITHOUT,
+    places_of,
+)
 from compare.records.cells import Compilations, CompiledRow, Memory
 from compare.records.record import Records, records_of
 from compare.text import join_words
@@ -25,8 +36,16 @@ from compare.text import join_words
 MOST, MOST_PLACES = 2, 5
 """The largest number of remedies, and of places alone, that are tried: each one compiles, in about a minute."""
 PLACES, VARYING, VARIED, HELD, WORTH = "places", "varying", "numbers", "held", "worth"
+MASKED, CORES = "masked", "cores"
 """The facts of a first look: places of the function as `Block 12`, axes of arguments that vary as `x 0`, arguments that
-are numbers and vary, the bytes of parameters and arguments, and what is worth a try as `NAME=WORD`, the best first."""
+are numbers and vary, the bytes of parameters and arguments, what is worth a try as `NAME=WORD`, the best first, axes
+that vary with those of a mask as `x 1 48`, with the largest size, and the cores of the process."""
+MASK = "mask"
+"""The part of a parameter's name that says that the argument is a mask, where it is not one of bools."""
+SHARED, DEAR_COMPILE = ("Inductor", "machine code"), 30.0
+"""The phases that several threads may share, and the seconds of them from which on that is tried."""
+COMPILE_THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
+"""The variable of the user's environment that says on how many threads Inductor compiles."""
 DEAR_GUARDS, DEAR_MEMORY = 0.1, 4
 """The share of a call that guards take, and the peak ÷ the bytes of parameters and arguments, from which on a remedy is
 tried."""
@@ -52,6 +71,8 @@ class FirstLook:
     numbers: Sequence[str] = ()
     held: int = 0
     inputs_at: str = ""
+    masked: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    cores: int = 1
 
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> FirstLook:
@@ -60,8 +81,12 @@ class FirstLook:
         axes: dict[str, list[int]] = {}
         for name, _, axis in (word.rpartition(" ") for word in facts.get(VARYING, ())):
             axes.setdefault(name, []).append(int(axis))
-        held = int(next(iter(facts.get(HELD, ())), 0))
-        return cls(places, axes, tuple(facts.get(VARIED, ())), held, str(facts.get("inputs_at", "")))
+        masked: dict[str, dict[int, int]] = {}
+        for name, axis, size in (word.rsplit(" ", 2) for word in facts.get(MASKED, ())):
+            masked.setdefault(name, {})[int(axis)] = int(size)
+        held, cores = (int(next(iter(facts.get(fact, ())), least)) for fact, least in ((HELD, 0), (CORES, 1)))
+        numbers, at = tuple(facts.get(VARIED, ())), str(facts.get("inputs_at", ""))
+        return cls(places, axes, numbers, held, at, masked, cores)
 
     @property
     def blocks(self) -> list[str]:
@@ -85,6 +110,12 @@ def facts(function: Function, calls: Calls) -> dict[str, list[str]]:
         VARYING: varying,
         VARIED: varying_numbers(function, calls),
         HELD: [str(sum(tensor.nbytes for tensor in tensors))],
+        MASKED: [
+            f"{name} {axis} {size}"
+            for name, axes in masked_axes(function, calls).items()
+            for axis, size in axes.items()
+        ],
+        CORES: [str(len(os.sched_getaffinity(0)))] if hasattr(os, "sched_getaffinity") else [],
     }
     return {fact: said for fact, said in written.items() if said}
 
@@ -109,6 +140,21 @@ def varying_axes(function: Function, calls: Calls) -> dict[str, list[int]]:
             sizes = zip(*(value.shape for value in values), strict=True)
             varying[name] = [axis for axis, each in enumerate(sizes) if len({*each}) > 1]
     return {name: axes for name, axes in varying.items() if axes}
+
+
+def masked_axes(function: Function, calls: Calls) -> dict[str, dict[int, int]]:
+    """Return the axes whose sizes are those of a mask's axis in every call, each with its largest size, by parameter.
+
+    A mask is a tensor of bools, or has the word in its name. {} where no axis of a mask varies.
+    """
+    import torch
+
+    varying, given = varying_axes(function, calls), dict(_arguments(function, calls))
+    sizes = {name: {axis: tuple(x.shape[axis] for x in given[name]) for axis in axes} for name, axes in varying.items()}
+    masks = [name for name in varying if given[name][0].dtype is torch.bool or MASK in name]
+    known = {each for name in masks for each in sizes[name].values()}
+    alike = {name: {axis: max(each) for axis, each in axes.items() if each in known} for name, axes in sizes.items()}
+    return {name: axes for name, axes in alike.items() if axes} if {*alike} - {*masks} else {}
 
 
 def varying_numbers(function: Function, calls: Calls) -> list[str]:
@@ -146,6 +192,11 @@ RULES = (
         "marked",
         re.compile(r"size mismatch at index"),
         lambda _, look: {MARKS: dict(look.varying)} if look.varying else {},
+    ),
+    RemedyRule(
+        "padded",
+        re.compile(r"size mismatch at index"),
+        lambda _, look: {PADS: {name: dict(axes) for name, axes in look.masked.items()}} if look.masked else {},
     ),
     RemedyRule(
         "dynamic",
@@ -333,8 +384,12 @@ def _reasons(records: Records) -> list[str]:
 
 
 def by_figures(records: Records, look: FirstLook) -> dict[str, Keywords]:
-    """Return the remedies for much memory beside parameters and arguments."""
+    """Return the remedies for much memory beside parameters and arguments, and for a long wait for the compiler."""
     asked: dict[str, Keywords] = {}
+    made = [made for row in _compiler_rows(records) for made in row.made]
+    waited = sum(made.phases.get(phase, 0.0) for made in made for phase in SHARED)
+    if waited > DEAR_COMPILE and look.cores > 1 and not os.environ.get(COMPILE_THREADS):
+        asked["compile-threads"] = {ENVIRONMENT: {COMPILE_THREADS: str(look.cores)}}
     peaks = [
         row.peak for record in records_of(records, Memory) for mode, row in record.modes.items() if mode != record.base
     ]
@@ -363,6 +418,13 @@ def _changes(options: Keywords, look: FirstLook) -> Iterator[str]:
         said = join_words([f"axis {axis} of {name}" for name, axis in axes])
         calls = ", ".join(f"torch._dynamo.mark_dynamic({name}, {axis})" for name, axis in axes)
         yield f"mark {said} dynamic{at}: {calls}"
+    if pads := options.get(PADS):
+        said = join_words(
+            [f"axis {axis} of {name} to {size}" for name, axes in pads.items() for axis, size in axes.items()]
+        )
+        yield f"pad {said}{at}, where the mask is false: torch.nn.functional.pad"
+    if count := options.get(ENVIRONMENT, {}).get(COMPILE_THREADS):
+        yield f"let Inductor compile on {count} threads, its default here: {COMPILE_THREADS}={count}"
     if options.get("dynamic"):
         yield "compile for sizes that vary: torch.compile(..., dynamic=True)"
     if names := options.get(NUMBERS):
