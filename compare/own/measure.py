@@ -91,24 +91,19 @@ def _answer(plan: ComparisonPlan, job: Job) -> Record:
         gc.freeze()  # keeps loaded objects out of each collection below
         return times(plan, case, job)
     source = write_case(plan, case) if situation.processes else ""
-    plan, records = _with_trials(plan, case, untimed_records(plan, case))
-    answers = Answers(records=records)
+    answers = Answers(records=untimed_records(plan, case))
     if not source:
+        plan = _with_trials(plan, answers.records)
         here = Pool(Serial(raises=True), Here(plan, case, answers))
         follow(plan, Runner(answers, _Steps(), here, situation.limit, strict=True))
     return look_record(subject, case, source, answers.records)
 
 
-def _with_trials(
-    plan: ComparisonPlan, case: FunctionCase, records: list[Record]
-) -> tuple[ComparisonPlan, list[Record]]:  # fmt: skip
-    """Return the plan with the modes that the records ask for, and the records with what the gate says of these."""
-    wider = plan.widened([look_record(plan.subject, case), *records]) if plan.situation.tries else plan
-    tried = wider.subject.tried
-    if not tried:
-        return plan, records
-    with silence_output():
-        return wider, [*records, _gate(wider.job(kind_of(Parity), (wider.subject.base, *tried)), case, wider)]
+def _with_trials(plan: ComparisonPlan, records: Sequence[Record]) -> ComparisonPlan:
+    """Return the plan with the modes that the records of a first look ask for."""
+    if not plan.situation.tries:
+        return plan
+    return plan.widened([FunctionLook(plan.subject.name, list(plan.subject.modes), {}, ""), *records])
 
 
 class _Steps(Reporter):
@@ -247,7 +242,8 @@ def _limits(plan: ComparisonPlan) -> Limited:
 def untimed_records(plan: ComparisonPlan, case: Case) -> list[Record]:
     """Return the gate's record, and those records that need no clock if the gate admits a mode.
 
-    These are shape policies where calls differ, hints where there are any, and for the report the graphs of the step.
+    These are shape policies where calls differ, hints where there are any, for the report the graphs of the step, and
+    what the gate says of the modes that these ask for.
     """
     job = plan.job(kind_of(Parity), plan.subject.modes)
     with silence_output():
@@ -260,7 +256,11 @@ def untimed_records(plan: ComparisonPlan, case: Case) -> list[Record]:
         ]
         looks += [inspection.engine_graphs] if plan.situation.apart else []
         seen = [_alone(job, partial(look, job, case)) for look in looks]
-    return [record, *(extra for extra in seen if extra is not None)]
+        records = [record, *(extra for extra in seen if extra is not None)]
+        wider = _with_trials(plan, records)
+        if tried := wider.subject.tried:
+            records.append(_gate(wider.job(kind_of(Parity), (wider.subject.base, *tried)), case, wider))
+    return records
 
 
 def _alone(job: Job, look: Callable[[], Record | None]) -> Record | None:

@@ -52,13 +52,24 @@ def sentences(records: Records) -> list[str]:
 
 
 def whys(records: Records, besides: Container[str] = ()) -> list[str]:
-    """Return sentences on why modes ran eager, broke the graph or compiled again, and on where compiling spent time.
+    """Return sentences on why modes ran eager, broke graphs, compiled again or are slower, and on compile time.
 
     Modes in `besides` are left out, and so are all but the first reasons, since a section has them all.
     """
     told = records_of(records, Compilations)
     kept = [replace(each, modes={m: row for m, row in each.modes.items() if m not in besides}) for each in told]
-    return [said for record in kept for said in (*islice(_reruns(record), MOST_WHYS), *_phases(record))]
+    return [
+        said
+        for record in kept
+        for said in (*islice(_reruns(record), MOST_WHYS), *_slower(record, records), *_phases(record))
+    ]
+
+
+def _slower(record: Compilations, records: Records) -> Iterator[str]:
+    """Yield why modes of a record are slower that have no graph break."""
+    for mode, row in told_parts(records).items():
+        if mode in record.modes:
+            yield from _why(record, records, mode, row)
 
 
 def _reruns(record: Compilations) -> Iterator[str]:
@@ -295,7 +306,7 @@ def parts(records: Records) -> Section | None:
     )
     table = Table(header, (*each, sums, whole), "l" + "rr" * len(rows))
     compilations = records_of(records, Compilations)
-    why = [said for record in compilations for mode, row in rows.items() for said in _why(record, records, mode, row)]
+    why = [said for record in compilations for said in _slower(record, records)]
     tables = filter(None, (table, _graphs(rows), _by_line(rows)))
     return section("Where a warm call's time goes", *why, *_memory_sentences(records), said, *tables)
 

@@ -2,15 +2,20 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 
+import graphs
+from compare.claims import remedies
 from compare.engines import OWN, find_engine
 from compare.engines.mode import Mode, ModeTrial
 from compare.engines.torch import trials
+from compare.own import run
 from compare.records.cells import CompilationRow, Compilations, CompiledRow, Memory, MemoryRow
 from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
 from compare.records.record import WRITTEN
 from compare.subjects import origin
+from tests.helpers.plans import plan_of
 
 FACTS = {"places": ["model 1", "Block 12", "optimizer 1"], "varying": ["x 0", "y 0", "y 1"]}
 SIZE = "tensor 'x' size mismatch at index 0. expected 16, actual 24 (step.py:3)"
@@ -258,3 +263,17 @@ def test_the_line_that_makes_the_calls_is_found_without_running_the_file(tmp_pat
 )
 def test_a_trial_keeps_the_options_of_the_mode_beside_which_it_is_tried(usual, word):
     assert ModeTrial("scalars", "compile(config={'a': 1})").beside(Mode("usual", usual)).word == word
+
+
+def test_what_our_engines_try_passes_the_gate_and_is_weighed():
+    def loss(w, x):
+        return graphs.mean(graphs.tanh(x @ w) ** 2)
+
+    calls = [(np.ones((3, 2)), np.ones((n, 3))) for n in (2, 4, 6)]
+    plan = plan_of(OWN, "f.py:loss", "", None, tries="remedies", seconds=0.02, processes=0)
+    found = run.here(plan, loss, calls, processes=0)
+    tried = {each.mode: each for each in remedies.tried_changes(found.records)}
+    assert {*tried} >= {"symbolic", "native"}
+    assert tried["symbolic"].compiles == 1
+    assert not tried["symbolic"].refused
+    assert " tried" in str(found)

@@ -83,7 +83,9 @@ def test_the_places_of_a_step_are_its_model_its_repeated_blocks_and_its_optimize
     assert {name: len(holders) for name, holders in places.items()} == {
         "model": 1, "Block": 3, "Inner": 3, "optimizer": 1
     }  # fmt: skip
-    assert trials.facts(step, calls(2, 3)) == {
+    found = trials.facts(step, calls(2, 3))
+    assert int(found.pop("cores", ["1"])[0]) >= 1
+    assert found == {
         "places": ["model 1", "Block 3", "Inner 3", "optimizer 1"], "varying": ["x 0", "y 0"], "held": ["300"]
     }  # fmt: skip
 

@@ -327,10 +327,10 @@ def _users_line(*, compiled: bool = True) -> str:
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not ops.__code__:
-        if _is_users(frame.f_code.co_filename):
-            return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         if not compiled and _is_of_graphs(frame.f_code.co_filename):
             return ""
+        if _is_users(frame.f_code.co_filename):
+            return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 
