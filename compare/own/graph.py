@@ -230,8 +230,8 @@ class Bisector:
 
     def trial(self, program: GraphProgram) -> GraphTrial:
         """Return a graph by itself, eager and compiled: judged, and timed if it runs."""
-        engine, found = self.bench.engine, GraphTrial(program.line, list(program.ops))
-        steps.now(f"compared a graph of {_ops(found)}")
+        engine, outcome = self.bench.engine, GraphTrial(program.line, list(program.ops))
+        steps.now(f"compared a graph of {_ops(outcome)}")
         modes = self.bench.base, engine.words.full_name(program.word)
         module = program.module(exact=True)
         bench = Bench.of_function(
@@ -243,19 +243,19 @@ class Bisector:
         epochs = {mode: timing.first_epoch(bench, mode, timing.no_limit) for mode in modes}
         last = epochs[modes[-1]]
         if last.status not in ("ok", "disagree"):
-            found.failed = str(last.reason)
-            return found
-        found.wrong = str(last.reason) if last.status == "disagree" else ""
+            outcome.failed = str(last.reason)
+            return outcome
+        outcome.wrong = str(last.reason) if last.status == "disagree" else ""
         if ready := {mode: step for mode, epoch in epochs.items() if (step := epoch.timed(bench))}:
             name = clock_name(engine.device, has_events=engine.has_events, threads=self.job.threads)
             clock = timing.clock_of(name, engine)
             rounds = timing.steady_rounds(ready, BUDGET, self.job.random(), clock, bench.state.turns(ready))
             early, late = (rounds.steady()[mode] for mode in modes)
-            found.eager, found.compiled = geometric_mean(early), geometric_mean(late)
+            outcome.eager, outcome.compiled = geometric_mean(early), geometric_mean(late)
             half = exp(half_width(late, early))
-            ratio = found.compiled / found.eager
-            found.ratio = [ratio, ratio / half, ratio * half]
-        return found
+            ratio = outcome.compiled / outcome.eager
+            outcome.ratio = [ratio, ratio / half, ratio * half]
+        return outcome
 
 
 def worst(trials: Sequence[GraphTrial]) -> int | None:

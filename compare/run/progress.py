@@ -71,7 +71,7 @@ class Pace:
     @contextmanager
     def learning(self, name: str) -> Iterator[None]:
         """A context of a run by this name: it expects the seconds of earlier ones, and leaves its own."""
-        self._typical = _learned_of(name)
+        self._typical = _seconds_of(name)
         try:
             yield
         finally:
@@ -155,7 +155,7 @@ def _typical(group: Group) -> float:
     return seconds.get(size, seconds[""])
 
 
-def _learned() -> Mapping[str, Any]:
+def _earlier_runs() -> Mapping[str, Any]:
     """Return what earlier runs have left, by name: kind, size and seconds of jobs; {} where nothing can be read."""
     with suppress(OSError, ValueError):
         learned = json.loads(Path(cache_folder(), LEARNED).read_text("utf-8"))
@@ -164,14 +164,14 @@ def _learned() -> Mapping[str, Any]:
     return {}
 
 
-def _learned_of(name: str) -> dict[Group, float]:
+def _seconds_of(name: str) -> dict[Group, float]:
     with suppress(TypeError, ValueError):
-        return {(str(kind), str(size)): float(seconds) for kind, size, seconds in _learned().get(name, ())}
+        return {(str(kind), str(size)): float(seconds) for kind, size, seconds in _earlier_runs().get(name, ())}
     return {}
 
 
 def _keep(name: str, rows: list[list[Any]]) -> None:
-    kept = {**{other: of for other, of in _learned().items() if other != name}, name: rows}
+    kept = {**{other: of for other, of in _earlier_runs().items() if other != name}, name: rows}
     with suppress(OSError):
         latest = dict([*kept.items()][-MOST_NAMES:])
         write_file(Path(cache_folder(), LEARNED), json.dumps(latest).encode())

@@ -1,7 +1,7 @@
 """What PyTorch's dispatcher sees in a step: its ops, their random numbers, and the user's line of each.
 
-The dispatcher shows the ops of both passes, below autograd's decompositions. The frames that are running tell whether
-an op runs in a graph of Dynamo's.
+The dispatcher shows the ops of both passes, below autograd's decompositions. The profiler shows which ops of a call
+run outside of Dynamo's compiled code.
 
 An op of the forward pass belongs to the innermost line of the user's that runs. Autograd numbers the nodes of the
 backward pass as the forward pass makes them: a node, and the ops that it runs, belong to the line whose op got its
@@ -178,27 +178,48 @@ def _bytes(tensors: list[Any]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-# Ops by line ----------------------------------------------------------------------------------------------------------
-
-
+OP, BACKWARD = "aten::", "autograd::engine"
+"""The prefixes of the profiler's events for ops and backward passes."""
 UNCOUNTED = {"aten::ones_like", "aten::resolve_conj", "aten::resolve_neg"}
 """A backward pass's first op, and what the loader of a compiled package asks of each argument and result."""
-COMPILED = ("_inductor/", "_functorch/_aot_autograd/", "_functorch/aot_autograd.py", "_dynamo/", "fx/")
-"""The folders and files of PyTorch's, within it, whose code runs or makes a graph."""
-ENTRY = "_dynamo/eval_frame.py"
-"""The file of those that a call goes through before it is known what runs."""
+RAN = "AOTDispatcher Runtime Wrapper Prologue"
+"""The profiler's event inside a frame that has a compiled graph."""
+GRAPH = ("CompiledFunction", "## Call CompiledFxGraph")
+"""The prefixes of events of a frame's graph; without Inductor, a graph that needs no gradient has no such event."""
+
+COMPILES = "(dynamo_timed)"
+"""The suffix of the compiler's events: ops inside them are not the step's."""
 
 
-def outside(call: BoundCall) -> int | None:
-    """Return how many ops of forward passes run outside of compiled graphs; of an eager call all do.
+def outside(call: BoundCall) -> int:
+    """Return how many ops of the forward pass run outside compiled code; of an eager call all do."""
+    import torch
 
-    None for a version of PyTorch that runs nothing compiled while ops are watched.
-    """
-    from torch.utils._python_dispatch import TorchDispatchMode
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # silences the profiler's start and stop messages
+    with torch.autograd.profiler.profile(use_kineto=False) as seen, call.within():
+        call.run()
+    events: list[Any] = list(seen.function_events or ())
+    told = {id(around) for event in events if event.name.startswith(GRAPH) for around in _around(event)}
+    untold = {id(event.cpu_parent) for event in events if event.name == RAN} - told
+    return sum(
+        event.name.startswith(OP)
+        and event.name not in UNCOUNTED
+        and not any(_covers(around, untold) for around in _around(event))
+        for event in events
+    )
 
-    if not hasattr(TorchDispatchMode, "ignore_compile_internals"):
-        return None
-    return sum(cost.kernels for cost in OutsideOps().of_call(call).values())
+
+def _covers(around: Any, untold: set[int]) -> bool:
+    """Return whether an event is an op, a backward pass, a graph or compiling, so that inner ops do not count."""
+    return id(around) in untold or around.name.startswith((OP, BACKWARD, *GRAPH)) or around.name.endswith(COMPILES)
+
+
+def _around(event: Any) -> Iterator[Any]:
+    while (event := event.cpu_parent) is not None:
+        yield event
+
+
+# Ops by line ----------------------------------------------------------------------------------------------------------
 
 
 class OutsideOps:
@@ -232,7 +253,7 @@ class OutsideOps:
         """Count an op, but not the start of a backward pass, nor a mark for a profiler; their seconds count."""
         import torch
 
-        if not self._inside and torch._C._current_graph_task_id() == -1 and (line := _users_line(compiled=False)):
+        if not self._inside and torch._C._current_graph_task_id() == -1 and (line := _users_line()):
             cost = self._costs.setdefault(line, LineCost())
             cost.kernels += op.namespace != "profiler" and op.name() not in UNCOUNTED
             cost.seconds += perf_counter() - self._last
@@ -320,25 +341,11 @@ def _address(tensor: Any) -> int:
     return int(tensor.untyped_storage().data_ptr()) if tensor.layout is torch.strided else 0
 
 
-def _users_line(*, compiled: bool = True) -> str:
-    """Return the innermost line of the step in a user's file, `model.py:12`; "" where there is none.
-
-    Without `compiled` it is "" too for an op that a graph runs.
-    """
+def _users_line() -> str:
+    """Return the innermost line of the step in a user's file, `model.py:12`; "" where there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not ops.__code__:
-        if not compiled and _is_of_graphs(frame.f_code.co_filename):
-            return ""
         if _is_users(frame.f_code.co_filename):
             return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
-
-
-@cache
-def _is_of_graphs(file: str) -> bool:
-    """Return whether code of a file runs or makes a graph: PyTorch's own, or what it has written for one."""
-    import torch
-
-    inside = file.removeprefix(f"{Path(torch.__file__).parent}{os.sep}").replace(os.sep, "/")
-    return file.startswith("<eval_with_key>") or (inside.startswith(COMPILED) and inside != ENTRY)

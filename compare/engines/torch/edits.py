@@ -241,7 +241,7 @@ def padding(pads: Mapping[str, Mapping[int, int]], function: Function, run: Func
 
     sizes = list(zip(_indices(PADS, list(pads), function), pads.values(), strict=True))
 
-    def padded(value: Any, least: Mapping[int, int]) -> Any:
+    def pad_value(value: Any, least: Mapping[int, int]) -> Any:
         widths = [0] * (2 * value.dim())
         for axis, size in least.items():
             widths[-1 - 2 * axis] = max(0, size - value.shape[axis])
@@ -249,10 +249,10 @@ def padding(pads: Mapping[str, Mapping[int, int]], function: Function, run: Func
 
     @functools.wraps(run)
     def with_padding(*args: Any) -> Any:
-        given = list(args)
+        arguments = list(args)
         for place, least in sizes:
-            given[place] = padded(given[place], least)
-        return run(*given)
+            arguments[place] = pad_value(arguments[place], least)
+        return run(*arguments)
 
     return with_padding
 

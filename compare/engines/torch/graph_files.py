@@ -1,6 +1,6 @@
 """The graphs that Dynamo captures of a step, each as a program that a file holds and that runs by itself.
 
-Read `captured_programs`, then `GraphProgram`. A program is a graph with inputs of its own. It is cut into halves of its
+Read `captured_programs`, then `FxProgram`. A program is a graph with inputs of its own. It is cut into halves of its
 ops, and each half is a program again, whose inputs are the values that the whole has there.
 """
 
@@ -51,13 +51,13 @@ OPTIONS = {options}
 BLOCKS, SECONDS = 20, 0.02
 
 
-class Graph(torch.nn.Module):
+class GraphModule(torch.nn.Module):
     """The ops as Dynamo has captured them."""
 
 {forward}
 
 
-graph = Graph()
+graph = GraphModule()
 
 
 def make(shape, dtype, low, high, mean, spread):
@@ -112,7 +112,7 @@ def seconds(module, inputs, count):
 def main():
     torch.set_num_threads({threads})
     (inputs,) = batches()
-    compiled = Graph()
+    compiled = GraphModule()
     compiled.compile(**OPTIONS)
     pairs = [tree_leaves(both_passes(each, inputs)) for each in (graph, compiled)]
     off = max(((a.double() - b.double()).abs().max().item() for a, b in zip(*pairs) if a.numel()), default=0.0)
@@ -133,7 +133,7 @@ if __name__ == "__main__":
 
 
 @dataclass(frozen=True)
-class GraphProgram:
+class FxProgram:
     """A captured graph with its inputs, and the mode that compiles it alone.
 
     `graph` is one of `torch.fx`, whose placeholders are the `inputs` in order. `word` is the mode's, and `options` are
@@ -161,7 +161,7 @@ class GraphProgram:
         return next(filter(None, map(line_of, self.nodes)), "")
 
     @property
-    def halves(self) -> list[GraphProgram]:
+    def halves(self) -> list[FxProgram]:
         """Return both halves of its ops as programs; [] where it cannot be cut."""
         import torch
 
@@ -173,14 +173,14 @@ class GraphProgram:
         return [_cut(module, nodes, self.inputs, self.word, self.options) for nodes in parts]
 
     @property
-    def least(self) -> GraphProgram:
+    def least(self) -> FxProgram:
         """Return a program of one op on one number, which is differentiated if this one is."""
         import torch
 
         graph = torch.fx.Graph()
         graph.output((graph.call_function(torch.add, (graph.placeholder("x"), 1)),))
         grad = any(isinstance(x, torch.Tensor) and x.requires_grad for x in self.inputs)
-        return GraphProgram(graph, (torch.ones(()).requires_grad_(grad),), self.word, self.options)
+        return FxProgram(graph, (torch.ones(()).requires_grad_(grad),), self.word, self.options)
 
     def text(self, file: str = "graph.py", title: str = "", said: str = "", *, exact: bool = False) -> str:
         """Return the file; with `exact` its inputs are the step's own numbers, if they are few.
@@ -220,7 +220,7 @@ def _name(node: Any) -> str:
 
 def captured_programs(
     mode: Mode, make: Callable[[str], Step], index: int, turns: Callable[[Step], Turns]
-) -> list[GraphProgram]:
+) -> list[FxProgram]:
     """Return the graphs of a call by index, in the order in which they ran; nothing is compiled.
 
     `make` makes the step of a mode by its word. The mode of the programs compiles as `mode` does.
@@ -276,7 +276,7 @@ def _capturing(seen: dict[str, _Capture]) -> Iterator[None]:
 
             def run(*inputs: Any) -> Any:
                 if name not in seen:
-                    seen[name] = _Capture(module, tuple(map(_copied, inputs)))
+                    seen[name] = _Capture(module, tuple(map(_copy_value, inputs)))
                 return compiled(*inputs)
 
             return run
@@ -287,12 +287,12 @@ def _capturing(seen: dict[str, _Capture]) -> Iterator[None]:
         yield
 
 
-def _copied(value: Any) -> Any:
+def _copy_value(value: Any) -> Any:
     """Return a value in which tensors are leaves of their own."""
     import torch
 
     if isinstance(value, (tuple, list)):
-        return tuple(map(_copied, value))
+        return tuple(map(_copy_value, value))
     if not isinstance(value, torch.Tensor):
         return value
     grad = value.requires_grad and torch.is_grad_enabled()
@@ -305,7 +305,7 @@ def _copied(value: Any) -> Any:
 
 def _cut(
     module: Any, nodes: Sequence[Any], inputs: tuple[Any, ...], word: str, options: Mapping[str, Any]
-) -> GraphProgram:
+) -> FxProgram:
     """Return some nodes of a graph as a program, whose inputs are the values that they have in a run of the whole.
 
     Its outputs are what the rest of the graph reads. Raises UnsupportedError for a graph that holds graphs.
@@ -323,7 +323,7 @@ def _cut(
         copies[node] = part.node_copy(node, copies.__getitem__)
     read = [node for node in nodes if not node.users or any(user not in chosen for user in node.users)]
     part.output(tuple(copies[node] for node in read))
-    return GraphProgram(part, tuple(values[node] for node in outside), word, options)
+    return FxProgram(part, tuple(values[node] for node in outside), word, options)
 
 
 def _values(module: Any, nodes: Sequence[Any], inputs: tuple[Any, ...]) -> dict[Any, Any]:
@@ -336,10 +336,10 @@ def _values(module: Any, nodes: Sequence[Any], inputs: tuple[Any, ...]) -> dict[
         def run_node(self, n: Any) -> Any:
             value = super().run_node(n)
             if n in wanted:
-                values[n] = _copied(value)
+                values[n] = _copy_value(value)
             return value
 
-    Reading(module).run(*map(_copied, inputs))
+    Reading(module).run(*map(_copy_value, inputs))
     return values
 
 

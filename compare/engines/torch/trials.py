@@ -149,11 +149,15 @@ def masked_axes(function: Function, calls: Calls) -> dict[str, dict[int, int]]:
     """
     import torch
 
-    varying, given = varying_axes(function, calls), dict(_arguments(function, calls))
-    sizes = {name: {axis: tuple(x.shape[axis] for x in given[name]) for axis in axes} for name, axes in varying.items()}
-    masks = [name for name in varying if given[name][0].dtype is torch.bool or MASK in name]
-    known = {each for name in masks for each in sizes[name].values()}
-    alike = {name: {axis: max(each) for axis, each in axes.items() if each in known} for name, axes in sizes.items()}
+    varying, values = varying_axes(function, calls), dict(_arguments(function, calls))
+    sizes = {
+        name: {axis: tuple(x.shape[axis] for x in values[name]) for axis in axes} for name, axes in varying.items()
+    }
+    masks = [name for name in varying if values[name][0].dtype is torch.bool or MASK in name]
+    mask_sizes = {each for name in masks for each in sizes[name].values()}
+    alike = {
+        name: {axis: max(each) for axis, each in axes.items() if each in mask_sizes} for name, axes in sizes.items()
+    }
     return {name: axes for name, axes in alike.items() if axes} if {*alike} - {*masks} else {}
 
 
