@@ -31,12 +31,13 @@ DOUBLE = FloatChange()
 
 def double(value: Any) -> Any:
     """Return an array with its floats in float64 or complex128; values without floats unchanged."""
-    if not _has_floats(value):
+    if not has_floats(value):
         return value
     return value.astype(np.complex128 if value.dtype.kind == "c" else np.float64)
 
 
-def _has_floats(value: Any) -> bool:
+def has_floats(value: Any) -> bool:
+    """Return whether a value is an array of floats or complex numbers."""
     return isinstance(value, np.ndarray) and (value.dtype.kind in "fc" or value.dtype.name == "bfloat16")
 
 
@@ -49,7 +50,7 @@ def nudging(seed: int, unit: float = 0.0) -> Callable[[Any], Any]:
     rng = np.random.default_rng(seed)
 
     def nudge_array(array: Any) -> Any:
-        if not _has_floats(array):
+        if not has_floats(array):
             return array
         wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
         signs = rng.integers(0, 2, array.shape) * 2 - 1
@@ -57,6 +58,29 @@ def nudging(seed: int, unit: float = 0.0) -> Callable[[Any], Any]:
         return np.where(wide == np.rint(wide), array, moved)
 
     return nudge_array
+
+
+def rounding_anew(seed: int) -> Callable[[Any, Any, float], Any]:
+    """Return a function that rounds the result of an op in another way, up or down by random signs.
+
+    It takes the result, the one that the op gives of the same inputs in float64, and the unit in the last place of 1. A
+    float moves by the error of its rounding, and at least by a unit in its own last place. One that is the same in
+    float64 stays: every mode computes it alike, and no test or step function may turn on it. For a result in float64
+    the other is None, and its whole numbers stay.
+    """
+    rng = np.random.default_rng(seed)
+
+    def move_array(result: Any, wide: Any, unit: float) -> Any:
+        signs = rng.integers(0, 2, result.shape) * 2 - 1
+        numbers = double(result)
+        other = np.rint(numbers) if wide is None else wide
+        with np.errstate(invalid="ignore"):  # infinity less infinity
+            error = np.abs(numbers - other)
+        least = np.ldexp(unit, np.frexp(np.abs(numbers))[1] - 1)
+        by = np.where(error > 0, least if wide is None else np.maximum(error, least), 0)
+        return np.asarray(numbers + signs * np.where(np.isfinite(by), by, 0), result.dtype)
+
+    return move_array
 
 
 @contextmanager

@@ -70,7 +70,7 @@ def judge_calls(
 ) -> CallJudgement:
     """Judge calls by their differences; `moves` is asked about rounding where a call is off.
 
-    An array that rounding moves by more than its own size gets only the tolerance. `nearby` is asked where nudges do
+    An output that rounding moves by more than its own size gets only the tolerance. `nearby` is asked where nudges do
     not explain an error.
     """
     rows = [
@@ -125,7 +125,7 @@ def _call(
         return row._replace(fault=said)
     rounding = moves(NUDGES)
     multiple = FACTOR if reference.own and not reference.judged else 1.0 if reference.dtype in UNITS else MULTIPLE
-    allowed = _limits(rounding.sizes, limits, multiple)
+    allowed = _limits(rounding.sizes, limits, multiple, _rounding_alone(rounding.sizes, reference))
     noise = _limits(rounding.noise(reference.tolerance), limits, multiple)
     sized = [_excuse_rounding(k, error, call, reference, rounding) for k, error in enumerate(errors)]
 
@@ -220,9 +220,28 @@ def _excuse_rounding(place: int, error: float, call: Sequence[Difference], refer
     return 0.0 if actual and all(moves.gives(place, whole, plain) for whole in actual) else error
 
 
-def _limits(moved: Sequence[float], least: Sequence[float], multiple: float) -> list[float]:
+def _limits(
+    moved: Sequence[float], least: Sequence[float], multiple: float, alone: Mapping[int, float] = MappingProxyType({})
+) -> list[float]:
+    """Return the limits by how far rounding moves each array; one that moves by more than its size has its own."""
     several = list(moved) or [0.0] * len(least)
-    return [max(low, min(multiple * by, 1.0)) if by <= 1 else low for by, low in zip(several, least, strict=True)]
+    return [
+        max(low, min(multiple * by, 1.0) if by <= 1 else alone.get(k, 0.0))
+        for k, (by, low) in enumerate(zip(several, least, strict=True))
+    ]
+
+
+def _rounding_alone(moved: Sequence[float], reference: Standard) -> dict[int, float]:
+    """Return the limits of gradients and state that rounding moves by more than their size: they are rounding alone.
+
+    They may be as far off as it moves them, and FACTOR times as far from wider numbers as the plain mode. Where the
+    output moves so, the whole step is lost, and nothing is excused.
+    """
+    lost = {k for k, by in enumerate(moved) if by > 1}
+    if any(reference.leaves[k].part == 0 or math.isinf(moved[k]) for k in lost):
+        return {}
+    own = [] if reference.judged else reference.own
+    return {k: max(moved[k], FACTOR * own[k] if own else 0.0) for k in lost}
 
 
 def _join_sentences(*said: str | None) -> str | None:
@@ -258,9 +277,9 @@ def _warning(sizes: Sequence[float], beside: float, tolerance: float, multiple: 
     many = sum(size > tolerance for size in sizes)
     if not many:
         return None
-    most = max((size for size in sizes if size <= 1), default=1.0)
+    most = f"up to {max(sizes):.2g}" if max(sizes) <= 1 else "more than its size"
     return (
-        f"ill-conditioned: rounding alone moves its result by up to {most:.2g} ({many} of {len(sizes)} arrays by "
+        f"ill-conditioned: rounding alone moves its result by {most} ({many} of {len(sizes)} arrays by "
         f"more than {tolerance:g}), and it may be {multiple:g} times as far off in these directions, "
         f"and by {beside:.2g} beside them"
     )

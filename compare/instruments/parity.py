@@ -79,7 +79,9 @@ class ExpectedResult:
         return self._moves[nudges]
 
     def _nudged(self, seed: int) -> Result:
-        return split_state(self.case, _mode_result(DYNAMIC, self.case, self.example, *self._arguments(seed)))
+        arguments = self._arguments(seed)
+        with engines.find_engine(engines.OWN).numbers.rounding(seed):
+            return split_state(self.case, _mode_result(DYNAMIC, self.case, self.example, *arguments))
 
     def _arguments(self, seed: int, unit: float = 0.0) -> tuple[Any, Any]:
         arguments = self.case.params, self.case.examples[self.example]

@@ -333,9 +333,13 @@ class EagerReferences(References):
         return [partial(self.engine.numbers.giving, each) for each in drawn]
 
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
-        """Return eager's results from nudged inputs, call by call; incomparable ones where it raises."""
+        """Return eager's results from nudged inputs, call by call; incomparable ones where it raises.
+
+        In its own dtype eager also rounds in another way inside.
+        """
         try:
-            return self._results_from(seed, standard.UNITS.get(self._dtype, 0.0), exact=exact)
+            with nullcontext() if exact else self.engine.numbers.rounding(seed):
+                return self._results_from(seed, standard.UNITS.get(self._dtype, 0.0), exact=exact)
         except Exception:  # noqa: BLE001  (eager has run from its own inputs, so the function is fine)
             return [NOTHING] * len(self.calls)
 

@@ -255,11 +255,16 @@ class Standard:
 
     @cached_property
     def _right(self) -> list[Any]:
-        """Return the expected arrays; NaN where the plain mode overflows, so that it does not count in a size."""
+        """Return the expected arrays; NaN where the plain mode overflows, so that it does not count in a size.
+
+        Where the two are apart these are the plain ones; one of zeros has no size, and the other is taken for it.
+        """
         plain = self._arrays(self.leaves)
-        exact = self._arrays(self.wider) if self.wider else [None] * len(plain)
+        exact = self._arrays(self._other) if self._other else [None] * len(plain)
         return [
-            array if wider is None or is_exact(array) else np.where(np.isfinite(wide(array)), wide(wider), np.nan)
+            array
+            if wider is None or is_exact(array) or (self.apart and largest(array))
+            else np.where(np.isfinite(wide(array)), wide(wider), np.nan)
             for array, wider in zip(plain, exact, strict=True)
         ]
 

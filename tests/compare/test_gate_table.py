@@ -43,6 +43,19 @@ def test_a_mode_on_the_other_side_of_a_jump_is_right_and_one_that_is_off_beside_
     assert status == "disagree", said
 
 
+@pytest.mark.parametrize("gate", [kinks.by_framework, kinks.by_ours])
+@together("name", kinks.STARTS, quick={0, 4, 6})
+def test_a_step_that_starts_with_numbers_that_no_nudge_moves_is_judged_by_its_rounding(gate, name):
+    network = kinks.start(name, g)
+    status, said = gate(network)
+    assert status == "ok", said
+    for part in ("output", "w"):
+        is_noise = part in kinks.STARTS[name].noise
+        status, said = gate(network, kinks.scaled_part(part, 1.01))
+        assert (status, "ill-conditioned" in said) == (("ok", True) if is_noise else ("disagree", False)), said
+        assert gate(network, kinks.scaled_part(part, 100))[0] == "disagree"
+
+
 # What the answer says of it -------------------------------------------------------------------------------------------
 
 X = np.linspace(0.1, 2, 8, dtype=np.float32)

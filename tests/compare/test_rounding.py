@@ -5,7 +5,7 @@ import pytest
 
 import graphs as g
 from compare import engines
-from compare.engines.nudge import ULPS, nudging
+from compare.engines.nudge import ULPS, nudging, rounding_anew
 from compare.instruments import judge, parity, rounding
 from compare.instruments.parity import parity_mode
 from compare.instruments.rounding import Difference, Moves
@@ -262,6 +262,40 @@ def test_what_rounding_moves_by_more_than_its_size_excuses_nothing():
     wrong = (1.0, x * 1.5)
     assert verdict(wrong, wide, reference).fault == "the gradient in call 1 is off by 0.5, allowed 0.0001"
     assert verdict(wrong, Moves([reference.less_plain((1.0, x * 1.06))]), reference).fault is None
+
+
+@pytest.mark.parametrize(("times", "faulty"), [(2.99, False), (3.02, True)])
+def test_a_gradient_that_is_rounding_alone_may_be_three_times_as_far_from_wider_numbers_as_the_plain_mode(
+    times, faulty
+):
+    """Where eager has twice the gradient that float64 has, beside an output that is right."""
+    plain, exact = (1.0, np.full(3, 3e-8, np.float32)), (1.0, np.full(3, 1e-8))
+    reference = Standard(plain, exact)
+    measured = Moves([reference.less_exact(plain, exact)] * 8)
+    result = (1.0, exact[1] + times * (plain[1] - exact[1]))
+    assert bool(verdict(result, measured, reference).fault) is faulty
+    lost = Standard((plain[1], ()), (exact[1], ()))
+    assert verdict((result[1], ()), Moves([lost.less_exact(lost.plain, lost.exact)] * 8), lost).fault
+
+
+def test_where_eager_gives_zeros_and_float64_numbers_that_rounding_does_not_explain_a_mode_gives_either():
+    zeros, exact = np.zeros(3, np.float32), np.full(3, 3e-6)
+    reference = Standard((1.0, zeros), (1.0, exact), apart=True)
+    for right in (zeros, exact):
+        assert verdict((1.0, right), Moves(), reference).fault is None
+    assert (
+        verdict((1.0, 1.01 * exact), Moves(), reference).fault
+        == "the gradient in call 1 is off by 0.01, allowed 0.0001"
+    )
+
+
+def test_what_float64_computes_alike_is_not_rounded_anew():
+    numbers = np.array([0.1, 1.0, 0.75, 0.0, np.inf], np.float32)
+    wide = np.array([0.1, 1.0, 0.75, 0.0, np.inf])
+    moved = rounding_anew(1)(numbers, wide, 2.0**-23)
+    assert abs(moved[0] - numbers[0]) == np.spacing(numbers[0])
+    np.testing.assert_array_equal(moved[1:], numbers[1:])
+    assert rounding_anew(1)(wide, None, 2.0**-52)[2] != 0.75  # nothing is wider, and it is no whole number
 
 
 LARGE, SMALL = np.full(4, 0.3, np.float32), np.full(4, 2e-8, np.float32)

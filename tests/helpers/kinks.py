@@ -1,11 +1,13 @@
-"""Random networks that stand on a jump but for rounding: a ReLU whose input is 0, a tie of a maximum or a sort.
+"""Networks that rounding alone decides: they stand on a jump, or begin with numbers that no nudge moves.
 
-`network` gives one with its numbers, and the same with its sums in another order, as another mode computes them.
+`network` gives a random one with its numbers, whose ReLU has input 0, or whose maximum or sort has a tie, and the same
+with its sums in another order, as another mode computes them. `start` gives one that begins with ones, zeros, powers of
+two or indices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -23,6 +25,8 @@ from tests.helpers.mutants import altered
 from tests.helpers.toy_framework import Toy
 
 Layer = tuple[Any, Any]
+Change = Callable[[Any, Any], Any]
+"""What a mode makes of the value and the gradients."""
 ROWS = 24
 KINKS: dict[str, tuple[bool, Callable[[Any], Any]]] = {
     "relu": (False, g.relu),
@@ -81,10 +85,109 @@ def _other_order(x: Any, w: Any) -> Any:
     return x[:, 1::2] @ w[1::2] + x[:, ::2] @ w[::2]
 
 
-# Both gates -----------------------------------------------------------------------------------------------------------
+# Numbers that no nudge moves ------------------------------------------------------------------------------------------
 
-Change = Callable[[Any, Any], Any]
-"""What a mode makes of the value and the gradients."""
+HIDDEN = 4
+
+
+class Start(NamedTuple):
+    """A hidden layer of x @ w, in two forms over the functions of a library, and its first numbers.
+
+    `noise` names the results that rounding moves by more than a hundredth, so that an error of that size is not seen.
+    `weights` are those of each hidden unit.
+    """
+
+    hidden: Callable[[Any, Any, Any], Any]
+    other: Callable[[Any, Any, Any], Any]
+    x: np.ndarray
+    noise: tuple[str, ...] = ()
+    weights: Sequence[float] = (1.0,) * HIDDEN
+
+
+def _tanh_by_exp(g: Any, x: Any, w: Any) -> Any:
+    small = g.exp(-2 * (x @ w))
+    return (1 - small) / (1 + small)
+
+
+def _normal(g: Any, x: Any, w: Any) -> Any:
+    z = x @ w
+    centred = z - g.mean(z, 1, keepdims=True)
+    return 1 + centred / g.sqrt(g.mean(g.square(centred), 1, keepdims=True) + 1e-5)
+
+
+def _normal_by_share(g: Any, x: Any, w: Any) -> Any:
+    z, share = x @ w, np.float32(1 / HIDDEN)
+    centred = z - g.sum(z * share, 1, keepdims=True)
+    return 1 + centred / g.sqrt(g.sum(centred * centred * share, 1, keepdims=True) + 1e-5)
+
+
+def _odd_first(g: Any, x: Any, w: Any) -> Any:
+    return x[:, 1::2] @ w[1::2] + x[:, ::2] @ w[::2]
+
+
+def _stepped_odd_first(g: Any, x: Any, w: Any) -> Any:
+    z = _odd_first(g, x, w)
+    return g.floor(z * 0.5) + z
+
+
+def _probability(g: Any, x: Any, w: Any) -> Any:
+    powers = g.exp(x @ w)
+    return powers / g.sum(powers, 1, keepdims=True)
+
+
+def _probability_from_below(g: Any, x: Any, w: Any) -> Any:
+    powers = g.exp(x @ w - 16)
+    return powers / g.sum(powers, 1, keepdims=True)
+
+
+LEVELS = (2.0, 0.0, 0.0, 0.0)
+ONES = np.ones((4, 8), np.float32)
+COUNTS = np.arange(32, dtype=np.float32).reshape(4, 8) % 3
+POWERS = 2.0 ** -(np.arange(32, dtype=np.float32).reshape(4, 8) % 3)
+STARTS: dict[str, Start] = {
+    "saturated tanh": Start(lambda g, x, w: g.tanh(x @ w), _tanh_by_exp, ONES, ("w",)),
+    "saturated tanh of counts": Start(lambda g, x, w: g.tanh(x @ w), _tanh_by_exp, COUNTS, ("w",)),
+    "saturated tanh of powers of two": Start(lambda g, x, w: g.tanh(x @ w), _tanh_by_exp, POWERS),
+    "saturated sigmoid": Start(
+        lambda g, x, w: g.sigmoid(x @ w * 2), lambda g, x, w: 1 / (1 + g.exp(-2 * (x @ w))), ONES, ("w",)
+    ),
+    "saturated softmax": Start(_probability, _probability_from_below, ONES, ("w",), LEVELS),
+    "difference from 1": Start(
+        lambda g, x, w: 1 - g.cos(x @ w * 2.0**-13), lambda g, x, w: 2 * g.sin(x @ w * 2.0**-14) ** 2, ONES,
+        ("output", "w"),
+    ),
+    "step function": Start(lambda g, x, w: g.floor(x @ w / 2) + x @ w, _stepped_odd_first, COUNTS),
+    "one-hot": Start(lambda g, x, w: x @ w, _odd_first, np.eye(8, dtype=np.float32)),
+    "zeros": Start(
+        lambda g, x, w: 1 + g.tanh(x @ w), lambda g, x, w: 1 + _tanh_by_exp(g, x, w), COUNTS, (), (0.0,) * HIDDEN
+    ),
+    "rows of one number": Start(_normal, _normal_by_share, COUNTS),
+}  # fmt: skip
+
+
+def start(name: str, g: Any) -> Network:
+    """The network of a row of `STARTS`, with the functions of a library."""
+    row = STARTS[name]
+
+    def made(hidden: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+        return lambda params, x: g.mean(g.square(g.sum(hidden(g, x, params["w"])[:, :-1], 1)))
+
+    params: Any = {"w": np.tile(np.float32(row.weights), (8, 1))}
+    return Network(made(row.hidden), made(row.other), params, row.x)
+
+
+def scaled_part(name: str, by: float) -> Change:
+    """A multiple of the output, or of one gradient."""
+
+    def change(value: Any, gradients: Any) -> Any:
+        if name == "output":
+            return value * np.float32(by), gradients
+        return value, {**gradients, name: gradients[name] * np.float32(by)}
+
+    return change
+
+
+# Both gates -----------------------------------------------------------------------------------------------------------
 
 
 def honest(value: Any, gradients: Any) -> Any:
@@ -115,12 +218,13 @@ class _Reordered(Bench):
         return altered(self.engine.compiler.owning(self.engine.build(self.base, self.other, 0)), self.change)
 
 
-def by_framework(network: Network, change: Change = honest) -> tuple[str, str | None]:
-    """How the gate of frameworks takes the other order."""
-    calls = [(network.params, network.x)]
-    bench = _Reordered.of_function(Toy(), "toy-eager", "loss", network.loss, calls, 0, checks=True)
+def by_framework(network: Network, change: Change = honest, engine: Any = None) -> tuple[str, str | None]:
+    """How the gate of a framework takes the other form."""
+    engine = engine or Toy()
+    calls = [engine.arrays((network.params, network.x))]
+    bench = _Reordered.of_function(engine, engine.mode_names[0], "loss", network.loss, calls, 0, checks=True)
     bench.other, bench.change = network.reordered, change
-    _, epoch = (first_epoch(bench, mode, no_limit) for mode in ("toy-eager", "toy-jit"))
+    _, epoch = (first_epoch(bench, mode, no_limit) for mode in (engine.mode_names[0], "other"))
     return epoch.status, epoch.reason
 
 

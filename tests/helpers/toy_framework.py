@@ -11,8 +11,9 @@ import numpy as np
 import dynamic
 import graphs as g
 import static
-from compare.engines.base import Compiler, Devices, Errors, Ops
+from compare.engines.base import Compiler, Devices, Errors, Numbers, Ops
 from compare.engines.framework import Framework
+from compare.engines.graphduel import steps
 from compare.engines.mode import Mode
 from compare.engines.step import Compilation, Observations
 from compare.records.own import RanOp
@@ -39,6 +40,7 @@ class Toy(Framework):
         super().__init__()
         self.devices = ToyDevices(self)
         self.ops = ToyOps(self)
+        self.numbers = ToyNumbers(self)
         self.compiler = ToyCompiler(self)
         self.errors = ToyErrors(self)
 
@@ -91,6 +93,12 @@ class ToyOps(Ops):
         """What tracing the same step finds."""
         nodes = static.trace(static.value_and_grad(step.__wrapped__), *call).nodes
         return [_ran(node) for node in nodes if node.op.family != "source"]
+
+
+class ToyNumbers(Numbers):
+    """See the base."""
+
+    rounding = staticmethod(steps.rounding)
 
 
 class ToyCompiler(Compiler):

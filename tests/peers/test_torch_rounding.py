@@ -7,6 +7,8 @@ from compare import engines
 from compare.instruments import judge
 from compare.instruments.bench import Bench
 from compare.workloads import models
+from tests.helpers import kinks
+from tests.helpers.together import together
 
 torch = pytest.importorskip("torch")
 pytestmark = [pytest.mark.peers, pytest.mark.filterwarnings("ignore")]
@@ -77,3 +79,16 @@ def test_each_gradient_that_is_wrong_beside_that_is_refused(bench, turned, wrong
         other = gradients[name].copy()
         wrong(other)
         assert verdict(bench, (value, {model: {**gradients, name: other}}, state)).fault, name
+
+
+@together("name", kinks.STARTS, quick={0, 4, 6})
+def test_a_step_that_starts_with_numbers_that_no_nudge_moves_is_judged_by_its_rounding(name):
+    engine, network = engines.find_engine("torch"), kinks.start(name, torch)
+    engine.start(0)
+    status, said = kinks.by_framework(network, engine=engine)
+    assert status == "ok", said
+    for part in ("output", "w"):
+        status, said = kinks.by_framework(network, kinks.scaled_part(part, 1.01), engine)
+        is_noise = part in kinks.STARTS[name].noise
+        assert (status, "ill-conditioned" in said) == (("ok", True) if is_noise else ("disagree", False)), said
+        assert kinks.by_framework(network, kinks.scaled_part(part, 100), engine)[0] == "disagree"

@@ -286,6 +286,8 @@ class OwnState(CallState):
 class OwnNumbers(Numbers):
     """The numbers role of our engines."""
 
+    rounding = staticmethod(steps.rounding)
+
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """Return a copy of the arguments with changed floats, or in float64 where `change` has no seed."""
         if change.seed is not None:

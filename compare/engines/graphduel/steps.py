@@ -17,6 +17,7 @@ import static
 from compare.engines import OWN, find_engine
 from compare.engines.cases import convert_loss, masked_dims, names, traceable_loss
 from compare.engines.mode import Mode
+from compare.engines.nudge import double, has_floats, rounding_anew, unit_of
 from compare.engines.state import Snapshot
 from compare.engines.step import Bindable, BoundCall, Compilation, Observations, Step, bind_call
 from compare.errors import UnsupportedError
@@ -151,6 +152,26 @@ def _widening(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
         return interpreter(op, args, attrs)
 
     return run
+
+
+def rounding(seed: int) -> dispatch.observe_kernels:
+    """Return a context in which each kernel of the tape, of both passes, rounds its result in another way."""
+    move = rounding_anew(seed)
+
+    def move_result(op: Any, arrays: Sequence[Any], attrs: dispatch.Attrs, out: Any) -> None:
+        of_its_own = out.flags.writeable and not any(np.may_share_memory(out, each) for each in arrays)
+        if not has_floats(out) or not of_its_own or op.effect or op.family == "control":
+            return
+        wide = None
+        if unit_of(out.dtype) > unit_of(np.dtype(np.float64)):
+            try:
+                wide = np.asarray(op.kernel(*map(double, arrays), **attrs))
+            except Exception:  # noqa: BLE001  (a kernel that does not take float64 there tells nothing)
+                return
+        if wide is None or wide.shape == out.shape:
+            np.copyto(out, move(out, wide, unit_of(out.dtype)))
+
+    return dispatch.observe_kernels(move_result)
 
 
 # Steps of cases -------------------------------------------------------------------------------------------------------

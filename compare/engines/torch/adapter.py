@@ -303,6 +303,8 @@ class TorchNumbers(Numbers):
     noting = staticmethod(dispatcher.noting)
     giving = staticmethod(dispatcher.giving)
 
+    rounding = staticmethod(dispatcher.rounding)
+
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """Return the arguments unchanged: `meanwhile` changes their data in place."""
         return tree

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import optree
 
+from compare.engines.nudge import rounding_anew
 from compare.engines.step import BoundCall, LineOp, bind_call
 from compare.engines.torch.state import array
 from compare.errors import UnsupportedError, is_users
@@ -115,6 +116,44 @@ def giving(drawn: Sequence[Any]) -> Iterator[None]:
         yield
     if left:
         raise UnsupportedError("in float64 it draws fewer random numbers")
+
+
+def rounding(seed: int) -> AbstractContextManager[None]:
+    """Return a context in which each op of both passes rounds its new results in another way.
+
+    An op that changes a tensor in place, gives a view, or draws, gives what it gives.
+    """
+    import torch
+
+    move = rounding_anew(seed)
+
+    def note(op: Any, args: Any, options: Any, result: Any) -> None:
+        aliases = any(each.alias_info is not None for each in (*op._schema.arguments, *op._schema.returns))
+        made = _tensors(result)
+        if aliases or _is_drawn(op) or not any(each.is_floating_point() for each in made):
+            return
+        try:
+            wide = _tensors(op(*_doubled(args), **_doubled(options)))
+        except Exception:  # noqa: BLE001  (an op that does not take float64 there tells nothing)
+            return
+        for ours, exact in zip(made, wide, strict=True):
+            if ours.is_floating_point() and ours.layout is torch.strided and ours.shape == exact.shape:
+                other = None if ours.dtype is torch.float64 else array(exact)
+                ours.copy_(torch.from_numpy(move(array(ours), other, torch.finfo(ours.dtype).eps)))
+
+    return watching(note)
+
+
+def _doubled(tree: Any) -> Any:
+    """Return arguments of an op with tensors of floats, and words for dtypes of floats, in float64."""
+    import torch
+
+    def widen(leaf: Any) -> Any:
+        if isinstance(leaf, torch.Tensor):
+            return leaf.double() if leaf.is_floating_point() else leaf
+        return torch.float64 if isinstance(leaf, torch.dtype) and leaf.is_floating_point else leaf
+
+    return optree.tree_map(widen, tree, none_is_leaf=True)
 
 
 def _gives_numbers_alone(func: Any) -> bool:
