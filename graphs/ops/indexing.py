@@ -320,8 +320,10 @@ def outside(size: int) -> OutOfRangeError:
 
 def _take(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
     """The slices of x at `indices`; NumPy makes them aside, and copies them, unless it may take any index."""
+    if out is None:
+        return np.take(x, indices, axis=axis)
     places = np.asarray(indices)
-    size = x.shape[axis] if out is not None and places.size else 0
+    size = x.shape[axis] if places.size else 0
     is_inside = size and -size <= places.min() and places.max() < size
     return np.take(x, indices, axis=axis, out=out, mode="wrap" if is_inside else "raise")
 

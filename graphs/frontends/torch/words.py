@@ -247,7 +247,9 @@ def _agree(operands: Sequence[Any]) -> bool:
             dtype = x.dtype
         elif x.dtype is not dtype:
             return False
-    return dtype is not None and (dtype.kind == "f" or latest == 0)
+    if dtype is None:
+        return False
+    return dtype.kind == "f" or latest == 0 or (latest <= _KINDS[int] and dtype == _INT)  # every int of 64 bits fits it
 
 
 def _holds(dtype: np.dtype[Any], operands: Sequence[Any]) -> bool:
