@@ -486,7 +486,7 @@ class Numbers(Role):
         arrays = [value for value in holders if isinstance(value, np.ndarray) and value.flags.writeable]
         return changed_values(arrays, np.copy, np.copyto, change.function())
 
-    def rounding(self, seed: int) -> AbstractContextManager[object]:
+    def round_results(self, seed: int) -> AbstractContextManager[object]:
         """Return a context in which ops of an eager step round their results anew, where the engine can let them.
 
         Changed inputs do not tell of rounding inside: whole numbers stay, and where a function loses the digits of its

@@ -80,7 +80,7 @@ class ExpectedResult:
 
     def _nudged(self, seed: int) -> Result:
         arguments = self._arguments(seed)
-        with engines.find_engine(engines.OWN).numbers.rounding(seed):
+        with engines.find_engine(engines.OWN).numbers.round_results(seed):
             return split_state(self.case, _mode_result(DYNAMIC, self.case, self.example, *arguments))
 
     def _arguments(self, seed: int, unit: float = 0.0) -> tuple[Any, Any]:

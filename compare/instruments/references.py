@@ -119,6 +119,7 @@ class EagerReferences(References):
         self.state = state
         self.undoubled: str | None = None
         self.uncompared: str | None = None
+        self._rounds_inside = False
         self._moves: dict[int, list[Moves]] = {}
         self._nearby: dict[str, dict[int, list[bool]]] = {}
         self._first: Mapping[int, Result] = EMPTY
@@ -272,8 +273,12 @@ class EagerReferences(References):
         return self.engine.draws_otherwise
 
     def _rounds(self, alone: Sequence[Standard], references: Sequence[Standard]) -> bool:
-        """Return whether rounding explains eager's distance from float64: nudges then move it about as far."""
-        for nudges in (1, judge.NUDGES, judge.MOST):
+        """Return whether rounding explains eager's distance from float64: nudges then move it about as far.
+
+        Where nudged inputs do not, results inside are rounded anew too, from then on.
+        """
+        tried = [(nudges, False) for nudges in (1, judge.NUDGES, judge.MOST)]
+        for nudges, self._rounds_inside in (*tried, (1, True), (judge.NUDGES, True)):
             moved = self._move_references(alone, nudges)
             if all(
                 off <= max(each.tolerance, MULTIPLE * by)
@@ -281,6 +286,7 @@ class EagerReferences(References):
                 for off, by in zip(each.own, moves.sizes, strict=True)
             ):
                 return True
+        self._rounds_inside = False
         return False
 
     @cached_property
@@ -335,10 +341,10 @@ class EagerReferences(References):
     def _nudged(self, seed: int, *, exact: bool = False) -> list[Result]:
         """Return eager's results from nudged inputs, call by call; incomparable ones where it raises.
 
-        In its own dtype eager also rounds in another way inside.
+        In its own dtype eager also rounds in another way inside, where nudged inputs do not tell of its rounding.
         """
         try:
-            with nullcontext() if exact else self.engine.numbers.rounding(seed):
+            with self.engine.numbers.round_results(seed) if self._rounds_inside and not exact else nullcontext():
                 return self._results_from(seed, standard.UNITS.get(self._dtype, 0.0), exact=exact)
         except Exception:  # noqa: BLE001  (eager has run from its own inputs, so the function is fine)
             return [NOTHING] * len(self.calls)

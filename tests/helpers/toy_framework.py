@@ -98,7 +98,7 @@ class ToyOps(Ops):
 class ToyNumbers(Numbers):
     """See the base."""
 
-    rounding = staticmethod(steps.rounding)
+    round_results = staticmethod(steps.round_results)
 
 
 class ToyCompiler(Compiler):

@@ -286,7 +286,7 @@ class OwnState(CallState):
 class OwnNumbers(Numbers):
     """The numbers role of our engines."""
 
-    rounding = staticmethod(steps.rounding)
+    round_results = staticmethod(steps.round_results)
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """Return a copy of the arguments with changed floats, or in float64 where `change` has no seed."""

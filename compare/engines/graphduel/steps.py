@@ -154,7 +154,7 @@ def _widening(interpreter: dispatch.Interpreter) -> dispatch.Interpreter:
     return run
 
 
-def rounding(seed: int) -> dispatch.observe_kernels:
+def round_results(seed: int) -> dispatch.observe_kernels:
     """Return a context in which each kernel of the tape, of both passes, rounds its result in another way."""
     move = rounding_anew(seed)
 

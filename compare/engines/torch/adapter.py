@@ -303,7 +303,7 @@ class TorchNumbers(Numbers):
     noting = staticmethod(dispatcher.noting)
     giving = staticmethod(dispatcher.giving)
 
-    rounding = staticmethod(dispatcher.rounding)
+    round_results = staticmethod(dispatcher.round_results)
 
     def changed(self, tree: Any, change: FloatChange) -> Any:
         """Return the arguments unchanged: `meanwhile` changes their data in place."""

@@ -118,7 +118,7 @@ def giving(drawn: Sequence[Any]) -> Iterator[None]:
         raise UnsupportedError("in float64 it draws fewer random numbers")
 
 
-def rounding(seed: int) -> AbstractContextManager[None]:
+def round_results(seed: int) -> AbstractContextManager[None]:
     """Return a context in which each op of both passes rounds its new results in another way.
 
     An op that changes a tensor in place, gives a view, or draws, gives what it gives.
@@ -133,7 +133,7 @@ def rounding(seed: int) -> AbstractContextManager[None]:
         if aliases or _is_drawn(op) or not any(each.is_floating_point() for each in made):
             return
         try:
-            wide = _tensors(op(*_doubled(args), **_doubled(options)))
+            wide = _tensors(op(*_in_doubles(args), **_in_doubles(options)))
         except Exception:  # noqa: BLE001  (an op that does not take float64 there tells nothing)
             return
         for ours, exact in zip(made, wide, strict=True):
@@ -144,7 +144,7 @@ def rounding(seed: int) -> AbstractContextManager[None]:
     return watching(note)
 
 
-def _doubled(tree: Any) -> Any:
+def _in_doubles(tree: Any) -> Any:
     """Return arguments of an op with tensors of floats, and words for dtypes of floats, in float64."""
     import torch
 
