@@ -494,11 +494,6 @@ class Numbers(Role):
         """
         return nullcontext()
 
-    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
-        """Return the dtypes in which a call of an eager step computes; by default the dtypes of its arguments."""
-        arguments: Any = call
-        return [leaf.dtype for leaf in optree.tree_leaves(arguments, none_is_leaf=True) if hasattr(leaf, "dtype")]
-
     def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
         """Return whether a call draws random numbers from a key or generator in its arguments; float64 draws others."""
         return False
@@ -602,6 +597,11 @@ class Ops(Role):
         raise UnsupportedError(
             f"nothing counts the ops that {self.engine.title} runs; measure it with graphduel compare"
         )
+
+    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
+        """Return the dtypes in which a call of an eager step computes; by default the dtypes of its arguments."""
+        arguments: Any = call
+        return [leaf.dtype for leaf in optree.tree_leaves(arguments, none_is_leaf=True) if hasattr(leaf, "dtype")]
 
     def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
         """Return the ops of a call of an eager step, in order, each with its line.

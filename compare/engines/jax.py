@@ -317,16 +317,6 @@ class JaxNumbers(Numbers):
         with wide, super().meanwhile(holders, change), pytrees.changed_variables(holders, _function(change)):
             yield
 
-    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
-        """Return the dtypes of the values in the step's jaxpr, nested jaxprs included."""
-        try:
-            jaxprs = [*pytrees.nested_jaxprs(pytrees.jaxpr_of(step, call))]
-        except Exception:  # noqa: BLE001  (the mode that compiles it says why)
-            return super().dtypes(step, call)
-        made = [var for each in jaxprs for equation in each.eqns for var in equation.outvars]
-        made += [var for each in jaxprs for var in (*each.invars, *each.constvars)]
-        return {str(var.aval.dtype) for var in made if hasattr(var.aval, "dtype")}
-
     def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
         """Return whether the function's jaxpr draws random numbers; False where the function cannot be traced."""
         try:
@@ -428,6 +418,16 @@ class JaxOps(Ops):
     def called(self, function: Function, call: tuple[Any, ...]) -> Any:
         """Return the result of a function on copies of its arguments."""
         return function(*copy_arguments(call))
+
+    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
+        """Return the dtypes of the values in the step's jaxpr, nested jaxprs included."""
+        try:
+            jaxprs = [*pytrees.nested_jaxprs(pytrees.jaxpr_of(step, call))]
+        except Exception:  # noqa: BLE001  (the mode that compiles it says why)
+            return super().dtypes(step, call)
+        made = [var for each in jaxprs for equation in each.eqns for var in equation.outvars]
+        made += [var for each in jaxprs for var in (*each.invars, *each.constvars)]
+        return {str(var.aval.dtype) for var in made if hasattr(var.aval, "dtype")}
 
     def ran(self, step: Function, call: tuple[Any, ...]) -> list[RanOp]:
         """Return the primitives of the step's jaxpr: eager JAX runs each as one call of compiled code."""

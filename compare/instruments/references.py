@@ -296,7 +296,7 @@ class EagerReferences(References):
 
     def _lowest(self, result: Result, made: Callable[[Any], Any] = lambda call: call) -> str:
         with self.state.called(0):
-            seen = self.engine.numbers.dtypes(self._run, made(self.calls[0]))
+            seen = self.engine.ops.dtypes(self._run, made(self.calls[0]))
         return lowest([*seen, *(np.asarray(leaf.array).dtype for leaf in leaves_of(result))])
 
     def _exact(self) -> list[Result | None]:

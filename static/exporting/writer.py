@@ -69,14 +69,14 @@ _DTYPES = {_name(np.dtype(name)): np.dtype(name) for name in ("bool", "float16",
 
 
 @functools.cache
-def _schema(op: str) -> Any:
+def _op_schema(op: str) -> Any:
     return onnx.defs.get_schema(op, OPSET)
 
 
 @functools.cache
 def _allowed_types(op: str) -> Mapping[str, Sequence[str]]:
     """Return the types that each type variable of an op may stand for."""
-    return {entry.type_param_str: entry.allowed_type_strs for entry in _schema(op).type_constraints}
+    return {entry.type_param_str: entry.allowed_type_strs for entry in _op_schema(op).type_constraints}
 
 
 def operands(op: str, dtypes: Sequence[DType | None]) -> list[Operand | None]:
@@ -85,7 +85,7 @@ def operands(op: str, dtypes: Sequence[DType | None]) -> list[Operand | None]:
     None stands for an operand that is left out, or may be of any type. Raises Refusal where the op takes neither a type
     nor one that holds its values.
     """
-    formal = list(_schema(op).inputs)
+    formal = list(_op_schema(op).inputs)
     of_each = [*formal, *[formal[-1]] * (len(dtypes) - len(formal))]
     variables = [entry.type_str if entry.is_homogeneous else "" for entry in of_each[: len(dtypes)]]
     together: dict[str, DType] = {}
@@ -107,7 +107,7 @@ def _operand_of(op: str, variable: str, dtype: DType) -> Operand:
 
 def results(op: str, inputs: Sequence[Operand | None], count: int, attributes: Mapping[str, Any]) -> list[Operand]:
     """Return the types of an op's results: as the op gives them, and in the type of its operands."""
-    formal, variables = list(_schema(op).outputs), list(_schema(op).inputs)
+    formal, variables = list(_op_schema(op).outputs), list(_op_schema(op).inputs)
     bound = {entry.type_str: operand for entry, operand in zip(variables, inputs, strict=False) if operand is not None}
     graphs = [value for value in attributes.values() if isinstance(value, onnx.GraphProto)]
     if graphs:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import optree
 
-from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Numbers, Process, Words
+from compare.engines.base import CallState, Compiler, Devices, Engine, Errors, Numbers, Ops, Process, Words
 from compare.engines.containers import to_containers
 from compare.engines.framework import Framework
 from compare.engines.leaves import Leaves, SpecialisedFunction
@@ -91,6 +91,7 @@ class TensorFlow(Framework):
         self.compiler = TensorFlowCompiler(self)
         self.state = TensorFlowState(self)
         self.numbers = TensorFlowNumbers(self)
+        self.ops = TensorFlowOps(self)
         self.errors = TensorFlowErrors(self)
         self.words = TensorFlowWords(self)
 
@@ -268,6 +269,26 @@ class TensorFlowState(CallState):
         return state_reader(changed)
 
 
+class TensorFlowOps(Ops):
+    """The ops role of TensorFlow."""
+
+    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
+        """Return the dtypes of the results of a call's ops: mixed precision computes in dtypes that no argument has."""
+        from tensorflow.python.framework import op_callbacks
+
+        seen = set[str]()
+
+        def note(op: Any, inputs: Any, attributes: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
+            seen.update(output.dtype.name for output in outputs if hasattr(output, "dtype"))
+
+        op_callbacks.add_op_callback(note)
+        try:
+            step(*call)
+        finally:
+            op_callbacks.remove_op_callback(note)
+        return seen
+
+
 class TensorFlowNumbers(Numbers):
     """The numbers role of TensorFlow."""
 
@@ -290,22 +311,6 @@ class TensorFlowNumbers(Numbers):
             nudge_variables(holders, change) if change.seed is not None else nullcontext(),
         ):
             yield
-
-    def dtypes(self, step: Function, call: tuple[Any, ...]) -> Iterable[Any]:
-        """Return the dtypes of the results of a call's ops: mixed precision computes in dtypes that no argument has."""
-        from tensorflow.python.framework import op_callbacks
-
-        seen = set[str]()
-
-        def note(op: Any, inputs: Any, attributes: Any, outputs: Any, op_name: Any = None, graph: Any = None) -> None:
-            seen.update(output.dtype.name for output in outputs if hasattr(output, "dtype"))
-
-        op_callbacks.add_op_callback(note)
-        try:
-            step(*call)
-        finally:
-            op_callbacks.remove_op_callback(note)
-        return seen
 
 
 class TensorFlowErrors(Errors):

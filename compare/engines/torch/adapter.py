@@ -240,6 +240,7 @@ class TorchOps(Ops):
     shows_graphs = True
     outside = staticmethod(dispatcher.outside)
     ran = staticmethod(dispatcher.ran)
+    dtypes = staticmethod(dispatcher.dtypes)
 
     def lines(self, step: Function, call: tuple[Any, ...]) -> list[LineOp]:
         """Return the ops that the dispatcher sees in a call, each waited for, with the user's lines."""
@@ -296,8 +297,6 @@ class TorchState(CallState):
 
 class TorchNumbers(Numbers):
     """The numbers role of PyTorch."""
-
-    dtypes = staticmethod(dispatcher.dtypes)
 
     draws = staticmethod(dispatcher.draws)
     noting = staticmethod(dispatcher.noting)

@@ -174,7 +174,7 @@ def missing(node: NodeProto) -> bool:
     return name_of(node) not in TABLE
 
 
-def _schema(node: NodeProto, opsets: Opsets) -> Any:
+def _op_schema(node: NodeProto, opsets: Opsets) -> Any:
     """ONNX's schema of an op in the model's version; None if it has none."""
     domain = domain_of(node)
     opset = opsets.get(domain, 1)
@@ -183,7 +183,7 @@ def _schema(node: NodeProto, opsets: Opsets) -> Any:
 
 def usual_attributes(node: NodeProto, opsets: Opsets) -> dict[str, AttributeProto]:
     """The default values of an op's attributes, by name."""
-    schema = _schema(node, opsets)
+    schema = _op_schema(node, opsets)
     return (
         {}
         if schema is None
@@ -210,7 +210,7 @@ def _read(node: NodeProto, label: str, opsets: Opsets, types: Types) -> NodeCall
         for proto in node.attribute
         if proto.name in entry.attributes or proto != usual.get(proto.name)
     }
-    check_types(node, _schema(node, opsets), label, types)
+    check_types(node, _op_schema(node, opsets), label, types)
     bodies = {name: value for name, value in attributes.items() if isinstance(value, OnnxGraph)}
     options: dict[str, Any] = {name: value for name, value in attributes.items() if name not in bodies}
     if entry.counts:
@@ -223,7 +223,7 @@ def _read(node: NodeProto, label: str, opsets: Opsets, types: Types) -> NodeCall
 def _entry(node: NodeProto, label: str, opsets: Opsets) -> TranslationRule:
     """The translation of a node. Raises UntranslatedError for an op, or a version of it, without one."""
     if missing(node):
-        latest = _schema(node, {"": OLDEST})
+        latest = _op_schema(node, {"": OLDEST})
         if latest is not None and latest.deprecated:
             raise OlderOpError(
                 f"{label}: the op is no more in opset {OLDEST}; export the model for that opset or a later one"
@@ -234,7 +234,7 @@ def _entry(node: NodeProto, label: str, opsets: Opsets) -> TranslationRule:
     opset = opsets.get(domain, 1)
     if not domain and opset > NEWEST:
         raise UntranslatedError(f"{label}: opset {opset} is newer than {NEWEST}; export the model for that")
-    schema = _schema(node, opsets)
+    schema = _op_schema(node, opsets)
     version = 0 if schema is None else schema.since_version
     if version < _first(entry, node):
         error = OlderOpError(
