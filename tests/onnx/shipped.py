@@ -133,7 +133,7 @@ def _compiled(backend: str) -> Callable[..., Any]:
 
 
 _RUNS: dict[str, Callable[..., Any]] = {
-    "dynamic": lambda model, *args: model(*[dynamic.Tensor(x) if isinstance(x, np.ndarray) else x for x in args]),
+    "dynamic": lambda model, *args: model(*[dynamic.tensor(x) if isinstance(x, np.ndarray) else x for x in args]),
     "static": _compiled("numpy"),
     "native": _compiled("native"),
 }
