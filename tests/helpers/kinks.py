@@ -153,7 +153,7 @@ STARTS: dict[str, Start] = {
     ),
     "saturated softmax": Start(_probability, _probability_from_below, ONES, ("w",), LEVELS),
     "difference from 1": Start(
-        lambda g, x, w: 1 - g.cos(x @ w * 2.0**-13), lambda g, x, w: 2 * g.sin(x @ w * 2.0**-14) ** 2, ONES,
+        lambda g, x, w: 1 - g.cos(x @ w * 1.1e-4), lambda g, x, w: 2 * g.sin(x @ w * 5.5e-5) ** 2, ONES,
         ("output", "w"),
     ),
     "step function": Start(lambda g, x, w: g.floor(x @ w / 2) + x @ w, _stepped_odd_first, COUNTS),
