@@ -65,8 +65,9 @@ def rounding_anew(seed: int) -> Callable[[Any, Any, float], Any]:
 
     It takes the result, the one that the op gives of the same inputs in float64, and the unit in the last place of 1. A
     float moves by the error of its rounding, and at least by a unit in its own last place. One that is the same in
-    float64 stays: every mode computes it alike, and no test or step function may turn on it. For a result in float64
-    the other is None, and its whole numbers stay.
+    float64 stays: every mode computes it alike, and no test or step function may turn on it. What underflows, to zero
+    or to a number that is not normal, stays too: it loses more than its last place. For a result in float64 the other
+    is None, and its whole numbers stay.
     """
     rng = np.random.default_rng(seed)
 
@@ -77,7 +78,8 @@ def rounding_anew(seed: int) -> Callable[[Any, Any, float], Any]:
         with np.errstate(invalid="ignore"):  # infinity less infinity
             error = np.abs(numbers - other)
         least = np.ldexp(unit, np.frexp(np.abs(numbers))[1] - 1)
-        by = np.where(error > 0, least if wide is None else np.maximum(error, least), 0)
+        rounded = (error > 0) & (np.abs(numbers) >= np.finfo(result.dtype).tiny)
+        by = np.where(rounded, least if wide is None else np.maximum(error, least), 0)
         return np.asarray(numbers + signs * np.where(np.isfinite(by), by, 0), result.dtype)
 
     return move_array

@@ -235,8 +235,11 @@ def _rounding_alone(moved: Sequence[float], reference: Standard) -> dict[int, fl
     """Return the limits of gradients and state that rounding moves by more than their size: they are rounding alone.
 
     They may be as far off as it moves them, and FACTOR times as far from wider numbers as the plain mode. Where the
-    output moves so, the whole step is lost, and nothing is excused.
+    output moves so, the whole step is lost, and nothing is excused; nor in half precision, in which the second moments
+    of an optimizer underflow and any step is moved so.
     """
+    if reference.dtype in UNITS:
+        return {}
     lost = {k for k, by in enumerate(moved) if by > 1}
     if any(reference.leaves[k].part == 0 or math.isinf(moved[k]) for k in lost):
         return {}
