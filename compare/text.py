@@ -97,6 +97,11 @@ def join_words(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 
+def begin_sentence(words: str) -> str:
+    """Return words with a capital first letter."""
+    return f"{words[:1].upper()}{words[1:]}"
+
+
 def count_noun(number_of: int, noun: str) -> str:
     """Return a number with its noun: 1 job, 2 jobs, 3 processes."""
     plural = f"{noun}es" if noun.endswith("s") else f"{noun}s"

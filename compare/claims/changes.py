@@ -167,7 +167,7 @@ class Measure:
     @property
     def title(self) -> str:
         """The name with a capital first letter."""
-        return f"{self.name[0].upper()}{self.name[1:]}"
+        return text.begin_sentence(self.name)
 
     def values(self, cell: Evidence, mode: str) -> Values:
         """Return the numbers of a mode in each process of a cell; empty if a process has none above 0."""

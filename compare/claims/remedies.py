@@ -203,13 +203,13 @@ def _bargains(records: Records) -> Iterator[str]:
     if at_places:
         least = min(at_places, key=lambda mode: first[mode])
         share, wait = gains[least] / gains[most], first[least] / first[most]
-        said = f"{changes[least][0].upper()}{changes[least][1:]}"
+        said = text.begin_sentence(changes[least])
         yield f"{said}: {share:.0%} of what {most} gains, for {wait:.0%} of its first pass."
 
 
 def _gain(change: TriedChange) -> str:
     """Return a change and what it gains beside the usual mode, in a sentence."""
-    return f"{change.change[0].upper()}{change.change[1:]}. Beside {change.usual}: {', '.join(_gains(change))}."
+    return f"{text.begin_sentence(change.change)}. Beside {change.usual}: {', '.join(_gains(change))}."
 
 
 def _gains(best: TriedChange) -> Iterator[str]:

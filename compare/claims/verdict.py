@@ -231,7 +231,7 @@ class _Judgement:
         if idle:
             parts.insert(0, f"nothing of the step ran compiled in {text.join_words(idle)}")
         warnings = [f"{mode} disagrees{self.refused[mode].removeprefix('disagree')}" for mode in self.wrong]
-        said = [f"{part[0].upper()}{part[1:]}." for part in (*warnings, *parts) if part]
+        said = [f"{text.begin_sentence(part)}." for part in (*warnings, *parts) if part]
         return " ".join([self.busy, *said] if self.busy else said)
 
     def _outcomes(self) -> list[str]:

@@ -164,7 +164,8 @@ def run(
 
     kept = asked.pop("save_baseline"), asked.pop("baseline")
     _check_options(suite, asked)
-    _, scheduler = asked.pop("executor"), asked.pop("scheduler")
+    del asked["executor"]  # which the scheduler tells
+    scheduler = asked.pop("scheduler")
     preset = suite if suite == MODELS else "quick" if quick else "full"
     directory = options.folder(out, resume, "run", preset)
     if resume and overwrite:

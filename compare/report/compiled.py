@@ -170,7 +170,7 @@ def _agreement(record: Compilations, records: Records) -> Iterator[str]:
         off = max(error for each in errors for error in each.values())
         whose = f" of {text.join_words(list(right))}" if wrong or against == alone else ""
         said, verb = text.join_words(parts), "agrees" if parts == [_PARTS[-1]] else "agree"
-        yield f"{said[0].upper()}{said[1:]}{whose} {verb} with {against} to {_error(off, record.dtype)}."
+        yield f"{text.begin_sentence(said)}{whose} {verb} with {against} to {_error(off, record.dtype)}."
     allowed = max((row.tolerance for row in gate.values()), default=0.0)
     least = max(gate.values(), key=_unseen, default=None)
     unseen, where = (_unseen(least), _coarse(least)) if least else (0.0, "")

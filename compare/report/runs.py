@@ -332,7 +332,7 @@ def machines(runs: Sequence[JudgedRun]) -> Page:
     names = text.join_words([run.name for run in runs])
     return _page(
         "graphduel: several machines",
-        f"{runs[0].suite[0].upper()}{runs[0].suite[1:]}, on {names}.",
+        f"{text.begin_sentence(runs[0].suite)}, on {names}.",
         (
             section("The answer", *_sentences(runs, tables[MEASURES[0]].values()), verdict_table(runs)),
             section("Every regime", *_regimes(runs)),

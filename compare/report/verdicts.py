@@ -273,7 +273,7 @@ def _row(judged: Verdict) -> ClaimRow:
     finding = judged.finding
     svg, words = draw_claim(judged.claim.id, finding)
     claim, reason = judged.claim, "".join(finding.reasons[:1])
-    why = f"{reason[:1].upper()}{reason[1:].rstrip('.')}." if reason else ""
+    why = f"{text.begin_sentence(reason).rstrip('.')}." if reason else ""
     place = anchor(claim.id) if is_measured(judged) else ""
     return ClaimRow(claim.id, claim.title, place, mark(judged), why, svg, words)
 

@@ -69,7 +69,8 @@ def perform(job: Job, spawned: float | None = None) -> Record:
     started, there = None, environment.environment()
     try:
         measure = handler(job)
-        gc.freeze()  # what is loaded need not be walked by each collection
+        if spawned is not None:
+            gc.freeze()  # in a process for this job alone, what is loaded need not be walked by each collection
         steps.now(steps.BEGAN)
         started = spawned and max(0.0, time.time() - spawned)
         environment.limit_memory(job.memory)

@@ -27,7 +27,7 @@ __all__ = [
 
 _ONE_IN_A_FILE = (ASGD, SGD, Adadelta, Adagrad, Adam, Adamax, AdamW, NAdam, RAdam, RMSprop, Rprop)
 globals().update(
-    {(file := held.__name__.lower()): file_of(__name__, file, {held.__name__: held}) for held in _ONE_IN_A_FILE}
+    {(file := kind.__name__.lower()): file_of(__name__, file, {kind.__name__: kind}) for kind in _ONE_IN_A_FILE}
 )
 
 

@@ -298,6 +298,13 @@ def test_what_float64_computes_alike_is_not_rounded_anew():
     assert rounding_anew(1)(wide, None, 2.0**-52)[2] != 0.75  # nothing is wider, and it is no whole number
 
 
+def test_what_underflows_is_not_rounded_anew():
+    numbers = np.array([0.0, 6e-8, 0.1], np.float16)
+    moved = rounding_anew(1)(numbers, np.array([1e-9, 7e-8, 0.1]), 2.0**-10)
+    np.testing.assert_array_equal(moved[:2], numbers[:2])
+    assert moved[2] != numbers[2]
+
+
 LARGE, SMALL = np.full(4, 0.3, np.float32), np.full(4, 2e-8, np.float32)
 
 

@@ -301,7 +301,6 @@ class TorchNumbers(Numbers):
     draws = staticmethod(dispatcher.draws)
     noting = staticmethod(dispatcher.noting)
     giving = staticmethod(dispatcher.giving)
-
     round_results = staticmethod(dispatcher.round_results)
 
     def changed(self, tree: Any, change: FloatChange) -> Any:

@@ -153,10 +153,17 @@ IMPLICIT: dict[Any, Callable[..., Any]] = {}
 """Replacements for Python functions that call methods implicitly; `stage.operators` fills it."""
 
 
+def _is_made_as_named_tuple(kind: type) -> bool:
+    """Return whether the `__new__` of a class is the one that Python has written for a named tuple."""
+    owner = next(base for base in kind.__mro__ if "__new__" in vars(base))
+    return owner.__bases__ == (tuple,) and hasattr(owner, "_fields")
+
+
 def _construct(kind: type, /, *args: Any, **options: Any) -> Any:
     """Make an object of a class; its __init__ is converted where it is the user's."""
     for name in ("__del__", "__new__"):  # the journal keeps objects alive, so that a __del__ would run late
-        if users(class_attribute(kind, name)) is not None and not hasattr(kind, "_make"):  # a named tuple is quiet
+        is_quiet = name == "__new__" and _is_made_as_named_tuple(kind)
+        if users(class_attribute(kind, name)) is not None and not is_quiet:
             refuse(f"{kind.__name__} has a {name}, which is not converted; make the object before the call")
     if special(kind, "__call__") is not None:
         refuse(f"the class of {kind.__name__} has a __call__, which is not converted; make the object before the call")

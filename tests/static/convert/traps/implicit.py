@@ -3,6 +3,7 @@
 import copy
 import functools
 from collections import defaultdict
+from typing import NamedTuple
 
 import graphs as g
 from tests.static.convert.table import refused, right, rows
@@ -197,6 +198,26 @@ class New:
 class Deleted:
     def __init__(self, log):
         self.log = log
+
+    def __del__(self):
+        self.log.append(1.0)
+
+
+class Logged(NamedTuple):
+    a: float
+    log: list
+
+
+class NewPair(Logged):
+    __slots__ = ()
+
+    def __new__(cls, a, log):
+        log.append(1.0)
+        return super().__new__(cls, a, log)
+
+
+class DeletedPair(Logged):
+    __slots__ = ()
 
     def __del__(self):
         self.log.append(1.0)
@@ -399,5 +420,7 @@ names, y = OrderedDict(a=2.0, b=3.0), g.sum(x) | if y > 0: names.move_to_end("a"
 y = g.sum(x) | if y > 0: Made() | y * (len(LOG) + 1)
 New.count, y = 0, g.sum(x) | if y > 0: New() | y * (New.count + 1)
 log, y = [], g.sum(x) | if y > 0: Deleted(log) | y * (len(log) + 1)
+log, y = [], g.sum(x) | if y > 0: NewPair(1.0, log) | y * (len(log) + 1)
+log, y = [], g.sum(x) | if y > 0: DeletedPair(1.0, log) | y * (len(log) + 1)
 """,
 )
