@@ -145,7 +145,9 @@ def test_a_worker_is_pinned_to_one_core_and_one_thread():
 def test_collections_do_not_walk_what_a_worker_has_loaded(monkeypatch):
     monkeypatch.setattr(worker, "handler", lambda job: Bare)
     gc.unfreeze()
-    worker.perform(Job("environment"))
+    worker.perform(Job("environment"))  # in a process that does more
+    assert gc.get_freeze_count() == 0
+    worker.perform(Job("environment"), time.time())
     walked, frozen = len(gc.get_objects()), gc.get_freeze_count()
     gc.unfreeze()
     assert frozen > 10 * walked
