@@ -57,6 +57,8 @@ def test_functions_of_torch_take_pairs():
     assert torch.real(z).tolist() == z.real.tolist() == [1.0, 3.0, 0.0]
     assert torch.imag(z).tolist() == [2.0, -4.0, -0.5]
     assert z[0].item() == 1 + 2j
+    ends = torch.complex(torch.tensor([np.inf, 1.0]), torch.tensor([1.0, -np.inf])).numpy()
+    assert (ends.real.tolist(), ends.imag.tolist()) == ([np.inf, 1.0], [1.0, -np.inf])
 
 
 def test_what_would_need_a_conjugate_is_refused_by_name():

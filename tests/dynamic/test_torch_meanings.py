@@ -600,7 +600,10 @@ def test_an_attribute_that_is_not_there_names_what_to_use() -> None:
     for name, remedy in (("data_ptr", "compare tensors by `is`"), ("untyped_storage", "numpy"), ("_version", "inside")):
         with pytest.raises(AttributeError, match=f"'Tensor' object has no attribute '{name}': .*{remedy}"):
             getattr(torch.ones(2), name)
+        with pytest.raises(AttributeError, match=f"type object 'Tensor' has no attribute '{name}': .*{remedy}"):
+            getattr(torch.Tensor, name)
         assert not hasattr(torch.ones(2), name)
+        assert not hasattr(torch.Tensor, name)
 
 
 def test_a_module_is_no_method_of_modules() -> None:

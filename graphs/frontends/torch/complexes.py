@@ -120,7 +120,10 @@ class Complex(Methods):
 
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """The values as an array of complex numbers. Raises GraphError as that of a tensor does."""
-        return np.asarray(self.real.numpy(force=force) + 1j * self.imag.numpy(force=force))
+        real, imag = self.real.numpy(force=force), self.imag.numpy(force=force)
+        pair = np.empty(real.shape, np.result_type(real, np.complex64))
+        pair.real, pair.imag = real, imag  # a product with 1j would make infinite parts NaN
+        return pair
 
     def item(self) -> Any:
         """The value of a pair of one number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -74,13 +74,15 @@ def swap_operands(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def _absence(name: str, remedy: str) -> property:
-    """An attribute that is not there: whoever reads it is told what to use instead."""
+class Absence(NamedTuple):
+    """An attribute that is not there, of a tensor as of its class: whoever reads it is told what to use instead."""
 
-    def refuse(self: Any) -> Any:
-        raise AttributeError(f"'Tensor' object has no attribute {name!r}: {remedy}", name=name)
+    name: str
+    remedy: str
 
-    return property(refuse)
+    def __get__(self, instance: Any, owner: type) -> Any:
+        what = "type object 'Tensor'" if instance is None else "'Tensor' object"
+        raise AttributeError(f"{what} has no attribute {self.name!r}: {self.remedy}", name=self.name)
 
 
 _NO_MEMORY = "NumPy keeps the memory; compare tensors by `is`, and take the values by numpy()"
@@ -331,7 +333,7 @@ class TorchMethods(Methods, Conversions):
 
 
 for _name, _remedy in ABSENT.items():
-    setattr(TorchMethods, _name, _absence(_name, _remedy))
+    setattr(TorchMethods, _name, Absence(_name, _remedy))
 
 
 class Count(int):
