@@ -5,8 +5,10 @@ Then gradient clipping, by the norm of all gradients or element by element.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,8 @@ from graphs.tree import Tree
 
 State = dict[str, Any]
 Update = Callable[..., tuple[Array, ...]]  # (parameter, gradient, *slots) -> (new parameter, *new slots)
+Row = tuple[Array, ...]  # a parameter, its gradient and its slots; or their new values, without the gradient
+RuleRun = Callable[[Update, Sequence[Row]], list[Row]]
 Slots = Mapping[str, Callable[[Array], Array]]  # what is kept for a parameter, by name, and what it starts as
 
 
@@ -32,8 +36,8 @@ class Optimizer(NamedTuple):
 
     The state holds arrays alone, each slot a container like that of the parameters, which keep their dtypes and shapes.
     `update` raises ShapeError when gradients, state and parameters differ in structure or shape. `change`, where there
-    is one, takes and returns the same, with the same bits, but writes large arrays of NumPy over: those of a parameter
-    and of its slots hold the results.
+    is one, takes and returns the same, with the same bits, but writes arrays of NumPy over: those of a parameter and
+    of its slots hold the results.
     """
 
     init: Callable[[Tree], State]
@@ -49,69 +53,114 @@ def zeros(*names: str) -> Slots:
 def plain(slots: Slots, rule: Update) -> Optimizer:
     """Make the optimiser of a rule for one parameter, which works element by element."""
 
-    def update(gradients: Tree, state: State, params: Tree, rule: Update = rule) -> tuple[Tree, State]:
-        return _apply_rule(rule, slots, gradients, state, params)
+    def update(gradients: Tree, state: State, params: Tree, run: RuleRun = _row_by_row) -> tuple[Tree, State]:
+        return _apply_rule(partial(run, rule), slots, gradients, state, params)
 
-    return Optimizer(lambda params: _initial_state(slots, params), update, partial(update, rule=_in_blocks(rule)))
+    return Optimizer(lambda params: _initial_state(slots, params), update, partial(update, run=_block_by_block))
 
 
 def counting(slots: Slots, at: Callable[[Array], Update], *, by_element: bool = True) -> Optimizer:
-    """Make the optimiser of a rule that depends on the step number, a float64: `at(steps)` returns the rule.
+    """Make the optimiser of a rule that depends on the number of steps: `at(steps)`, a float, 1 at first.
 
     `by_element` tells whether the rule works element by element.
     """
 
-    def update(gradients: Tree, state: State, params: Tree, wrap: Callable[[Update], Update] = _as_it_is) -> Any:
+    def update(gradients: Tree, state: State, params: Tree, run: RuleRun = _row_by_row) -> tuple[Tree, State]:
         count = add(state["count"], 1)
-        params, kept = _apply_rule(wrap(at(astype(count, np.float64))), slots, gradients, state, params)
-        return params, {"count": count, **kept}
+        rule = at(astype(count, np.float64))
+        params, slot_state = _apply_rule(partial(run, rule), slots, gradients, state, params)
+        return params, {"count": count, **slot_state}
 
     def init(params: Tree) -> State:
         return {"count": np.zeros((), np.int64), **_initial_state(slots, params)}
 
-    return Optimizer(init, update, partial(update, wrap=_in_blocks) if by_element else None)
+    return Optimizer(init, update, partial(update, run=_block_by_block) if by_element else None)
 
 
-def _as_it_is(rule: Update) -> Update:
-    return rule
+def _row_by_row(rule: Update, rows: Sequence[Row]) -> list[Row]:
+    return [rule(*row) for row in rows]
 
 
-BLOCK, BLOCKS = 1 << 16, 4
-"""Elements of a parameter at a time, so that what a rule computes between stays in the cache and no memory is new; and
-the fewest blocks that gain more than the calls cost."""
+BLOCK, FEWEST = 1 << 16, 8
+"""The elements of a block: so few that what a rule computes between stays in the cache. And how many small parameters
+a block holds at least: to copy larger ones costs more than a call of the rule for each."""
 
 
-def _in_blocks(rule: Update) -> Update:
-    """Wrap a rule of elements to write its results over the parameter and the slots, where these are large arrays."""
+def _block_by_block(rule: Update, rows: Sequence[Row]) -> list[Row]:
+    """Apply a rule of elements to blocks, and write its results over the parameters and their slots.
 
-    def change(param: Array, gradient: Array, *slots: Array) -> tuple[Array, ...]:
-        written = (param, *[slot for slot in slots if getattr(slot, "shape", ()) == param.shape])
-        if not all(_is_like(array, param) for array in (gradient, *written)) or not _are_apart(written):
-            return rule(param, gradient, *slots)
-        row = [x.reshape(-1) if _is_like(x, param) else x for x in (param, gradient, *slots)]
-        results: tuple[Array, ...] = ()
-        for start in range(0, param.size, BLOCK):
-            part = slice(start, start + BLOCK)
-            results = rule(*[x[part] if x.ndim else x for x in row])
-            for target, result in zip((row[0], *row[2:]), results, strict=True):
+    A block is a part of a large parameter or several small ones, so that a model of many small ones costs few calls.
+    What cannot be written over has new results, as in `_row_by_row`. Parameters in one memory change one after another.
+    """
+    writable = [row for row in rows if _is_writable(row)]
+    alike = [[x for x in row if x.shape == row[0].shape] for row in writable]
+    if dispatch.observers:  # who look at whole ops
+        return _row_by_row(rule, rows)
+    if not _are_apart([x for same in alike for i, x in enumerate(same) if i != 1]):
+        return [_block_by_block(rule, [row])[0] for row in rows] if len(rows) > 1 else _row_by_row(rule, rows)
+    streams: dict[Any, list[Row]] = defaultdict(list)
+    for row, same in zip(writable, alike, strict=True):  # a slot that is one number belongs to one parameter alone
+        streams[row[0].dtype if len(same) == len(row) else id(row)].append(row)
+    results: dict[int, Row] = {}
+    for stream in streams.values():
+        last = _write_blocks(rule, stream)
+        for row in stream:
+            new = zip((row[0], *row[2:]), last, strict=True)
+            results[id(row)] = tuple([x if x.shape == row[0].shape else number for x, number in new])
+    return [results[id(row)] if id(row) in results else rule(*row) for row in rows]
+
+
+def _write_blocks(rule: Update, rows: Sequence[Row]) -> Row:
+    """Write the results over the arrays of the rows; return those of the last block."""
+    flat = [[x.reshape(-1) if x.shape == row[0].shape else x for x in row] for row in rows]
+    results: Row = (rows[0][0], *rows[0][2:])
+    for pieces in _cut([row[0].size for row in rows]):
+        parts = [[x[part] if x.ndim else x for x in flat[i]] for i, part in pieces]
+        results = rule(*(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))))
+        end = 0
+        for param, _, *slots in parts:
+            begin, end = end, end + param.size
+            for target, result in zip((param, *slots), results, strict=True):
                 if target.ndim:
-                    target[part] = result
-        return tuple([x if x.shape == param.shape else new for x, new in zip((param, *slots), results, strict=True)])
-
-    return change
+                    target[...] = result[begin:end]
+    return results
 
 
-def _is_like(array: Array, param: Array) -> bool:
-    """Whether an array is one of NumPy's in row-major order, large, and of the shape and dtype of a parameter."""
-    is_alike = type(array) is np.ndarray and array.shape == param.shape and array.dtype == param.dtype
-    return bool(is_alike and array.size >= BLOCK * BLOCKS and array.flags.c_contiguous)
+def _cut(sizes: Sequence[int]) -> Iterator[list[tuple[int, slice]]]:
+    """Cut rows of so many elements into blocks, each a list of rows and of their parts."""
+    pieces: list[tuple[int, slice]] = []
+    room = BLOCK
+    for i, size in enumerate(sizes):
+        if size * FEWEST > BLOCK:
+            yield from ([(i, slice(start, min(start + BLOCK, size)))] for start in range(0, size, BLOCK))
+        elif size:
+            if size > room:
+                yield pieces
+                pieces, room = [], BLOCK
+            pieces.append((i, slice(0, size)))
+            room -= size
+    if pieces:
+        yield pieces
 
 
-def _are_apart(arrays: tuple[Array, ...]) -> bool:
-    """Whether arrays may be written over, and none lies in the memory of another; no observer asks for whole ops."""
-    if dispatch.observers or not all(array.flags.writeable for array in arrays):
+def _is_writable(row: Row) -> bool:
+    """Whether gradient and slots are NumPy's, of the parameter's dtype, and what is written to lies in row-major order.
+
+    Slots of one number may be anything.
+    """
+    param, gradient, *slots = row
+    if type(gradient) is not np.ndarray or gradient.shape != param.shape or gradient.dtype != param.dtype:
         return False
-    return not any(np.may_share_memory(x, y) for i, x in enumerate(arrays) for y in arrays[:i])
+    same = [x for x in slots if x.shape == param.shape]
+    return all(type(x) is np.ndarray and x.dtype == param.dtype and x.flags.carray for x in (param, *same))
+
+
+def _are_apart(arrays: Sequence[Array]) -> bool:
+    """Whether no array in row-major order lies in the memory of another."""
+    if all(x.base is None for x in arrays):
+        return len({id(x) for x in arrays}) == len(arrays)
+    starts = sorted((x.__array_interface__["data"][0], x.nbytes) for x in arrays if x.size)
+    return all(start + size <= after for (start, size), (after, _) in pairwise(starts))
 
 
 def _initial_state(slots: Slots, params: Tree) -> State:
@@ -119,16 +168,16 @@ def _initial_state(slots: Slots, params: Tree) -> State:
 
 
 def _apply_rule(
-    rule: Update, slots: Slots, gradients: Tree, state: State, params: Tree
+    run: Callable[[Sequence[Row]], list[Row]], slots: Slots, gradients: Tree, state: State, params: Tree
 ) -> tuple[Tree, dict[str, Tree]]:
-    """Apply the rule leaf by leaf, and put the results back into containers."""
+    """Run a rule on the rows of the leaves, and put the results back into containers."""
     leaves, structure = tree.flatten(params)
     containers = {"gradients": gradients, **{slot: state[slot] for slot in slots}}
     columns = [
         _leaves_of(leaves, structure, what, container, slots.get(what, zeros_like) is zeros_like)
         for what, container in containers.items()
     ]
-    rows = [rule(*row) for row in zip(leaves, *columns, strict=True)]
+    rows = run(list(zip(leaves, *columns, strict=True)))
     new_params, *new_slots = [tree.unflatten(structure, [row[i] for row in rows]) for i in range(1 + len(slots))]
     return new_params, dict(zip(slots, new_slots, strict=True))
 
@@ -144,10 +193,16 @@ def _leaves_of(params: list[Array], structure: tree.Structure, what: str, contai
         )
     if not alike:
         return leaves
-    for leaf, param in zip(leaves, params, strict=True):
-        if not dims.same_shape(shape_of(leaf), shape_of(param)):
-            raise ShapeError(locate(f"{what} of shape {shape_of(leaf)} for params of shape {shape_of(param)}"))
-    return [like_param(leaf, param) for leaf, param in zip(leaves, params, strict=True)]
+    return [_fit_param(what, leaf, param) for leaf, param in zip(leaves, params, strict=True)]
+
+
+def _fit_param(what: str, leaf: Array, param: Array) -> Array:
+    """A leaf in the dtype of its parameter. Raises ShapeError for another shape."""
+    if type(leaf) is type(param) is np.ndarray and leaf.shape == param.shape and leaf.dtype == param.dtype:
+        return leaf  # as nearly all are
+    if not dims.same_shape(shape_of(leaf), shape_of(param)):
+        raise ShapeError(locate(f"{what} of shape {shape_of(leaf)} for params of shape {shape_of(param)}"))
+    return like_param(leaf, param)
 
 
 def like_param(value: Any, param: Array) -> Any:

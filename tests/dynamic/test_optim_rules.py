@@ -124,6 +124,37 @@ def test_a_large_parameter_and_its_state_are_changed_in_place_by_the_same_bits(n
                 assert np.shares_memory(found[0][key], found[-1][key])
 
 
+@together("name", [name for name in LARGE if name != "Adafactor"])  # which is no rule of elements
+def test_small_parameters_share_blocks_by_the_same_bits(name, monkeypatch):
+    """Two dtypes, no elements, one number, two parts of one array, and a gradient in another order."""
+    ends = []
+    for block in (1, 64):  # one element each, and most of them together
+        monkeypatch.setattr(base, "BLOCK", block)
+        array = np.linspace(-2, 2, 12, dtype=np.float32)
+        starts = [array[:5], array[5:], np.linspace(1, 2, 6).reshape(2, 3), np.float64(3), np.ones((0, 2), np.float32)]
+        params = [torch.from_numpy(np.asarray(start)).requires_grad_() for start in starts]
+        optimizer = getattr(optim, name.partition(",")[0])(params, **LARGE[name])
+        for step in range(3):
+            for param in params:
+                gradient = np.cos(np.asarray(param.detach()) * (step + 1))
+                param.grad = torch.from_numpy(np.asarray(gradient, order="F"))
+            optimizer.step()
+        state = [value.numpy() for param in params for value in optimizer.state[param].values()]
+        ends.append([param.detach().numpy() for param in params] + state)
+    for ours, expected in zip(*ends, strict=True):
+        np.testing.assert_array_equal(ours, expected, strict=True)
+
+
+def test_parameters_in_one_memory_are_changed_one_after_another(monkeypatch):
+    monkeypatch.setattr(base, "BLOCK", 64)
+    array = np.linspace(-2, 2, 8)
+    parts = [torch.from_numpy(array[:5]).requires_grad_(), torch.from_numpy(array[3:]).requires_grad_()]
+    for part in parts:
+        part.grad = torch.ones(5, dtype=torch.float64)
+    optim.SGD(parts, lr=0.5).step()
+    np.testing.assert_array_equal(array, np.linspace(-2, 2, 8) - [0.5, 0.5, 0.5, 1, 1, 0.5, 0.5, 0.5])
+
+
 def test_a_large_parameter_that_backward_reads_is_known_to_have_changed(monkeypatch):
     monkeypatch.setattr(base, "BLOCK", 2)
     x = torch.tensor(np.ones(20)).requires_grad_()

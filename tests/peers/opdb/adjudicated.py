@@ -67,10 +67,16 @@ KINDS = (
         r"error, \d\): (int64\[3\]=\[.*\], 2|2, int64\[3\]=\[.*\]) -> .*(must be Tensor, not|got \(int, Tensor)",
     ),
     Kind(
-        "indices of any layout are taken; PyTorch asks for those that lie in a row",
-        r"nn\.functional\.max_unpool\dd|take_along_dim",
+        "tensors of any layout are taken; PyTorch asks for those that lie in a row",
+        r"nn\.functional\.(max_unpool\dd|nll_loss)|take_along_dim|view_as_complex|as_strided_scatter",
         (ANSWERED,),
-        r"turned\).*PyTorch: RuntimeError: view size is not compatible",
+        r"turned\).*PyTorch: RuntimeError: .*(view size is not compatible|stride 1|is_contiguous|must be contiguous)",
+    ),
+    Kind(
+        "what is replaced has no slope; PyTorch gives it the gradient of the result, and what stays none",
+        "as_strided_scatter",
+        (GRADIENT,),
+        "leaf 0",
     ),
     Kind(
         "the running mean and variance are one tensor, at times the weight too, which is written to while it is read",
@@ -97,12 +103,6 @@ KINDS = (
         r"shared\).*'use_mm_for_euclid_dist' -> \[+ 0\.",
     ),
     Kind("the boundaries are what is looked for, and in no order", "bucketize", (VALUE,), r"shared\)"),
-    Kind(
-        "a gradient of any layout is taken; PyTorch asks for one that lies in a row",
-        r"nn\.functional\.nll_loss",
-        (ANSWERED,),
-        r"turned\).*grad_input must be contiguous",
-    ),
     Kind("it is computed in float64, and rounded; PyTorch loses digits of float32", "matrix_exp", (VALUE,), "float32"),
     Kind(
         "there is a gradient where PyTorch has none",
