@@ -55,18 +55,48 @@ def _sort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array = N
     out = np.array(x) if out is None else store(x, out)
     # The reverse of a stable sort of the reverse is stable too, with the largest first.
     ends = np.flip(out, axis) if descending else out
-    ends.sort(axis=axis, kind="stable" if stable else None)
+    ends.sort(axis=axis, kind="stable" if stable and _has_signed_zero(out) else None)
     return out
+
+
+def _has_signed_zero(x: Array) -> bool:
+    """Whether some equal elements may differ: all others are the same in any order."""
+    return x.dtype.kind == "f" and bool(np.any(np.signbit(x) & (x == 0)))
+
+
+_LONG = 32
+"""The elements of an axis from which on a stable sort takes longer than one of numbers with places behind them."""
+_KEYED = frozenset(map(np.dtype, ("float16", "float32", "int32", "uint32")))
+"""Numbers of 32 bits or fewer; NumPy sorts integers of 16 bits by their digits, which is stable and quick."""
 
 
 def _argsort(x: Array, *, axis: int, descending: bool, stable: bool, out: Array = None) -> Array:
     """The indices that sort along one axis; equal elements keep their order when `stable`."""
-    kind: Any = "stable" if stable else None
-    if descending:
+    if stable and x.dtype in _KEYED and _LONG <= x.shape[axis] < 1 << 32:
+        order = _order_of_keys(x, axis, descending)
+    elif descending:
+        kind: Any = "stable" if stable else None
         order = x.shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis=axis, kind=kind), axis)
     else:
-        order = np.argsort(x, axis=axis, kind=kind)
+        order = np.argsort(x, axis=axis, kind="stable" if stable else None)
     return order if out is None else store(order, out)
+
+
+def _order_of_keys(x: Array, axis: int, descending: bool) -> Array:
+    """The stable order of numbers of `_KEYED`: each is sorted with its place behind it, as one integer of 64 bits.
+
+    NumPy's quicksort of integers takes less than a fifth of the time of its stable sort of floats.
+    """
+    if x.dtype.kind == "f":
+        bits = (x.astype(np.float32) + np.float32(0)).view(np.int32)  # -0.0 + 0.0 is 0.0
+        keys = bits ^ (bits >> 31 & 0x7FFFFFFF)  # of negative numbers the smaller is the one with the larger bits
+        np.putmask(keys, np.isnan(x), 0x7FFFFFFF)
+    else:
+        keys = x.astype(np.int64) - (1 << 31 if x.dtype == np.uint32 else 0)
+    places = np.arange(x.shape[axis]).reshape([-1 if i == axis else 1 for i in range(x.ndim)])
+    pairs = (~keys if descending else keys).astype(np.int64) << 32 | places
+    pairs.sort(axis=axis)
+    return pairs & 0xFFFFFFFF
 
 
 def _sort_cost(x: TensorSpec, *, axis: int, out: TensorSpec, **_: Any) -> Size:

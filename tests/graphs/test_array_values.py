@@ -193,6 +193,24 @@ def test_sort_and_argsort_agree_and_are_stable(engine, drawn, descending, stable
         np.testing.assert_array_equal(order, np.argsort(-x.astype(float), axis, kind="stable"))
 
 
+@together("dtype", ["bool", "int8", "uint8", "int32", "uint32", "int64", "float16", "float32", "float64"])
+def test_long_axes_keep_the_order_of_equals(dtype):
+    """Those that are sorted with their places behind them, and others: NaN and zeros of both signs among them."""
+    rng = np.random.default_rng(0)
+    for shape, axis in (((3, 40), 1), ((40, 3), 0), ((2, 33, 2), 1)):
+        x = (rng.normal(size=shape) * 5).astype(dtype)
+        if x.dtype.kind == "f":
+            hard = rng.choice(np.array([np.nan, -np.nan, 0.0, -0.0, np.inf], dtype), shape)
+            x = np.where(rng.random(shape) < 0.4, hard, x)
+        order = np.argsort(x, axis, kind="stable")
+        turned = shape[axis] - 1 - np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+        for descending, expected in ((False, order), (True, turned)):
+            np.testing.assert_array_equal(g.argsort(x, axis=axis, descending=descending), expected)
+            values, ours = np.take_along_axis(x, expected, axis), g.sort(x, axis=axis, descending=descending)
+            np.testing.assert_array_equal(ours, values)
+            np.testing.assert_array_equal(np.signbit(ours) & (ours == 0), np.signbit(values) & (values == 0))
+
+
 @each_engine
 @few
 @given(st.data(), st.sampled_from(["left", "right"]))
