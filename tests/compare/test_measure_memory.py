@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import peaks
 from compare import engines, workloads
 from compare.engines.graphduel.steps import GraphStep
 from compare.instruments import memory
@@ -139,3 +140,19 @@ def test_a_step_holds_the_bytes_that_it_held(name, monkeypatch):
 
 def test_every_workload_has_its_bytes_written_down():
     assert {*HELD} == {*workloads.names()}
+
+
+def test_a_change_of_bytes_is_told_from_a_twentieth_and_a_kilobyte_on():
+    before = {"a": peaks.Bytes(100_000, 50_000), "b": peaks.Bytes(8, 100_000), "c": peaks.Bytes(0, 0)}
+    now = {
+        "a": peaks.Bytes(104_000, 46_000), "b": peaks.Bytes(900, 104_900), "c": peaks.Bytes(2_048, 0),
+        "new": peaks.Bytes(1, 1),
+    }  # fmt: skip
+    assert peaks.changes(now, before) == {"a": pytest.approx(-0.08), "c": 2048.0}
+
+
+def test_the_bytes_of_a_workload_are_those_of_the_file():
+    now, before = dict(peaks.measured(["tiny_mlp"])), peaks.load()
+    assert now.keys() == {name for name in before if name.startswith("tiny_mlp ")}
+    assert not peaks.changes(now, before)
+    assert {name.partition(" ")[0] for name in before} == set(workloads.names())
