@@ -1,13 +1,13 @@
 """Neural network functions made of ops: activations, normalisation, dropout and attention; then the op `linear`.
 
 `linear` is a product with the rows of a matrix and a shift, as one op. Last, resizing of images, as PyTorch's
-`interpolate`: from the nearest elements, or linearly along each axis.
+`interpolate`: from the nearest elements, linearly along each axis, or by a kernel of weights.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -316,8 +316,8 @@ linear: Op = Op(
 
 PerAxis = float | Sequence[float] | None
 
-_LINEAR = {"linear": 1, "bilinear": 2, "trilinear": 3}  # the number of axes that each is about
-_MODES = ("nearest", "nearest-exact", *_LINEAR)
+_SMOOTH = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2}  # the number of axes that each is about
+_MODES = ("nearest", "nearest-exact", *_SMOOTH)
 
 
 @composite
@@ -328,37 +328,46 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Array:
     """Resize the last one to three axes of x f[N, C, ...] to `size`, or by `scale_factor`, rounded down.
 
-    `mode` is "nearest", "nearest-exact" (by the centres of elements), or for one, two and three axes "linear",
-    "bilinear" and "trilinear". In the linear modes `align_corners` aligns the first and last elements with those of x;
-    otherwise the outer edges are aligned. All as in PyTorch. Raises ShapeError, and DTypeError for integers in a linear
-    mode.
+    `mode` is "nearest", "nearest-exact" (by the centres of elements), for one, two and three axes "linear", "bilinear"
+    and "trilinear", and for two "bicubic" (Keys, 1981). In the smooth modes `align_corners` aligns the first and last
+    elements with those of x; otherwise the outer edges are aligned. With `antialias` two axes that shrink are averaged
+    over what a result stands for. All as in PyTorch. Raises ShapeError, and DTypeError for integers in a smooth mode.
     """
     x = as_operand(x)
     sizes = _concrete_sizes(shape_of(x)[2:])
-    rank = len(sizes)
-    if mode not in _MODES:
-        raise ShapeError(f"mode is one of {', '.join(map(repr, _MODES))}, not {mode!r}; choose one")
-    if _LINEAR.get(mode, rank) != rank:
-        raise ShapeError(f"mode {mode!r} is for {_LINEAR[mode]} axes after batch and channels, not {rank}")
-    if mode not in _LINEAR and align_corners is not None:
-        raise ShapeError("align_corners is for linear modes; leave it out")
-    if mode in _LINEAR and dtype_of(x).kind != "f":
-        raise DTypeError(f"{mode!r} takes floating point values; convert with astype(x, 'float32')")
-    wanted, scales = _output_sizes(sizes, size, scale_factor)
+    _check_mode(x, mode, align_corners, antialias)
+    wanted, scales = output_sizes(sizes, size, scale_factor)
     steps = []
     for have, want, scale in zip(sizes, wanted, scales, strict=True):
         # PyTorch resizes images in mode "nearest" by their sizes where these stay or double, whatever the factor was.
         by_sizes = mode == "nearest" and len(sizes) == 2 and want in (have, 2 * have)
         steps.append(have / want if recompute_scale_factor or by_sizes or scale is None else 1 / scale)
     each = list(zip(sizes, wanted, steps, strict=True))
-    if mode in _LINEAR:
+    if antialias or mode == "bicubic":
+        return _weigh(x, [_resizing(*axis, align_corners, mode, antialias) for axis in each])
+    if mode in _SMOOTH:
         return _between(x, [_sources(*axis, align_corners) for axis in each])
     for number, (have, want, step) in enumerate(each, 2):
         x = _take_places(x, number, have, _nearest(have, want, step, mode == "nearest-exact", dtype_of(x)))
     return x
+
+
+def _check_mode(x: Array, mode: str, align_corners: bool | None, antialias: bool) -> None:
+    rank = len(shape_of(x)) - 2
+    if mode not in _MODES:
+        raise ShapeError(f"mode is one of {', '.join(map(repr, _MODES))}, not {mode!r}; choose one")
+    if _SMOOTH.get(mode, rank) != rank:
+        raise ShapeError(f"mode {mode!r} is for {_SMOOTH[mode]} axes after batch and channels, not {rank}")
+    if mode not in _SMOOTH and align_corners is not None:
+        raise ShapeError("align_corners is for smooth modes; leave it out")
+    if antialias and _SMOOTH.get(mode) != 2:
+        raise ShapeError(f"antialias is for modes 'bilinear' and 'bicubic', not {mode!r}; leave it out")
+    if mode in _SMOOTH and dtype_of(x).kind != "f":
+        raise DTypeError(f"{mode!r} takes floating point values; convert with astype(x, 'float32')")
 
 
 def _take_places(x: Array, axis: int, have: int, places: Any) -> Array:
@@ -382,7 +391,7 @@ def _concrete_sizes(sizes: Shape) -> list[int]:
     return numbers
 
 
-def _output_sizes(sizes: list[int], size: PerAxis, scale: PerAxis) -> tuple[list[int], list[float | None]]:
+def output_sizes(sizes: Sequence[Any], size: PerAxis, scale: PerAxis) -> tuple[list[int], list[float | None]]:
     """The output sizes, and the scale factors where these were given. Raises ShapeError."""
     if (size is None) == (scale is None):
         raise ShapeError("give either size or scale_factor")
@@ -437,3 +446,55 @@ def _interpolate_axis(x: Array, axis: int, sources: Any) -> Array:
     share = (sources - left).astype(dtype_of(x)).reshape(np.where(after, -1, 1))
     right = left + (sources > left)
     return add(multiply(take(x, left, axis=axis), 1 - share), multiply(take(x, right, axis=axis), share))
+
+
+Weight = tuple[Callable[[Any], Any], int]
+"""The weight of an element as a function of its distance from a place, and the largest distance that has one."""
+
+linear_weight: Weight = (lambda d: np.maximum(1 - d, 0), 1)
+
+
+def cubic_weight(a: float) -> Weight:
+    """The weights of cubic convolution (Keys, 1981), with the slope `a` at the distance 1."""
+
+    def weigh(d: Any) -> Any:
+        near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+        far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+        return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
+
+    return weigh, 2
+
+
+def resizing(places: Any, have: int, kernel: Weight, width: float, exclude_outside: bool) -> Any:
+    """The matrix [places, have] that resizes an axis; positions beyond the ends read the end elements.
+
+    The kernel is 1 / `width` times as wide as it is given. With `exclude_outside` elements inside alone have weights.
+    """
+    weigh, support = kernel
+    reach = math.ceil(support / width)
+    matrix = np.zeros((len(places), have))
+    for row, place in zip(matrix, places, strict=True):
+        taps = np.arange(math.floor(place) - reach, math.floor(place) + reach + 2)
+        shares = weigh(np.abs(taps - place) * width)
+        if exclude_outside:
+            shares = np.where((taps >= 0) & (taps < have), shares, 0.0)
+        if exclude_outside or width < 1:
+            shares = shares / shares.sum()
+        np.add.at(row, np.clip(taps, 0, have - 1), shares)
+    return matrix
+
+
+def _resizing(have: int, want: int, step: float, align_corners: bool | None, mode: str, antialias: bool) -> Any:
+    """The matrix of an axis in mode "bicubic", or with antialias, which takes another cubic, as PyTorch and Pillow."""
+    step = step if not align_corners else (have - 1) / (want - 1) if want > 1 else 0.0
+    places = np.arange(want) * step
+    places = places if align_corners and not antialias else places + step / 2 - 0.5
+    kernel = linear_weight if mode == "bilinear" else cubic_weight(-0.5 if antialias else -0.75)
+    return resizing(places, have, kernel, 1 / max(step, 1) if antialias else 1, antialias)
+
+
+@in_single
+def _weigh(x: Array, matrices: list[Any]) -> Array:
+    """The last two axes resized, each by its matrix."""
+    down, across = (matrix.astype(dtype_of(x)) for matrix in matrices)
+    return matmul(matmul(down, x), across.T)

@@ -264,3 +264,9 @@ def test_tensors_without_axes():
     assert float(F.kl_div(x, x, reduction="batchmean")) == pytest.approx(0.7 * (np.log(0.7) - 0.7))
     assert float(F.multilabel_margin_loss(x, torch.tensor(0))) == 0
     assert float(F.multi_margin_loss(x, torch.tensor(0))) == 0
+
+
+def test_area_is_the_mean_of_what_a_result_stands_for() -> None:
+    x = torch.arange(24.0).reshape(1, 1, 4, 6)
+    np.testing.assert_allclose(F.interpolate(x, scale_factor=0.5, mode="area"), F.avg_pool2d(x, 2))
+    np.testing.assert_allclose(F.interpolate(x, (3, 4), mode="area"), F.adaptive_avg_pool2d(x, (3, 4)))

@@ -360,7 +360,6 @@ REFUSED = [
     (lambda: F.binary_cross_entropy(tensor(3), tensor(3, 1)), "shape"),
     (lambda: nn.functional_call(nn.Linear(2, 2), {"other": tensor(2)}, (tensor(2),)), "'other'"),
     (lambda: F.gelu(tensor(2), approximate="erf"), "approximate"),
-    (lambda: F.interpolate(tensor(1, 1, 4), scale_factor=2, antialias=True), "antialias"),
 ]
 
 

@@ -73,9 +73,10 @@ REFUSED = [
     (lambda: g.interpolate(X, (2, 3, 4)), "3 sizes for 2 axes"),
     (lambda: g.interpolate(X, 0), "hold nothing"),
     (lambda: g.interpolate(X, scale_factor=0.2), "hold nothing"),
-    (lambda: g.interpolate(X, 2, mode="bicubic"), "mode is one of 'nearest', .*, not 'bicubic'"),
+    (lambda: g.interpolate(X, 2, mode="cubic"), "mode is one of 'nearest', .*, not 'cubic'"),
+    (lambda: g.interpolate(X, 2, antialias=True), "antialias is for modes 'bilinear' and 'bicubic', not 'nearest'"),
     (lambda: g.interpolate(X, 2, mode="linear"), "mode 'linear' is for 1 axes after batch and channels, not 2"),
-    (lambda: g.interpolate(X, 2, align_corners=True), "align_corners is for linear modes"),
+    (lambda: g.interpolate(X, 2, align_corners=True), "align_corners is for smooth modes"),
     (lambda: g.interpolate(X[0, 0], 2), "one to three axes after batch and channels, not 0"),
     (lambda: g.interpolate(X[:, :, :0], 2), "nothing between no elements"),
 ]
@@ -93,7 +94,8 @@ def test_integers_lie_between_nothing():
 
 
 @pytest.mark.parametrize(
-    ("mode", "shape"), [("linear", (1, 2, 9)), ("bilinear", (1, 2, 9, 7)), ("trilinear", (1, 2, 5, 7, 3))]
+    ("mode", "shape"),
+    [("linear", (1, 2, 9)), ("bilinear", (1, 2, 9, 7)), ("trilinear", (1, 2, 5, 7, 3)), ("bicubic", (1, 2, 9, 7))],
 )
 def test_float16_is_rounded_once(mode, shape):
     """Not after each axis, nor are the shares of neighbours float16."""

@@ -194,6 +194,12 @@ def _interpolated() -> list[Case]:
         case("bilinear corners", two, (6, 5), mode="bilinear", align_corners=True),
         case("bilinear factor", two, scale_factor=(0.7, 2.3), mode="bilinear", align_corners=False),
         case("trilinear", (1, 1, 2, 3, 2), (3, 2, 4), mode="trilinear"),
+        case("bicubic", two, (5, 2), mode="bicubic"),
+        case("bicubic corners", two, (5, 1), mode="bicubic", align_corners=True),
+        case("bicubic factor", two, scale_factor=(0.7, 2.3), mode="bicubic"),
+        case("bilinear antialias", (1, 1, 7, 6), (3, 8), mode="bilinear", antialias=True),
+        case("bicubic antialias", (1, 1, 7, 6), (2, 5), mode="bicubic", antialias=True),
+        case("bicubic antialias corners", (1, 1, 7, 6), (3, 4), mode="bicubic", align_corners=True, antialias=True),
     ]
 
 

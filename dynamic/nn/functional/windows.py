@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from dynamic.nn.functional.common import Array, check_dtypes, check_indices, refuse
+from dynamic.nn.functional.common import Array, check_dtypes, check_indices
 from graphs import dims, ops
 from graphs.errors import DTypeError, ShapeError, locate
 from graphs.frontends.torch import functions as torch
 from graphs.frontends.torch.shapes import apart, laid_as_images, laid_like, like_images
 from graphs.frontends.torch.words import within
+from graphs.ops.neural import output_sizes
 from graphs.ops.pooling import max_pool_with_places
 from graphs.ops.shapes import as_count, dtype_of, shape_of
 from graphs.ops.windows import Window, counts, per_axis, window_of
@@ -283,8 +284,10 @@ def interpolate(
     antialias: bool = False,
 ) -> Array:
     """x f[N, C, ...] with other sizes of its last axes."""
-    refuse("interpolate", "leave it out", antialias=(antialias, False))
-    return ops.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)
+    if mode == "area":
+        sizes, _ = output_sizes(shape_of(input)[2:], size, scale_factor)
+        return (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)[len(sizes) - 1](input, sizes)
+    return ops.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
 
 
 def upsample(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from graphs.errors import OptionError, ShapeError
 from graphs.frontends.onnx.ops.layers import window_of
 from graphs.frontends.onnx.table import AutoPad, Count, Counts, Sizes, translates, whole
 from graphs.frontends.torch.sampling import grid_sample
+from graphs.ops.neural import cubic_weight, linear_weight, resizing
 from graphs.ops.pooling import places_of
 from graphs.ops.shapes import dtype_of, positive_axis, shape_of
 from graphs.ops.windows import Window
@@ -184,7 +184,8 @@ def resize(
             x = ops.take(x, _nearest(places, have[number], nearest_mode), axis=axis)
         else:
             width = min(factors[number], 1) if antialias else 1.0
-            matrix = _weights(places, have[number], _kernel(mode, cubic_coeff_a), width, exclude_outside)
+            kernel = linear_weight if mode == "linear" else cubic_weight(cubic_coeff_a)
+            matrix = resizing(places, have[number], kernel, width, exclude_outside)
             x = ops.moveaxis(ops.matmul(ops.moveaxis(x, axis, -1), matrix.astype(dtype_of(x)).T), -1, axis)
         if coordinate_transformation_mode == "tf_crop_and_resize":
             outside = (places < 0) | (places > have[number] - 1)
@@ -235,37 +236,6 @@ def _nearest(places: Array, have: int, mode: str) -> Array:
         "ceil": np.ceil(places),
     }[mode]
     return np.clip(rounded, 0, have - 1).astype(np.int64)
-
-
-def _kernel(mode: str, a: float) -> tuple[Callable[[Array], Array], int]:
-    """The weight of an element as a function of its distance, and the largest distance with a weight."""
-    if mode == "linear":
-        return lambda d: np.maximum(1 - d, 0), 1
-
-    def cubic(d: Array) -> Array:
-        near = (a + 2) * d**3 - (a + 3) * d**2 + 1
-        far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
-        return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
-
-    return cubic, 2
-
-
-def _weights(
-    places: Array, have: int, kernel: tuple[Callable[[Array], Array], int], width: float, exclude_outside: bool
-) -> Array:
-    """The interpolation matrix [want, have]; positions beyond the ends read the end elements."""
-    weigh, support = kernel
-    reach = math.ceil(support / width)
-    matrix = np.zeros((len(places), have))
-    for row, place in zip(matrix, places, strict=True):
-        taps = np.arange(math.floor(place) - reach, math.floor(place) + reach + 2)
-        shares = weigh(np.abs(taps - place) * width)
-        if exclude_outside:
-            shares = np.where((taps >= 0) & (taps < have), shares, 0.0)
-        if exclude_outside or width < 1:
-            shares = shares / shares.sum()
-        np.add.at(row, np.clip(taps, 0, have - 1), shares)
-    return matrix
 
 
 _MODES = {"linear": "bilinear", "cubic": "bicubic"}  # as they are called from opset 20 on
