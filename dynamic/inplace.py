@@ -29,13 +29,27 @@ from graphs.ops.slicing import is_basic, setitem
 Array = np.ndarray[Any, Any]
 
 
+class Part:
+    """Elements of a block of memory that changed, which NumPy reads as an array while the block is there."""
+
+    __slots__ = ("__array_interface__", "time")
+
+    def __init__(self, time: int, elements: Array) -> None:
+        self.time, self.__array_interface__ = time, elements.__array_interface__
+
+
 class Change(NamedTuple):
-    """The last in-place change of one block of memory; `rewritten` is when a change last replaced a history too."""
+    """The last in-place change of one block of memory, and when all of it last changed, as far as is known.
+
+    `rewritten` is when a change last replaced a history too. `parts` changed since `whole`.
+    """
 
     owner: weakref.ref[Any]
     time: int
     line: str
     rewritten: int
+    whole: int
+    parts: tuple[Part, ...] = ()
 
 
 class _Clock:
@@ -102,8 +116,12 @@ def own_array(array: Array, handed_out: set[int]) -> Array:
     return array
 
 
-def assign(tensor: TensorData, result: TensorData) -> None:
-    """Give `tensor` the values and the history of `result`, in its own memory.
+_MOST = 64
+"""As many parts are held apart; with another one the whole block has changed."""
+
+
+def assign(tensor: TensorData, result: TensorData, key: Any = ...) -> None:
+    """Give `tensor` the values and the history of `result`, in its own memory; they differ at `key` alone.
 
     Where the tensor is a view, its base and other views of that get the history too. Raises InplaceError for a leaf
     that requires a gradient, for a view of one, and for a view whose base is no longer there; ShapeError and DTypeError
@@ -125,7 +143,8 @@ def assign(tensor: TensorData, result: TensorData) -> None:
         memory.write(tensor, result)
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
-    _note(data, rewrites=node is not None)
+    part = data if node is not None else _part_at(data, key)
+    _note(part, rewrites=node is not None, is_part=part.size < data.size)
     if memory is not None and node is not None:
         _check_residuals(node, data)
         memory.renew()
@@ -136,6 +155,15 @@ def assign(tensor: TensorData, result: TensorData) -> None:
         if before is not None:
             move_kept(before, node, tensor)
         _renew_views(tensor, is_new=before is None)
+
+
+def _part_at(data: Array, key: Any) -> Array:
+    """The elements at a key as a view; all, where the key has arrays."""
+    keys = key if isinstance(key, tuple) else (key,)
+    if not all(map(is_basic, keys)):
+        return data
+    part: Array = data[keys if Ellipsis in keys else (*keys, ...)]
+    return part
 
 
 def note_change(tensor: TensorData) -> None:
@@ -388,7 +416,7 @@ def _check_residuals(node: Node, data: np.ndarray[Any, Any]) -> None:
         node.sequence = 0
 
 
-def _note(data: np.ndarray[Any, Any], *, rewrites: bool) -> None:
+def _note(data: np.ndarray[Any, Any], *, rewrites: bool, is_part: bool = False) -> None:
     owner, line = owner_of(data), user_line()
     key = id(owner)
     reference = weakref.ref(owner, lambda _: _changes.pop(key, None))
@@ -399,14 +427,33 @@ def _note(data: np.ndarray[Any, Any], *, rewrites: bool) -> None:
             clock.rewritten = time
         before = _changes.get(key)
         rewritten = time if rewrites else before.rewritten if before is not None else 0
-        _changes[key] = Change(reference, time, line, rewritten)
+        whole, parts = (before.whole, before.parts) if before is not None else (0, ())
+        if is_part and len(parts) < _MOST:
+            parts = (*parts, Part(time, data))
+        else:
+            whole, parts = time, ()
+        _changes[key] = Change(reference, time, line, rewritten, whole, parts)
 
 
 def _change_since(array: Any, time: int) -> Change | None:
     if time > clock.latest or not isinstance(array, np.ndarray):
         return None
     change = _changes.get(id(owner_of(array)))
-    return change if change is not None and change.time > time else None
+    if change is None or change.time <= time:
+        return None
+    is_old = change.whole <= time and not any(part.time > time and _share(array, part) for part in change.parts)
+    return None if is_old else change
+
+
+def _share(array: Array, part: Part) -> bool:
+    try:
+        return np.shares_memory(array, np.asarray(part), max_work=_WORK)  # type: ignore[arg-type]  # any int
+    except np.exceptions.TooHardError:
+        return True
+
+
+_WORK = 10_000
+"""How many steps NumPy may take to find a common element; PyTorch takes any two parts as common."""
 
 
 def check_saved(node: Node) -> None:

@@ -171,7 +171,8 @@ class DeferredTensor(Tensor):  # type: ignore[misc]  # final for everybody else:
         self._check_alone()  # before setitem makes views that nobody else sees
         self._replace(ops.setitem(self, value, key))
 
-    def _assign(self, result: Any) -> Self:
+    def _assign(self, result: Any, key: Any = ...) -> Self:
+        del key
         self._check_alone()
         return self._replace(result)
 

@@ -90,3 +90,52 @@ def test_an_operand_that_is_a_view_of_what_is_changed_is_refused(name, view):
     getattr(y, f"{name}_")(VIEWS[view](y))
     with pytest.raises(InplaceError, match="a value that backward needs was changed in place"):
         y.sum().backward()
+
+
+class Filled(torch.autograd.Function):
+    """A part of a tensor, written behind the back of the history, which is right where nothing saved that part."""
+
+    @staticmethod
+    def forward(ctx, scratch, value, index):
+        ctx.index = index
+        scratch.data[index] = value
+        return scratch
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, gradient[ctx.index], None
+
+
+def test_a_part_that_nothing_saved_may_change():
+    w, start = (torch.tensor(values, requires_grad=True) for values in ([0.5, 2.0], [1.0, 3.0]))
+    stages = Filled.apply(torch.empty(2, 4), start * w, (..., 0))
+    for i in range(3):
+        stages = Filled.apply(stages, (stages[..., : i + 1] * (w.sum() * 0.1)).sum(-1) * w + start * w, (..., i + 1))
+    (stages**2).sum().backward()
+    np.testing.assert_allclose(w.grad, [454.1515, 1714.9595], rtol=1e-5)  # PyTorch's
+    np.testing.assert_allclose(start.grad, [2.947359, 472.875], rtol=1e-5)
+
+
+@together("key,saved,is_apart", [
+    (0, slice(1, 3), True), (0, slice(2), False), (slice(None), 0, False), (-1, 2, False), (..., 1, False),
+    (slice(0, 3, 2), 1, True), (np.array([0]), 1, False),
+])  # fmt: skip
+def test_a_part_that_was_saved_may_not_change(key, saved, is_apart):
+    x, factor = torch.tensor([1.0, 2.0, 3.0]), torch.ones(3, requires_grad=True)
+    product = (x[saved] * factor[saved]).sum()
+    x[key] = 7.0
+    if not is_apart:
+        with pytest.raises(InplaceError, match="a value that backward needs was changed in place"):
+            product.backward()
+        return
+    product.backward()
+    np.testing.assert_array_equal(factor.grad.numpy()[saved], torch.tensor([1.0, 2.0, 3.0]).numpy()[saved])
+
+
+def test_many_parts_are_the_whole():
+    x, factor = torch.zeros(200), torch.ones((), requires_grad=True)
+    product = x[0] * factor
+    for i in range(1, 200):
+        x[i] = 1.0
+    with pytest.raises(InplaceError, match="changed in place"):
+        product.backward()
