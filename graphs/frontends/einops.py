@@ -26,6 +26,7 @@ def _add_backend(einops: Any) -> None:
 
         framework_name = "graphs"
         reshape, transpose, arange = map(staticmethod, (ops.reshape, ops.permute_dims, ops.arange))
+        to_numpy = staticmethod(_values)
 
         def is_appropriate_type(self, tensor: Any) -> bool:
             """Whether it is a tensor or a symbol."""
@@ -58,6 +59,10 @@ def _add_backend(einops: Any) -> None:
             return ops.einsum(pattern, *tensors)
 
     einops.ValueBackend = ValueBackend  # Python forgets a subclass that nothing holds
+
+
+def _values(x: Any) -> Any:
+    return x.detach().numpy()
 
 
 def _add_layers(module: Any) -> None:
@@ -101,7 +106,9 @@ def _add_layers(module: Any) -> None:
             result = result if self.bias is None else result + self.bias
             return result if self.after is None else self.after(result)
 
-    vars(module).update(Rearrange=Rearrange, Reduce=Reduce, EinMix=EinMix)
+    for layer in (Rearrange, Reduce, EinMix):
+        layer.__module__, layer.__qualname__ = module.__name__, layer.__name__  # where `pickle` looks for it
+        setattr(module, layer.__name__, layer)
 
 
 _ADDITIONS: dict[str, Callable[[ModuleType], None]] = {

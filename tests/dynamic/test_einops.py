@@ -1,5 +1,7 @@
 """einops on tensors and on symbols: its functions and its layers, by NumPy's backend."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -48,3 +50,5 @@ def test_layers_are_modules():
     np.testing.assert_allclose(result.detach(), expected, rtol=1e-4, atol=1e-6)
     result.sum().backward()
     assert mix.weight.grad.shape == (3, 5)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(einops.asnumpy(again(torch.tensor(X))), result.detach().numpy())
