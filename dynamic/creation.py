@@ -1,4 +1,4 @@
-"""Tensors made from data, or of given sizes, with PyTorch's names and defaults (float32).
+"""Tensors made from data, or of given sizes, with PyTorch's names and defaults.
 
 At the end: evenly spaced numbers as PyTorch computes them, where an int dtype converts the ends first.
 """
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dynamic.tensor import Tensor, as_array, wrap
 from graphs import capture, ops
-from graphs.errors import ArgumentError, DTypeError, GraphError, OptionError, locate
+from graphs.errors import ArgumentError, DTypeError, OptionError, locate
 from graphs.frontends.torch import dtypes
 from graphs.frontends.torch import words as devices
 from graphs.frontends.torch.names import guard, method
@@ -30,7 +30,7 @@ __all__ = [
     "arange", "as_tensor", "asarray", "can_cast", "clone", "detach", "empty", "empty_like", "eye", "from_numpy", "full",
     "full_like", "get_default_device", "get_default_dtype", "is_floating_point", "is_tensor", "linspace", "logspace",
     "numel", "ones", "ones_like", "promote_types", "range", "result_type", "scalar_tensor", "set_default_device",
-    "set_default_dtype", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
+    "set_default_dtype", "set_default_tensor_type", "tensor", "tril_indices", "triu_indices", "zeros", "zeros_like",
 ]  # fmt: skip
 
 
@@ -64,8 +64,8 @@ def tensor(data: Any, dtype: Kind = None, requires_grad: bool = False, device: A
 
 
 def scalar_tensor(value: float, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
-    """A tensor of one number without axes; float32 by default."""
-    return make_leaf(value, dtype or np.float32, device, requires_grad)
+    """A tensor of one number without axes; the default dtype unless one is given."""
+    return make_leaf(value, as_dtype(dtype), device, requires_grad)
 
 
 def from_numpy(array: np.ndarray[Any, Any]) -> Tensor:
@@ -101,12 +101,12 @@ def detach(input: Tensor) -> Tensor:
 
 def zeros(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
     """Zeros of a shape, given as sizes or as one tuple."""
-    return make_leaf(np.zeros(_shape(size, words), _dtype(dtype)), None, device, requires_grad)
+    return make_leaf(np.zeros(_shape(size, words), as_dtype(dtype)), None, device, requires_grad)
 
 
 def ones(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
     """Ones of a shape, given as sizes or as one tuple."""
-    return make_leaf(np.ones(_shape(size, words), _dtype(dtype)), None, device, requires_grad)
+    return make_leaf(np.ones(_shape(size, words), as_dtype(dtype)), None, device, requires_grad)
 
 
 def empty(*size: Any, dtype: Kind = None, requires_grad: bool = False, device: Any = None, **words: Any) -> Tensor:
@@ -126,7 +126,7 @@ def full(size: Any, fill_value: Any, dtype: Kind = None, requires_grad: bool = F
 
 def eye(n: int, m: int | None = None, dtype: Kind = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """The identity matrix."""
-    return make_leaf(ops.eye(n, m, dtype=_dtype(dtype)), None, device, requires_grad)
+    return make_leaf(ops.eye(n, m, dtype=as_dtype(dtype)), None, device, requires_grad)
 
 
 def arange(
@@ -144,7 +144,7 @@ def arange(
     numbers = [v.item() if isinstance(v, Tensor) else v for v in (first, last, step)]
     _check_steps(*numbers)
     whole = builtins.all(isinstance(v, (int, np.integer)) for v in numbers)
-    wanted = np.dtype(np.int64) if dtype is None and whole else _dtype(dtype)
+    wanted = np.dtype(np.int64) if dtype is None and whole else as_dtype(dtype)
     return make_leaf(progression(numbers[0], numbers[1], numbers[2], wanted), wanted, device, requires_grad)
 
 
@@ -162,7 +162,7 @@ def range(start: float, end: float, step: float = 1, dtype: Kind = None, require
     """Evenly spaced values including the end, as floats; deprecated in PyTorch."""
     _check_steps(start, end, step)
     count = int(np.floor((end - start) / step)) + 1
-    return make_leaf(start + step * np.arange(count), dtype or np.float32, None, requires_grad)
+    return make_leaf(start + step * np.arange(count), as_dtype(dtype), None, requires_grad)
 
 
 def linspace(
@@ -181,8 +181,8 @@ def linspace(
     for value in (start, last):
         within(value, check_dtype(dtype_of(value)) if dtype is None else as_dtype(dtype))
     return make_leaf(
-        evenly(start, last, as_count(steps, "the number of values"), _dtype(dtype)),
-        _dtype(dtype),
+        evenly(start, last, as_count(steps, "the number of values"), as_dtype(dtype)),
+        as_dtype(dtype),
         device,
         requires_grad,
     )
@@ -199,8 +199,8 @@ def logspace(
 ) -> Tensor:
     """Powers of a base; the exponents are evenly spaced."""
     return make_leaf(
-        base ** evenly(start, end, as_count(steps, "the number of values"), _dtype(dtype)),
-        _dtype(dtype),
+        base ** evenly(start, end, as_count(steps, "the number of values"), as_dtype(dtype)),
+        as_dtype(dtype),
         device,
         requires_grad,
     )
@@ -316,8 +316,8 @@ def numel(input: Tensor) -> int:
 
 
 def get_default_dtype() -> Any:
-    """The dtype that Python floats become: float32."""
-    return dtypes.float32
+    """The dtype that Python floats become."""
+    return dtypes.dtype(as_dtype(None))
 
 
 def set_default_device(device: Any) -> None:
@@ -331,9 +331,17 @@ def get_default_device() -> devices.device:
 
 
 def set_default_dtype(d: Any) -> None:
-    """Accept float32, which is always the default. Raises GraphError for any other dtype."""
-    if as_dtype(d) != np.float32:
-        raise GraphError(locate(f"the default dtype is float32, not {as_dtype(d)}; give dtype= where tensors are made"))
+    """Let Python floats, and what is made without a dtype, have this one. Raises DTypeError unless it has floats."""
+    if as_dtype(d).kind != "f":
+        raise DTypeError(locate(f"the default dtype is one of floats, not {as_dtype(d)}; use float32 or float64"))
+    devices.OF_NUMBERS[float] = devices.OF_NUMBERS["f"] = as_dtype(d)
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """`set_default_dtype` by a class such as DoubleTensor, or by its name. Raises OptionError for those of a GPU."""
+    _, _, device = str(t).rpartition(".")[0].rpartition(".")
+    devices.check(device if isinstance(t, str) and device != "torch" else None)
+    set_default_dtype((globals()[t.rpartition(".")[2]] if isinstance(t, str) else t).dtype)
 
 
 def result_type(tensor1: Any, tensor2: Any) -> Any:
@@ -372,10 +380,6 @@ class _Maker:
 FloatTensor, DoubleTensor, HalfTensor = _Maker(np.float32), _Maker(np.float64), _Maker(np.float16)
 LongTensor, IntTensor, ShortTensor = _Maker(np.int64), _Maker(np.int32), _Maker(np.int16)
 ByteTensor, BoolTensor = _Maker(np.uint8), _Maker(np.bool_)
-
-
-def _dtype(dtype: Any) -> np.dtype[Any]:
-    return np.dtype(np.float32) if dtype is None else as_dtype(dtype)
 
 
 def _shape(sizes: tuple[Any, ...], words: dict[str, Any]) -> tuple[int, ...]:

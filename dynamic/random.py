@@ -213,8 +213,8 @@ def _numpy(generator: Generator | None) -> np.random.Generator:
 
 
 def draw_leaf(draw: Draw, generator: Generator | None, dtype: Any, **options: Any) -> Any:
-    """Random numbers as a leaf of `dtype` (None: float32); options are `device` and `requires_grad`."""
-    kind = np.dtype(np.float32) if dtype is None else as_dtype(dtype)
+    """Random numbers as a leaf of `dtype` (None: the default dtype); options are `device` and `requires_grad`."""
+    kind = as_dtype(dtype)
     values = _numbers(lambda chance: np.asarray(draw(chance), kind), generator)
     return made(values, kind, **options) if type(values) is np.ndarray else values
 
@@ -232,7 +232,7 @@ def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, **op
     """Uniform numbers in [0, 1)."""
     if getattr(dtype, "is_complex", False):
         return _pair_of(rand, size, dtype, 1, generator=generator, **options)
-    shape, kind = _shape(size, {}), np.float32 if dtype is None else np.float64
+    shape, kind = _shape(size, {}), np.promote_types(as_dtype(dtype), np.float32) if dtype is None else np.float64
     return draw_leaf(lambda chance: chance.random(shape, kind), generator, dtype, **options)
 
 
@@ -326,7 +326,7 @@ def normal(
     kind = dtype or (tensors[0].dtype if tensors else None)
     if capture.is_traced():
         numbers = draw_leaf(lambda chance: chance.standard_normal(shape), generator, np.float64)
-        return ops.astype(ops.add(mean, ops.multiply(std, numbers)), kind or np.float32)
+        return ops.astype(ops.add(mean, ops.multiply(std, numbers)), as_dtype(kind))
     first, scale = _array_or_value(mean), _array_or_value(std)
     numbers = draw_leaf(lambda chance: first + scale * chance.standard_normal(shape), generator, kind, **options)
     return _with_history(numbers, *tensors)

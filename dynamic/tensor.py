@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dynamic import grad_mode, inplace
 from dynamic.node import AfterLeaf, Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
 from graphs import promotion, surface
+from graphs.dims import Sizes
 from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, OptionError, ShapeError, locate
 from graphs.frontends.torch import functions, printing, words
 from graphs.frontends.torch.dtypes import by_number
@@ -39,14 +40,14 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     _grad: Tensor | None
 
     def __init__(self, data: Any = (), *sizes_or_options: Any, dtype: Any = None, requires_grad: bool = False) -> None:
-        """A tensor of data as float32, or of zeros for int sizes; `tensor` and `from_numpy` keep an array's dtype."""
+        """A tensor of data in the default dtype, or of zeros for int sizes; `tensor` keeps an array's own."""
         if type(data) is int and all(type(size) is int for size in sizes_or_options):
-            data, sizes_or_options = np.zeros((data, *sizes_or_options), np.float32), ()
+            data, sizes_or_options = np.zeros((data, *sizes_or_options), words.as_dtype(None)), ()
         if sizes_or_options:
             dtype, requires_grad = (
                 sizes_or_options if len(sizes_or_options) > 1 else (sizes_or_options[0], requires_grad)
             )
-        self._data = as_array(data, np.float32 if dtype is None and type(data) is not Tensor else dtype)
+        self._data = as_array(data, words.as_dtype(None) if dtype is None and type(data) is not Tensor else dtype)
         self._edge = None
         self._grad = None
         if requires_grad:
@@ -57,7 +58,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a tensor's sizes are numbers
         """The size of each axis."""
-        return self._data.shape
+        return Sizes(self._data.shape)
 
     @property
     def dtype(self) -> Any:  # type: ignore[override]  # PyTorch's, which is NumPy's too
@@ -73,7 +74,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     @property
     def size(self) -> Count:
         """The number of elements; `size()` is the shape, and `size(dim)` the size of an axis."""
-        return Count(self._data.size, self._data.shape)
+        return Count(self._data.size, Sizes(self._data.shape))
 
     @property
     def device(self) -> words.device:
@@ -313,8 +314,8 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     # In place -----------------------------------------------------------------------------------------------
 
-    def _assign(self, result: Any) -> Self:
-        inplace.assign(self, result if issubclass(type(result), Tensor) else wrap(np.asarray(result)))
+    def _assign(self, result: Any, key: Any = ...) -> Self:
+        inplace.assign(self, result if issubclass(type(result), Tensor) else wrap(np.asarray(result)), key)
         return self
 
     def _become(self, result: Any) -> Self:
@@ -333,7 +334,8 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         if inplace.overlaps(self._data):
             inplace.put(self, _as_arrays(with_known_ints(key)), value)
         else:
-            self._assign(with_part(self, value, with_known_ints(key)))
+            key = with_known_ints(key)
+            self._assign(with_part(self, value, key), key)
 
     def fill_(self, value: Any) -> Self:
         """Set every element to one value."""
@@ -378,12 +380,13 @@ def goes_back_by(backward: Callable[..., None]) -> None:
 
 
 def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
-    """An array as PyTorch reads data: Python floats become float32, ints int64; arrays keep their dtype."""
+    """An array as PyTorch reads data: Python floats take the default dtype, ints int64; arrays keep their dtype."""
     if issubclass(type(data), Tensor):
         data = data._data
     if dtype is None and not hasattr(data, "dtype"):
         array = np.asarray(_plain(data))
-        dtype = np.float32 if array.dtype == np.float64 and type(_first(data)) is not np.float64 else array.dtype
+        is_plain = array.dtype == np.float64 and type(_first(data)) is not np.float64
+        dtype = words.as_dtype(None) if is_plain else array.dtype
         data = array
     try:
         array = np.asarray(data, dtype)

@@ -15,6 +15,7 @@ from dynamic.creation import tensor
 from dynamic.grad_mode import no_grad
 from graphs.errors import GraphError, locate
 from graphs.frontends.torch import functions
+from graphs.frontends.torch.words import as_dtype
 from graphs.surface import Surface
 
 __all__ = ["Constraint", "Distribution", "Independent", "broadcast_all", "constraints", "logits_or_probs", "sum_last"]
@@ -57,7 +58,7 @@ constraints = SimpleNamespace(
 def broadcast_all(*values: Any) -> list[Any]:
     """Tensors and numbers as tensors of one shape; numbers take the dtype of the tensors."""
     tensors = [value for value in values if isinstance(value, Surface)]
-    dtype = tensors[0].dtype if tensors else np.float32
+    dtype = tensors[0].dtype if tensors else as_dtype(None)
     held = [value if isinstance(value, Surface) else tensor(value, dtype=dtype) for value in values]
     return list(functions.broadcast_tensors(*held))
 

@@ -12,6 +12,7 @@ from dynamic.nn.module import Module
 from dynamic.nn.parameter import full
 from dynamic.tensor import Tensor, wrap
 from graphs.errors import ShapeError, locate
+from graphs.frontends.torch.words import as_dtype
 from graphs.ops.shapes import check_groups, shape_of
 
 __all__ = [
@@ -58,7 +59,7 @@ class _Tracking(_Affine):
         self._make_affine((num_features,), affine, bias, device, dtype)
         made: dict[str, Any] = dict.fromkeys(("running_mean", "running_var", "num_batches_tracked"))
         if track_running_stats:
-            kind = np.float32 if dtype is None else dtype
+            kind = as_dtype(dtype)
             made["running_mean"] = wrap(np.zeros(num_features, kind))
             made["running_var"] = wrap(np.ones(num_features, kind))
             made["num_batches_tracked"] = wrap(np.zeros((), np.int64))

@@ -24,6 +24,7 @@ from dynamic.grad_mode import no_grad
 from dynamic.tensor import Tensor, as_array, parameters, wrap
 from graphs import capture
 from graphs.errors import ControlFlowError, GraphError, locate
+from graphs.frontends.torch.words import as_dtype
 from graphs.ops.dtypes import check_device
 from graphs.ops.shapes import new_shape
 from graphs.surface import Surface
@@ -87,7 +88,7 @@ def empty(shape: tuple[int, ...], device: Any = None, dtype: Any = None) -> Any:
     """A parameter to be filled. Raises ShapeError, and ValueError for any device but the CPU."""
     if device is not None:
         check_device(getattr(device, "type", device))
-    return Parameter(np.zeros(new_shape(shape), np.float32 if dtype is None else dtype))
+    return Parameter(np.zeros(new_shape(shape), as_dtype(dtype)))
 
 
 def full(shape: tuple[int, ...], value: float, device: Any = None, dtype: Any = None) -> Any:

@@ -22,6 +22,7 @@ from dynamic.nn.simple import Dropout
 from dynamic.tensor import Tensor, wrap
 from graphs import ops
 from graphs.errors import GraphError, OptionError, ShapeError, locate
+from graphs.frontends.torch.words import as_dtype
 from graphs.ops.shapes import check_groups, dtype_of, shape_of
 from graphs.ops.slicing import cut
 
@@ -256,7 +257,7 @@ class Transformer(Module):
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """f[sz, sz]: 0 where attention is allowed, up to the position itself, and -inf elsewhere."""
-        return wrap(np.triu(np.full((sz, sz), -np.inf, np.float32 if dtype is None else dtype), 1))
+        return wrap(np.triu(np.full((sz, sz), -np.inf, as_dtype(dtype)), 1))
 
 
 class SDPBackend(enum.Enum):

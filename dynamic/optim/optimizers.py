@@ -21,6 +21,7 @@ from dynamic.optim.optimizer import Group, Optimizer
 from dynamic.tensor import wrap
 from graphs import capture, optim
 from graphs.errors import GraphError, ShapeError, locate
+from graphs.frontends.torch.words import as_dtype
 
 Unused = Any  # how PyTorch runs it: `foreach`, `fused`, `capturable` change no number here
 
@@ -88,7 +89,7 @@ class RuledOptimizer(Optimizer):
             else:
                 assign(param, wrap(np.asarray(new[i])))
             if self.counts:
-                param_state["step"] = wrap(np.asarray(count + 1, np.float32))
+                param_state["step"] = wrap(np.asarray(count + 1, np.promote_types(as_dtype(None), np.float32)))
             for slot, name in slots.items():
                 if slot in state and state[slot][i] is not getattr(param_state.get(name), "_data", None):
                     param_state[name] = wrap(np.asarray(state[slot][i]))

@@ -147,7 +147,7 @@ def _window(name: str, says: str, weights: Callable[..., Array], **shape: float)
         window_length: int, periodic: bool = True, *args: float, dtype: Any = None, device: Any = None,
         requires_grad: bool = False, **options: float,
     ) -> Tensor:  # fmt: skip
-        held = as_dtype(np.float32 if dtype is None else dtype)
+        held = as_dtype(dtype)
         if held.kind != "f":
             raise DTypeError(f"the weights are floats, not {held}; use float32")
         count = as_count(window_length, "the length of the window")

@@ -176,6 +176,10 @@ SWITCHES = (
     _("classes", "refuses", ALL, "write a class in Python"),
     _("futures", "refuses", ALL, ALONE),
     # Devices
+    _("accelerator", "returns", "is_available", CPU, False),
+    _("accelerator", "returns", "current_accelerator", CPU),
+    _("accelerator", "returns", "device_count", CPU, 0),
+    _("accelerator", "refuses", ALL, "there is no GPU; ask accelerator.is_available() first"),
     _("cuda", "returns", "is_available is_initialized is_bf16_supported is_current_stream_capturing", CPU, False),
     _("cuda", "returns", "device_count memory_allocated max_memory_allocated memory_reserved max_memory_reserved "
         "memory_cached max_memory_cached", CPU, 0),

@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 
 import dynamic as torch
-from dynamic import nn
+import static
+from dynamic import distributions, nn
 from dynamic.pytorch import switches
 from dynamic.utils import data
+from graphs.errors import DTypeError, GraphError, OptionError
 
 PROGRAM = """
 import dynamic as torch
@@ -190,3 +192,67 @@ def test_older_paths_and_names_of_files() -> None:
             call(print)
     with pytest.raises(AttributeError, match=r"nn\.modules\.module has no 'no_such_name'; docs/torch"):
         _ = torch.nn.modules.module.no_such_name
+
+
+MADE = {
+    "numbers": lambda: (
+        torch.tensor([1.5]),
+        torch.as_tensor(1.0),
+        torch.Tensor([1]),
+        torch.Tensor(2),
+        torch.full((2,), 0.5),
+    ),
+    "sizes": lambda: (torch.zeros(2), torch.ones(2), torch.empty(2), torch.eye(2), torch.linspace(0, 1, 3)),
+    "steps": lambda: (torch.arange(0, 1, 0.5), torch.logspace(0, 1, 3), torch.hann_window(4), torch.fft.fftfreq(4)),
+    "random": lambda: (torch.rand(2), torch.randn(2), torch.normal(0.0, 1.0, (2,)), nn.init.normal_(torch.empty(2))),
+    "ints": lambda: (
+        INTS * 0.5,
+        INTS / 2,
+        2.0**INTS,
+        torch.sin(INTS),
+        (INTS > 1) * 1.0,
+        torch.where(INTS > 1, INTS, 0.5),
+    ),
+    "layers": lambda: (*nn.Linear(2, 3).parameters(), *nn.LSTM(2, 2).parameters(), *nn.BatchNorm1d(2).buffers()),
+    "drawn": lambda: (
+        distributions.Normal(0.0, 1.0).sample(),
+        distributions.Normal(0, 1).rsample((2,)),
+        distributions.Bernoulli(0.5).sample(),
+    ),
+    "traced": lambda: (static.jit(lambda x: x * 0.5)(INTS), static.jit(lambda x: x + torch.ones(3))(INTS)),
+}
+INTS = torch.arange(3)
+
+
+@pytest.mark.parametrize("kind", MADE)
+def test_the_default_dtype_is_that_of_floats_without_another(kind: str) -> None:
+    before = {t.dtype for t in MADE[kind]()}
+    torch.set_default_dtype(torch.float64)
+    try:
+        made = {t.dtype for t in MADE[kind]()}
+        assert torch.get_default_dtype() is torch.float64
+        assert {torch.ones(2, dtype=torch.float32).mul(2.0).dtype, INTS.float().dtype} == {torch.float32}
+        assert str(torch.tensor([1.5])) == "tensor([1.5000])"
+    finally:
+        torch.set_default_tensor_type("torch.FloatTensor")
+    assert (before - {torch.int64}, made - {torch.int64}) == ({torch.float32}, {torch.float64})
+
+
+def test_only_floats_are_the_default() -> None:
+    with pytest.raises(DTypeError, match=r"the default dtype is one of floats, not int64, .*; use float32 or float64"):
+        torch.set_default_dtype(torch.int64)
+    with pytest.raises(OptionError, match="there is no device 'cuda'"):
+        torch.set_default_tensor_type("torch.cuda.FloatTensor")
+
+
+def test_a_shape_counts_its_elements() -> None:
+    x = torch.ones(2, 3)
+    assert isinstance(x.shape, torch.Size)
+    assert (x.shape, x.shape.numel(), x.size().numel(), torch.Size([4, 5]).numel()) == ((2, 3), 6, 6, 20)
+
+
+def test_there_is_no_accelerator() -> None:
+    found = torch.accelerator
+    assert (found.is_available(), found.current_accelerator(), found.device_count()) == (False, None, 0)
+    with pytest.raises(GraphError, match=r"ask accelerator.is_available\(\) first"):
+        found.synchronize()

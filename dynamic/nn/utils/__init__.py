@@ -17,6 +17,7 @@ from dynamic.tensor import Tensor, wrap
 from graphs import ops, optim
 from graphs.errors import GraphError, locate
 from graphs.frontends.torch.names import guard
+from graphs.frontends.torch.words import as_dtype
 from graphs.ops.scans import round_to_dtype
 
 __all__ = [  # noqa: PLE0604  (a list of names)
@@ -37,7 +38,7 @@ def _grads(parameters: Any) -> list[np.ndarray[Any, Any]]:
 def _norm(arrays: Sequence[np.ndarray[Any, Any]], kind: float) -> Any:
     """The norm of arrays as one vector, in their dtype; the powers of float16, which end at 256 squared, in float32."""
     if not arrays:
-        return np.zeros((), np.float32)
+        return np.zeros((), as_dtype(None))
     wide = [array.astype(np.promote_types(array.dtype, np.float32), copy=False).ravel() for array in arrays]
     total = np.linalg.norm(np.stack([np.linalg.norm(array, kind) for array in wide]), kind)
     return round_to_dtype(np.asarray(total), np.result_type(*arrays), None)

@@ -17,7 +17,7 @@ from graphs import capture, dispatch, ops
 from graphs.errors import DTypeError, OptionError, locate
 from graphs.frontends.torch import dtypes, picking
 from graphs.frontends.torch.names import Methods, hold_pairs, name, with_named_errors
-from graphs.frontends.torch.words import floats, place, promote, stand_ins
+from graphs.frontends.torch.words import as_dtype, floats, place, promote, stand_ins
 from graphs.op import RuleTable
 from graphs.ops.linalg import fourier
 from graphs.ops.shapes import dtype_of, shape_of
@@ -372,12 +372,12 @@ def _over_axes(
 
 def fftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
     """The frequencies of a transform of n numbers, which are `d` apart."""
-    return capture.tensors[0](np.fft.fftfreq(n, d).astype(np.float32), **options)
+    return capture.tensors[0](np.fft.fftfreq(n, d).astype(as_dtype(None)), **options)
 
 
 def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
     """The frequencies of the first half."""
-    return capture.tensors[0](np.fft.rfftfreq(n, d).astype(np.float32), **options)
+    return capture.tensors[0](np.fft.rfftfreq(n, d).astype(as_dtype(None)), **options)
 
 
 def fftshift(input: Any, dim: Any = None) -> Any:

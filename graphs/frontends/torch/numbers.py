@@ -12,7 +12,7 @@ from graphs.errors import DTypeError, OptionError
 from graphs.frontends.torch import reductions
 from graphs.frontends.torch.names import name
 from graphs.frontends.torch.words import (
-    DEFAULT,
+    as_dtype,
     cast,
     check_tensor,
     floats,
@@ -44,7 +44,7 @@ def ldexp(input: Any, other: Any) -> Any:
     second = ops.where(ops.isinf(exponent), exponent, rest)  # whose power is 0 or infinite
     return cast(
         ops.multiply(ops.multiply(x, ops.pow(2.0, first)), ops.pow(2.0, second)),
-        dtype if dtype.kind == "f" else DEFAULT,
+        dtype if dtype.kind == "f" else as_dtype(None),
     )
 
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from graphs.errors import DTypeError, OptionError, locate
+from graphs.frontends.torch.words import as_dtype
 
 _PREFIX = "tensor("
-_DEFAULT_DTYPES = ("float32", "int64", "bool")
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Attrs = Mapping[str, Any]
@@ -79,7 +79,7 @@ def _suffixes(array: Array, requires_grad: bool, grad_fn: str | None) -> list[st
     if not array.size and array.ndim != 1:  # `[]` alone already says shape (0,)
         suffixes.append(f"size={array.shape}")
     # `[]` shows no value, so nothing in it tells an int or a bool from the default float.
-    if array.dtype.name not in (_DEFAULT_DTYPES if array.size else ("float32",)):
+    if array.dtype.name not in (as_dtype(None).name, *(("int64", "bool") if array.size else ())):
         suffixes.append(f"dtype=torch.{array.dtype.name}")
     if grad_fn is not None:
         suffixes.append(f"grad_fn=<{grad_fn}>")

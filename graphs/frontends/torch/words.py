@@ -44,8 +44,8 @@ def axis_words(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def as_dtype(dtype: Any) -> np.dtype[Any]:
-    """A dtype as NumPy's; Python's `float` is float64, as in PyTorch."""
-    return np.dtype(dtype)
+    """A dtype as NumPy's: Python's `float` is float64, as in PyTorch, and None that of floats which have no other."""
+    return OF_NUMBERS[float] if dtype is None else np.dtype(dtype)
 
 
 def cast(x: Any, dtype: Any) -> Any:
@@ -55,7 +55,7 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def floats(x: Any) -> Any:
     """A tensor of floats: bools and ints become the default dtype."""
-    return ops.astype(x, np.float32) if dtype_of(x).kind in "biu" else x
+    return ops.astype(x, as_dtype(None)) if dtype_of(x).kind in "biu" else x
 
 
 def sizes(words: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -177,10 +177,9 @@ def check(value: Any) -> None:
 # The dtype of a result ------------------------------------------------------------------------------------------------
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-DEFAULT = np.dtype(np.float32)
-_INT = np.dtype(np.int64)
-_OF_NUMBERS: dict[Any, np.dtype[Any]] = {
-    bool: np.dtype(bool), int: _INT, Dim: _INT, float: DEFAULT, "b": np.dtype(bool), "i": _INT, "f": DEFAULT,
+_FLOAT, _INT = np.dtype(np.float32), np.dtype(np.int64)
+OF_NUMBERS: dict[Any, np.dtype[Any]] = {
+    bool: np.dtype(bool), int: _INT, Dim: _INT, float: _FLOAT, "b": np.dtype(bool), "i": _INT, "f": _FLOAT,
 }  # fmt: skip
 """What PyTorch takes a number for, by its type; or by the kind of the symbol that stands for it."""
 
@@ -259,7 +258,7 @@ def _holds(dtype: np.dtype[Any], operands: Sequence[Any]) -> bool:
 
 
 def _of_number(x: Any) -> np.dtype[Any]:
-    return _OF_NUMBERS[x.dtype.kind if hasattr(x, "dtype") else type(x)]
+    return OF_NUMBERS[x.dtype.kind if hasattr(x, "dtype") else type(x)]
 
 
 def is_weak(value: Any) -> bool:
@@ -321,7 +320,7 @@ def promote_to_float(*operands: Any) -> Sequence[Any]:
     is_whole = tensors and all(dispatch.interpreter_of(x) and x.dtype.kind in "biu" for x in tensors)
     converted = operands if is_whole else promote(*operands)  # an int of few bits would wrap
     kinds = [dtype_of(x) for x in converted if not is_weak(x)]
-    wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [DEFAULT]))
+    wanted = np.result_type(*([d for d in kinds if d.kind == "f"] or [as_dtype(None)]))
     return [x if is_weak(x) or dtype_of(x).kind == "f" else cast(x, wanted) for x in converted]
 
 
@@ -450,7 +449,7 @@ def result_dtype(operands: Sequence[Any]) -> np.dtype[Any]:
         dtype = x.dtype if level < 2 else _of_number(x)
         before = levels[level]
         levels[level] = dtype if before is None else widest(before, dtype)
-    return _combine_levels(levels[0], _combine_levels(levels[1], levels[2])) or DEFAULT
+    return _combine_levels(levels[0], _combine_levels(levels[1], levels[2])) or as_dtype(None)
 
 
 def _combine_levels(first: np.dtype[Any] | None, second: np.dtype[Any] | None) -> np.dtype[Any] | None:
