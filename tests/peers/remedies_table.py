@@ -23,6 +23,7 @@ FOLDER = Path(__file__).parent
 BEST: dict[str, tuple[str, ...]] = {
     "batch_size": ("marked",),
     "sequence_length": ("marked",),
+    "masked_loop": ("padded",),
     "dict_sizes": ("dynamic",),
     "varying_number": ("tensor-numbers",),
     "module_counter": ("dynamic-numbers",),

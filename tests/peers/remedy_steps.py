@@ -40,6 +40,19 @@ def sequence_length(tokens):
     return torch.cumsum(table(tokens), 1).square().mean()
 
 
+# A loop over time has as many turns as the sequence is long, so that no axis can be dynamic: it is padded, by its mask.
+cell_in, cell_back = nn.Linear(3, 8), nn.Linear(8, 8)
+masked_loop_inputs = [(torch.randn(4, n, 3), torch.arange(n) < torch.tensor([[n], [1], [n], [2]])) for n in (2, 4, 3)]
+
+
+def masked_loop(x, mask):
+    state = x.new_zeros(len(x), 8)
+    for time in range(x.shape[1]):
+        moved = torch.tanh(cell_in(x[:, time]) + cell_back(state))
+        state = torch.where(mask[:, time, None], moved, state)
+    return state.square().mean()
+
+
 # The sizes of tensors inside a container vary: compiled with dynamic=True.
 dict_net = Net()
 dict_sizes_inputs = [({"x": x, "y": y},) for x, y in calls_of(6, 12, 20, 16)]

@@ -8,6 +8,7 @@ import pytest
 
 from compare.claims import remedies
 from compare.engines import find_engine
+from compare.engines.torch import graph_files
 from compare.instruments.bench import Bench
 from compare.own import graph, workers
 from compare.records.job import Budget, Job
@@ -106,6 +107,17 @@ def test_the_graph_that_is_wrong_is_cut_down_by_the_gate():
     (said,) = told(record)
     assert " is wrong: " in said
     assert f"Its wrong part is `{op}`" in said
+
+
+def test_a_graph_runs_once_for_both_of_its_halves(monkeypatch):
+    seen, run = [], torch.fx.Interpreter.run
+    monkeypatch.setattr(torch.fx.Interpreter, "run", lambda *args: seen.append(args) or run(*args))
+    drawn = torch.fx.symbolic_trace(lambda x, y: torch.relu(x @ y + 1).exp() * x)
+    program = graph_files.FxProgram(drawn.graph, (torch.ones(2, 2), torch.eye(2)), "compile()", {})
+    halves = program.halves
+    assert len(seen) == 1
+    assert [[op.partition(" ")[0] for op in half.ops] for half in halves] == [["matmul", "add"], ["relu", "exp", "mul"]]
+    assert [value.tolist() for value in halves[1].inputs] == [[[1.0, 1.0], [1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]]]
 
 
 def test_a_backend_that_runs_the_same_ops_has_no_slower_graph():

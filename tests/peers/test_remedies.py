@@ -1,6 +1,7 @@
 """The remedies that steps with known faults ask for, by their graphs alone; `remedies_table` times them too."""
 
 from contextlib import nullcontext
+from functools import partial
 
 import pytest
 
@@ -34,6 +35,14 @@ def found(step):
 def test_the_best_remedy_is_the_first_that_is_tried(step, capsys):
     (first, *_) = found(step)[trials.WORTH]
     assert first.partition("=")[0] in BEST[step]
+
+
+def test_a_change_that_fails_leaves_no_marks_that_make_the_next_one_fail():
+    function, calls = remedy_steps.masked_loop, remedy_steps.masked_loop_inputs
+    count = partial(find_engine("torch").trials._count, function, calls, nullcontext)
+    usual = count({})
+    assert count({"mark_dynamic": {"x": [1], "mask": [1]}}) is None
+    assert count({}).pieces == usual.pieces == 3
 
 
 def test_a_branch_is_told_and_only_the_model_is_tried():

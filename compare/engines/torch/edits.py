@@ -31,8 +31,6 @@ Calls = Sequence[tuple[Any, ...]]
 Compile = Callable[[Function], Function]
 MARK = "_dynamo_dynamic_indices"
 """The attribute of a tensor with marked axes; it stays, as it does where a user marks an argument once."""
-MARKED = "_dynamo_dynamic"
-"""The start of the names of all attributes of such a tensor."""
 MODEL, OPTIMIZER = "model", "optimizer"
 LEAST = 2
 """The number of modules of one class from which on they are blocks that repeat."""
@@ -205,11 +203,20 @@ def marking(marks: Mapping[str, Any], function: Function, run: Function) -> Func
     return with_marks
 
 
-def unmark(calls: Calls) -> None:
-    """Take the marks of axes from the arguments of calls."""
-    for tensor in (arg for call in calls for arg in call if hasattr(arg, MARK)):
-        for name in [name for name in vars(tensor) if name.startswith(MARKED)]:
-            delattr(tensor, name)
+@contextmanager
+def restore_marks(calls: Calls) -> Iterator[None]:
+    """A context after which the tensors among arguments have the attributes that they had before, and no more.
+
+    A mark is several of them, and compiled code is guarded by each.
+    """
+    tensors = {id(arg): arg for call in calls for arg in call if hasattr(arg, "untyped_storage")}
+    before = {each: {*vars(tensor)} for each, tensor in tensors.items()}
+    try:
+        yield
+    finally:
+        for each, tensor in tensors.items():
+            for name in {*vars(tensor)} - before[each]:
+                delattr(tensor, name)
 
 
 def with_tensors(names: Sequence[str], function: Function, run: Function) -> Function:

@@ -148,7 +148,7 @@ class FxProgram:
     @cached_property
     def nodes(self) -> list[Any]:
         """Return the nodes of ops, in order."""
-        return [node for node in self.graph.nodes if node.op.startswith("call_")]
+        return _ops_of(self.graph)
 
     @property
     def ops(self) -> list[str]:
@@ -169,8 +169,7 @@ class FxProgram:
         if not middle or any(_name(node).startswith(SCOPES) for node in self.nodes):
             return []
         module = torch.fx.GraphModule(torch.nn.Module(), self.graph)
-        parts = self.nodes[:middle], self.nodes[middle:]
-        return [_cut(module, nodes, self.inputs, self.word, self.options) for nodes in parts]
+        return _cut(module, (self.nodes[:middle], self.nodes[middle:]), self.inputs, self.word, self.options)
 
     @property
     def least(self) -> FxProgram:
@@ -211,6 +210,10 @@ class FxProgram:
         return module
 
 
+def _ops_of(graph: Any) -> list[Any]:
+    return [node for node in graph.nodes if node.op.startswith("call_")]
+
+
 def _name(node: Any) -> str:
     return str(getattr(node.target, "__name__", node.target))
 
@@ -243,10 +246,10 @@ def captured_programs(
         raise UnsupportedError("no graph that Dynamo has captured runs in it")
     word, options = words.text(mode.compiler, {**rest, WHERE: MODEL}), _compiler_options(rest)
     return [
-        _cut(each.module, [node for node in each.module.graph.nodes if node.op.startswith("call_")], each.inputs, word,
-             options)
+        program
         for each in seen.values()
-    ]  # fmt: skip
+        for program in _cut(each.module, (_ops_of(each.module.graph),), each.inputs, word, options)
+    ]
 
 
 def _compiler_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -304,26 +307,37 @@ def _copy_value(value: Any) -> Any:
 
 
 def _cut(
-    module: Any, nodes: Sequence[Any], inputs: tuple[Any, ...], word: str, options: Mapping[str, Any]
-) -> FxProgram:
-    """Return some nodes of a graph as a program, whose inputs are the values that they have in a run of the whole.
+    module: Any, parts: Sequence[Sequence[Any]], inputs: tuple[Any, ...], word: str, options: Mapping[str, Any]
+) -> list[FxProgram]:
+    """Return parts of a graph, nodes each, as programs, whose inputs are the values that they have in the whole.
 
-    Its outputs are what the rest of the graph reads. Raises UnsupportedError for a graph that holds graphs.
+    The whole runs once for all parts. Raises UnsupportedError for a graph that holds graphs.
     """
+    reads = [
+        [node for node in module.graph.nodes if node not in chosen and any(user in chosen for user in node.users)]
+        for chosen in map(set, parts)
+    ]
+    values = _values(module, [node for read in reads for node in read], inputs)
+    return [
+        FxProgram(_part(nodes, read, values), tuple(values[node] for node in read), word, options)
+        for nodes, read in zip(parts, reads, strict=True)
+    ]
+
+
+def _part(nodes: Sequence[Any], read: Sequence[Any], values: Mapping[Any, Any]) -> Any:
+    """Return some nodes of a graph as a graph of what they read; its outputs are what the rest of the graph reads."""
     import torch
 
     chosen, part, copies = {*nodes}, torch.fx.Graph(), dict[Any, Any]()
-    outside = [node for node in module.graph.nodes if node not in chosen and any(user in chosen for user in node.users)]
-    values = _values(module, outside, inputs)
-    for node in outside:
+    for node in read:
         if isinstance(values[node], torch.nn.Module):
             raise UnsupportedError(f"{node.name} is a graph inside of it")
         copies[node] = part.placeholder(node.name)
     for node in nodes:
         copies[node] = part.node_copy(node, copies.__getitem__)
-    read = [node for node in nodes if not node.users or any(user not in chosen for user in node.users)]
-    part.output(tuple(copies[node] for node in read))
-    return FxProgram(part, tuple(values[node] for node in outside), word, options)
+    outputs = [node for node in nodes if not node.users or any(user not in chosen for user in node.users)]
+    part.output(tuple(copies[node] for node in outputs))
+    return part
 
 
 def _values(module: Any, nodes: Sequence[Any], inputs: tuple[Any, ...]) -> dict[Any, Any]:

@@ -304,7 +304,7 @@ class TorchTrials(ModeTrials):
         try:
             change, within = prepare(self.engine, mode, calls)
             run = change(function) if change else function
-            with fresh(), torch.compiler.set_stance("default"):
+            with edits.restore_marks(calls), fresh(), torch.compiler.set_stance("default"):
                 for call in calls:
                     with within():
                         run(*call)
@@ -314,8 +314,6 @@ class TorchTrials(ModeTrials):
                 guards = 0.0 if keywords or breaks or fails else _guards(partial(run, *calls[-1]))
         except Exception:  # noqa: BLE001  (whatever a compiler raises of a change: it is not tried)
             return None
-        finally:
-            edits.unmark(calls)
         return trials.GraphCount(len(seen.compilations), breaks, spent, said, guards)
 
 
