@@ -173,24 +173,38 @@ def sentences(records: Records) -> list[str]:
     if not changes_of(records):
         return []
     tried = tried_changes(records)
-    of_all = text.count_noun(len(changes_of(records)), "change")
+    number = len(changes_of(records))
+    of_all = text.count_noun(number, "change")
     if not tried:
         return [f"Of {of_all} tried, none could be weighed: the mode without them was not timed."]
     best = tried[0]
-    said = [f"{_gain(best)} It gains most of {of_all} tried."] if best.helps else []
+    most = f"It gains most of {of_all} tried." if number > 1 else "No other change was tried."
+    said = [" ".join((_gain(best), *_still_slower(records, best), most))] if best.helps else []
     spares = [each for each in tried if each.spares and not (each is best and best.helps)]
     if spares:
         said.append(_gain(min(spares, key=lambda each: each.memory or inf)))
+    none = f"Of {of_all} tried, none gains" if number > 1 else "The change that was tried gains nothing"
     return [
-        *(said or [f"Of {of_all} tried, none gains beside {best.usual}."]),
-        *_bargains(records),
+        *(said or [f"{none} beside {best.usual}."]),
+        *_bargains(records, best.mode if best.helps else ""),
         *_cache_saving(_engine(records), best.before or best),
         *_by_hand(records),
     ]
 
 
-def _bargains(records: Records) -> Iterator[str]:
-    """Yield the place that has most of what compiling gains in a warm call, for much less of a first pass."""
+def _still_slower(records: Records, best: TriedChange) -> Iterator[str]:
+    """Yield by how much a call is slower than in the base, with the change that gains most."""
+    judged = verdict(records)
+    ratio = judged.of_base.get(best.mode)
+    if ratio and best.usual != judged.steady.base and ratio.side(SMALLEST_EFFECT) == "above":
+        yield f"Even so a call takes {text.estimate(ratio)} the time of {judged.steady.base}."
+
+
+def _bargains(records: Records, claimed: str) -> Iterator[str]:
+    """Yield the place that has most of what compiling gains in a warm call, for much less of a first pass.
+
+    That of the `claimed` mode has just been told.
+    """
     judged, changes = verdict(records), changes_of(records)
     warm, first, base = judged.steady.values, judged.first.values, judged.steady.base
     gains = {mode: warm[base] - warm[mode] for mode in warm if mode != base and mode in first}
@@ -203,8 +217,8 @@ def _bargains(records: Records) -> Iterator[str]:
     if at_places:
         least = min(at_places, key=lambda mode: first[mode])
         share, wait = gains[least] / gains[most], first[least] / first[most]
-        said = text.begin_sentence(changes[least])
-        yield f"{said}: {share:.0%} of what {most} gains, for {wait:.0%} of its first pass."
+        said = "That is" if least == claimed else f"{text.begin_sentence(changes[least])}:"
+        yield f"{said} {share:.0%} of what {most} gains, for {wait:.0%} of its first pass."
 
 
 def _gain(change: TriedChange) -> str:

@@ -48,7 +48,8 @@ class Piece:
     """A part of the state, `of` some object: a test whether it is unchanged, and a function that restores it.
 
     `rewind` restores only values that run out: plain numbers and iterators. Arrays stay, and so do entries added since.
-    `parts` are values inside it. `is_argument` marks an array among the arguments that is not trained.
+    `counts` tells whether a plain number of it has changed. `parts` are values inside it. `is_argument` marks an array
+    among the arguments that is not trained.
     """
 
     same: Callable[[], bool] = lambda: True
@@ -57,6 +58,7 @@ class Piece:
     of: Any = None
     is_argument: bool = False
     rewind: Callable[[], None] = lambda: None
+    counts: Callable[[], bool] = lambda: False
 
 
 Kept = Callable[[Any], Piece | None]
@@ -354,7 +356,7 @@ def _entries(value: dict[Any, Any], iterators: _Iterators, removed: Callable[[An
             if iterators.runs_out(held) and key in value:
                 kind.__setitem__(value, key, iterators.renewed(held))
 
-    return Piece(same, back, rewind=rewind)
+    return Piece(same, back, rewind=rewind, counts=lambda: any(_counts(value.get(key), before[key]) for key in before))
 
 
 def _attribute(holder: Any, name: str, before: Any, iterators: _Iterators) -> Piece:
@@ -386,7 +388,12 @@ def _place(read: Callable[[], Any], write: Callable[[Any], None], before: Any, i
         if iterators.runs_out(before):
             back()
 
-    return Piece(same, back, rewind=rewind)
+    return Piece(same, back, rewind=rewind, counts=lambda: _counts(read(), before))
+
+
+def _counts(now: Any, before: Any) -> bool:
+    """Return whether a number has changed to another number; a flag is none."""
+    return type(now) is type(before) and type(now) in (int, float) and now != before
 
 
 # Iterators ------------------------------------------------------------------------------------------------------------

@@ -57,8 +57,8 @@ class SubjectState:
 class FunctionState(SubjectState):
     """The state that a function and its calls hold, with that of the start.
 
-    A whole training step goes through the calls as through batches: each epoch begins with the state of the start. Any
-    other call does.
+    A whole training step goes through the calls as through batches: each epoch begins with the state of the start. So
+    does a function that counts, since compiled code may be made again for each number. Any other call begins so.
     """
 
     def __init__(self, engine: Engine, base: str, name: str, case: Case) -> None:
@@ -78,16 +78,23 @@ class FunctionState(SubjectState):
         """Return the reader of the state after a call."""
         return self._training_and_reader[1]
 
+    @property
+    def goes_on(self) -> bool:
+        """Return whether a call begins with the state that the call before it left."""
+        return self._training_and_reader[2]
+
     @cached_property
-    def _training_and_reader(self) -> tuple[TrainingFunction | None, StateReader]:
-        """Return the training step, or None, and the reader of its state; makes a first call in eager."""
+    def _training_and_reader(self) -> tuple[TrainingFunction | None, StateReader, bool]:
+        """Return the training step, or None, the reader of its state, and whether it goes on; makes a call in eager."""
         case, state = self.case, self.engine.state
         now(f"made call 1 in {self.base}")
         with self.fresh():
             training = state.training(case.loss, case.examples, self._begin.changed)
             changed = self._begin.changed()
+            counts = any(piece.counts() for piece in changed)
         reader = state.reader(case.loss, case.examples, changed, trains=training is not None)
-        return training, reader  # named by the places of the first values
+        goes_on = training is not None or counts
+        return training, reader, goes_on  # named by the places of the first values
 
     @property
     def objects(self) -> list[Any]:
@@ -106,8 +113,8 @@ class FunctionState(SubjectState):
 
     @contextmanager
     def called(self, index: int, seed: int = SEED) -> Iterator[None]:
-        """A context with the seed and the start's state, restored at the end; a training goes on in its own state."""
-        if not self.training:
+        """A context with the seed and the start's state, restored at the end; what goes on keeps its own state."""
+        if not self.goes_on:
             with self.fresh(seed):
                 yield
             return
@@ -148,8 +155,8 @@ class FunctionState(SubjectState):
 
     @contextmanager
     def under_way(self) -> Iterator[None]:
-        """A context in which other epochs of a training may run; at its end the present one goes on from its state."""
-        if not self.training:
+        """A context in which other epochs may run; at its end the present one goes on from its state."""
+        if not self.goes_on:
             yield
             return
         before = self._snapshot()
@@ -162,7 +169,7 @@ class FunctionState(SubjectState):
     def changed(self, *changes: AbstractContextManager[None]) -> Iterator[None]:
         """A context in which the state of the start has changed numbers, and looks begin with these."""
         with self.under_way(), ExitStack() as stack:
-            if self.training:
+            if self.goes_on:
                 self._begin.restore()
             for change in (*changes, self._aside()):
                 stack.enter_context(change)

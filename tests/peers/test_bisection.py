@@ -1,5 +1,6 @@
 """Which captured graph is slower compiled, or wrong, and which op of it; and the file that shows it by itself."""
 
+import shlex
 import subprocess
 import sys
 import time
@@ -112,12 +113,15 @@ def test_the_graph_that_is_wrong_is_cut_down_by_the_gate():
 def test_a_graph_runs_once_for_both_of_its_halves(monkeypatch):
     seen, run = [], torch.fx.Interpreter.run
     monkeypatch.setattr(torch.fx.Interpreter, "run", lambda *args: seen.append(args) or run(*args))
+    word = "compile(where='model')"
     drawn = torch.fx.symbolic_trace(lambda x, y: torch.relu(x @ y + 1).exp() * x)
-    program = graph_files.FxProgram(drawn.graph, (torch.ones(2, 2), torch.eye(2)), "compile()", {})
+    program = graph_files.FxProgram(drawn.graph, (torch.ones(2, 2), torch.eye(2)), word, {})
     halves = program.halves
     assert len(seen) == 1
     assert [[op.partition(" ")[0] for op in half.ops] for half in halves] == [["matmul", "add"], ["relu", "exp", "mul"]]
     assert [value.tolist() for value in halves[1].inputs] == [[[1.0, 1.0], [1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]]]
+    command = program.text("graph.py").splitlines()[4]
+    assert shlex.split(command) == ["graphduel", "compare", "graph.py:step", "--mode", word]
 
 
 def test_a_backend_that_runs_the_same_ops_has_no_slower_graph():

@@ -335,3 +335,27 @@ def test_a_keras_model_that_nobody_compiled_compiles_the_step_that_it_is_asked_f
     assert bool(met) == compiles
     assert not model.run_eagerly
     assert model.predict_function is None
+
+
+def test_a_function_that_counts_goes_through_its_calls_and_compiles_for_each_number():
+    pytest.importorskip("torch")
+    import torch
+
+    layer, calls = torch.nn.Linear(4, 1), [(torch.randn(3, 4),) for _ in range(3)]
+    layer.calls, layer.seen = 2, False
+
+    def counts(x):
+        layer.calls += 1
+        return layer(x).square().mean() / layer.calls
+
+    def flags(x):
+        layer.seen = True
+        return layer(x).square().mean()
+
+    for function, compiles in ((counts, 3), (flags, 1)):
+        asked = plan_of("torch", f"f.py:{function.__name__}", "", ("eager", "aot-eager"), seconds=0.02)
+        found = run.here(asked, function, calls)
+        assert {row.status for row in records_of(found.records, Parity)[0].modes.values()} == {"ok"}
+        (compiled,) = records_of(found.records, Compilations)
+        assert len(compiled.modes["aot-eager"].made) == compiles, function.__name__
+    assert (layer.calls, layer.seen) == (2, False)

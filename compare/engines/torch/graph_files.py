@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import math
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ TEMPLATE = '''"""{title}
 
 {said}
 `python {file}` measures it again, and so does
-graphduel compare {file}:step --mode '{word}'
+graphduel compare {file}:step --mode {word}
 """
 
 import base64
@@ -199,7 +200,7 @@ class FxProgram:
         forward = "\n".join(f"    {line}".rstrip() for line in code.src.strip().splitlines())
         inputs = "".join(f"\n        {_literal(value, exact=exact)}," for value in self.inputs)
         return TEMPLATE.format(
-            title=plain(title), said=said, file=file, word=self.word, imports=imports, forward=forward,
+            title=plain(title), said=said, file=file, word=_quoted(self.word), imports=imports, forward=forward,
             options=dict(self.options), inputs=f"{inputs}\n    ", threads=torch.get_num_threads(),
         )  # fmt: skip
 
@@ -208,6 +209,11 @@ class FxProgram:
         module = ModuleType("graph")
         exec(compile(self.text(exact=exact), "graph.py", "exec"), vars(module))  # noqa: S102  (the text is made above)
         return module
+
+
+def _quoted(word: str) -> str:
+    """Return a word of a mode as a shell takes it, which has single quotes of its own."""
+    return shlex.quote(word) if {*'"$`\\!'} & {*word} else f'"{word}"'
 
 
 def _ops_of(graph: Any) -> list[Any]:
