@@ -41,8 +41,9 @@ class TriedChange:
     """A change of a user's code, and its mode beside `usual`, the mode without it.
 
     `before` is what the usual mode has. `call` is the steady time ÷ that of `usual`; `first` is the seconds of the
-    first pass, and `cached` those where code was found; `memory` are the bytes of a step. `refused` is why the mode was
-    not timed, "" if it was. `gain` is the seconds of a first pass and `CALLS` calls of the usual mode ÷ its own.
+    first pass, `weighed` those that count, and `cached` those where code was found; `memory` are the bytes of a step.
+    `refused` is why the mode was not timed, "" if it was. `gain` is the seconds of a first pass and `CALLS` calls of
+    the usual mode ÷ its own.
     """
 
     mode: str
@@ -50,6 +51,7 @@ class TriedChange:
     usual: str
     call: Interval | None = None
     first: float | None = None
+    weighed: float | None = None
     compiles: int | None = None
     breaks: int | None = None
     memory: float | None = None
@@ -101,11 +103,13 @@ def tried_changes(records: Records) -> list[TriedChange]:
     usual = judged.steady.base if usual in judged.refused else usual
     if usual not in judged.steady.values:
         return []
-    costs = _costs(records, judged)
-    plain = _outcome(records, judged, usual, "", usual)
+    first, warm = _first_passes(records, judged), judged.steady.values
+    costs = {mode: first[mode] + CALLS * warm[mode] for mode in warm if mode in first}
+    plain = replace(_outcome(records, judged, usual, "", usual), weighed=first.get(usual))
     tried = [
         replace(
             _outcome(records, judged, mode, change, usual),
+            weighed=first.get(mode),
             before=plain,
             gain=costs.get(usual, inf) / costs.get(mode, inf),
         )
@@ -135,16 +139,14 @@ def _settings(records: Records) -> Mapping[str, Any]:
     return next((run.settings for run in records_of(records, Run)), {})
 
 
-def _costs(records: Records, judged: OwnVerdict) -> dict[str, float]:
-    """Return the seconds of a first pass and `CALLS` warm calls of each mode that has both.
+def _first_passes(records: Records, judged: OwnVerdict) -> Mapping[str, float]:
+    """Return the seconds of a first pass of each mode that count.
 
-    A first pass counts by its seconds of the processor, if these were read for all: on the wall it is measured once.
+    They are its seconds of the processor, if these were read for all: on the wall it is measured once.
     """
-    first, warm = judged.first.values, judged.steady.values
-    start = join_evidence(cells(records, Time)).start
+    first, start = judged.first.values, join_evidence(cells(records, Time)).start
     spent = {mode: max(row.processor or 0.0 for row in start.of(mode)) for mode in first if start.of(mode)}
-    counted = spent if all(spent.get(mode) for mode in first) else first
-    return {mode: counted[mode] + CALLS * warm[mode] for mode in warm if mode in counted}
+    return spent if all(spent.get(mode) for mode in first) else first
 
 
 def _outcome(records: Records, judged: OwnVerdict, mode: str, change: str, usual: str) -> TriedChange:
@@ -157,11 +159,11 @@ def _outcome(records: Records, judged: OwnVerdict, mode: str, change: str, usual
         change,
         usual,
         ratio_of(cell, mode, usual, steady) if mode != usual else None,
-        judged.first.values.get(mode),
-        judged.compiles.get(mode),
-        sum(rows[0].breaks.values()) if rows else None,
-        judged.memory.values.get(mode),
-        judged.cached.values.get(mode),
+        first=judged.first.values.get(mode),
+        compiles=judged.compiles.get(mode),
+        breaks=sum(rows[0].breaks.values()) if rows else None,
+        memory=judged.memory.values.get(mode),
+        cached=judged.cached.values.get(mode),
     )
 
 
@@ -237,6 +239,9 @@ def _gains(best: TriedChange) -> Iterator[str]:
             yield f"{text.count_noun(now, noun)} instead of {then:,}"
     if before.first and best.first and best.first < LESS * before.first:
         yield f"the first pass {text.seconds(best.first)} instead of {text.seconds(before.first)}"
+    elif before.weighed and best.weighed and best.weighed < LESS * before.weighed:
+        least = text.seconds(best.weighed)
+        yield f"the first pass {least} of the processor instead of {text.seconds(before.weighed)}"
     if best.call:
         alike = best.call.side(SMALLEST_EFFECT) == "tie"
         yield "a call as fast" if alike else f"a call {text.estimate(best.call)} the time"
