@@ -181,7 +181,7 @@ def sentences(records: Records) -> list[str]:
         return [f"Of {of_all} tried, none could be weighed: the mode without them was not timed."]
     best = tried[0]
     most = f"It gains most of {of_all} tried." if number > 1 else "No other change was tried."
-    said = [" ".join((_gain(best), *_still_slower(records, best), most))] if best.helps else []
+    said = [" ".join((_gain(best), *_beside_base(records, best), most))] if best.helps else []
     spares = [each for each in tried if each.spares and not (each is best and best.helps)]
     if spares:
         said.append(_gain(min(spares, key=lambda each: each.memory or inf)))
@@ -194,12 +194,14 @@ def sentences(records: Records) -> list[str]:
     ]
 
 
-def _still_slower(records: Records, best: TriedChange) -> Iterator[str]:
-    """Yield by how much a call is slower than in the base, with the change that gains most."""
+def _beside_base(records: Records, best: TriedChange) -> Iterator[str]:
+    """Yield by how much a call is slower than in the base even with a change, or is faster only with it."""
     judged = verdict(records)
-    ratio = judged.of_base.get(best.mode)
-    if ratio and best.usual != judged.steady.base and ratio.side(SMALLEST_EFFECT) == "above":
-        yield f"Even so a call takes {text.estimate(ratio)} the time of {judged.steady.base}."
+    ratio, before = (judged.of_base.get(mode) for mode in (best.mode, best.usual))
+    if ratio and before:
+        side, usual = ratio.side(SMALLEST_EFFECT), before.side(SMALLEST_EFFECT)
+        words = "Even so" if side == "above" else "With it" if side == "below" != usual else ""
+        yield from [f"{words} a call takes {text.estimate(ratio)} the time of {judged.steady.base}."] if words else []
 
 
 def _bargains(records: Records, claimed: str) -> Iterator[str]:

@@ -166,7 +166,7 @@ def backward_inside(x, y):
     return loss.detach()
 
 
-# The first call of many equal blocks is dear: one block is compiled.
+# The first call of many equal blocks is dear: one block is compiled, whose kernels take far longer than its entry.
 class Block(nn.Module):
     def __init__(self, width=32):
         super().__init__()
@@ -177,9 +177,9 @@ class Block(nn.Module):
 
 
 class Deep(nn.Module):
-    def __init__(self, depth):
+    def __init__(self, depth, width=32):
         super().__init__()
-        self.blocks = nn.ModuleList(Block() for _ in range(depth))
+        self.blocks = nn.ModuleList(Block(width) for _ in range(depth))
 
     def forward(self, x):
         for block in self.blocks:
@@ -187,8 +187,8 @@ class Deep(nn.Module):
         return x
 
 
-deep = Deep(12)
-dear_first_call_inputs = [(torch.randn(6, 32),)]
+deep = Deep(12, 128)
+dear_first_call_inputs = [(torch.randn(1024, 128),)]
 
 
 def dear_first_call(x):
