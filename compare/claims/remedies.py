@@ -121,15 +121,18 @@ def tried_changes(records: Records) -> list[TriedChange]:
 def _rank(tried: Sequence[TriedChange]) -> Callable[[TriedChange], tuple[Any, ...]]:
     """Return the key by which changes are sorted: those that help, and the one that gains most first.
 
-    A first pass is measured once, so that gains near the largest are level: of these the one comes first that leaves
-    the fewest graphs and breaks, in the order in which they were tried.
+    A first pass is measured once, so that gains near the largest are level: of these the ones come first whose calls
+    are about as fast as the fastest, and of these the one that leaves the fewest graphs and breaks, in the order in
+    which they were tried.
     """
     most, order = max((each.gain for each in tried if each.helps), default=inf), [each.mode for each in tried]
+    level = [each for each in tried if each.helps and each.gain >= LESS * most]
+    fastest = min((each.call.estimate for each in level if each.call), default=inf)
 
     def key(each: TriedChange) -> tuple[Any, ...]:
-        level = each.helps and each.gain >= LESS * most
+        slower = each.call is not None and LESS * each.call.estimate > fastest
         pieces = (each.compiles or 0) + (each.breaks or 0)
-        near = (0, pieces, order.index(each.mode)) if level else (1, 0, -each.gain)
+        near = (0, slower, pieces, order.index(each.mode)) if each in level else (1, 0, 0, -each.gain)
         return not each.helps, bool(each.refused), *near
 
     return key
