@@ -200,7 +200,7 @@ class FxProgram:
         forward = "\n".join(f"    {line}".rstrip() for line in code.src.strip().splitlines())
         inputs = "".join(f"\n        {_literal(value, exact=exact)}," for value in self.inputs)
         return TEMPLATE.format(
-            title=plain(title), said=said, file=file, word=_quoted(self.word), imports=imports, forward=forward,
+            title=plain(title), said=said, file=file, word=_shell_word(self.word), imports=imports, forward=forward,
             options=dict(self.options), inputs=f"{inputs}\n    ", threads=torch.get_num_threads(),
         )  # fmt: skip
 
@@ -211,7 +211,7 @@ class FxProgram:
         return module
 
 
-def _quoted(word: str) -> str:
+def _shell_word(word: str) -> str:
     """Return a word of a mode as a shell takes it, which has single quotes of its own."""
     return shlex.quote(word) if {*'"$`\\!'} & {*word} else f'"{word}"'
 
