@@ -5,7 +5,8 @@ PyTorch's files, as in `from dynamic.distributions.normal import Normal`, are mo
 
 from __future__ import annotations
 
-from dynamic.distributions import families, kl, transforms
+from dynamic.distributions import counts, families, kl, transforms
+from dynamic.distributions.counts import *  # noqa: F403
 from dynamic.distributions.distribution import Distribution, Independent, constraints
 from dynamic.distributions.families import *  # noqa: F403
 from dynamic.distributions.kl import kl_divergence, register_kl
@@ -14,7 +15,7 @@ from dynamic.paths import file_of
 
 __all__ = [  # noqa: PLE0604  (lists of names)
     "Distribution", "Independent", "constraints", "kl", "kl_divergence", "register_kl", "transforms",
-    *families.__all__, *transforms.__all__,
+    *counts.__all__, *families.__all__, *transforms.__all__,
 ]  # fmt: skip
 
 _FILES = {

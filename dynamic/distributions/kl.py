@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dynamic.distributions import counts
 from dynamic.distributions import families as of
 from dynamic.distributions.distribution import Independent, sum_last
 from dynamic.distributions.transforms import Transform, TransformedDistribution
@@ -45,13 +46,13 @@ def _of_normals(p: Any, q: Any) -> Any:
     return 0.5 * (share + ((p.loc - q.loc) / q.scale) ** 2 - 1 - log(share))
 
 
-@register_kl(of.Bernoulli, of.Bernoulli)
+@register_kl(counts.Bernoulli, counts.Bernoulli)
 def _of_bernoullis(p: Any, q: Any) -> Any:
     return ops.binary_cross_entropy_with_logits(q.logits, p.probs, reduction="none") - p.entropy()
 
 
-@register_kl(of.Categorical, of.Categorical)
-@register_kl(of.OneHotCategorical, of.OneHotCategorical)
+@register_kl(counts.Categorical, counts.Categorical)
+@register_kl(counts.OneHotCategorical, counts.OneHotCategorical)
 def _of_categoricals(p: Any, q: Any) -> Any:
     return functions.sum(p.probs * (p.logits - q.logits), -1)
 
@@ -93,17 +94,17 @@ def _of_betas(p: Any, q: Any) -> Any:
     return _of_dirichlets(p._shares(), q._shares())
 
 
-@register_kl(of.Poisson, of.Poisson)
+@register_kl(counts.Poisson, counts.Poisson)
 def _of_poissons(p: Any, q: Any) -> Any:
     return p.rate * (log(p.rate) - log(q.rate)) - (p.rate - q.rate)
 
 
-@register_kl(of.Geometric, of.Geometric)
+@register_kl(counts.Geometric, counts.Geometric)
 def _of_geometrics(p: Any, q: Any) -> Any:
     return -p.entropy() - functions.log1p(-q.probs) / p.probs - q.logits
 
 
-@register_kl(of.Binomial, of.Binomial)
+@register_kl(counts.Binomial, counts.Binomial)
 def _of_binomials(p: Any, q: Any) -> Any:
     inner = p.probs * (p.logits - q.logits) + functions.log1p(-p.probs) - functions.log1p(-q.probs)
     return functions.where(p.total_count > q.total_count, float("inf"), p.total_count * inner)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from dynamic import random
+from dynamic.distributions.counts import BinaryDistribution, OneHotCategorical
 from dynamic.distributions.distribution import Distribution, Independent, broadcast_all, constraints, sum_last
-from dynamic.distributions.families import Normal, OneHotCategorical, _Binary
+from dynamic.distributions.families import Normal
 from graphs import ops
 from graphs.frontends.torch import functions
 
@@ -322,7 +323,7 @@ class LogNormal(TransformedDistribution):
         return self.base_dist.entropy() + self.loc
 
 
-class _RelaxedLogits(_Binary):
+class _RelaxedLogits(BinaryDistribution):
     has_rsample = True
     temperature: Any
 
