@@ -1,7 +1,8 @@
 """The interface of an engine's adapter: its modes, its functions, how it builds a step, and its roles.
 
 An engine is one of ours or a framework. Code that measures asks the adapter and never tests for a framework's name.
-Read `Mode` in `mode` and `Engine` first; the roles below it have defaults that adapters override.
+Read `Mode` in `mode` and `Engine` first. Roles have defaults that adapters override: those below it, and `Words`,
+`ModeTrials`, `Library`, `Numbers` and `Errors` in the files of what they are about.
 """
 
 from __future__ import annotations
@@ -9,22 +10,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
 from functools import cache, partial
 from importlib.metadata import packages_distributions, version
 from importlib.util import find_spec
 from pathlib import Path
-from types import MappingProxyType, ModuleType
+from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import optree
 
-from compare.engines import words
-from compare.engines.debugging import Tools
-from compare.engines.library import Loader, namespace
-from compare.engines.mode import PADDED, Mode, ModeTrial, Offer
-from compare.engines.nudge import FloatChange, changed_values
+from compare.engines.debugging import Errors, Tools
+from compare.engines.library import Library
+from compare.engines.mode import PADDED, Mode, ModeTrials, Role, Words
+from compare.engines.nudge import Numbers
 from compare.engines.process import MALLOC, PRELOAD, PROCESS, ByteCounter, Switch, keep_switches
 from compare.engines.reach import Kinds
 from compare.engines.state import Piece, Snapshot
@@ -40,16 +38,16 @@ from compare.engines.step import (
     TrainingFunction,
     Turns,
 )
-from compare.errors import CompareError, InputsError, UnknownNameError, UnsupportedError, without_folders
+from compare.errors import InputsError, UnsupportedError
 from compare.records.own import CallCounts, CallPartsRow, CompileEvent, RanOp, count_calls
-from compare.records.record import Device, Records, note_gpu
-from compare.workloads import nearest
-from compare.workloads.base import Case, Workload
+from compare.records.record import Device, note_gpu
+from compare.workloads.base import Case
 
-DRAWS = "it draws random numbers, which in float64 are others"
-"""The reason why a call has no float64 run to compare with."""
-LONG = 400
-"""The length in characters from which on only the first line of an error message is shown."""
+__all__ = [
+    "CallState", "Compiler", "Devices", "Engine", "Errors", "Library", "ModeTrials", "Numbers", "Ops", "Process",
+    "Role", "Words",
+]  # fmt: skip
+
 SLOW = 0.1
 """The compile time in seconds from which on nothing is compiled merely to get a better number."""
 
@@ -57,7 +55,7 @@ SLOW = 0.1
 class Engine(ABC):
     """An adapter of one engine. One process runs one engine, and `start` is called before anything else in it.
 
-    Its roles (below) say more about it, each an object with safe defaults: `process`, `devices`, `library`, `state`,
+    Its roles say more about it, each an object with safe defaults: `process`, `devices`, `library`, `state`,
     `numbers`, `compiler`, `ops`, `errors`, `words`, `trials`. An adapter with more to say makes its own in `__init__`.
 
     name     the name that a user gives, and the start of mode names unless `prefix` is another
@@ -245,69 +243,13 @@ class Engine(ABC):
 # The roles ------------------------------------------------------------------------------------------------------------
 
 
-class Role:
-    """A part of an adapter's interface; `engine` is the adapter."""
+class EngineRole(Role):
+    """A role that knows its adapter by type."""
 
-    def __init__(self, engine: Engine) -> None:
-        self.engine = engine
-
-
-class Words(Role):
-    """The modes by their full names, which are theirs by the engine, or the words of a user's."""
-
-    @property
-    def start(self) -> str:
-        """Return the start of the full names of modes."""
-        return f"{self.engine.prefix or self.engine.name}-"
-
-    def full_name(self, name: str) -> str:
-        """Return the full name of a mode by the end of it."""
-        return self.start + name if name else self.engine.name
-
-    def mode(self, full_name: str) -> Mode:
-        """Return the mode whose full name holds a word. Raises UnknownNameError where it holds none."""
-        written = full_name.removeprefix(self.start)
-        if not full_name.startswith(self.start) or not words.is_call(written):
-            said = nearest(full_name, self.engine.mode_names)
-            raise UnknownNameError(f"{self.engine.title} has no mode {full_name!r}; {said}")
-        return self.read(written)
-
-    def read(self, written: str) -> Mode:
-        """Return the mode that `WORD` or `NAME=WORD` defines. Raises InputsError where the engine has none such."""
-        name, word = words.part(written)
-        compiler, options = words.parse(word)
-        rows = [mode for mode in self.engine.modes if mode.compiler == compiler]
-        if not rows:
-            has = ", ".join(dict.fromkeys(f"{mode.compiler}()" for mode in self.engine.modes if mode.word)) or "none"
-            raise InputsError(f"{word}: {self.engine.title} has no compiler {compiler}(); it has {has}")
-        word = words.text(compiler, options)
-        same = next((mode for mode in rows if mode.options == options), None)
-        return replace(same or self.traits(rows, options), name=name or word, word=word, usual=False, suite=False)
-
-    def traits(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
-        """Return the traits of a compiler with these options; `rows` are the modes with that compiler."""
-        return rows[0]
-
-    def offer(self) -> Offer:
-        """Return what the compilers take, as the installed framework tells, which this may import."""
-        return Offer({mode.compiler: () for mode in self.engine.modes if mode.word})
-
-    def has(self, full_name: str) -> bool:
-        """Return whether a full name is that of a mode of this engine."""
-        try:
-            self.engine.traits(full_name)
-        except CompareError:
-            return False
-        return True
-
-    def written(self, full_name: str) -> str:
-        """Return a mode as its user writes it."""
-        if full_name in self.engine.mode_names:
-            return self.engine.traits(full_name).name or "eager"
-        return full_name.removeprefix(self.start)
+    engine: Engine
 
 
-class Process(Role):
+class Process(EngineRole):
     """The process as a host for measurements: the settings that a measurement changes in it and restores."""
 
     def listen(self) -> None:
@@ -345,7 +287,7 @@ class Process(Role):
         return b""
 
 
-class Devices(Role):
+class Devices(EngineRole):
     """The devices that arrays lie on, and the clock and byte counter of each."""
 
     def gpu(self) -> str | None:
@@ -374,40 +316,7 @@ class Devices(Role):
         return None
 
 
-class Library(Role):
-    """The modules written over `graphs`, executed again over this framework's functions."""
-
-    def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
-        self._loaders: dict[bool, Loader] = {}
-
-    def load(self, module: str, *, control: bool = False) -> ModuleType:
-        """Load a module written over `graphs` with this framework's functions; `control` uses its control-flow ops."""
-        return self._loader(control=control).load(module)
-
-    def edited(self, module: str, text: str) -> AbstractContextManager[ModuleType]:
-        """Return a context that gives an already loaded module with another text, over this framework's functions."""
-        return self._loader().edited(module, text)
-
-    def _loader(self, *, control: bool = False) -> Loader:
-        if control not in self._loaders:
-            name = f"{self.engine.name}_control" if control else self.engine.name
-            functions = {**self.engine.functions(), **(self.control() if control else {})}
-            self._loaders[control] = Loader(name, namespace(name, functions))
-        return self._loaders[control]
-
-    def workload(self, source: str) -> Workload:
-        """Return the workload at `module:attribute` over this framework's functions; its data stay NumPy arrays."""
-        module, _, attribute = source.partition(":")
-        workload: Workload = getattr(self.load(module), attribute)
-        return workload
-
-    def control(self) -> dict[str, Function]:
-        """Return the framework's own ops for control flow, which replace Python's control flow of `functions`."""
-        return {}
-
-
-class CallState(Role):
+class CallState(EngineRole):
     """The state that calls change, and the means to restore it."""
 
     def training(
@@ -454,56 +363,7 @@ class CallState(Role):
         return nullcontext()
 
 
-class Numbers(Role):
-    """The floats and the random numbers of a call, and the means to change them."""
-
-    def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
-        """Return the random numbers that an eager step's call draws, in order, before a scale or other option."""
-        return []
-
-    def noting(self, drawn: list[Any]) -> AbstractContextManager[object]:
-        """Return a context that appends each draw of a call to `drawn`.
-
-        Raises UnsupportedError where dtypes change draws.
-        """
-        raise UnsupportedError(DRAWS)
-
-    def giving(self, drawn: Sequence[Any]) -> AbstractContextManager[object]:
-        """Return a context in which a call draws the noted numbers in its own dtype.
-
-        Raises UnsupportedError on a mismatch.
-        """
-        return nullcontext()
-
-    def changed(self, tree: Any, change: FloatChange) -> Any:
-        """Return a copy of the arguments with changed floats."""
-        return self.engine.arrays(optree.tree_map(change.function(), self.engine.numpy(tree), none_is_leaf=True))
-
-    def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> AbstractContextManager[None]:
-        """Return a context in which floats that a function holds are changed in place, where they may be."""
-        if change.seed is None:
-            return nullcontext()
-        arrays = [value for value in holders if isinstance(value, np.ndarray) and value.flags.writeable]
-        return changed_values(arrays, np.copy, np.copyto, change.function())
-
-    def round_results(self, seed: int) -> AbstractContextManager[object]:
-        """Return a context in which ops of an eager step round their results anew, where the engine can let them.
-
-        Changed inputs do not tell of rounding inside: whole numbers stay, and where a function loses the digits of its
-        result, as 1 - tanh(x)**2 does for a large x, its inputs move it less than its own rounding.
-        """
-        return nullcontext()
-
-    def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
-        """Return whether a call draws random numbers from a key or generator in its arguments; float64 draws others."""
-        return False
-
-    def repeatable(self) -> AbstractContextManager[None]:
-        """Return a context in which a compiled function draws the eager one's random numbers, if the engine can."""
-        return nullcontext()
-
-
-class Compiler(Role):
+class Compiler(EngineRole):
     """The engine's compiler, and its compiled code."""
 
     def eagerly(self, function: Function) -> AbstractContextManager[object]:
@@ -547,36 +407,7 @@ class Compiler(Role):
         return nullcontext()
 
 
-class ModeTrials(Role):
-    """The modes that are worth a try for a function.
-
-    `tries` is whether there may be any, and `places` whether some compile a part. `keeps` says how a user keeps
-    compiled code for other processes; "" where there is no way.
-    """
-
-    tries: bool = False
-    places: bool = False
-    keeps: str = ""
-
-    def facts(
-        self, function: Function, calls: Sequence[tuple[Any, ...]], fresh: Context | None = None
-    ) -> Mapping[str, list[str]]:  # fmt: skip
-        """Return what `modes` reads of a function and its calls, as settings of the first look.
-
-        `fresh` is the context in which calls begin with the state of the start; with it more may be found by running.
-        """
-        return {}
-
-    def modes(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:
-        """Return the modes to try by the records and settings of a first look: places, or with `remedies` changes."""
-        return ()
-
-    def by_hand(self, said: Sequence[str]) -> Sequence[str]:
-        """Return what a user must rewrite by hand, by the reasons of compilations and graph breaks."""
-        return ()
-
-
-class Ops(Role):
+class Ops(EngineRole):
     """The ops of a call, one by one, the parts of its time, and where `shows_graphs` what a compiler captures of it."""
 
     shows_graphs = False
@@ -643,37 +474,6 @@ class Ops(Role):
             counts.append(count_calls(self.ran(step, call)))
             before.restore()
         return counts
-
-
-class Errors(Role):
-    """The meaning of the engine's errors."""
-
-    def said(self, error: BaseException) -> str | None:
-        """Return the compiler's reason for refusing, in a sentence with the user's line; None for other errors."""
-        return None
-
-    @contextmanager
-    def checked(self) -> Iterator[None]:
-        """A context in which NaN and infinity are errors, by the framework's own switch."""
-        yield
-
-    def traced(self, error: BaseException) -> bool:
-        """Return whether a compiled function failed while it was traced or compiled, before any data ran."""
-        return False
-
-    def refuses(self, error: BaseException, mode: str = "") -> bool:
-        """Return whether an error means that the engine does not support something, in this mode or in any."""
-        return isinstance(error, NotImplementedError)
-
-    def summary(self, error: BaseException) -> str:
-        """Return the message of an error in a user's function; of a message of LONG characters only the first line."""
-        said = f"{error}" if isinstance(error, CompareError) else f"{type(error).__name__}: {error}"
-        return said if len(said) < LONG else said.strip().splitlines()[0]
-
-    def reason(self, error: BaseException) -> str:
-        """Return the message of an error in one line, without folders."""
-        said = [line.strip() for line in str(error).splitlines() if line.strip()]
-        return without_folders(f"{type(error).__name__}: {said[0]}" if said else type(error).__name__)
 
 
 @cache

@@ -1,9 +1,10 @@
-"""The interface of the debuggers that `Engine.debugger` returns, whichever engine runs the training."""
+"""The interface of the debuggers that `Engine.debugger` returns, whichever engine runs the training; and its errors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 from typing import Any, NamedTuple
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
+from compare.engines.mode import Role
+from compare.errors import CompareError, without_folders
 from compare.records.checks import Phase
 from compare.workloads.faults import SourceLine, Training
 
@@ -125,3 +128,38 @@ def _leaves(tree: Any) -> list[Any]:
 def ops_of(events: Sequence[Event]) -> int:
     """Return how many ops ran; a trace runs none."""
     return sum(isinstance(event.value, np.ndarray) and not event.is_input for event in events)
+
+
+LONG = 400
+"""The length in characters from which on only the first line of an error message is shown."""
+
+
+class Errors(Role):
+    """The meaning of the engine's errors."""
+
+    def said(self, error: BaseException) -> str | None:
+        """Return the compiler's reason for refusing, in a sentence with the user's line; None for other errors."""
+        return None
+
+    @contextmanager
+    def checked(self) -> Iterator[None]:
+        """A context in which NaN and infinity are errors, by the framework's own switch."""
+        yield
+
+    def traced(self, error: BaseException) -> bool:
+        """Return whether a compiled function failed while it was traced or compiled, before any data ran."""
+        return False
+
+    def refuses(self, error: BaseException, mode: str = "") -> bool:
+        """Return whether an error means that the engine does not support something, in this mode or in any."""
+        return isinstance(error, NotImplementedError)
+
+    def summary(self, error: BaseException) -> str:
+        """Return the message of an error in a user's function; of a message of LONG characters only the first line."""
+        said = f"{error}" if isinstance(error, CompareError) else f"{type(error).__name__}: {error}"
+        return said if len(said) < LONG else said.strip().splitlines()[0]
+
+    def reason(self, error: BaseException) -> str:
+        """Return the message of an error in one line, without folders."""
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        return without_folders(f"{type(error).__name__}: {said[0]}" if said else type(error).__name__)

@@ -11,7 +11,7 @@ import ast
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,7 +19,10 @@ from types import ModuleType
 from typing import Any
 
 import graphs
+from compare.engines.mode import Role
 from compare.engines.process import patch_namespace
+from compare.engines.step import Function
+from compare.workloads.base import Workload
 
 OURS = ("graphs", "static", "dynamic")
 
@@ -171,3 +174,36 @@ def loop_scan(stack: Callable[[Any], Any]) -> Callable[..., Any]:
         return state, () if isinstance(outputs[0], tuple) and not outputs[0] else stack(outputs)
 
     return scan
+
+
+class Library(Role):
+    """The modules written over `graphs`, executed again over this framework's functions."""
+
+    def __init__(self, engine: Any) -> None:
+        super().__init__(engine)
+        self._loaders: dict[bool, Loader] = {}
+
+    def load(self, module: str, *, control: bool = False) -> ModuleType:
+        """Load a module written over `graphs` with this framework's functions; `control` uses its control-flow ops."""
+        return self._loader(control=control).load(module)
+
+    def edited(self, module: str, text: str) -> AbstractContextManager[ModuleType]:
+        """Return a context that gives an already loaded module with another text, over this framework's functions."""
+        return self._loader().edited(module, text)
+
+    def _loader(self, *, control: bool = False) -> Loader:
+        if control not in self._loaders:
+            name = f"{self.engine.name}_control" if control else self.engine.name
+            functions = {**self.engine.functions(), **(self.control() if control else {})}
+            self._loaders[control] = Loader(name, namespace(name, functions))
+        return self._loaders[control]
+
+    def workload(self, source: str) -> Workload:
+        """Return the workload at `module:attribute` over this framework's functions; its data stay NumPy arrays."""
+        module, _, attribute = source.partition(":")
+        workload: Workload = getattr(self.load(module), attribute)
+        return workload
+
+    def control(self) -> dict[str, Function]:
+        """Return the framework's own ops for control flow, which replace Python's control flow of `functions`."""
+        return {}

@@ -1,4 +1,7 @@
-"""A mode of an engine as data: its word, what it is like, what a framework offers for words, and trials."""
+"""A mode of an engine as data: its word, what it is like, what a framework offers for words, and trials.
+
+Then two roles of an adapter that are about modes; `compare.engines.base` has the adapter and its other roles.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from compare.engines import words
-from compare.errors import InputsError
+from compare.engines.step import Context, Function
+from compare.errors import CompareError, InputsError, UnknownNameError
+from compare.records.record import Records
 from compare.workloads import nearest
 
 
@@ -139,3 +144,99 @@ class Offer:
         for name in asked:
             if name not in names:
                 raise InputsError(f"{word}: {said} {name!r}; {nearest(str(name), names)}; {DOCTOR.format(engine)}")
+
+
+# The roles that are about modes -------------------------------------------------------------------------------------
+
+
+class Role:
+    """A part of an adapter's interface; `engine` is the adapter, an `Engine` of `compare.engines.base`."""
+
+    engine: Any
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+
+
+class Words(Role):
+    """The modes by their full names, which are theirs by the engine, or the words of a user's."""
+
+    @property
+    def start(self) -> str:
+        """Return the start of the full names of modes."""
+        return f"{self.engine.prefix or self.engine.name}-"
+
+    def full_name(self, name: str) -> str:
+        """Return the full name of a mode by the end of it."""
+        return self.start + name if name else self.engine.name
+
+    def mode(self, full_name: str) -> Mode:
+        """Return the mode whose full name holds a word. Raises UnknownNameError where it holds none."""
+        written = full_name.removeprefix(self.start)
+        if not full_name.startswith(self.start) or not words.is_call(written):
+            said = nearest(full_name, self.engine.mode_names)
+            raise UnknownNameError(f"{self.engine.title} has no mode {full_name!r}; {said}")
+        return self.read(written)
+
+    def read(self, written: str) -> Mode:
+        """Return the mode that `WORD` or `NAME=WORD` defines. Raises InputsError where the engine has none such."""
+        name, word = words.part(written)
+        compiler, options = words.parse(word)
+        rows = [mode for mode in self.engine.modes if mode.compiler == compiler]
+        if not rows:
+            has = ", ".join(dict.fromkeys(f"{mode.compiler}()" for mode in self.engine.modes if mode.word)) or "none"
+            raise InputsError(f"{word}: {self.engine.title} has no compiler {compiler}(); it has {has}")
+        word = words.text(compiler, options)
+        same = next((mode for mode in rows if mode.options == options), None)
+        return replace(same or self.traits(rows, options), name=name or word, word=word, usual=False, suite=False)
+
+    def traits(self, rows: Sequence[Mode], options: Mapping[str, Any]) -> Mode:
+        """Return the traits of a compiler with these options; `rows` are the modes with that compiler."""
+        return rows[0]
+
+    def offer(self) -> Offer:
+        """Return what the compilers take, as the installed framework tells, which this may import."""
+        return Offer({mode.compiler: () for mode in self.engine.modes if mode.word})
+
+    def has(self, full_name: str) -> bool:
+        """Return whether a full name is that of a mode of this engine."""
+        try:
+            self.engine.traits(full_name)
+        except CompareError:
+            return False
+        return True
+
+    def written(self, full_name: str) -> str:
+        """Return a mode as its user writes it."""
+        if full_name in self.engine.mode_names:
+            return self.engine.traits(full_name).name or "eager"
+        return full_name.removeprefix(self.start)
+
+
+class ModeTrials(Role):
+    """The modes that are worth a try for a function.
+
+    `tries` is whether there may be any, and `places` whether some compile a part. `keeps` says how a user keeps
+    compiled code for other processes; "" where there is no way.
+    """
+
+    tries: bool = False
+    places: bool = False
+    keeps: str = ""
+
+    def facts(
+        self, function: Function, calls: Sequence[tuple[Any, ...]], fresh: Context | None = None
+    ) -> Mapping[str, list[str]]:  # fmt: skip
+        """Return what `modes` reads of a function and its calls, as settings of the first look.
+
+        `fresh` is the context in which calls begin with the state of the start; with it more may be found by running.
+        """
+        return {}
+
+    def modes(self, records: Records, facts: Mapping[str, Any], *, remedies: bool) -> Sequence[ModeTrial]:
+        """Return the modes to try by the records and settings of a first look: places, or with `remedies` changes."""
+        return ()
+
+    def by_hand(self, said: Sequence[str]) -> Sequence[str]:
+        """Return what a user must rewrite by hand, by the reasons of compilations and graph breaks."""
+        return ()

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+import optree
+
+from compare.engines.mode import Role
+from compare.engines.step import Function
+from compare.errors import UnsupportedError
 
 T = TypeVar("T")
 ULPS = 2
@@ -103,3 +108,56 @@ def changed_values(
 def unit_of(dtype: np.dtype) -> float:
     """Return the unit in the last place of 1 of a dtype; NumPy does not know that of bfloat16."""
     return 2.0**-7 if dtype.name == "bfloat16" else float(np.finfo(dtype).eps)
+
+
+DRAWS = "it draws random numbers, which in float64 are others"
+"""The reason why a call has no float64 run to compare with."""
+
+
+class Numbers(Role):
+    """The floats and the random numbers of a call, and the means to change them."""
+
+    def draws(self, step: Function, call: tuple[Any, ...]) -> list[np.ndarray]:
+        """Return the random numbers that an eager step's call draws, in order, before a scale or other option."""
+        return []
+
+    def noting(self, drawn: list[Any]) -> AbstractContextManager[object]:
+        """Return a context that appends each draw of a call to `drawn`.
+
+        Raises UnsupportedError where dtypes change draws.
+        """
+        raise UnsupportedError(DRAWS)
+
+    def giving(self, drawn: Sequence[Any]) -> AbstractContextManager[object]:
+        """Return a context in which a call draws the noted numbers in its own dtype.
+
+        Raises UnsupportedError on a mismatch.
+        """
+        return nullcontext()
+
+    def changed(self, tree: Any, change: FloatChange) -> Any:
+        """Return a copy of the arguments with changed floats."""
+        return self.engine.arrays(optree.tree_map(change.function(), self.engine.numpy(tree), none_is_leaf=True))
+
+    def meanwhile(self, holders: Sequence[Any], change: FloatChange) -> AbstractContextManager[None]:
+        """Return a context in which floats that a function holds are changed in place, where they may be."""
+        if change.seed is None:
+            return nullcontext()
+        arrays = [value for value in holders if isinstance(value, np.ndarray) and value.flags.writeable]
+        return changed_values(arrays, np.copy, np.copyto, change.function())
+
+    def round_results(self, seed: int) -> AbstractContextManager[object]:
+        """Return a context in which ops of an eager step round their results anew, where the engine can let them.
+
+        Changed inputs do not tell of rounding inside: whole numbers stay, and where a function loses the digits of its
+        result, as 1 - tanh(x)**2 does for a large x, its inputs move it less than its own rounding.
+        """
+        return nullcontext()
+
+    def draws_inside(self, function: Function, call: tuple[Any, ...]) -> bool:
+        """Return whether a call draws random numbers from a key or generator in its arguments; float64 draws others."""
+        return False
+
+    def repeatable(self) -> AbstractContextManager[None]:
+        """Return a context in which a compiled function draws the eager one's random numbers, if the engine can."""
+        return nullcontext()

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from compare.engines.base import DRAWS, Engine
-from compare.engines.nudge import DOUBLE, FloatChange
+from compare.engines.base import Engine
+from compare.engines.nudge import DOUBLE, DRAWS, FloatChange
 from compare.engines.step import Context, Step
 from compare.errors import UnsupportedError
 from compare.instruments import judge, standard
