@@ -131,7 +131,7 @@ def wrap(text: str) -> str:
 
 def echo(text: str = "", *, err: bool = False) -> None:
     """Print a line on stdout, or on stderr, without control characters."""
-    from graphs.plain import plain  # imported here, since it loads NumPy, which help does not need
+    from graphs.errors import plain  # imported here, since it loads NumPy, which help does not need
 
     click.echo(plain(text), err=err)
 
@@ -168,6 +168,6 @@ def _literal(words: str) -> Any:
     """Return rich text without markup: square brackets stay, and control characters are removed."""
     from rich.text import Text
 
-    from graphs.plain import plain
+    from graphs.errors import plain
 
     return Text(plain(words))

@@ -1,6 +1,7 @@
 """The nodes of the tape: recorded ops, and the leaves where gradients end.
 
-Then the hooks of `Tensor.register_hook` and `Tensor.retain_grad`, and the lock under which threads add gradients.
+Then the hooks of `Tensor.register_hook` and `Tensor.retain_grad`, the lock under which threads add gradients, and the
+names that PyTorch gives to nodes.
 """
 
 from __future__ import annotations
@@ -9,14 +10,13 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Union
 
 import numpy as np
 
 from graphs.dims import Shape
 from graphs.errors import NotDifferentiableError, OptionError, locate
-from graphs.frontends.torch.printing import grad_fn_name
 from graphs.op import Attrs, Op
 from graphs.reverse import Pullback, pullback
 
@@ -175,7 +175,7 @@ def move_kept(before: Any, after: Any, tensor: Any) -> None:
 class Handle:
     """The handle of a hook: `remove()` takes the hook away."""
 
-    def __init__(self, hooks: list[Hook], hook: Hook) -> None:
+    def __init__(self, hooks: list[Any], hook: Any) -> None:
         self._hooks, self._hook = hooks, hook
 
     def remove(self) -> None:
@@ -247,3 +247,169 @@ class Handles(tuple[Handle, ...]):  # noqa: SLOT001  (a tuple has no room for sl
         """Stop calling the hooks."""
         for handle in self:
             handle.remove()
+
+
+# PyTorch's names of nodes: `grad_fn` in the text of a tensor, checked against PyTorch 2.13 ----------------------------
+
+
+def grad_fn_name(op_name: str, attrs: Attrs) -> str:
+    """PyTorch's name for the backward of an op, such as `SumBackward1` for `sum` with `axis=0`.
+
+    `attrs` are the op's attributes. Where PyTorch's choice depends on the inputs, `attrs["ndims"]` may give one
+    entry per input: its number of axes, or None for a Python number. An op without a name of its own gets
+    `<Name>Backward0`.
+    """
+    if op_name in _BY_ATTRS:
+        return _BY_ATTRS[op_name](attrs)
+    return _NAMES.get(op_name) or "".join(word[:1].upper() + word[1:] for word in op_name.split("_")) + "Backward0"
+
+
+def _by_axis(whole: str, along: str) -> Callable[[Attrs], str]:
+    return lambda attrs: whole if _reduces_all(attrs) else along
+
+
+def _reduces_all(attrs: Attrs) -> bool:
+    """Whether the op reduces all axes; attributes that name all axes need `ndims` to tell."""
+    axis = attrs.get("axis")
+    if axis is None:
+        return True
+    return not attrs.get("keepdims") and isinstance(axis, tuple) and attrs.get("ndims") == (len(axis),)
+
+
+def _by_numbers(tensors: str, *numbers: str) -> Callable[[Attrs], str]:
+    """Make a chooser by inputs that are Python numbers: `numbers[i]` if input i is one, else `tensors`."""
+
+    def choose(attrs: Attrs) -> str:
+        ndims = attrs.get("ndims", ())
+        return next((name for name, ndim in zip(numbers, ndims, strict=False) if ndim is None), tensors)
+
+    return choose
+
+
+def _power(attrs: Attrs) -> str:
+    # An input without axes is nearly always a Python number that has taken the other's dtype.
+    base, exponent = attrs.get("ndims", (1, None))
+    if not exponent:
+        return "PowBackward0" if base is not None else "PowBackward2"
+    return "PowBackward1" if base else "PowBackward2"
+
+
+def _clip(attrs: Attrs) -> str:
+    bounds = attrs.get("ndims", ())[1:]
+    return "ClampBackward0" if any(ndim is not None for ndim in bounds) else "ClampBackward1"
+
+
+def _squeeze(attrs: Attrs) -> str:
+    axis = attrs.get("axis")
+    if axis is None:
+        return "SqueezeBackward0"
+    return "SqueezeBackward2" if isinstance(axis, tuple) and len(axis) > 1 else "SqueezeBackward1"
+
+
+def _matmul(attrs: Attrs) -> str:
+    left, right = attrs.get("ndims", (2, 2))
+    # Batches go through bmm, but the last thing PyTorch's matmul does to them is a view or a copy.
+    return _MATMULS.get((left, right)) or ("CloneBackward0" if left == 2 else "UnsafeViewBackward0")
+
+
+def _getitem(attrs: Attrs) -> str:
+    """The name of the last view that the key makes, from left to right; index arrays come after all views."""
+    key = attrs.get("key", attrs.get("index", ()))
+    items = key if isinstance(key, tuple) else (key,)
+    views = [view for view in map(_view, items) if view]
+    if "IndexBackward0" in views:
+        return "IndexBackward0"
+    if not views:
+        return "SliceBackward0" if isinstance(key, slice) else "AliasBackward0"
+    return views[-1]
+
+
+def _view(item: object) -> str:
+    if item is Ellipsis or (isinstance(item, slice) and _is_whole(item)):
+        return ""
+    if item is None:
+        return "UnsqueezeBackward0"
+    if isinstance(item, slice):
+        return "SliceBackward0"
+    is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool)
+    return "SelectBackward0" if is_integer else "IndexBackward0"
+
+
+def _is_whole(item: slice) -> bool:
+    return item.start in (None, 0) and item.stop is None and item.step in (None, 1)
+
+
+_MATMULS: Mapping[tuple[int, int], str] = {
+    (1, 1): "DotBackward0",
+    (1, 2): "SqueezeBackward4",
+    (2, 1): "MvBackward0",
+    (2, 2): "MmBackward0",
+}
+
+_BY_ATTRS: Mapping[str, Callable[[Attrs], str]] = {
+    "clip": _clip,
+    "divide": _by_numbers("DivBackward0", "MulBackward0"),  # 1 / x is x.reciprocal() * 1
+    "function": lambda attrs: f"{attrs['call'].kind.__name__}Backward",
+    "function_result": lambda attrs: f"{attrs['call'].kind.__name__}Backward",
+    "getitem": _getitem,
+    "matmul": _matmul,
+    "max": _by_axis("MaxBackward1", "AmaxBackward0"),
+    "mean": _by_axis("MeanBackward0", "MeanBackward1"),
+    "min": _by_axis("MinBackward1", "AminBackward0"),
+    "pow": _power,
+    "power": _power,
+    "prod": _by_axis("ProdBackward0", "ProdBackward1"),
+    "remainder": _by_numbers("RemainderBackward1", "RemainderBackward1", "RemainderBackward0"),
+    "squeeze": _squeeze,
+    "subtract": _by_numbers("SubBackward0", "RsubBackward1"),
+    "sum": _by_axis("SumBackward0", "SumBackward1"),
+    "take": _by_axis("TakeBackward0", "IndexSelectBackward0"),
+}
+
+# Only the ops whose name is not the default's, so `exp` and `log_softmax` are not here.
+_NAMES: Mapping[str, str] = {
+    "astype": "ToCopyBackward0",
+    "avg_pool2d": "AvgPool2DBackward0",
+    "batch_norm": "NativeBatchNormBackward0",
+    "broadcast_to": "ExpandBackward0",
+    "cholesky": "LinalgCholeskyExBackward0",
+    "concat": "CatBackward0",
+    "conv1d": "ConvolutionBackward0",
+    "conv2d": "ConvolutionBackward0",
+    "copy": "CloneBackward0",
+    "cumulative_prod": "CumprodBackward0",
+    "cumulative_sum": "CumsumBackward0",
+    "det": "LinalgDetBackward0",
+    "dropout": "MulBackward0",
+    "einsum": "ViewBackward0",
+    "expand_dims": "UnsqueezeBackward0",
+    "flatten": "ViewBackward0",
+    "identity": "CloneBackward0",
+    "inv": "LinalgInvExBackward0",
+    "layer_norm": "NativeLayerNormBackward0",
+    "linear": "AddmmBackward0",
+    "log1p": "Log1PBackward0",
+    "log_softmax_gradient": "LogSoftmaxBackwardDataBackward0",
+    "matrix_transpose": "TransposeBackward0",
+    "max_pool2d": "MaxPool2DWithIndicesBackward0",
+    "moveaxis": "PermuteBackward0",
+    "multiply": "MulBackward0",
+    "negative": "NegBackward0",
+    "outer": "MulBackward0",
+    "pad": "ConstantPadNdBackward0",
+    "permute_dims": "PermuteBackward0",  # and `.T`, which was TBackward0 in older releases
+    "repeat": "ViewBackward0",
+    "reshape": "ViewBackward0",
+    "setitem": "CopySlices",
+    "slogdet": "LinalgSlogdetBackward0",
+    "softmax_gradient": "SoftmaxBackwardDataBackward0",
+    "solve": "LinalgSolveExBackward0",
+    "square": "PowBackward0",
+    "swapaxes": "TransposeBackward0",
+    "take_along_axis": "GatherBackward0",
+    "tensordot": "ViewBackward0",
+    "tile": "RepeatBackward0",
+    "unstack": "UnbindBackward0",
+    "vecdot": "SumBackward1",
+    "vector_norm": "LinalgVectorNormBackward0",
+}

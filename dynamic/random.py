@@ -27,10 +27,11 @@ from graphs.ops.shapes import as_count, new_shape
 
 __all__ = [
     "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial",
-    "normal", "poisson", "rand",
-    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state",
+    "normal", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed",
+    "set_rng_state",
 ]  # fmt: skip
 
+numpy_draws: Any = SimpleNamespace  # a generator of this engine that draws from one of NumPy's, `numpy`
 Array = np.ndarray[Any, Any]
 Draw: TypeAlias = "Callable[[np.random.Generator], Any]"  # a text: NumPy loads its generators when they are used
 _FIRST_SEED = 67280421310721  # as in PyTorch: a program that names no seed draws the same numbers in each run
@@ -353,14 +354,9 @@ def _are_shares(p: Any) -> bool:
 def draw_bernoulli(shape: tuple[int, ...], p: Any, generator: Generator | None) -> Any:
     """Draw bools of `shape`, each True with probability `p`."""
     if isinstance(numbers := _numpy(generator), DrawnNumbers):
-        return numbers.next(shape, lambda chance: draw_bernoulli(shape, p, _numpy_draws(chance))).astype(bool)
+        return numbers.next(shape, lambda chance: draw_bernoulli(shape, p, numpy_draws(numpy=chance))).astype(bool)
     chances = _numbers(lambda chance: chance.random(shape), generator)
     return ops.less(chances, p if capture.is_traced() else _array_or_value(p))
-
-
-def _numpy_draws(chance: Any) -> Any:
-    """A generator of this engine that draws from one of NumPy's."""
-    return SimpleNamespace(numpy=chance)
 
 
 def _array_or_value(value: Any) -> Any:
@@ -414,7 +410,9 @@ def draw_indices(input: Tensor, num_samples: int, replacement: bool, generator: 
     """The indices that `multinomial` returns."""
     if isinstance(numbers := _numpy(generator), DrawnNumbers):
         shape = (*input.shape[:-1], num_samples)
-        return numbers.next(shape, lambda chance: draw_indices(input, num_samples, replacement, _numpy_draws(chance)))
+        return numbers.next(
+            shape, lambda chance: draw_indices(input, num_samples, replacement, numpy_draws(numpy=chance))
+        )
     weights = ops.astype(input if capture.is_traced() else _array_or_value(input), np.float64)
     if _is_known(_array_or_value(input)):
         _check_weights(np.asarray(_array_or_value(input), np.float64), num_samples, replacement, input.dtype)

@@ -7,7 +7,7 @@ from typing import Any
 
 from graphs import ops
 from graphs import special as functions
-from graphs.frontends.torch import arithmetic, numbers, reductions
+from graphs.frontends.torch import arithmetic, reductions
 from graphs.frontends.torch.arithmetic import alike, of_op
 from graphs.frontends.torch.names import guard
 from graphs.frontends.torch.words import floats
@@ -24,7 +24,7 @@ entr, erf, erfc, erfinv, erfcx = map(of_floats, (ops.entr, ops.erf, ops.erfc, op
 exp2, expm1, log1p = arithmetic.exp2, of_floats(ops.expm1), of_floats(ops.log1p)
 gammaln = of_floats(ops.gammaln)
 digamma = psi = arithmetic.digamma
-polygamma, multigammaln = arithmetic.polygamma, numbers.mvlgamma
+polygamma = arithmetic.polygamma
 gammainc, gammaincc, zeta = map(of_floats, (ops.gammainc, ops.gammaincc, ops.zeta))
 i0, i0e, i1, i1e = map(of_floats, (ops.i0, ops.i0e, ops.i1, ops.i1e))
 modified_bessel_i0, modified_bessel_i1 = i0, i1
@@ -50,6 +50,11 @@ def log_ndtr(input: Any) -> Any:
 def ndtri(input: Any) -> Any:
     """The x with ndtr(x) = y."""
     return functions.ndtri(floats(input))
+
+
+def multigammaln(input: Any, p: int) -> Any:
+    """The logarithm of the gamma function of `p` dimensions, for elements above (p - 1) / 2."""
+    return functions.multigammaln(floats(input), p)
 
 
 def xlog1py(input: Any, other: Any) -> Any:

@@ -81,28 +81,14 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         """Where the values are: always "cpu"."""
         return words.CPU
 
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the elements."""
-        return self._data.nbytes
-
     def stride(self, dim: int | None = None) -> Any:
         """The distance, in elements, of two neighbours along each axis, or along `dim`."""
         steps = tuple([step // self._data.itemsize for step in self._data.strides])
         return steps if dim is None else steps[dim]
 
-    @property
-    def itemsize(self) -> int:
-        """The bytes of an element."""
-        return self._data.itemsize
-
     def numel(self) -> int:
         """The number of elements."""
         return self._data.size
-
-    def nelement(self) -> int:
-        """The number of elements."""
-        return self.numel()
 
     @property
     def requires_grad(self) -> bool:

@@ -22,9 +22,8 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Dim, Shape, Size
-from graphs.errors import DTypeError, GraphError, VerificationError
+from graphs.errors import DTypeError, GraphError, VerificationError, one_line
 from graphs.op import Attrs, Op
-from graphs.plain import one_line
 from graphs.spec import TensorSpec, TupleSpec
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from compare.records.results import write_json
 from compare.run.environment import cache_folder, code_digest, environment
 from compare.stats import Interval, student_quantile, student_within
 from compare.text import count_noun
-from graphs.plain import escape_html
+from graphs.errors import escape_html
 
 VERSION = 3
 LEAST_SPREAD = 0.1

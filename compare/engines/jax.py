@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache, partial
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -20,7 +18,6 @@ import numpy as np
 from compare.engines import pytrees
 from compare.engines.base import (
     CallState,
-    Compiler,
     Devices,
     Engine,
     Errors,
@@ -31,6 +28,19 @@ from compare.engines.base import (
     Words,
 )
 from compare.engines.framework import Framework
+from compare.engines.jax_compiler import (
+    DONATED,
+    REMAT,
+    JaxCompiler,
+    compilations,
+    compiled_anew,
+    jit,
+    listen,
+    recomputing,
+    settings,
+    without_compilation,
+    written_step,
+)
 from compare.engines.leaves import SpecialisedFunction
 from compare.engines.library import compose
 from compare.engines.mode import CONFIG, PROCESS, Mode, ModeTrial, Offer
@@ -39,7 +49,6 @@ from compare.engines.process import Switch
 from compare.engines.pytrees import DonatingStep, Donations, Pytrees, copy_arguments
 from compare.engines.state import Piece
 from compare.engines.step import (
-    Compilation,
     Context,
     Function,
     Observations,
@@ -49,12 +58,9 @@ from compare.engines.step import (
     WholeStep,
 )
 from compare.engines.uncompiled import (
-    Maker,
-    UncompiledFunction,
     UncompiledStep,
     WrittenStep,
     training_step,
-    watch_makers,
 )
 from compare.engines.words import text
 from compare.records.own import RanOp
@@ -64,7 +70,6 @@ from compare.text import join_words
 EAGER = Mode("eager")
 JIT = Mode("jit", "jit()", traces=True)
 AS_WRITTEN = Mode(WRITTEN, usual=False, suite=False)
-REMAT, DONATED = "remat", "donate_argnums"
 UNWRITTEN = ("fun", "in_shardings", "out_shardings", "static_argnums", "static_argnames", "donate_argnames", "device")
 """The parameters of `jax.jit` that no word has: objects, and names of arguments that the comparison gives itself."""
 
@@ -151,7 +156,7 @@ class Jax(Framework):
         run = around.function if traits is EAGER else recomputing(traits, loss)
         step = ValueStep(run) if argnum is None else pytrees.DifferentiatedStep(run, argnum)
         if traits is EAGER:
-            return UncompiledStep(step, partial(_compiled_anew, around))
+            return UncompiledStep(step, partial(compiled_anew, around))
         if traits is AS_WRITTEN:
             return written_step(step, around)
         built = SpecialisedFunction(step, partial(jit, traits, jax.jit), Pytrees(), loss)
@@ -162,95 +167,9 @@ class Jax(Framework):
         step = step.run if isinstance(step, DonatingStep) else step
         step = step.run if isinstance(step, WholeStep) else step
         if isinstance(step, WrittenStep):
-            return Observations(list(_compiled))
+            return Observations(list(compilations))
         step = step.step if isinstance(step, UncompiledStep) else step
         return step.observed() if isinstance(step, SpecialisedFunction) else Observations()
-
-
-@contextmanager
-def _compiled_anew(around: UncompiledFunction, args: Sequence[Any]) -> Iterator[None]:
-    """A context in which the file compiles nothing, and code that eager compiles in each call is not kept on the disk.
-
-    In a process of its user's such code, a loop for example, compiles each time: from the disk it would seem several
-    times faster.
-    """
-    import jax
-
-    least = "jax_persistent_cache_min_compile_time_secs"
-    before = getattr(jax.config, least)
-    with around.within(args):
-        jax.config.update(least, float("inf"))
-        try:
-            yield
-        finally:
-            jax.config.update(least, before)
-
-
-def jit(mode: Mode, maker: Function, function: Function, owners: Sequence[int]) -> Function:
-    """Return a function compiled by `maker`, which is `jax.jit` or one in its place, with the options of a mode.
-
-    `owners` is the number of the user's argument for each argument of the function.
-    """
-    options = {name: value for name, value in mode.options.items() if name not in (REMAT, CONFIG, *PROCESS)}
-    if DONATED in options:
-        donated = options[DONATED] if isinstance(options[DONATED], (tuple, list)) else (options[DONATED],)
-        options[DONATED] = tuple(place for place, owner in enumerate(owners) if owner in donated)
-    compiled: Function = maker(function, **options)
-    return compiled
-
-
-def recomputing(mode: Mode, function: Function) -> Function:
-    """Return a function whose backward pass computes what `remat` says again: True for all, or the name of a policy."""
-    import jax
-
-    policy = mode.options.get(REMAT)
-    if not policy:
-        return function
-    kept = getattr(jax.checkpoint_policies, policy) if isinstance(policy, str) else None
-    return functools.wraps(function)(jax.checkpoint(function, policy=kept))
-
-
-@contextmanager
-def settings(mode: Mode) -> Iterator[None]:
-    """A context with a mode's settings of `jax.config`."""
-    import jax
-
-    values = mode.options.get(CONFIG, {})
-    before = {name: jax.config.values[name] for name in values}
-    try:
-        for name, value in values.items():
-            jax.config.update(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            jax.config.update(name, value)
-
-
-def without_compilation(engine: Engine, function: Function) -> UncompiledFunction:
-    """Return a function whose own jitted parts run as written; sets the engine's `compiles` if it has any."""
-    return UncompiledFunction(function, find_jitted, partial(setattr, engine, "compiles", True), makers())
-
-
-def written_step(step: Function, around: UncompiledFunction) -> WrittenStep:
-    """Return a step whose file compiles functions by itself.
-
-    The names of functions that its code compiles, or that are present in arguments, are noted for `_record_event`.
-    """
-    _written.clear()
-    _compiled.clear()
-
-    def write(function: Any) -> Any:
-        _written.append(f"jit({getattr(function, '__name__', '')})")
-        return function
-
-    def noting(args: Sequence[Any]) -> AbstractContextManager[None]:
-        for entry in around.of_objects(args):
-            write(entry.read())
-        return watch_makers(makers(), lambda function, maker: write(maker(function)))
-
-    for value in around.written:
-        write(value)
-    return WrittenStep(step, noting)
 
 
 class JaxProcess(Process):
@@ -273,11 +192,7 @@ class JaxProcess(Process):
 
     def listen(self) -> None:
         """Start to listen for JAX's compile events."""
-        import jax
-
-        if not _listening:
-            jax.monitoring.register_event_duration_secs_listener(_record_event)
-            _listening.append(True)
+        listen()
 
 
 class JaxDevices(Devices):
@@ -381,35 +296,6 @@ def _specs(tree: Any) -> list[tuple[tuple[int, ...], str]]:
 
     leaves = [leaf for leaf in jax.tree.leaves(tree) if getattr(leaf, "shape", ())]
     return [(tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves]
-
-
-class JaxCompiler(Compiler):
-    """The compiler role of JAX; `donations` has the copied arguments of bound calls."""
-
-    def __init__(self, engine: Engine, donations: Donations) -> None:
-        super().__init__(engine)
-        self._donations = donations
-
-    def eagerly(self, function: Function) -> AbstractContextManager[object]:
-        """A context in which the user's own jitted functions run as written."""
-        return without_compilation(self.engine, function).within()
-
-    def owning(self, built: Function) -> Function:
-        """Return a step whose calls copy their arrays, since a function may donate its arguments."""
-        return DonatingStep(built, self._donations)
-
-    def compiled(self, mode: str, function: Function) -> Function:
-        """Return the function compiled by `jax.jit`."""
-        import jax
-
-        traits = self.engine.traits(mode)
-        return SpecialisedFunction(recomputing(traits, function), partial(jit, traits, jax.jit), Pytrees())
-
-    def forget(self) -> None:
-        """Clear every cache in memory, with that of primitives."""
-        import jax
-
-        jax.clear_caches()
 
 
 class JaxOps(Ops):
@@ -551,40 +437,6 @@ def _function(change: FloatChange) -> Function:
         return leaf.astype(np.complex128 if jnp.issubdtype(leaf.dtype, jnp.complexfloating) else np.float64)
 
     return change_leaf
-
-
-def makers() -> list[Maker]:
-    """Return the functions that compile: `jax.jit`, and those of loaded libraries in its place."""
-    places = (("jax", "jit"), ("equinox", "filter_jit"), ("flax.nnx", "jit"))
-    return [(sys.modules[module], name) for module, name in places if module in sys.modules]
-
-
-@cache
-def _jitted_kind(module: str, name: str) -> type:
-    return type(getattr(sys.modules[module], name)(len))
-
-
-def find_jitted(value: Any) -> Function | None:
-    """Return the function that was passed to one of the `makers`, from the jitted function that it returned."""
-    kinds = tuple(_jitted_kind(module.__name__, name) for module, name in makers())
-    inner: Function | None = getattr(value, "__wrapped__", None) if isinstance(value, kinds) else None
-    return inner
-
-
-_written: list[str] = []
-"""JAX's names of the user's compiled functions."""
-_compiled: list[Compilation] = []
-_listening: list[bool] = []
-_STAGES = ("/jax/core/compile/jaxpr_to_mlir_module_duration", "/jax/core/compile/backend_compile_duration")
-_STEP = ("jit(run)", "run")  # what JAX calls a step; older versions give no name
-
-
-def _record_event(event: str, seconds: float, fun_name: str = _STEP[0], **_: Any) -> None:
-    """Add the seconds of lowering and compiling to the last trace, if the event has the step's name."""
-    if event in _STAGES and fun_name in _STEP and SpecialisedFunction.latest is not None:
-        SpecialisedFunction.latest.seconds += seconds
-    if event == _STAGES[-1] and fun_name in _written:
-        _compiled.append(Compilation(f"{fun_name} met arguments that were new to it", seconds))
 
 
 def _functions() -> dict[str, Function]:

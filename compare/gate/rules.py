@@ -37,8 +37,8 @@ from compare.records.record import Cell, Failure, OfModes, Record, Records, grou
 from compare.report import show
 from compare.stats import LEAST, Interval
 from compare.workloads import nearest
+from graphs.errors import plain
 from graphs.files import write_file
-from graphs.plain import plain
 
 ALLOWED = (
     "write MODE > NUMBER or MODE / MODE > NUMBER, with >, >=, < or <=, such as 'static > 1.05', or one of "

@@ -146,7 +146,7 @@ class Record(Struct, kw_only=True, omit_defaults=True, tag_field="kind", rename=
         return JobName(kind_of(type(self)), **named)
 
     def _repr_html_(self) -> str:
-        from graphs.plain import escape_html  # imported here, since it loads NumPy, which help does not need
+        from graphs.errors import escape_html  # imported here, since it loads NumPy, which help does not need
 
         rows = "".join(
             f"<tr><th>{escape_html(name)}</th><td>{escape_html(value)}</td></tr>"

@@ -18,7 +18,7 @@ from compare.report import blocks
 from compare.report.blocks import Block, FoldedBlock, Page, Picture, Section, Table, Terms
 from compare.report.figures import style
 from compare.report.figures.style import with_classes
-from graphs.plain import plain
+from graphs.errors import plain
 
 _LONG = 8  # a table or list with more rows than this starts folded
 _PROLOG = re.compile(r"^.*?(?=<svg)", re.DOTALL)

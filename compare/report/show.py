@@ -35,7 +35,7 @@ from compare.records.record import DYNAMIC, Environment, Failure, Records, Run, 
 from compare.report import compiled
 from compare.stats import Interval, geometric_mean
 from graphs.drawing.drawing import fill_template
-from graphs.plain import escape_html
+from graphs.errors import escape_html
 
 WIDTH = 80
 HERE, ALONE, WORKERS = "one process, built anew each time", "one process", "fresh workers"

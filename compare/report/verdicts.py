@@ -35,7 +35,7 @@ from compare.report.blocks import (
 )
 from compare.report.summary import Ratio, Summary
 from compare.stats import Interval, geometric_mean
-from graphs.plain import escape_html
+from graphs.errors import escape_html
 
 # For each verdict an icon, so that colour is never the only cue, its tone, and its words in a count of verdicts.
 _MARKS = {

@@ -19,8 +19,8 @@ from compare.records.job import ELSEWHERE, FIRST, KINDS, Job
 from compare.records.record import Record
 from compare.run.environment import cache_folder
 from compare.steps import Told
+from graphs.errors import plain
 from graphs.files import write_file
-from graphs.plain import plain
 
 if TYPE_CHECKING:
     from rich.console import Console

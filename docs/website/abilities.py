@@ -23,7 +23,8 @@ def _has_its_own(place: str) -> Able:
 
     def able(engine: Engine) -> bool:
         kind = type(getattr(engine, role))
-        return getattr(kind, method) is not getattr(kind.__mro__[-3], method)  # the last before Role
+        first = next(each for each in reversed(kind.__mro__) if method in vars(each))
+        return getattr(kind, method) is not getattr(first, method)
 
     return able
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from dynamic.nn import parameter
 from dynamic.nn.parameter import is_parameter
+from dynamic.node import Handle
 from dynamic.tensor import Tensor, wrap
 from graphs import capture
 from graphs.errors import GraphError, locate
@@ -224,18 +225,17 @@ class Module:
 
     def get_parameter(self, target: str) -> Any:
         """The parameter with a dotted name. Raises AttributeError where there is none."""
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if module._kinds.get(name) != PARAMETER:
-            raise AttributeError(f"{target!r} is no parameter")
-        return vars(module)[name]
+        return self._value(target, PARAMETER)
 
     def get_buffer(self, target: str) -> Any:
         """The buffer with a dotted name. Raises AttributeError where there is none."""
+        return self._value(target, *_BUFFERS)
+
+    def _value(self, target: str, *kinds: str) -> Any:
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        if module._kinds.get(name) not in _BUFFERS:
-            raise AttributeError(f"{target!r} is no buffer")
+        if module._kinds.get(name) not in kinds:
+            raise AttributeError(f"{target!r} is no {kinds[0]}")
         return vars(module)[name]
 
     # Changes ---------------------------------------------------------------------------------------------------
@@ -478,39 +478,23 @@ class Hooks:
         self.loading: list[Entry] = []
         self.loaded: list[Entry] = []
 
-    def add(self, when: str, hook: Hook, first: bool = False, named: bool = False) -> Removable:
+    def add(self, when: str, hook: Hook, first: bool = False, named: bool = False) -> Handle:
         """Add a hook at the end, or `first`; returns a handle that removes it."""
         entries: list[Entry] = getattr(self, when)
         entry = (hook, named)
         entries.insert(0 if first else len(entries), entry)
-        return Removable(entries, entry)
+        return Handle(entries, entry)
 
     def run(self, module: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Call the module's `forward` between its hooks."""
         for hook, named in tuple(self.before):
-            args, options = _call_hook(hook, named, module, args, options)
+            replaced = hook(module, args, options) if named else hook(module, args)
+            if replaced is not None and named:
+                args, options = replaced
+            elif replaced is not None:
+                args = replaced if isinstance(replaced, tuple) else (replaced,)
         output = module.forward(*args, **options)
         for hook, named in tuple(self.after):
             replaced = hook(module, args, options, output) if named else hook(module, args, output)
             output = output if replaced is None else replaced
         return output
-
-
-class Removable:
-    """The handle of a hook: `remove()` takes the hook away."""
-
-    def __init__(self, entries: list[Entry], entry: Entry) -> None:
-        self._entries, self._entry = entries, entry
-
-    def remove(self) -> None:
-        """Stop calling the hook; a second call does nothing."""
-        self._entries[:] = [entry for entry in self._entries if entry is not self._entry]
-
-
-def _call_hook(hook: Hook, named: bool, module: Any, args: Any, options: Any) -> tuple[Any, Any]:
-    replaced = hook(module, args, options) if named else hook(module, args)
-    if replaced is None:
-        return args, options
-    if named:
-        return replaced
-    return (replaced if isinstance(replaced, tuple) else (replaced,)), options

@@ -15,6 +15,7 @@ from dynamic.creation import leaf as made
 from dynamic.tensor import Tensor
 from graphs.errors import DTypeError, OptionError, locate
 from graphs.frontends.torch import functions
+from graphs.frontends.torch.methods import ABSENT
 from graphs.frontends.torch.names import guard
 from graphs.frontends.torch.words import as_dtype
 from graphs.ops.shapes import as_count
@@ -189,10 +190,9 @@ guard(globals(), __all__)
 
 
 REMEDIES = {
-    **dict.fromkeys(("stft", "istft"), "frame the signal by unfold, and use torch.fft.rfft on the frames"),
+    **ABSENT,
     "kl_div": "use nn.functional.kl_div, whose reduction has a name",
     "binary_cross_entropy_with_logits": "use nn.functional's, whose reduction has a name",
-    "resize": "a tensor does not change its size; use reshape, or torch.empty",
 }
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from graphs.plain import one_line
+from graphs.errors import one_line
 
 Kind = Literal["input", "constant", "forward", "backward"]
 Change = Literal["added", "removed", "rewritten"]

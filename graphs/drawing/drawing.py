@@ -21,8 +21,8 @@ from graphs.drawing.diagram import Diagram
 from graphs.drawing.groups import Part, fold, group_items, open_groups
 from graphs.drawing.layout import in_bytes, lay_out, saved_text
 from graphs.drawing.pictures import SIGNS, STYLE, WORDS, ends, label_with_sign, svg
+from graphs.errors import escape_html
 from graphs.files import write_file
-from graphs.plain import escape_html
 
 SMALL, ROOM = 60, 24
 """A graph of so many nodes is open when the page opens; of a larger one, so many parts are seen."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from graphs.drawing.diagram import Body, Diagram, Item, Look
 from graphs.drawing.layout import LINE, PADDING, TITLE, Layout, Point, Rectangle, lay_out, saved_text
-from graphs.plain import escape_html
+from graphs.errors import escape_html
 
 MARGIN = 14.0
 LEGEND = 30.0

@@ -14,7 +14,7 @@ from graphs.drawing.diagram import Diagram, Item, of_graph
 from graphs.drawing.groups import MOST, ItemGroup, Part, as_one, group_items, keys_of, open_groups
 from graphs.drawing.layout import saved_text
 from graphs.drawing.pictures import SIGNS
-from graphs.plain import one_line, plain
+from graphs.errors import one_line, plain
 
 _DOT = {
     "input": 'shape=box style="rounded,filled" fillcolor="#e8f1f8"',

@@ -6,7 +6,6 @@ Below these: elements picked by index arrays along one axis, and their adjoints:
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,12 +13,13 @@ import numpy as np
 
 from graphs import dims
 from graphs.dims import Shape, Size
-from graphs.errors import ControlFlowError, OutOfRangeError, ShapeError
+from graphs.errors import ControlFlowError, ShapeError
 from graphs.op import Array, Op, Prepared
 from graphs.ops.creation import arange, full
 from graphs.ops.elementwise import equal, where
 from graphs.ops.families import check_specs, composite, movement
 from graphs.ops.movement import broadcast_to, cast, moveaxis, reshape
+from graphs.ops.selection import MOST_AXES, add_at_places, axes_first, flat_places, from_front
 from graphs.ops.shapes import as_operand, dtype_of, fill, integral, new_shape, positive_axis, shape_of, store
 from graphs.ops.slicing import check_fits, complete_key, getitem, is_basic, result_shape
 from graphs.ops.slicing import setitem as set_basic
@@ -139,18 +139,8 @@ def _flat_index(*positions: Array, sizes: tuple[int, ...], out: Array = None) ->
         for position, size in zip(positions, sizes, strict=True):
             if not flat.size:  # nothing is picked: as in NumPy, no position is looked at
                 break
-            flat = flat * size + _from_front(position, size)
+            flat = flat * size + from_front(position, size)
     return flat if out is None else store(flat, out)
-
-
-def _from_front(position: Array, size: int) -> Array:
-    """Positions counted from the front. Raises OutOfRangeError outside: a flat index would name another element."""
-    size = operator.index(size)  # a symbolic one is no number: a trace must hold the result
-    position = np.asarray(position).astype(np.intp, copy=False)  # in which no product of sizes overflows
-    least = position.min()
-    if least < -size or position.max() >= size:
-        raise outside(size)
-    return position if least >= 0 else np.where(position < 0, position + size, position)
 
 
 def _infer_flat(*positions: TensorSpec, sizes: Shape) -> TensorSpec:
@@ -224,100 +214,6 @@ def _infer_take(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
     return TensorSpec([*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]], x.dtype)
 
 
-def _front(array: Array, axis: int, count: int = 1) -> Array:
-    """`count` axes from `axis` on, moved to the front."""
-    if axis == 0:
-        return array
-    return np.moveaxis(array, range(axis, axis + count), range(count))
-
-
-def _scatter_add(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
-    """Zeros of `shape` with the slices of g added at `indices` along `axis`: the adjoint of take."""
-    out = np.zeros(shape, g.dtype) if out is None else fill(shape, g.dtype, 0, out)
-    if axis and _add_by_turns(out, axis, indices, g):
-        return out
-    if axis and indices.size and out.flags.c_contiguous:
-        np.add.at(out.reshape(-1), _flat_places(out.shape, indices.reshape(-1, 1), axis), g.reshape(-1))
-    else:
-        _add_rows(_front(out, axis), indices, _front(g, axis, indices.ndim))
-    return out
-
-
-def _add_by_turns(out: Array, axis: int, indices: Array, g: Array) -> bool:
-    """Add slices of g along an axis, in turns with at most one for each slice of out; False where that would not pay.
-
-    A turn is one sum of whole arrays, where np.add.at takes elements one by one: 3 to 5 times as fast for the gradient
-    of an image that is upsampled by 2. Turns are as fast at slices of some elements, if there are few.
-    """
-    places = np.where(indices < 0, indices + out.shape[axis], indices).reshape(-1)
-    if not places.size or places.min() < 0 or places.max() >= out.shape[axis]:
-        return not places.size
-    order = np.argsort(places, kind="stable")
-    firsts = np.searchsorted(places[order], places[order])
-    turns = np.arange(places.size) - firsts
-    if turns.max() >= _MOST_TURNS:
-        return False
-    before = (slice(None),) * axis
-    taken = [order[turns == turn] for turn in range(turns.max() + 1)]
-    pairs = [(_even(places[each]), _even(each)) for each in taken]
-    is_even = all(type(part) is slice for pair in pairs for part in pair)
-    if not is_even and math.prod(out.shape[axis + 1 :]) < _SLICE:
-        return False
-    values = g.reshape(*out.shape[:axis], places.size, *out.shape[axis + 1 :])
-    for target, source in pairs:
-        out[(*before, target)] += values[(*before, source)]
-    return True
-
-
-def _even(indices: Array) -> Array | slice:
-    """Evenly rising indices as a slice, which selects a view where indices copy; other indices unchanged."""
-    steps = np.diff(indices)
-    if not steps.size or steps[0] <= 0 or np.any(steps != steps[0]):
-        return indices
-    return slice(int(indices[0]), int(indices[-1]) + 1, int(steps[0]))
-
-
-def _add_rows(rows: Array, indices: Array, values: Array) -> None:
-    """rows[indices] += values, where an index that occurs twice adds twice. Raises OutOfRangeError."""
-    if indices.size == 1:
-        try:
-            rows[indices.item()] += values.reshape(rows.shape[1:])
-        except IndexError:
-            raise outside(len(rows)) from None
-        return
-    width = math.prod(rows.shape[1:])
-    if rows.ndim > _MOST_AXES:
-        merged = rows.reshape(len(rows), width)
-        _add_rows(merged, indices, values.reshape(*indices.shape, width))
-        rows[...] = merged.reshape(rows.shape)
-        return
-    if width <= 1 or not rows.flags.c_contiguous:
-        np.add.at(rows, indices, values)
-        return
-    if indices.size <= _FEW:
-        try:
-            np.add.at(rows, indices, values)
-        except IndexError:
-            raise outside(len(rows)) from None
-        return
-    # np.add.at is 3 to 20 times as fast on a flat array as on rows.
-    starts = np.where(indices < 0, indices + len(rows), indices).reshape(-1, 1) * width
-    if np.any((starts < 0) | (starts >= rows.size)):
-        raise outside(len(rows))
-    np.add.at(rows.reshape(-1), (starts + np.arange(width)).reshape(-1), values.reshape(-1))
-
-
-_MOST_AXES = 32  # that np.add.at takes: it ends the process where an array has more
-_MOST_TURNS = 16
-_SLICE = 16  # elements that lie in a row
-_FEW = 16  # indices: their rows are added up sooner than their places in the flat array are found
-
-
-def outside(size: int) -> OutOfRangeError:
-    """The error for an index that is out of range for an axis."""
-    return OutOfRangeError(f"an index is out of range for an axis of size {size}; use {-size} to {size - 1}")
-
-
 def _take(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
     """The slices of x at `indices`; NumPy makes them aside, and copies them, unless it may take any index."""
     if out is None:
@@ -352,7 +248,7 @@ def _infer_scatter_add(g: TensorSpec, indices: TensorSpec, *, shape: Shape, axis
 
 scatter_add: Op = movement(
     "scatter_add",
-    _scatter_add,
+    add_at_places,
     _infer_scatter_add,
     lambda g, y, axis: take(g, y, axis),
     None,
@@ -383,7 +279,7 @@ def _infer_scatter(x: TensorSpec, indices: TensorSpec, values: TensorSpec, *, ax
 def _scatter(x: Array, indices: Array, values: Array, *, axis: int, out: Array = None) -> Array:
     """A copy of x with `values` in place of its slices at integer `indices` along an axis; the last duplicate wins."""
     out = np.array(x) if out is None else store(x, out)
-    _front(out, axis)[indices] = _front(values, axis, indices.ndim)
+    axes_first(out, axis)[indices] = axes_first(values, axis, indices.ndim)
     return out
 
 
@@ -443,7 +339,7 @@ def infer_along(x: TensorSpec, indices: TensorSpec, *, axis: int) -> TensorSpec:
 def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Array:
     """Elements picked along one axis by an array of indices of as many axes; the other axes broadcast."""
     if _is_flat(x, indices):
-        places = _flat_places(x.shape, _in_three(indices, axis), axis)
+        places = flat_places(x.shape, _in_three(indices, axis), axis)
         return x.reshape(-1).take(places.reshape(indices.shape), out=out, mode="wrap")
     picked = x[places_along(x.shape, indices, axis)]
     return picked if out is None else store(picked, out)
@@ -452,17 +348,6 @@ def _take_along(x: Array, indices: Array, *, axis: int, out: Array = None) -> Ar
 def _is_flat(x: Array, indices: Array) -> bool:
     """Whether elements are found sooner by one place each in the memory of x than by an index for each axis."""
     return bool(indices.size >= _MANY and x.flags.c_contiguous)
-
-
-def _flat_places(shape: tuple[int, ...], indices: Array, axis: int) -> Array:
-    """The row-major places of what `indices` [before, n, after] pick along an axis, from which they may be broadcast.
-
-    Raises OutOfRangeError.
-    """
-    before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
-    starts = np.arange(before).reshape(-1, 1, 1) * (shape[axis] * after) + np.arange(after)
-    places: Array = _from_front(indices, shape[axis]) * after + starts
-    return places.reshape(-1)
 
 
 _MANY = 1024  # indices
@@ -483,13 +368,13 @@ def _infer_add_along(g: TensorSpec, indices: TensorSpec, *, shape: Shape, axis: 
 def _add_along(g: Array, indices: Array, *, shape: Shape, axis: int, out: Array = None) -> Array:
     """Zeros of `shape` with g added at `indices` along `axis`: the adjoint of take_along_axis."""
     out = np.zeros(shape, g.dtype) if out is None else fill(shape, g.dtype, 0, out)
-    if out.ndim > _MOST_AXES:
+    if out.ndim > MOST_AXES:
         parts = [_in_three(array, axis) for array in (g, indices)]
         merged = _add_along(*parts, shape=_in_three(out, axis).shape, axis=1)
         out[...] = merged.reshape(shape)
         return out
     if _is_flat(out, indices) and indices.shape[axis] > 1:
-        np.add.at(out.reshape(-1), _flat_places(out.shape, _in_three(indices, axis), axis), g.reshape(-1))
+        np.add.at(out.reshape(-1), flat_places(out.shape, _in_three(indices, axis), axis), g.reshape(-1))
         return out
     key = places_along(indices.shape, indices, axis)
     if indices.shape[axis] == 1:  # no place occurs twice: writing there takes a third of the time that adding does

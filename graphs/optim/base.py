@@ -17,7 +17,7 @@ from graphs import dims, dispatch, promotion, tree
 from graphs.errors import ShapeError, locate
 from graphs.op import Array
 from graphs.ops.creation import zeros_like
-from graphs.ops.elementwise import add, clip, divide, equal, minimum, multiply, sqrt, square, where
+from graphs.ops.elementwise import add, clip, divide, equal, minimum, multiply, sqrt, square, subtract, where
 from graphs.ops.manipulation import astype
 from graphs.ops.movement import cast
 from graphs.ops.reductions import sum
@@ -122,7 +122,7 @@ def _write_blocks(rule: Update, rows: Sequence[Row]) -> Row:
             begin, end = end, end + param.size
             for target, result in zip((param, *slots), results, strict=True):
                 if target.ndim:
-                    target[...] = result[begin:end]
+                    target[...] = result[begin:end] if np.ndim(result) else result  # of the one parameter's own
     return results
 
 
@@ -218,6 +218,29 @@ def check_not_negative(**values: Any) -> None:
 
 
 TINY = 1e-6  # keeps the limit from being divided by a norm of 0; the value is that of torch.nn.utils.clip_grad_norm_
+
+
+def check_adam(learning_rate: float | Array, b1: float, b2: float, eps: float, weight_decay: float) -> None:
+    """Raise ValueError for negative numbers, and for averaging weights outside of [0, 1)."""
+    check_not_negative(learning_rate=learning_rate, eps=eps, weight_decay=weight_decay)
+    if not (0 <= b1 < 1 and 0 <= b2 < 1):
+        raise ValueError(f"b1 and b2 are averaging weights from 0 up to, not including, 1; not {b1} and {b2}")
+
+
+def with_decay(gradient: Array, param: Array, weight_decay: float) -> Array:
+    """The gradient with that of the weight decay."""
+    return add(gradient, multiply(param, weight_decay)) if weight_decay else gradient
+
+
+def moving_average(average: Array, new: Array, share: Array) -> Array:
+    """The average moved towards a new value by a share of the way."""
+    return add(average, multiply(subtract(new, average), share))
+
+
+def in_bfloat16(x: Array) -> Array:
+    """A float32 array rounded to the eight bits of a bfloat16, by Dekker's splitting."""
+    shifted = multiply(cast(x, np.float32), 2.0**16 + 1)
+    return subtract(shifted, subtract(shifted, cast(x, np.float32)))
 
 
 def global_norm(gradients: Tree) -> Array:

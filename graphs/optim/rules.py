@@ -1,10 +1,8 @@
-"""Steps along the gradient, its average or its sign: SGD, ASGD and Rprop.
+"""The rules of optimisers.
 
-Adam, and what was made of it: Adamax, NAdam and RAdam.
-
-Steps over the sizes of earlier gradients: Adadelta, RMSprop, Adagrad and Adafactor.
-
-Steps of matrices, with singular values of 1: Muon.
+Steps along the gradient, its average or its sign: SGD, ASGD and Rprop. Adam, and what was made of it: Adamax, NAdam and
+RAdam. Steps over the sizes of earlier gradients: Adadelta, RMSprop, Adagrad and Adafactor. Of matrices, with singular
+values of 1: Muon.
 """
 
 from __future__ import annotations
@@ -40,7 +38,20 @@ from graphs.ops.linalg import matmul
 from graphs.ops.movement import cast, matrix_transpose
 from graphs.ops.reductions import mean, sum
 from graphs.ops.shapes import dtype_of, shape_of
-from graphs.optim.base import Optimizer, State, Update, check_not_negative, counting, like_param, plain, zeros
+from graphs.optim.base import (
+    Optimizer,
+    State,
+    Update,
+    check_adam,
+    check_not_negative,
+    counting,
+    in_bfloat16,
+    like_param,
+    moving_average,
+    plain,
+    with_decay,
+    zeros,
+)
 from graphs.tree import Tree
 
 
@@ -68,7 +79,7 @@ def sgd(
 
     def at(steps: Array | None) -> Update:
         def rule(param: Array, gradient: Array, *velocity: Array) -> tuple[Array, ...]:
-            direction = add(gradient, multiply(param, weight_decay)) if weight_decay else gradient
+            direction = with_decay(gradient, param, weight_decay)
             gain = direction
             if steps is not None:
                 gain = multiply(direction, like_param(where(equal(steps, 1), 1.0, 1 - dampening), param))
@@ -108,8 +119,7 @@ def asgd(
         next_share = divide(1, maximum(subtract(steps, start), 1))
 
         def rule(param: Array, gradient: Array, average: Array, rate: Array, share: Array) -> tuple[Array, ...]:
-            if weight_decay:
-                gradient = add(gradient, multiply(param, weight_decay))
+            gradient = with_decay(gradient, param, weight_decay)
             kept = like_param(subtract(1, multiply(rate, decay)), param)
             param = subtract(multiply(param, kept), multiply(gradient, like_param(rate, param)))
             moved = add(average, multiply(subtract(param, average), like_param(share, param)))
@@ -121,9 +131,7 @@ def asgd(
 
 
 def rprop(
-    learning_rate: float | Array,
-    factors: tuple[float, float] = (0.5, 1.2),
-    limits: tuple[float, float] = (1e-6, 50.0),
+    learning_rate: float | Array, factors: tuple[float, float] = (0.5, 1.2), limits: tuple[float, float] = (1e-6, 50.0)
 ) -> Optimizer:
     """Resilient backpropagation (Riedmiller and Braun, 1993): each element has a step of its own, by the sign alone.
 
@@ -174,9 +182,8 @@ def adam(
         scale = sqrt(subtract(1, pow(b2, steps)))
 
         def rule(param: Array, gradient: Array, mean: Array, variance: Array, *largest: Array) -> tuple[Array, ...]:
-            if weight_decay and not decoupled:
-                gradient = add(gradient, multiply(param, weight_decay))
-            mean = add(mean, multiply(subtract(gradient, mean), 1 - b1))
+            gradient = with_decay(gradient, param, 0 if decoupled else weight_decay)
+            mean = moving_average(mean, gradient, 1 - b1)
             variance = add(multiply(variance, b2), multiply(square(gradient), 1 - b2))
             largest = tuple([maximum(largest_variance, variance) for largest_variance in largest])
             root = add(divide(sqrt(largest[0] if largest else variance), like_param(scale, param)), eps)
@@ -202,9 +209,8 @@ def adamax(
         rate = divide(learning_rate, subtract(1, pow(b1, steps)))
 
         def rule(param: Array, gradient: Array, mean: Array, largest: Array) -> tuple[Array, ...]:
-            if weight_decay:
-                gradient = add(gradient, multiply(param, weight_decay))
-            mean = add(mean, multiply(subtract(gradient, mean), 1 - b1))
+            gradient = with_decay(gradient, param, weight_decay)
+            mean = moving_average(mean, gradient, 1 - b1)
             largest = maximum(multiply(largest, b2), add(abs(gradient), eps))
             return subtract(param, multiply(divide(mean, largest), like_param(rate, param))), mean, largest
 
@@ -239,9 +245,8 @@ def radam(
         rate = divide(learning_rate, subtract(1, pow(b1, steps)))
 
         def rule(param: Array, gradient: Array, mean: Array, variance: Array) -> tuple[Array, ...]:
-            if weight_decay and not decoupled:
-                gradient = add(gradient, multiply(param, weight_decay))
-            mean = add(mean, multiply(subtract(gradient, mean), 1 - b1))
+            gradient = with_decay(gradient, param, 0 if decoupled else weight_decay)
+            mean = moving_average(mean, gradient, 1 - b1)
             variance = add(multiply(variance, b2), multiply(square(gradient), 1 - b2))
             if weight_decay and decoupled:
                 param = multiply(param, like_param(1 - learning_rate * weight_decay, param))
@@ -280,12 +285,11 @@ def nadam(
         left = subtract(1, pow(b2, steps))
 
         def rule(param: Array, gradient: Array, mean: Array, variance: Array, product: Array) -> tuple[Array, ...]:
+            gradient = with_decay(gradient, param, 0 if decoupled else weight_decay)
             if weight_decay and decoupled:
                 param = multiply(param, like_param(kept, param))
-            elif weight_decay:
-                gradient = add(gradient, multiply(param, weight_decay))
             product = multiply(product, now)
-            mean = add(mean, multiply(subtract(gradient, mean), 1 - b1))
+            mean = moving_average(mean, gradient, 1 - b1)
             variance = add(multiply(variance, b2), multiply(square(gradient), 1 - b2))
             root = add(sqrt(divide(variance, like_param(left, param))), eps)
             here = divide(multiply(subtract(1, now), learning_rate), subtract(1, product))
@@ -297,13 +301,6 @@ def nadam(
 
     slots = {"mean": zeros_like, "variance": zeros_like, "product": lambda _: ones((), np.float64)}
     return counting(slots, at)
-
-
-def check_adam(learning_rate: float | Array, b1: float, b2: float, eps: float, weight_decay: float) -> None:
-    """Raise ValueError for negative numbers, and for averaging weights outside of [0, 1)."""
-    check_not_negative(learning_rate=learning_rate, eps=eps, weight_decay=weight_decay)
-    if not (0 <= b1 < 1 and 0 <= b2 < 1):
-        raise ValueError(f"b1 and b2 are averaging weights from 0 up to, not including, 1; not {b1} and {b2}")
 
 
 def adadelta(
@@ -319,8 +316,7 @@ def adadelta(
         raise ValueError(f"rho is an averaging weight from 0 to 1, not {rho}")
 
     def rule(param: Array, gradient: Array, squares: Array, steps: Array) -> tuple[Array, ...]:
-        if weight_decay:
-            gradient = add(gradient, multiply(param, weight_decay))
+        gradient = with_decay(gradient, param, weight_decay)
         squares = add(multiply(squares, rho), multiply(square(gradient), 1 - rho))
         step = multiply(divide(sqrt(add(steps, eps)), sqrt(add(squares, eps))), gradient)
         steps = add(multiply(steps, rho), multiply(square(step), 1 - rho))
@@ -345,8 +341,7 @@ def rmsprop(
     check_not_negative(learning_rate=learning_rate, eps=eps, weight_decay=weight_decay, momentum=momentum, alpha=alpha)
 
     def rule(param: Array, gradient: Array, squares: Array, *rest: Array) -> tuple[Array, ...]:
-        if weight_decay:
-            gradient = add(gradient, multiply(param, weight_decay))
+        gradient = with_decay(gradient, param, weight_decay)
         squares = add(multiply(squares, alpha), multiply(square(gradient), 1 - alpha))
         spread, kept = squares, tuple[Array, ...]()
         if centered:
@@ -380,8 +375,7 @@ def adagrad(
         rate = divide(learning_rate, add(multiply(subtract(steps, 1), lr_decay), 1))
 
         def rule(param: Array, gradient: Array, total: Array) -> tuple[Array, Array]:
-            if weight_decay:
-                gradient = add(gradient, multiply(param, weight_decay))
+            gradient = with_decay(gradient, param, weight_decay)
             total = add(total, square(gradient))
             return subtract(param, multiply(divide(gradient, add(sqrt(total), eps)), like_param(rate, param))), total
 
@@ -420,12 +414,12 @@ def adafactor(
                 param = multiply(param, like_param(1 - learning_rate * weight_decay, param))
             squares, part = square(gradient), like_param(share, param)
             if len(shape_of(param)) > 1:
-                rows = _moving_average(rows, mean(squares, axis=-1, keepdims=True), part)
-                columns = _moving_average(columns, mean(squares, axis=-2, keepdims=True), part)
+                rows = moving_average(rows, mean(squares, axis=-1, keepdims=True), part)
+                columns = moving_average(columns, mean(squares, axis=-2, keepdims=True), part)
                 scale = maximum(mean(rows, axis=-2, keepdims=True), least)
                 variance = divide(matmul(rows, columns), scale)
             else:
-                variance = rows = _moving_average(rows, squares, part)
+                variance = rows = moving_average(rows, squares, part)
             step = divide(gradient, sqrt(maximum(variance, least * least)))
             shortened = maximum(divide(_root_mean_square(step), limit), 1)
             return subtract(param, multiply(step, divide(length, shortened))), rows, columns
@@ -449,10 +443,6 @@ def _means(param: Array, axis: int) -> Array:
     if len(shape) > 1:
         shape[axis] = 1
     return zeros_of(shape if len(shape) > 1 or axis == -1 else (), dtype_of(param))
-
-
-def _moving_average(average: Array, new: Array, share: Array) -> Array:
-    return add(average, multiply(subtract(new, average), share))
 
 
 def _root_mean_square(x: Array) -> Array:
@@ -486,16 +476,16 @@ def muon(
 
     def rule(param: Array, gradient: Array, velocity: Array) -> tuple[Array, ...]:
         rows, columns = shape_of(param)
-        velocity = _moving_average(velocity, gradient, 1 - momentum)
-        direction = _moving_average(gradient, velocity, momentum) if nesterov else velocity
+        velocity = moving_average(velocity, gradient, 1 - momentum)
+        direction = moving_average(gradient, velocity, momentum) if nesterov else velocity
         tall = rows > columns
-        x = _in_bfloat16(matrix_transpose(direction) if tall else direction)
-        norm = _in_bfloat16(sqrt(sum(square(x))))
-        x = _in_bfloat16(divide(x, maximum(norm, eps)))
+        x = in_bfloat16(matrix_transpose(direction) if tall else direction)
+        norm = in_bfloat16(sqrt(sum(square(x))))
+        x = in_bfloat16(divide(x, maximum(norm, eps)))
         for _ in range(iterations):
-            gram = _in_bfloat16(matmul(x, matrix_transpose(x)))
-            change = _in_bfloat16(add(multiply(gram, weights[1]), multiply(matmul(gram, gram), weights[2])))
-            x = _in_bfloat16(add(multiply(x, weights[0]), matmul(change, x)))
+            gram = in_bfloat16(matmul(x, matrix_transpose(x)))
+            change = in_bfloat16(add(multiply(gram, weights[1]), multiply(matmul(gram, gram), weights[2])))
+            x = in_bfloat16(add(multiply(x, weights[0]), matmul(change, x)))
         step = cast(matrix_transpose(x) if tall else x, dtype_of(param))
         rate = like_param(multiply(learning_rate, MUON_RATES[rate_of](rows, columns)), param)
         param = multiply(param, like_param(subtract(1, multiply(learning_rate, weight_decay)), param))
@@ -508,9 +498,3 @@ MUON_RATES: dict[str, Callable[[Any, Any], float]] = {
     "original": lambda rows, columns: max(1, rows / columns) ** 0.5,
     "match_rms_adamw": lambda rows, columns: 0.2 * max(rows, columns) ** 0.5,
 }
-
-
-def _in_bfloat16(x: Array) -> Array:
-    """A float32 array rounded to the eight bits of a bfloat16, by Dekker's splitting."""
-    shifted = multiply(cast(x, np.float32), 2.0**16 + 1)
-    return subtract(shifted, subtract(shifted, cast(x, np.float32)))

@@ -59,7 +59,8 @@ def of_dynamic() -> str:
     places = [place for place in sorted(switches.PLACES) if "." not in place]
     names |= {name: f"{name}: _Any" for name in (*places, *(name for place, name in switches.NAMES if not place))}
     names["__version__"] = "__version__: str"
-    forms = [name for name in dir(dynamic.Tensor) if name.endswith("_") and not name.startswith("_")]
+    tensor = dynamic.Tensor
+    forms = [name for name in dir(tensor) if name.endswith("_") and name[0] != "_" and hasattr(tensor, name)]
     return _page("dynamic", names | {name: f"{name} = Tensor.{name}" for name in forms})
 
 

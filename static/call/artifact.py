@@ -18,9 +18,8 @@ from graphs import blocks, tree
 from graphs import files as zips
 from graphs import op as registry
 from graphs.dims import Atom, Dim
-from graphs.errors import ArtifactError
+from graphs.errors import ArtifactError, one_line
 from graphs.ir import Graph, Node
-from graphs.plain import one_line
 from graphs.spec import TensorSpec, TupleSpec
 from static import clock
 from static.passes.fusion import check_group, is_group, is_result

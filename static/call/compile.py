@@ -24,11 +24,10 @@ from graphs import blocks, dims, ir, reverse, tree
 from graphs.blocks import Block
 from graphs.builder import Builder
 from graphs.dims import Dim
-from graphs.errors import GraphError, OptionError, locate
+from graphs.errors import GraphError, OptionError, locate, one_line
 from graphs.ir import Graph, Node, ancestors
 from graphs.op import Attrs
 from graphs.ops.creation import zeros_like
-from graphs.plain import one_line
 from graphs.spec import TensorSpec
 from static import clock
 from static.call.backend import Backend, choose_backend

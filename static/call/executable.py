@@ -17,10 +17,9 @@ import numpy as np
 from graphs import dims, dispatch, tree
 from graphs.dims import Shape
 from graphs.drawing import GraphDrawing, MappedBuffer, MemoryMap
-from graphs.errors import ArtifactError, DTypeError, GraphError, ShapeError, locate
+from graphs.errors import ArtifactError, DTypeError, GraphError, ShapeError, escape_html, locate
 from graphs.files import write_file
 from graphs.ir import Graph, Node
-from graphs.plain import escape_html
 from graphs.spec import TensorSpec
 from static import clock, memory
 from static.call import artifact, containers

@@ -23,7 +23,7 @@ import numpy as np
 from graphs import dispatch
 from graphs.ir import Graph, Node
 from graphs.op import RuleTable
-from graphs.ops.indexing import outside
+from graphs.ops.selection import outside
 from static import memory
 from static.codegen.kernels import resolve
 from static.codegen.lowering import LoweredGraph

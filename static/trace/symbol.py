@@ -24,7 +24,7 @@ from graphs.builder import Builder
 from graphs.dims import Shape, Size
 from graphs.errors import ControlFlowError, locate
 from graphs.frontends.torch import picking
-from graphs.frontends.torch.methods import Count, TorchMethods
+from graphs.frontends.torch.methods import ABSENT, Count, TorchMethods
 from graphs.ir import Node
 from graphs.op import Op
 from graphs.ops.movement import astype, stop_gradient
@@ -88,43 +88,32 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         return f"Symbol({self.node.spec})"
 
     def __bool__(self) -> bool:
-        if (value := self._constant()) is not None:
-            return bool(value)
-        raise self._unknown_value_error(
+        value = self._known(
             "a Python `if` or `while`, `and` or `or`",
             "choose values with graphs.where(condition, a, b), branches with graphs.cond, and loop with "
             "graphs.while_loop or graphs.scan",
             "let static.jit(..., convert=True) or static.compile(..., convert=True) convert it",
         )
+        return bool(value)
 
     def __float__(self) -> float:
-        if (value := self._constant()) is not None:
-            return float(value)
-        if surface.is_stored():
+        if self._constant() is None and surface.is_stored():
             raise self._unknown_value_error("an element of a NumPy array", surface.REMEDY)
-        raise self._unknown_value_error("float()", "keep it a tensor")
+        return float(self._known("float()", "keep it a tensor"))
 
     def __int__(self) -> int:
-        if (value := self._constant()) is not None:
-            return int(value)
-        if surface.is_stored():
+        if self._constant() is None and surface.is_stored():
             raise self._unknown_value_error("an element of a NumPy array", surface.REMEDY)
-        raise self._unknown_value_error("int()", "keep it a tensor, or pass the number as a static argument")
+        return int(self._known("int()", "keep it a tensor, or pass the number as a static argument"))
 
     __trunc__ = __int__
 
     def __index__(self) -> int:
-        if (value := self._constant()) is not None:
-            return value.__index__()
-        raise self._unknown_value_error(
-            "an index or range()",
-            "use graphs.take, graphs.fori_loop, or pass the number as a static argument",
-        )
+        remedy = "use graphs.take, graphs.fori_loop, or pass the number as a static argument"
+        return self._known("an index or range()", remedy).__index__()
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
-        if (value := self._constant()) is not None:
-            return value
-        raise self._unknown_value_error("a NumPy array", "use the functions in graphs")
+        return self._known("a NumPy array", "use the functions in graphs")
 
     def __hash__(self) -> int:
         raise self._unknown_value_error(
@@ -141,28 +130,25 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
         Raises ControlFlowError for such an element outside the trace of a step.
         """
-        if (value := self._constant()) is not None:
-            return value.item()
-        if capture.step_trace() is None:
-            raise self._unknown_value_error("item()", "keep it a tensor")
-        return ops.reshape(self, ())
+        if self._constant() is None and capture.step_trace() is not None:
+            return ops.reshape(self, ())
+        return self.numpy().item()
 
     def tolist(self) -> Any:
         """Return the elements in nested lists; an element that only a run knows is a symbol. Raises as `item` does."""
-        if (value := self._constant()) is not None:
-            return value.tolist()
-        if capture.step_trace() is None:
-            raise self._unknown_value_error("item()", "keep it a tensor")
-        return [row.tolist() for row in self] if self.shape else self
+        if self._constant() is None and capture.step_trace() is not None:
+            return [row.tolist() for row in self] if self.shape else self
+        return self.numpy().tolist()
 
     def numpy(self, **_: Any) -> np.ndarray[Any, Any]:
-        """Return the value where it follows from constants alone.
+        """Return the value where it follows from constants alone. Raises ControlFlowError elsewhere."""
+        return self._known("item()", "keep it a tensor")
 
-        Raises ControlFlowError elsewhere.
-        """
-        if (value := self._constant()) is not None:
-            return value
-        raise self._unknown_value_error("item()", "keep it a tensor")
+    def _known(self, use: str, instead: str, first: str = "") -> np.ndarray[Any, Any]:
+        """Return the value where it follows from constants alone. Raises ControlFlowError elsewhere."""
+        if (value := self._constant()) is None:
+            raise self._unknown_value_error(use, instead, first)
+        return value
 
     def _constant(self) -> np.ndarray[Any, Any] | None:
         """Return the value where it follows from constants alone, else None."""
@@ -191,7 +177,8 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
             raise self._unknown_value_error(f"{name} of a Python number", "compute it with graphs")
         if name in REFUSED:
             raise _missing(name)
-        raise AttributeError(f"'Symbol' object has no attribute {name!r}", name=name, obj=self)
+        remedy = f": {ABSENT[name]}" if name in ABSENT else ""
+        raise AttributeError(f"'Symbol' object has no attribute {name!r}{remedy}", name=name, obj=self)
 
     def __deepcopy__(self, memo: object) -> NoReturn:
         raise self._unknown_value_error("a copy by Python", "call clone(), or keep the tensor itself")
@@ -331,18 +318,6 @@ class Symbol(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
         """Return the number of elements, which may be symbolic."""
         return self.node.spec.size
 
-    nelement = numel
-
-    @property
-    def nbytes(self) -> Size:
-        """The size of all elements in bytes."""
-        return self.numel() * self.itemsize
-
-    @property
-    def itemsize(self) -> int:
-        """The size of one element in bytes."""
-        return self.dtype.itemsize
-
     def _unknown_value_error(self, use: str, instead: str, first: str = "") -> ControlFlowError:
         """Return the error for a use that needs the value.
 
@@ -387,13 +362,9 @@ def _augmented_operator(name: str) -> Callable[..., Any]:
     return method
 
 
-def _rebinding(_: Symbol, __: Any) -> Any:
-    return NotImplemented
-
-
 for _name in [name for name in vars(TorchMethods) if name.startswith("__i")]:
     setattr(Symbol, _name, _augmented_operator(_name))
-    setattr(ArraySymbol, _name, _rebinding)
+    setattr(ArraySymbol, _name, lambda *_: NotImplemented)
 for _name, _method in vars(Surface).items():
     if callable(_method) and _name not in vars(Symbol) and _name in dir(TorchMethods) and _name not in dir(object):
         setattr(ArraySymbol, _name, _method)
@@ -443,8 +414,7 @@ Reason = Callable[[], str]
 
 class _Thread(threading.local):
     def __init__(self) -> None:
-        self.callees: Table[Callee | None] = {}  # functions that replace a user's function before it is called
-        self.reasons: Table[Reason | None] = {}
+        self.conversions: Table[tuple[Callee, Reason] | None] = {}
 
 
 _thread = _Thread()
@@ -457,24 +427,22 @@ class converts(Block):  # noqa: N801
     """
 
     def __init__(self, callee: Callee, reason: Reason) -> None:
-        self._callee, self._reason = callee, reason
+        self._conversion = callee, reason
 
     def __enter__(self) -> None:
-        hold = self.hold()
-        enter(_thread.callees, hold, self._callee)
-        enter(_thread.reasons, hold, self._reason)
+        enter(_thread.conversions, self.hold(), self._conversion)
 
 
 def callee(f: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function to call in place of one that the engine was given."""
-    convert = innermost(_thread.callees, None)
-    return f if convert is None else convert(f)
+    conversion = innermost(_thread.conversions, None)
+    return f if conversion is None else conversion[0](f)
 
 
 def unconverted_reason() -> str:
     """Return why the code that runs now is not converted, and what to do; "" where no conversion runs."""
-    reason = innermost(_thread.reasons, None)
-    return "" if reason is None else reason()
+    conversion = innermost(_thread.conversions, None)
+    return "" if conversion is None else conversion[1]()
 
 
 def is_weak(value: Any) -> bool:

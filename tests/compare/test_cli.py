@@ -19,7 +19,7 @@ from compare.cli.command import SHOWN, graphduel
 from compare.records import results
 from compare.suite import stages as runs
 from dynamic import tapes
-from graphs.plain import plain
+from graphs.errors import plain
 from tests.helpers.fake_run import Machine, parity_with, raw
 from tests.helpers.records import lines
 

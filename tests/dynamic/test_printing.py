@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dynamic
+from dynamic.node import grad_fn_name
 from graphs.errors import DTypeError
-from graphs.frontends.torch.printing import format_tensor, grad_fn_name
+from graphs.frontends.torch.printing import format_tensor
 from tests.helpers.together import together
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "data" / "printing_golden.json").read_text(encoding="utf-8"))["cases"]

@@ -84,7 +84,6 @@ RESULTS: dict[str, list[float]] = {
     "F.softsign(x)": [0.00099945, 0.5, -0.75, 1.0, 0.875, 0.0, 5.9605e-08],
     "F.softshrink(x, 0.3)": [0.0, 0.7002, -2.6992, 60000.0, 6.6992, 0.0, 0.0],
     "F.logsigmoid(x)": [-0.69287, -0.31323, -3.0488, 0.0, -0.00091124, -0.69336, -0.69336],
-    "torch.ldexp(x, torch.tensor(20))": [1049.0, np.inf, -np.inf, np.inf, np.inf, 0.0, 0.0625],
 }
 
 
@@ -268,7 +267,6 @@ def test_a_cosine_beside_an_infinite_norm_is_no_nan():
     assert F.cosine_similarity(large, large).tolist() == [0.0]
     half = torch.tensor([[300.0, 400.0], [0.0, 0.0]], dtype=torch.float16)
     assert F.cosine_similarity(half, half).tolist() == [1.0, 0.0]
-    assert torch.renorm(half, 2, 0, 1.0).tolist() == pytest.approx(np.array([[0.6, 0.8], [0.0, 0.0]]), rel=1e-3)
 
 
 if __name__ == "__main__":

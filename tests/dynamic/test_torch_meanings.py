@@ -539,7 +539,6 @@ NUMBERS: dict[str, tuple[Callable[[], Any], Any, Any]] = {
         torch.int64,
         [1, 11],
     ),
-    "ldexp of halves": (lambda: torch.ldexp(torch.tensor([3.0]).half(), torch.tensor([2])), torch.float16, [12]),
     "masked_fill of ints": (
         lambda: torch.tensor([5, -7]).masked_fill(torch.tensor([True, False]), -1.7), torch.int64, [-1, -7]
     ),

@@ -1,4 +1,4 @@
-"""Names that few programs use, with their values: windows, parts of floats, computed weights, switches."""
+"""Names that few programs use, with their values: windows, computed weights, switches."""
 
 from __future__ import annotations
 
@@ -23,19 +23,6 @@ def test_windows_are_the_weights_of_their_formulas():
     assert [torch.hann_window(count).tolist() for count in (0, 1)] == [[], [1.0]]
     with pytest.raises(TypeError, match="floats"):
         torch.hann_window(4, dtype=torch.int64)
-
-
-def test_frexp_takes_floats_apart_exactly():
-    numbers = np.array([0, -0.0, 1, -3.5, 1e-40, 2.0**-149, 3e38, 1 - 2.0**-24, np.inf, np.nan], np.float32)
-    for values in (numbers, numbers.astype(np.float64)):
-        mantissa, exponent = torch.frexp(torch.tensor(values))
-        wanted = np.frexp(values)
-        np.testing.assert_array_equal(mantissa.numpy(), wanted[0])
-        np.testing.assert_array_equal(exponent.numpy()[:-2], wanted[1][:-2])
-        assert (mantissa.numpy().dtype, exponent.numpy().dtype) == (values.dtype, np.int32)
-    x = torch.tensor([3.0, -20.0], requires_grad=True)
-    torch.frexp(x).mantissa.sum().backward()
-    assert x.grad.tolist() == [1 / 4, 1 / 32]
 
 
 def test_rrelu_draws_a_slope_for_each_element_in_training():

@@ -30,8 +30,8 @@ from graphs.drawing import (
 )
 from graphs.drawing.groups import MOST, fold
 from graphs.drawing.pictures import ends, label_with_sign
+from graphs.errors import plain
 from graphs.ops.control import scan
-from graphs.plain import plain
 
 W, X = np.ones((3, 2), np.float32), np.ones((4, 3), np.float32)
 

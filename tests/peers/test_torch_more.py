@@ -1,4 +1,4 @@
-"""Windows, parts of floats, computed weights and older orders of arguments, compared with PyTorch's."""
+"""Windows, computed weights and older orders of arguments, compared with PyTorch's."""
 
 from __future__ import annotations
 
@@ -24,15 +24,6 @@ def test_windows(name):
                 )
                 assert theirs.numpy().dtype == ours.numpy().dtype
                 np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=2e-6 if dtype == "float32" else 1e-12)
-
-
-def test_frexp():
-    rng = np.random.default_rng(0)
-    numbers = rng.integers(0, 2**32, 5000, np.uint32).view(np.float32)
-    for values in (numbers[np.isfinite(numbers)], rng.standard_normal(100) * 10.0 ** rng.integers(-300, 300, 100)):
-        theirs, ours = (engine.frexp(engine.tensor(values)) for engine in ENGINES)
-        np.testing.assert_array_equal(ours.mantissa.numpy(), theirs.mantissa.numpy())
-        np.testing.assert_array_equal(ours.exponent.numpy(), theirs.exponent.numpy())
 
 
 def trained(engine, norm, layer, sizes, options):

@@ -252,7 +252,6 @@ OWN = {
     "avg_pool2d": (call(IMAGE, 2), call(IMAGE, 3, 1, 1)),
     "max_pool2d": (call(IMAGE, 2), call(IMAGE, 3, 1, 1)),
     "one_hot": (call(INTS), call(INTS, 4), call(INT_VECTOR, num_classes=5)),
-    "histogram": (call(A, 4), call(A, bins=4, range=(-1.0, 1.0)), call(A, SORTED)),
     "isin": (call(INTS, INDEX), call(A, B)),
     "block_diag": (call(A, SQUARE),),
     "polygamma": (call(1, UNIT),),

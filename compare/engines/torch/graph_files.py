@@ -23,7 +23,7 @@ from compare.engines.torch import dynamo
 from compare.engines.torch.edits import KEYWORDS, MODEL, WHERE
 from compare.engines.torch.spans import LEAST, begin_call, line_of, patch_method
 from compare.errors import UnsupportedError
-from graphs.plain import plain
+from graphs.errors import plain
 
 WHOLE_VALUES = 65_536
 """The bytes of inputs up to which a file that shows a wrong result holds the values themselves."""

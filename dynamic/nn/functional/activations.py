@@ -10,7 +10,7 @@ from dynamic.nn import draws
 from dynamic.nn.functional.common import Array, check_dtypes, write_result
 from graphs import ops
 from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
-from graphs.frontends.torch.arithmetic import refused_bools
+from graphs.frontends.torch.arithmetic import refused_bools, true_divide
 from graphs.frontends.torch.shapes import laid_in_rows
 from graphs.frontends.torch.words import axis_and_size, of_floats, unless_empty, with_axis, within
 from graphs.ops.movement import in_single
@@ -59,7 +59,6 @@ def hardtanh(input: Array, min_val: float = -1.0, max_val: float = 1.0, inplace:
     return write_result(input, _clamp_open(input, low, high), inplace)
 
 
-@of_floats
 def relu6(input: Array, inplace: bool = False) -> Array:
     """x clamped to the range from 0 to 6."""
     return hardtanh(input, 0.0, 6.0, inplace)
@@ -265,12 +264,13 @@ def glu(input: Array, dim: int = -1) -> Array:
     return ops.multiply(first, ops.sigmoid(second))
 
 
-@of_floats
 def gumbel_softmax(logits: Array, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Array:
     """A sample of a relaxed one-hot (Jang et al., 2017); `hard` gives a one-hot with the gradient of the relaxed."""
+    if dtype_of(logits).kind != "f":
+        raise DTypeError(locate(f"gumbel_softmax of {dtype_of(logits)}; convert with .float() first"))
     unit = ops.uniform(draws.key_for(logits), shape_of(logits), dtype_of(logits))
     noise = ops.negative(ops.log(ops.negative(ops.log(ops.add(ops.multiply(unit, 1 - 2 * 1e-7), 1e-7)))))
-    soft = ops.softmax(ops.divide(ops.add(logits, noise), tau), axis=dim)
+    soft = ops.softmax(true_divide(ops.add(logits, noise), tau), axis=dim)
     if not hard:
         return soft
     best = ops.argmax(soft, axis=dim)

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, GraphProto, NodeProto, numpy_helper
 
-from graphs.errors import ArtifactError, GraphError, ShapeError, put_line
+from graphs.errors import ArtifactError, GraphError, ShapeError, one_line, put_line
 from graphs.frontends.onnx import table
 from graphs.frontends.onnx.table import (
     MEND,
@@ -33,7 +33,6 @@ from graphs.frontends.onnx.table import (
     name_of,
     type_of,
 )  # fmt: skip
-from graphs.plain import one_line
 from graphs.promotion import check_dtype
 
 Values = dict[str, Any]

@@ -7,7 +7,7 @@
 
     arithmetic.py    by element: of one tensor, of      products.py    vectors and matrices
                      two; comparisons and logic         linalg.py      torch.linalg
-    numbers.py       what few programs use              systems.py     equations, and factors that solve them
+    numbers.py       whether numbers are real, close    systems.py     equations, and factors that solve them
     reductions.py    over axes                          sampling.py    read between elements: of nn.functional
     shapes.py        shapes and parts                   picking.py     picked and put
     joining.py       put together                       sorting.py     sorted and counted

@@ -1,7 +1,6 @@
 """PyTorch's functions of one tensor, and of two tensors or numbers, element by element.
 
-Of one tensor: ints become floats where the result is no int. Of two: in the dtype that PyTorch computes in; then
-PyTorch's comparisons, and functions that test for infinity and closeness.
+Of one tensor: ints become floats where the result is no int. Of two: in the dtype that PyTorch computes in.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import numpy as np
 
 from graphs import capture, ops
 from graphs.errors import OptionError, locate
-from graphs.frontends.torch.names import name
+from graphs.frontends.torch.names import name, name_each
 from graphs.frontends.torch.shapes import laid_like
 from graphs.frontends.torch.words import (
     beside_single,
@@ -43,10 +42,11 @@ from graphs.ops.elementwise import fmod as exact
 from graphs.ops.elementwise import sgn
 from graphs.ops.families import elementwise, ufunc_dtype
 from graphs.ops.movement import in_single, wider
-from graphs.ops.shapes import dtype_of, holds_half, shape_of
+from graphs.ops.shapes import dtype_of, holds_half
 from graphs.promotion import is_scalar
 
 Function = Callable[..., Any]
+F = TypeVar("F", bound=Function)
 
 
 OPS: dict[str, Op] = {}
@@ -59,7 +59,7 @@ def of_op(op: Op, takes: str = "") -> Function:
     Raises ValueError for other ops, and for a `takes` that does not fit the number of operands.
     """
     takes = takes or (op.torch.takes if op.torch else "any")
-    makers = {1: _OF_ONE, 2: _OF_TWO}.get(op.arity or 0, {})
+    makers = {1: OF_ONE, 2: _OF_TWO}.get(op.arity or 0, {})
     if takes not in makers:
         raise ValueError(f"{op.name}: an op of {op.arity} operands takes one of {[*makers]}, not {takes!r}")
     function = makers[takes](op)
@@ -74,7 +74,7 @@ def _of_two(promote: Callable[..., Sequence[Any]]) -> Callable[[Op], Function]:
     return lambda op: lambda input, other: op(*promote(input, other))
 
 
-_OF_ONE: dict[str, Callable[[Op], Function]] = {
+OF_ONE: dict[str, Callable[[Op], Function]] = {
     "any": lambda op: lambda input: op(input),
     "floats": lambda op: lambda input: op(floats(input)),
     "numbers": lambda op: lambda input: op(refused_bools(input, op.name)),
@@ -102,10 +102,7 @@ def refused_bools(x: Any, name: str) -> Any:
     return x
 
 
-@name(in_place=True)
-def digamma(input: Any) -> Any:
-    """The derivative of log(gamma(input))."""
-    return ops.digamma(floats(input))
+digamma, sinc = name_each(OF_ONE["floats"], in_place=True, digamma=ops.digamma, sinc=ops.sinc)
 
 
 @name()
@@ -120,12 +117,6 @@ def polygamma(n: Any, input: Any) -> Any:
 def positive(input: Any) -> Any:
     """Return the tensor. Raises DTypeError for bools."""
     return refused_bools(input, "positive")
-
-
-@name(in_place=True)
-def sinc(input: Any) -> Any:
-    """sin(pi x) / (pi x), and 1 at 0."""
-    return ops.sinc(floats(input))
 
 
 @name("sgn", in_place=True)
@@ -224,7 +215,6 @@ for _op in registered_ops().values():
         _enter(_op, _op.torch)
 
 
-F = TypeVar("F", bound=Callable[..., Any])
 # Two tensors ----------------------------------------------------------------------------------------------------------
 
 mul, true_divide = of_op(ops.multiply), of_op(ops.divide)
@@ -283,7 +273,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1) -> Any:
 @_number_first("alpha", 1)
 def sub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """`input - alpha * other`. Raises DTypeError for bools."""
-    if all_bools(input, number(other)):
+    if _is_bool(input) and _is_bool(number(other)):
         raise refuse("a difference of bools", "use logical_xor, or convert with .int()")
     return _plus_scaled(ops.subtract, input, other, alpha)
 
@@ -302,11 +292,6 @@ def _plus_scaled(op: Op, input: Any, other: Any, alpha: Any) -> Any:
 def rsub(input: Any, other: Any, alpha: Any = 1) -> Any:
     """`other - alpha * input`."""
     return sub(other, input, alpha=alpha)
-
-
-def all_bools(*operands: Any) -> bool:
-    """Whether all operands are tensors of bools, or bools."""
-    return builtins.all(_is_bool(x) for x in operands)
 
 
 @name("divide", in_place=True, pairs=True)
@@ -404,16 +389,6 @@ def _whole_power(base: Any, exponent: Any) -> Any:
 
 def _is_bool(x: Any) -> bool:
     return type(x) is bool or getattr(x, "dtype", None) == np.bool_
-
-
-@name()
-@of_one_dtype
-@in_single
-def logaddexp2(input: Any, other: Any) -> Any:
-    """The logarithm to base 2 of the sum of powers of 2."""
-    two = float(np.log(2))
-    left, right = [x if is_weak(x) else cast(floats(x), result_dtype((input, other))) for x in (input, other)]
-    return ops.divide(ops.logaddexp(ops.multiply(left, two), ops.multiply(right, two)), two)
 
 
 @name(in_place=True)
@@ -520,43 +495,3 @@ _nextafter = elementwise(
     zero_safe=True,
     listed=False,
 )
-
-
-@name()
-def isposinf(input: Any) -> Any:
-    """Whether each element is infinity."""
-    return ops.equal(input, np.inf) if dtype_of(input).kind == "f" else ops.not_equal(input, input)
-
-
-@name()
-def isneginf(input: Any) -> Any:
-    """Whether each element is -infinity."""
-    return ops.equal(input, -np.inf) if dtype_of(input).kind == "f" else ops.not_equal(input, input)
-
-
-@name()
-def isclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether each two elements differ by no more than `atol + rtol * |other|`."""
-    check_tensor(input, other)
-    if dtype_of(input) != dtype_of(other):
-        raise refuse(f"isclose of {dtype_of(input)} and {dtype_of(other)}", "convert one of them")
-    if not (rtol >= 0 and atol >= 0):
-        raise OptionError(f"tolerances are 0 or more, not rtol={rtol} and atol={atol}; change the sign")
-    wide = [cast(x, np.float64) if dtype_of(x).kind != "f" else x for x in (input, other)]
-    gap, room = ops.abs(ops.subtract(*wide)), ops.add(atol, ops.multiply(rtol, ops.abs(wide[1])))
-    near = ops.logical_or(ops.equal(input, other), ops.logical_and(ops.less_equal(gap, room), ops.isfinite(gap)))
-    return ops.logical_or(near, ops.logical_and(ops.isnan(input), ops.isnan(other))) if equal_nan else near
-
-
-@name()
-def allclose(input: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
-    """Whether all elements are close, as a bool."""
-    return bool(ops.all(isclose(input, other, rtol, atol, equal_nan)))
-
-
-@name()
-def equal(input: Any, other: Any) -> bool:
-    """Whether two tensors have the same shape and elements, as a bool; `eq` compares element by element."""
-    if dtype_of(input) != dtype_of(other):
-        raise refuse(f"equal of {dtype_of(input)} and {dtype_of(other)}", "convert one of them")
-    return shape_of(input) == shape_of(other) and bool(ops.all(ops.equal(input, other)))

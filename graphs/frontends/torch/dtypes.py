@@ -9,27 +9,8 @@ import numpy as np
 from graphs.errors import DTypeError, locate
 
 __all__ = [
-    "bfloat16",
-    "bool",
-    "cdouble",
-    "cfloat",
-    "complex64",
-    "complex128",
-    "double",
-    "dtype",
-    "float",
-    "float16",
-    "float32",
-    "float64",
-    "half",
-    "int",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "long",
-    "short",
-    "uint8",
+    "bfloat16", "bool", "cdouble", "cfloat", "complex64", "complex128", "double", "dtype", "float", "float16",
+    "float32", "float64", "half", "int", "int8", "int16", "int32", "int64", "long", "short", "uint8",
 ]  # fmt: skip
 
 

@@ -14,14 +14,13 @@ from graphs import linalg, ops
 from graphs.dims import product
 from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, ShapeError, locate
-from graphs.frontends.torch.names import name
+from graphs.frontends.torch.names import name, name_each
 from graphs.frontends.torch.shapes import (
     apart,
     as_view,
     flatten,
     has_channels_last,
     laid_in_rows,
-    laid_like,
     layout_of,
     like_images,
     memory_of,
@@ -39,12 +38,6 @@ from graphs.spec import TensorSpec, spec_of
 def diag(input: Any, diagonal: int = 0) -> Any:
     """The diagonal of a matrix, or the matrix with a vector as its diagonal."""
     return like_images(apart(ops.diag(input, diagonal), input))
-
-
-@name()
-def diagflat(input: Any, offset: int = 0) -> Any:
-    """The matrix with all elements on its diagonal."""
-    return ops.diag(flatten(input), offset)
 
 
 @name(pairs=True)
@@ -193,16 +186,6 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: Any = None) -
     if all(sizes) and not 0 <= start <= last < count:
         raise ShapeError(f"places {start} to {last} are not all in memory of {count} elements; take fewer")
     return _strided.apply((input,), {"sizes": sizes, "steps": steps, "start": start - before, "own": own})
-
-
-@name()
-def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: Any = None) -> Any:
-    """A copy of the input with `src` where `as_strided` shows it. Raises ShapeError for what lies outside."""
-    places = _elements(input, tuple(size), tuple(stride), storage_offset)
-    if tuple(shape_of(src)) != places.shape:
-        raise ShapeError(f"a source of shape {shape_of(src)} for a view of {places.shape}; give one of that shape")
-    flat = ops.setitem(ops.reshape(input, (-1,)), ops.reshape(src, (-1,)), places.reshape(-1))
-    return laid_like(ops.reshape(flat, shape_of(input)), input)
 
 
 def _places_of(sizes: Sequence[int], steps: Sequence[int]) -> Any:
@@ -371,28 +354,20 @@ def column_stack(tensors: Sequence[Any]) -> Any:
     return cat([reshape(x, -1, 1) if ndim_of(x) < 2 else x for x in tensors], 1)
 
 
-def _each(function: Any, tensors: tuple[Any, ...]) -> Any:
-    if len(tensors) == 1 and not isinstance(tensors[0], (tuple, list)):
-        return function(tensors[0])
-    return tuple([function(x) for x in sizes(tensors)])
+def _of_each(function: Any) -> Any:
+    """The function of one tensor as one of several, which gives a tuple for them."""
+
+    def of_tensors(*tensors: Any) -> Any:
+        if len(tensors) == 1 and not isinstance(tensors[0], (tuple, list)):
+            return function(tensors[0])
+        return tuple([function(x) for x in sizes(tensors)])
+
+    return of_tensors
 
 
-@name()
-def atleast_1d(*tensors: Any) -> Any:
-    """The tensors with at least one axis."""
-    return _each(ops.atleast_1d, tensors)
-
-
-@name()
-def atleast_2d(*tensors: Any) -> Any:
-    """The tensors with at least two axes."""
-    return _each(ops.atleast_2d, tensors)
-
-
-@name()
-def atleast_3d(*tensors: Any) -> Any:
-    """The tensors with at least three axes."""
-    return _each(ops.atleast_3d, tensors)
+atleast_1d, atleast_2d, atleast_3d = name_each(
+    _of_each, atleast_1d=ops.atleast_1d, atleast_2d=ops.atleast_2d, atleast_3d=ops.atleast_3d
+)
 
 
 @name()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,26 +15,22 @@ from graphs.frontends.torch.names import guard
 from graphs.frontends.torch.shapes import laid_in_rows
 from graphs.frontends.torch.systems import (
     cholesky_ex,
-    inv_ex,
     lstsq,
     lu,
     lu_factor,
-    lu_factor_ex,
     lu_solve,
     solve,
-    solve_ex,
     solve_triangular,
 )
-from graphs.frontends.torch.words import as_dtype, as_row, axes_of, axis_words, cast, refuse
+from graphs.frontends.torch.words import as_dtype, axes_of, axis_words, cast, refuse
 from graphs.linalg import cholesky, det, inv, matmul, matrix_power, qr, slogdet, svd, svdvals
 from graphs.ops.shapes import dtype_of, shape_of
 from graphs.ops.solving import matrix_exp, mirror_lower
 
 __all__ = [
-    "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "inv_ex", "lstsq", "lu",
-    "lu_factor", "lu_factor_ex", "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",
-    "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
-    "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
+    "cholesky", "cholesky_ex", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "lstsq", "lu", "lu_factor",
+    "lu_solve", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",
+    "norm", "pinv", "qr", "slogdet", "solve", "solve_triangular", "svd", "svdvals", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 _REMEDIES = {
@@ -43,8 +38,13 @@ _REMEDIES = {
     "eigvals": "eigenvalues are complex, which tensors do not hold; use eigvalsh for symmetric matrices",
     "householder_product": "use qr, which gives the whole factor",
     "ldl_factor": "use cholesky, or lu_factor",
-    "ldl_factor_ex": "use cholesky_ex, or lu_factor_ex",
+    "ldl_factor_ex": "use cholesky_ex, or lu_factor",
     "ldl_solve": "use cholesky_solve, or lu_solve",
+    "vander": "write x[..., None] ** torch.arange(n)",
+    "multi_dot": "write the product with @, the smaller one in brackets",
+    **dict.fromkeys(("solve_ex", "inv_ex", "lu_factor_ex"), "use the function without _ex, and catch LinAlgError"),
+    "cond": "use the ends of svdvals, and divide",
+    **dict.fromkeys(("tensorinv", "tensorsolve"), "reshape the tensors to matrices, and use inv or solve"),
 }
 
 
@@ -155,85 +155,7 @@ def matrix_rank(
     return ops.count_nonzero(ops.greater(values, ops.expand_dims(bound, -1)), axis=-1)
 
 
-def cond(A: Any, p: Any = None) -> Any:  # noqa: N803
-    """The condition number in a norm of matrices, 2 by default; infinite where a matrix is singular."""
-    if p in (None, 2, -2):
-        values = linalg.svdvals(A)
-        ends = (values[..., 0], values[..., -1])
-        return ops.divide(*(ends if p != -2 else ends[::-1]))
-    inverse, info = inv_ex(A)
-    result = ops.multiply(matrix_norm(A, p), matrix_norm(ops.where(ops.isnan(inverse), 0, inverse), p))
-    return ops.where(ops.equal(info, 0), result, math.inf)
-
-
 # ---- products ------------------------------------------------------------------------------------
-
-
-def multi_dot(tensors: Sequence[Any]) -> Any:
-    """The product of two matrices or more, in the order that takes the fewest multiplications; the ends may be vectors.
-
-    From left to right where sizes are unknown.
-    """
-    if len(tensors) < 2:
-        raise ShapeError("multi_dot takes two tensors or more; give a list of them")
-    first, *inner, last = tensors
-    chain = [ops.expand_dims(first, 0) if len(shape_of(first)) == 1 else first, *inner]
-    chain.append(ops.expand_dims(last, -1) if len(shape_of(last)) == 1 else last)
-    if any(len(shape_of(x)) != 2 for x in chain):
-        raise ShapeError("multi_dot takes matrices, and vectors at its ends; use matmul for batches")
-    product = _multiply_chain(
-        chain, 0, len(chain) - 1, _splits([shape_of(x)[0] for x in chain] + [shape_of(chain[-1])[1]])
-    )
-    gone = tuple([axis for axis, x in ((0, first), (1, last)) if len(shape_of(x)) == 1])
-    return ops.squeeze(product, gone) if gone else product
-
-
-def _splits(sizes: Sequence[Any]) -> dict[tuple[int, int], int]:
-    """The best place to split each run of a chain of matrices (Cormen et al., Introduction to Algorithms, 14.2)."""
-    count = len(sizes) - 1
-    if not all(isinstance(size, int) for size in sizes):
-        return {(first, last): last - 1 for last in range(count) for first in range(last)}
-    cost = {(i, i): 0 for i in range(count)}
-    split: dict[tuple[int, int], int] = {}
-    for width in range(1, count):
-        for first in range(count - width):
-            last = first + width
-            costs = [
-                cost[first, k] + cost[k + 1, last] + sizes[first] * sizes[k + 1] * sizes[last + 1]
-                for k in range(first, last)
-            ]
-            cost[first, last] = min(costs)
-            split[first, last] = first + costs.index(min(costs))
-    return split
-
-
-def _multiply_chain(chain: Sequence[Any], first: int, last: int, split: Mapping[tuple[int, int], int]) -> Any:
-    if first == last:
-        return chain[first]
-    k = split[first, last]
-    return ops.matmul(_multiply_chain(chain, first, k, split), _multiply_chain(chain, k + 1, last, split))
-
-
-def tensorsolve(A: Any, B: Any, dims: Sequence[int] | None = None) -> Any:  # noqa: N803
-    """The X with tensordot(A, X, X.ndim) = B; the axes `dims` of A are moved to its end first."""
-    moved = A if dims is None else ops.moveaxis(A, dims, range(len(shape_of(A)) - len(dims), len(shape_of(A))))
-    wanted = shape_of(moved)[len(shape_of(B)) :]
-    size = math.prod(shape_of(B))
-    return ops.reshape(linalg.solve(ops.reshape(moved, (size, -1)), ops.reshape(B, (-1,))), wanted)
-
-
-def tensorinv(A: Any, ind: int = 2) -> Any:  # noqa: N803
-    """The inverse of the map x -> tensordot(A, x, ind)."""
-    shape = shape_of(A)
-    inverse = linalg.inv(ops.reshape(A, (math.prod(shape[:ind]), -1)))
-    return ops.reshape(inverse, (*shape[ind:], *shape[:ind]))
-
-
-def vander(x: Any, *, N: int | None = None) -> Any:  # noqa: N803
-    """The powers of each element, the lowest first."""
-    row = cast(as_row(x), np.int64) if dtype_of(x).kind in "biu" else as_row(x)
-    count: Any = shape_of(row)[-1] if N is None else N
-    return ops.pow(ops.expand_dims(row, -1), np.arange(count).astype(dtype_of(row)))
 
 
 guard(globals(), __all__)

@@ -85,16 +85,43 @@ class Absence(NamedTuple):
         raise AttributeError(f"{what} has no attribute {self.name!r}: {self.remedy}", name=self.name)
 
 
+def _rare(names: str, remedy: str) -> dict[str, str]:
+    return dict.fromkeys(names.split(), remedy)
+
+
 _NO_MEMORY = "NumPy keeps the memory; compare tensors by `is`, and take the values by numpy()"
 _DENSE = "tensors are dense; use the tensor itself"
 ABSENT = {
-    **dict.fromkeys(("data_ptr", "storage", "untyped_storage", "storage_offset"), _NO_MEMORY),
-    **dict.fromkeys(("to_sparse", "to_dense", "coalesce"), _DENSE),
+    **_rare("data_ptr storage untyped_storage storage_offset", _NO_MEMORY),
+    **_rare("to_sparse to_dense coalesce", _DENSE),
     "_version": "changes are counted inside; backward refuses a saved value that was changed",
-    **dict.fromkeys(("stft", "istft"), "frame the signal by unfold, and use torch.fft.rfft on the frames"),
-    "resize": "a tensor does not change its size; use reshape",
+    **_rare("stft istft", "frame the signal by unfold, and use torch.fft.rfft on the frames"),
+    "resize": "a tensor does not change its size; use reshape, or torch.empty",
+    **_rare("select_scatter slice_scatter diagonal_scatter as_strided_scatter", "assign to the part of a clone()"),
+    **_rare("index_reduce index_reduce_", "use scatter_reduce, with an index of the shape of the source"),
+    **_rare("addmv addmv_ addr addr_ addbmm addbmm_ chain_matmul", "write the sum, and the product with @"),
+    **_rare("ldexp ldexp_", "write x * 2.0 ** n"),
+    **_rare("float_power float_power_", "write x.double() ** n"),
+    **_rare("mvlgamma mvlgamma_", "use torch.special.multigammaln"),
+    **_rare("nanmedian nanquantile", "take x[~x.isnan()] first"),
+    **_rare("lu_solve pinverse", "use lu_solve or pinv of torch.linalg"),
+    "aminmax": "use amin and amax",
+    "frexp": "use torch.log2, and floor",
+    "histogram": "use histc, or bucketize and bincount",
+    "msort": "use sort(0).values",
+    "diagflat": "use flatten().diag()",
+    **_rare("swapdims swapdims_", "use transpose"),
+    **_rare("hsplit vsplit dsplit", "use tensor_split, with dim="),
+    "vander": "write x[:, None] ** torch.arange(n)",
+    **_rare("put put_", "use index_put of the flat tensor"),
+    "is_signed": "ask x.dtype.is_signed",
+    "logaddexp2": "use logaddexp, which is to base e",
+    "sum_to_size": "use sum over the axes that were stretched",
+    **_rare("is_conj is_neg resolve_neg conj_physical conj_physical_", "nothing is deferred; use conj()"),
+    "is_nonzero": "use bool(x)",
+    "is_same_size": "compare the shapes",
 }
-"""Attributes of PyTorch's tensors that programs ask for and ours have not, and what to use instead."""
+"""Names of PyTorch's tensors that ours have not, as hardly a program asks for them, and what to use instead."""
 
 
 class TorchMethods(Methods, Conversions):
@@ -224,6 +251,24 @@ class TorchMethods(Methods, Conversions):
             return False
         return bool((memory.transpose(order) if isinstance(order, tuple) else memory).flags.c_contiguous)
 
+    def numel(self) -> Any:
+        """The number of elements."""
+        raise NotImplementedError
+
+    def nelement(self) -> Any:
+        """The number of elements."""
+        return self.numel()
+
+    @property
+    def nbytes(self) -> Any:
+        """The bytes of all elements."""
+        return self.numel() * self.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return dtype_of(self).itemsize
+
     def element_size(self) -> int:
         """The bytes of an element."""
         return dtype_of(self).itemsize
@@ -310,12 +355,6 @@ class TorchMethods(Methods, Conversions):
     def detach_(self) -> Self:
         """Remove the history in place."""
         return self._forget()
-
-    def float_power_(self, exponent: Any) -> Self:
-        """Raise to a power in place. Raises DTypeError for other dtypes than float64, which the result has."""
-        if dtype_of(self) != np.float64:
-            raise DTypeError(locate(f"float_power_ gives float64, not {dtype_of(self)}; use pow_"))
-        return self._assign(functions.float_power(self, exponent))
 
     def fill_diagonal_(self, fill_value: Any) -> Self:
         """Set the elements of the diagonal to one value."""

@@ -214,6 +214,18 @@ def name(*aliases: str, in_place: InPlace = False, pairs: bool = False) -> Calla
     return enter
 
 
+def name_each(
+    maker: Callable[[Any], Function], *, in_place: InPlace = False, pairs: bool = False, **sources: Function
+) -> list[Function]:
+    """Register what `maker` makes of each function, under the given name and with the function's text; return them."""
+    made = []
+    for called, source in sources.items():
+        function = maker(source)
+        function.__name__, function.__doc__ = called, source.__doc__
+        made.append(name(in_place=in_place, pairs=pairs)(function))
+    return made
+
+
 def method(*aliases: str, in_place: InPlace = False) -> Callable[[F], F]:
     """Register the function below as a method only; its first parameter is the tensor."""
 

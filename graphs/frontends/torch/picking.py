@@ -19,7 +19,6 @@ from graphs.frontends.torch.reductions import count_nonzero
 from graphs.frontends.torch.shapes import in_order, laid_in_rows, laid_like, layout_of
 from graphs.frontends.torch.words import (
     as_row,
-    axis_and_size,
     cast,
     ndim_of,
     number,
@@ -263,58 +262,6 @@ def check_source(x: Any, axis: int, index: Any, source: Any) -> None:
         raise OutOfRangeError(f"the source has the shape {tuple(wanted)}, a place for each index; expand or reshape it")
 
 
-def _write_part(x: Any, source: Any, key: Sequence[Any]) -> Any:
-    """Replace a part of x by `source`. Raises ShapeError where their shapes differ."""
-    wanted = shape_of(x[tuple(key)])
-    if shape_of(source) != wanted:
-        raise ShapeError(f"a source of shape {shape_of(source)} for a part of shape {wanted}; reshape or expand it")
-    return laid_like(ops.setitem(x, cast(source, dtype_of(x)), tuple(key)), x)
-
-
-@name()
-def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
-    """The input with one slice of an axis replaced by `src`, which lacks that axis."""
-    axis, _ = axis_and_size(input, dim)
-    return _write_part(input, src, (*[slice(None)] * axis, index))
-
-
-@name()
-def slice_scatter(
-    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Any:
-    """The input with every `step`th slice of an axis from `start` to `end` replaced by `src`."""
-    if step < 1:
-        raise OptionError(f"a step of {step} goes nowhere; use 1 or more")
-    axis, _ = axis_and_size(input, dim)
-    return _write_part(input, src, (*[slice(None)] * axis, slice(start, end, step)))
-
-
-@name()
-def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    """The input with the diagonal of two axes replaced by the last axis of `src`."""
-    first, second = place(dim1, ndim_of(input)), place(dim2, ndim_of(input))
-    if first == second:
-        raise OptionError("a diagonal lies between two axes, not in one; give dim1 and dim2 that differ")
-    moved = ops.moveaxis(input, (first, second), (-2, -1))
-    rows, columns = shape_of(moved)[-2:]
-    count = max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
-    along = np.arange(count)
-    key = (..., along + max(-offset, 0), along + max(offset, 0))
-    return ops.moveaxis(_write_part(moved, src, key), (-2, -1), (first, second))
-
-
-@name(in_place=True)
-def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
-    """The input with rows of `source` combined at the places of an axis, by "prod", "mean", "amax" or "amin"."""
-    if reduce not in ("prod", "mean", "amax", "amin"):
-        raise OptionError(f"there is no reduction {reduce!r}; use 'prod', 'mean', 'amax' or 'amin', or index_add")
-    axis, x, rows = place(dim, ndim_of(input)), as_row(input), as_row(source)
-    check_source(input, axis, index, source)
-    places = ops.reshape(index, [-1 if i == axis else 1 for i in range(ndim_of(x))])
-    result = ops.scatter_reduce(x, axis, ops.broadcast_to(places, shape_of(rows)), rows, reduce, include_self)
-    return ops.reshape(result, shape_of(input))
-
-
 def part(x: Any, key: Any) -> Any:
     """x[key] as PyTorch reads it: an int drops its axis first, a list of lists is a tuple, and bytes are a mask."""
     return ops.index(x, key_of(key), ints_first=True, laid=_laid_as_parts)
@@ -369,17 +316,6 @@ def index_put(input: Any, indices: Sequence[Any], values: Any, accumulate: bool 
         return laid_like(ops.setitem(input, values, key), input)
     places = ops.index(np.arange(ops.reshape(input, (-1,)).shape[0]).reshape(shape_of(input)), key)
     return _add_at(input, places, ops.broadcast_to(values, shape_of(places)))
-
-
-@name(in_place=True)
-def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """The input with the elements of `source` written, or added, at row-major places."""
-    if dtype_of(source) != dtype_of(input):
-        raise DTypeError(f"put writes tensors of {dtype_of(input)} here; convert the source with .to(dtype)")
-    if accumulate:
-        return _add_at(input, index, source)
-    flat = ops.setitem(ops.reshape(input, (-1,)), ops.reshape(source, (-1,)), (ops.reshape(index, (-1,)),))
-    return ops.reshape(flat, shape_of(input))
 
 
 def _add_at(x: Any, places: Any, values: Any) -> Any:

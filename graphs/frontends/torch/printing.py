@@ -1,14 +1,13 @@
 """Printing tensors: the text that PyTorch prints for the same values.
 
 `format_tensor` follows PyTorch's print options: four decimals, lines of 80 columns, and above 1000 elements a
-summary with three at each edge, unless `set_printoptions` changes them. `grad_fn_name` gives the name PyTorch shows
-for the op that made a tensor. Both were checked against PyTorch 2.13.
+summary with three at each edge, unless `set_printoptions` changes them. It was checked against PyTorch 2.13.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,6 @@ from graphs.frontends.torch.words import as_dtype
 _PREFIX = "tensor("
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Attrs = Mapping[str, Any]
 
 
 class PrintOptions(NamedTuple):
@@ -177,169 +175,3 @@ def _format_fixed(value: float) -> str:
 
 def _integral(value: float) -> str:
     return f"{value:.0f}." if math.isfinite(value) else str(value)
-
-
-# ---- the names of backward ops ----
-
-
-def grad_fn_name(op_name: str, attrs: Attrs) -> str:
-    """PyTorch's name for the backward of an op, such as `SumBackward1` for `sum` with `axis=0`.
-
-    `attrs` are the op's attributes. Where PyTorch's choice depends on the inputs, `attrs["ndims"]` may give one
-    entry per input: its number of axes, or None for a Python number. An op without a name of its own gets
-    `<Name>Backward0`.
-    """
-    if op_name in _BY_ATTRS:
-        return _BY_ATTRS[op_name](attrs)
-    return _NAMES.get(op_name) or "".join(word[:1].upper() + word[1:] for word in op_name.split("_")) + "Backward0"
-
-
-def _by_axis(whole: str, along: str) -> Callable[[Attrs], str]:
-    return lambda attrs: whole if _reduces_all(attrs) else along
-
-
-def _reduces_all(attrs: Attrs) -> bool:
-    """Whether the op reduces all axes; attributes that name all axes need `ndims` to tell."""
-    axis = attrs.get("axis")
-    if axis is None:
-        return True
-    return not attrs.get("keepdims") and isinstance(axis, tuple) and attrs.get("ndims") == (len(axis),)
-
-
-def _by_numbers(tensors: str, *numbers: str) -> Callable[[Attrs], str]:
-    """Make a chooser by inputs that are Python numbers: `numbers[i]` if input i is one, else `tensors`."""
-
-    def choose(attrs: Attrs) -> str:
-        ndims = attrs.get("ndims", ())
-        return next((name for name, ndim in zip(numbers, ndims, strict=False) if ndim is None), tensors)
-
-    return choose
-
-
-def _power(attrs: Attrs) -> str:
-    # An input without axes is nearly always a Python number that has taken the other's dtype.
-    base, exponent = attrs.get("ndims", (1, None))
-    if not exponent:
-        return "PowBackward0" if base is not None else "PowBackward2"
-    return "PowBackward1" if base else "PowBackward2"
-
-
-def _clip(attrs: Attrs) -> str:
-    bounds = attrs.get("ndims", ())[1:]
-    return "ClampBackward0" if any(ndim is not None for ndim in bounds) else "ClampBackward1"
-
-
-def _squeeze(attrs: Attrs) -> str:
-    axis = attrs.get("axis")
-    if axis is None:
-        return "SqueezeBackward0"
-    return "SqueezeBackward2" if isinstance(axis, tuple) and len(axis) > 1 else "SqueezeBackward1"
-
-
-def _matmul(attrs: Attrs) -> str:
-    left, right = attrs.get("ndims", (2, 2))
-    # Batches go through bmm, but the last thing PyTorch's matmul does to them is a view or a copy.
-    return _MATMULS.get((left, right)) or ("CloneBackward0" if left == 2 else "UnsafeViewBackward0")
-
-
-def _getitem(attrs: Attrs) -> str:
-    """The name of the last view that the key makes, from left to right; index arrays come after all views."""
-    key = attrs.get("key", attrs.get("index", ()))
-    items = key if isinstance(key, tuple) else (key,)
-    views = [view for view in map(_view, items) if view]
-    if "IndexBackward0" in views:
-        return "IndexBackward0"
-    if not views:
-        return "SliceBackward0" if isinstance(key, slice) else "AliasBackward0"
-    return views[-1]
-
-
-def _view(item: object) -> str:
-    if item is Ellipsis or (isinstance(item, slice) and _is_whole(item)):
-        return ""
-    if item is None:
-        return "UnsqueezeBackward0"
-    if isinstance(item, slice):
-        return "SliceBackward0"
-    is_integer = isinstance(item, int | np.integer) and not isinstance(item, bool)
-    return "SelectBackward0" if is_integer else "IndexBackward0"
-
-
-def _is_whole(item: slice) -> bool:
-    return item.start in (None, 0) and item.stop is None and item.step in (None, 1)
-
-
-_MATMULS: Mapping[tuple[int, int], str] = {
-    (1, 1): "DotBackward0",
-    (1, 2): "SqueezeBackward4",
-    (2, 1): "MvBackward0",
-    (2, 2): "MmBackward0",
-}
-
-_BY_ATTRS: Mapping[str, Callable[[Attrs], str]] = {
-    "clip": _clip,
-    "divide": _by_numbers("DivBackward0", "MulBackward0"),  # 1 / x is x.reciprocal() * 1
-    "function": lambda attrs: f"{attrs['call'].kind.__name__}Backward",
-    "function_result": lambda attrs: f"{attrs['call'].kind.__name__}Backward",
-    "getitem": _getitem,
-    "matmul": _matmul,
-    "max": _by_axis("MaxBackward1", "AmaxBackward0"),
-    "mean": _by_axis("MeanBackward0", "MeanBackward1"),
-    "min": _by_axis("MinBackward1", "AminBackward0"),
-    "pow": _power,
-    "power": _power,
-    "prod": _by_axis("ProdBackward0", "ProdBackward1"),
-    "remainder": _by_numbers("RemainderBackward1", "RemainderBackward1", "RemainderBackward0"),
-    "squeeze": _squeeze,
-    "subtract": _by_numbers("SubBackward0", "RsubBackward1"),
-    "sum": _by_axis("SumBackward0", "SumBackward1"),
-    "take": _by_axis("TakeBackward0", "IndexSelectBackward0"),
-}
-
-# Only the ops whose name is not the default's, so `exp` and `log_softmax` are not here.
-_NAMES: Mapping[str, str] = {
-    "astype": "ToCopyBackward0",
-    "avg_pool2d": "AvgPool2DBackward0",
-    "batch_norm": "NativeBatchNormBackward0",
-    "broadcast_to": "ExpandBackward0",
-    "cholesky": "LinalgCholeskyExBackward0",
-    "concat": "CatBackward0",
-    "conv1d": "ConvolutionBackward0",
-    "conv2d": "ConvolutionBackward0",
-    "copy": "CloneBackward0",
-    "cumulative_prod": "CumprodBackward0",
-    "cumulative_sum": "CumsumBackward0",
-    "det": "LinalgDetBackward0",
-    "dropout": "MulBackward0",
-    "einsum": "ViewBackward0",
-    "expand_dims": "UnsqueezeBackward0",
-    "flatten": "ViewBackward0",
-    "identity": "CloneBackward0",
-    "inv": "LinalgInvExBackward0",
-    "layer_norm": "NativeLayerNormBackward0",
-    "linear": "AddmmBackward0",
-    "log1p": "Log1PBackward0",
-    "log_softmax_gradient": "LogSoftmaxBackwardDataBackward0",
-    "matrix_transpose": "TransposeBackward0",
-    "max_pool2d": "MaxPool2DWithIndicesBackward0",
-    "moveaxis": "PermuteBackward0",
-    "multiply": "MulBackward0",
-    "negative": "NegBackward0",
-    "outer": "MulBackward0",
-    "pad": "ConstantPadNdBackward0",
-    "permute_dims": "PermuteBackward0",  # and `.T`, which was TBackward0 in older releases
-    "repeat": "ViewBackward0",
-    "reshape": "ViewBackward0",
-    "setitem": "CopySlices",
-    "slogdet": "LinalgSlogdetBackward0",
-    "softmax_gradient": "SoftmaxBackwardDataBackward0",
-    "solve": "LinalgSolveExBackward0",
-    "square": "PowBackward0",
-    "swapaxes": "TransposeBackward0",
-    "take_along_axis": "GatherBackward0",
-    "tensordot": "ViewBackward0",
-    "tile": "RepeatBackward0",
-    "unstack": "UnbindBackward0",
-    "vecdot": "SumBackward1",
-    "vector_norm": "LinalgVectorNormBackward0",
-}

@@ -1,4 +1,4 @@
-"""PyTorch's products of vectors and matrices, and distances between rows.
+"""PyTorch's products of vectors and matrices, distances between rows, and differences along an axis.
 
 At the end, `origin` finds the assignment in the user's code that gave a value its dtype, for error messages.
 """
@@ -18,20 +18,19 @@ from graphs import linalg as matrices
 from graphs import ops
 from graphs.errors import OptionError, ShapeError, locate, user_frame
 from graphs.frontends.torch import reductions, systems
-from graphs.frontends.torch.arithmetic import add, clamp, mul, sub, true_divide
-from graphs.frontends.torch.names import name
-from graphs.frontends.torch.shapes import laid_in_rows, like_images
+from graphs.frontends.torch.arithmetic import OF_ONE, add, mul
+from graphs.frontends.torch.names import name, name_each
+from graphs.frontends.torch.shapes import cut, laid_in_rows, like_images
 from graphs.frontends.torch.words import (
     cast,
     floats,
     ndim_of,
     of_floats,
-    of_one_dtype,
     place,
     promote,
     refuse,
+    result_dtype,
     shape_of,
-    values_of,
     within,
 )
 from graphs.ops.movement import in_single
@@ -152,44 +151,9 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 @name(in_place=True)
 @laid_in_rows
 @in_single
-def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * input + alpha * (mat @ vec)`."""
-    return _plus(input, mv(mat, vec), beta, alpha)
-
-
-@name(in_place=True)
-@of_one_dtype
-@in_single
-def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * input + alpha * outer(vec1, vec2)`. Raises DTypeError for ints or bools with factors that are floats."""
-    if dtype_of(input).kind != "f" and not (isinstance(beta, int) and isinstance(alpha, int)):
-        raise refuse(f"addr of {dtype_of(input)} with beta={beta} and alpha={alpha}", "convert with .float() first")
-    return _plus(input, outer(vec1, vec2), beta, alpha)
-
-
-@name(in_place=True)
-@laid_in_rows
-@in_single
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """`beta * input + alpha * bmm(batch1, batch2)`."""
     return _plus(input, bmm(batch1, batch2), beta, alpha)
-
-
-@name(in_place=True)
-@laid_in_rows
-@in_single
-def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """`beta * input + alpha * bmm(batch1, batch2).sum(0)`."""
-    return _plus(input, reductions.sum(bmm(batch1, batch2), 0, dtype=dtype_of(batch1)), beta, alpha)
-
-
-@name()
-def chain_matmul(*tensors: Any) -> Any:
-    """The product of several matrices, from the left."""
-    product = tensors[0]
-    for matrix in tensors[1:]:
-        product = mm(product, matrix)
-    return product
 
 
 @name(pairs=True)
@@ -268,35 +232,15 @@ def _norm_above(x: Any, dim: int, eps: float) -> Any:
 
 @name()
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
-    """The covariances of rows; each column counts as often as `fweights`, ints, and as much as `aweights`."""
+    """The covariances of rows. Raises OptionError for weights of columns."""
+    if fweights is not None or aweights is not None:
+        raise OptionError("weights of columns are not supported; centre the rows, and multiply one factor by them")
     if ndim_of(input) > 2:
         raise ShapeError(f"takes a matrix with a variable in each row, not {ndim_of(input)} axes; call it for each")
     rows = floats(input if ndim_of(input) > 1 else ops.reshape(input, (1, -1)))
-    if fweights is None and aweights is None:
-        centred = ops.subtract(rows, reductions.mean(rows, 1, True))
-        count = max(shape_of(rows)[1] - correction, 0)
-        return ops.squeeze(ops.divide(ops.matmul(centred, ops.matrix_transpose(centred)), count))
-    for weights, kinds in ((fweights, "iu"), (aweights, "f")):
-        _check_weights(rows, weights, kinds)
-    weights = fweights if aweights is None else aweights if fweights is None else mul(fweights, aweights)
-    total = reductions.sum(weights)
-    less: Any = correction
-    if aweights is not None:
-        less = mul(true_divide(reductions.sum(mul(weights, aweights)), total), correction)
-    mean = true_divide(reductions.sum(mul(rows, weights), 1, True), total)
-    centred = ops.subtract(rows, mean)
-    product = ops.matmul(mul(centred, weights), ops.matrix_transpose(centred))
-    return ops.squeeze(true_divide(product, clamp(sub(total, less), min=0)))
-
-
-def _check_weights(rows: Any, weights: Any, kinds: str) -> None:
-    if weights is None:
-        return
-    if shape_of(weights) != shape_of(rows)[1:] or dtype_of(weights).kind not in kinds:
-        raise ShapeError("fweights is a vector of ints and aweights one of floats, of a weight for each column")
-    values = values_of(weights)
-    if values is not None and (values < 0).any():
-        raise OptionError("a weight of cov is 0 or more; use abs()")
+    centred = ops.subtract(rows, reductions.mean(rows, 1, True))
+    count = max(shape_of(rows)[1] - correction, 0)
+    return ops.squeeze(ops.divide(ops.matmul(centred, ops.matrix_transpose(centred)), count))
 
 
 @name()
@@ -307,6 +251,22 @@ def corrcoef(input: Any) -> Any:
         return ops.divide(covariance, covariance)
     spread = ops.sqrt(ops.diag(covariance))
     return ops.divide(ops.divide(covariance, spread[:, None]), spread[None, :])
+
+
+@name()
+def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Differences of neighbours, taken `n` times; for bools, whether neighbours differ."""
+    axis = place(dim, ndim_of(input))
+    if not n:
+        return ops.identity(input)
+    joined = [part for part in (prepend, input, append) if part is not None]
+    wanted = result_dtype(joined)
+    x = ops.concat([cast(part, wanted) for part in joined], axis=axis) if len(joined) > 1 else input
+    if wanted.kind != "b":
+        return ops.diff(x, axis=axis, n=n)
+    for _ in range(min(n, shape_of(x)[axis])):
+        x = ops.not_equal(cut(x, axis, 1, None), cut(x, axis, 0, shape_of(x)[axis] - 1))
+    return x
 
 
 @name("trapz")
@@ -337,13 +297,6 @@ def _slope(x: Any, dim: int, step: float) -> Any:
     return like_images(ops.moveaxis(ops.concat([first[..., None], inner, last[..., None]], axis=-1), -1, dim))
 
 
-@name()
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803  (PyTorch's name)
-    """The powers of each element, the highest first unless `increasing`."""
-    powers = np.arange(shape_of(x)[0] if N is None else N)
-    return ops.pow(x[:, None], cast(powers if increasing else powers[::-1], dtype_of(x)))
-
-
 @name(in_place=True)
 @laid_in_rows
 @in_single
@@ -358,22 +311,10 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float) -> Any:
     return ops.where(ops.greater(size, maxnorm), ops.multiply(input, ops.divide(maxnorm, ops.add(size, 1e-7))), input)
 
 
-@name()
-def det(input: Any) -> Any:
-    """The determinants of square matrices."""
-    return matrices.det(input)
-
-
-@name()
-def inverse(input: Any) -> Any:
-    """The inverses of square matrices. Raises LinAlgError where one is singular."""
-    return matrices.inv(input)
-
-
-@name()
-def slogdet(input: Any) -> Any:
-    """The signs of determinants, and the logarithms of their sizes."""
-    return matrices.slogdet(input)
+det, inverse, slogdet, matrix_exp = name_each(
+    OF_ONE["any"],
+    det=matrices.det, inverse=matrices.inv, slogdet=matrices.slogdet, matrix_exp=matrices.matrix_exp,
+)  # fmt: skip
 
 
 @name()
@@ -383,28 +324,9 @@ def matrix_power(input: Any, n: int) -> Any:
 
 
 @name()
-def matrix_exp(input: Any) -> Any:
-    """The exponentials of square matrices."""
-    return matrices.matrix_exp(input)
-
-
-@name()
-def pinverse(input: Any, rcond: float | None = None) -> Any:
-    """The Moore-Penrose inverse; singular values below `rcond` times the largest count as 0."""
-    return matrices.pinv(input, rtol=rcond)
-
-
-@name()
-def lu(input: Any, pivot: bool = True, get_infos: bool = False) -> Any:
-    """The compact LU factors, the pivots, and if asked for the place of the first pivot that is 0."""
-    factors = systems.lu_factor_ex(input, pivot=pivot)
-    return tuple(factors) if get_infos else (factors.LU, factors.pivots)
-
-
-@name()
-def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:  # noqa: N803  (PyTorch's names)
-    """The X with A @ X = input, from the compact LU factors of A."""
-    return systems.lu_solve(LU_data, LU_pivots, input)
+def lu(input: Any, pivot: bool = True) -> Any:
+    """The compact LU factors, and the pivots."""
+    return systems.lu_factor(input, pivot=pivot)
 
 
 @name()

@@ -11,7 +11,7 @@ import numpy as np
 from graphs import dispatch, ops
 from graphs.errors import OptionError, ShapeError, locate
 from graphs.frontends.torch import arithmetic
-from graphs.frontends.torch.names import name
+from graphs.frontends.torch.names import name, name_each
 from graphs.frontends.torch.shapes import like_images
 from graphs.frontends.torch.words import (
     as_dtype,
@@ -39,13 +39,6 @@ class AxisExtremes(NamedTuple):
 
     values: Any
     indices: Any
-
-
-class MinMax(NamedTuple):
-    """The smallest and the largest elements."""
-
-    min: Any
-    max: Any
 
 
 def _accumulate(function: Callable[[Any], Any], x: Any, dtype: Any) -> Any:
@@ -101,13 +94,10 @@ def _truths(op: Callable[..., Any]) -> Callable[..., Any]:
         result = op(input, axis=axes, keepdims=keepdim)
         return cast(result, np.uint8) if dtype_of(input) == np.uint8 else result
 
-    wrapper.__doc__ = op.__doc__
-    wrapper.__name__ = op.__name__
     return wrapper
 
 
-all = name()(_truths(ops.all))
-any = name()(_truths(ops.any))
+all, any = name_each(_truths, all=ops.all, any=ops.any)
 
 
 @name()
@@ -119,24 +109,18 @@ def count_nonzero(input: Any, dim: Dim = None) -> Any:
 # ---- extremes ------------------------------------------------------------------------------------
 
 
-@name()
-def argmax(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The index of the largest element, of all or along one axis."""
-    return _where_extreme(ops.argmax, input, dim, keepdim)
+def _position(op: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
+        arithmetic.refused_bools(input, op.__name__)
+        if dim is None or not ndim_of(input):
+            position = op(ops.reshape(input, (-1,)) if ndim_of(input) != 1 else input)
+            return ops.reshape(position, (1,) * ndim_of(input)) if keepdim else position
+        return op(input, axis=dim, keepdims=keepdim)
+
+    return wrapper
 
 
-@name()
-def argmin(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The index of the smallest element, of all or along one axis."""
-    return _where_extreme(ops.argmin, input, dim, keepdim)
-
-
-def _where_extreme(op: Callable[..., Any], x: Any, dim: int | None, keepdim: bool) -> Any:
-    arithmetic.refused_bools(x, op.__name__)
-    if dim is None or not ndim_of(x):
-        position = op(ops.reshape(x, (-1,)) if ndim_of(x) != 1 else x)
-        return ops.reshape(position, (1,) * ndim_of(x)) if keepdim else position
-    return op(x, axis=dim, keepdims=keepdim)
+argmax, argmin = name_each(_position, argmax=ops.argmax, argmin=ops.argmin)
 
 
 @name()
@@ -195,23 +179,14 @@ def along(x: Any, dim: int, keepdim: bool, find: Callable[..., Any]) -> AxisExtr
     )
 
 
-@name()
-def amax(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
-    """The largest elements over axes; ties share the gradient."""
-    return ops.max(input, axis=axes_of(input, dim), keepdims=keepdim)
+def _over_axes(op: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
+        return op(input, axis=axes_of(input, dim), keepdims=keepdim)
+
+    return wrapper
 
 
-@name()
-def amin(input: Any, dim: Dim = (), keepdim: bool = False) -> Any:
-    """The smallest elements over axes; ties share the gradient."""
-    return ops.min(input, axis=axes_of(input, dim), keepdims=keepdim)
-
-
-@name()
-def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> MinMax:
-    """The smallest and the largest elements."""
-    axes = None if dim is None else dim
-    return MinMax(amin(input, axes, keepdim), amax(input, axes, keepdim))
+amax, amin = name_each(_over_axes, amax=ops.max, amin=ops.min)
 
 
 @name()
@@ -248,12 +223,10 @@ def _running(op: Callable[..., Any]) -> Callable[..., Any]:
             return along(input, dim, False, op)
         return AxisExtremes(*op(input, axis=place(dim, ndim_of(input))))
 
-    wrapper.__name__, wrapper.__doc__ = op.__name__, op.__doc__
     return wrapper
 
 
-cummax = name()(_running(ops.cummax))
-cummin = name()(_running(ops.cummin))
+cummax, cummin = name_each(_running, cummax=ops.cummax, cummin=ops.cummin)
 
 
 # ---- running sums, and logarithms of sums --------------------------------------------------------
@@ -342,24 +315,17 @@ def _spread(op: Callable[..., Any], x: Any, dim: Any, unbiased: Any, keepdim: bo
     return op(x, axis=axes, correction=less, keepdims=keepdim)
 
 
-@name()
-def var_mean(
-    input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-) -> Any:
-    """The variance and the mean."""
-    return var(input, dim, unbiased, keepdim, correction=correction), mean(
-        input, None if isinstance(dim, bool) else dim, keepdim
-    )
+def _with_mean(spread: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(
+        input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    ) -> Any:
+        centre = mean(input, None if isinstance(dim, bool) else dim, keepdim)
+        return spread(input, dim, unbiased, keepdim, correction=correction), centre
+
+    return wrapper
 
 
-@name()
-def std_mean(
-    input: Any, dim: Dim = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
-) -> Any:
-    """The standard deviation and the mean."""
-    return std(input, dim, unbiased, keepdim, correction=correction), mean(
-        input, None if isinstance(dim, bool) else dim, keepdim
-    )
+var_mean, std_mean = name_each(_with_mean, var_mean=var, std_mean=std)
 
 
 @name()
@@ -394,42 +360,24 @@ def quantile(
     Between two elements `interpolation` decides: "linear", "lower", "higher", "midpoint" or "nearest". NaN where an
     element is NaN.
     """
-    return like_images(_quantile(input, q, dim, keepdim, interpolation, without_nan=False))
-
-
-@name()
-def nanquantile(
-    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
-) -> Any:
-    """As `quantile`, of the elements that are not NaN."""
-    return like_images(_quantile(input, q, dim, keepdim, interpolation, without_nan=True))
-
-
-def _quantile(x: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, *, without_nan: bool) -> Any:
-    if dtype_of(x).kind != "f":
-        raise refuse(f"quantiles of {dtype_of(x)}", "convert with .float() first")
-    shares = _shares(x, q)
+    if dtype_of(input).kind != "f":
+        raise refuse(f"quantiles of {dtype_of(input)}", "convert with .float() first")
+    shares, ndim = _shares(input, q), ndim_of(input)
     if interpolation not in INTERPOLATIONS:
         raise OptionError(f"there is no interpolation {interpolation!r}; use one of {', '.join(INTERPOLATIONS)}")
-    axis, ndim = place(0 if dim is None else dim, 1 if dim is None else ndim_of(x)), ndim_of(x)
-    rows = ops.reshape(x, (-1,)) if dim is None else ops.moveaxis(as_row(x), axis, -1)
+    axis = 0 if dim is None else place(dim, ndim)
+    rows = ops.reshape(input, (-1,)) if dim is None else ops.moveaxis(as_row(input), axis, -1)
     if shape_of(rows)[-1] == 0:
         raise ShapeError("there is no quantile of no elements; check the size first")
     ordered = ops.sort(rows, axis=-1)
-    quantiles = _interpolate(ordered, _ranks(ordered, shares, without_nan=without_nan), interpolation)
-    if not without_nan:
-        last = ordered[..., -1:]
-        quantiles = ops.where(ops.isnan(last), last, quantiles)  # NaN is sorted to the end
+    last = ordered[..., -1:]  # NaN, where there is one
+    quantiles = ops.where(ops.isnan(last), last, _interpolate(ordered, shares, interpolation))
     quantiles = ops.moveaxis(quantiles, -1, 0)
-    if keepdim:
-        quantiles = (
-            ops.reshape(quantiles, (-1,) + (1,) * ndim)
-            if dim is None or not ndim
-            else ops.expand_dims(quantiles, axis + 1)
-        )
-    elif dim is not None and not ndim:
-        quantiles = ops.reshape(quantiles, (-1,))
-    return quantiles if not is_scalar(q) and ndim_of(q) else ops.squeeze(quantiles, 0)
+    if keepdim and dim is not None and ndim:
+        quantiles = ops.expand_dims(quantiles, axis + 1)
+    elif keepdim or (dim is not None and not ndim):
+        quantiles = ops.reshape(quantiles, (-1,) + (1,) * ndim)
+    return like_images(quantiles if not is_scalar(q) and ndim_of(q) else ops.squeeze(quantiles, 0))
 
 
 def _shares(x: Any, q: Any) -> Any:
@@ -444,16 +392,9 @@ def _shares(x: Any, q: Any) -> Any:
     return as_row(q)
 
 
-def _ranks(ordered: Any, shares: Any, *, without_nan: bool) -> Any:
-    """The fractional rank of each share among sorted elements: f[..., shares]."""
-    if not without_nan:
-        ranks = ops.multiply(shares, shape_of(ordered)[-1] - 1)
-        return ops.broadcast_to(ranks, (*shape_of(ordered)[:-1], shape_of(shares)[0]))
-    count = ops.sum(ops.logical_not(ops.isnan(ordered)), axis=-1, keepdims=True)
-    return ops.multiply(shares, cast(ops.maximum(ops.subtract(count, 1), 0), dtype_of(ordered)))
-
-
-def _interpolate(ordered: Any, ranks: Any, interpolation: str) -> Any:
+def _interpolate(ordered: Any, shares: Any, interpolation: str) -> Any:
+    ranks = ops.multiply(shares, shape_of(ordered)[-1] - 1)  # fractional
+    ranks = ops.broadcast_to(ranks, (*shape_of(ordered)[:-1], shape_of(shares)[0]))
     rounded = {"lower": ops.floor, "higher": ops.ceil, "nearest": ops.round}.get(interpolation)
     if rounded is not None:
         return _at(ordered, rounded(ranks))
@@ -466,20 +407,6 @@ def _interpolate(ordered: Any, ranks: Any, interpolation: str) -> Any:
 
 def _at(ordered: Any, ranks: Any) -> Any:
     return ops.take_along_axis(ordered, cast(ops.stop_gradient(ranks), np.int64), axis=-1)
-
-
-@name()
-def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The lower median of the elements that are not NaN; along one axis with its indices."""
-    if dim is None:
-        return along(ops.reshape(input, (-1,)), 0, False, _middle_number).values
-    return along(input, dim, keepdim, _middle_number)
-
-
-def _middle_number(x: Any, axis: int, keepdims: bool) -> Any:
-    count = ops.sum(ops.equal(x, x), axis=axis, keepdims=True)
-    middle = ops.maximum(ops.floor_divide(ops.subtract(count, 1), 2), 0)
-    return ops.take_along_axis(ops.argsort(x, axis=axis), middle, axis=axis)
 
 
 @name()

@@ -15,8 +15,8 @@ from graphs import capture, ops
 from graphs.dims import product, same
 from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, locate
-from graphs.frontends.torch.names import name
-from graphs.frontends.torch.words import as_row, axis_and_size, cast, ndim_of, place, result_dtype, shape_of, sizes
+from graphs.frontends.torch.names import name, name_each
+from graphs.frontends.torch.words import as_row, axis_and_size, ndim_of, place, shape_of, sizes
 from graphs.ops.shapes import as_shape, axes_order, completed_shape
 from graphs.spec import broadcast_shapes as common_shape
 
@@ -169,12 +169,6 @@ def transpose(input: Any, *dims: Any, dim0: Any = None, dim1: Any = None) -> Any
 def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
     """Two axes swapped."""
     return transpose(input, axis0, axis1)
-
-
-@name(in_place="shape", pairs=True)
-def swapdims(input: Any, dim0: int, dim1: int) -> Any:
-    """Two axes swapped."""
-    return transpose(input, dim0, dim1)
 
 
 @name(in_place="shape", pairs=True)
@@ -347,7 +341,8 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 # ---- parts ---------------------------------------------------------------------------------------
 
 
-def _part(x: Any, axis: int, start: Any, stop: Any) -> Any:
+def cut(x: Any, axis: int, start: Any, stop: Any) -> Any:
+    """The slices of an axis from one place to another."""
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
 
@@ -361,7 +356,7 @@ def narrow(input: Any, dim: int, start: Any, length: Any) -> Any:
     first += size if first < 0 else 0
     if not first <= first + operator.index(length) <= size:
         raise ShapeError(f"{length} elements from {start} do not lie in an axis of {size}; take fewer")
-    return _part(input, axis, first, first + operator.index(length))
+    return cut(input, axis, first, first + operator.index(length))
 
 
 @name(pairs=True)
@@ -382,7 +377,7 @@ def split(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
     if sum(split_size) != size or min(split_size, default=0) < 0:
         raise ShapeError(f"sizes {list(split_size)} do not add up to {size}; change one")
     ends = list(itertools.accumulate(split_size))
-    return tuple([_part(input, axis, end - length, end) for end, length in zip(ends, split_size, strict=True)])
+    return tuple([cut(input, axis, end - length, end) for end, length in zip(ends, split_size, strict=True)])
 
 
 @name(pairs=True)
@@ -403,7 +398,7 @@ def tensor_split(input: Any, indices_or_sections: Any, dim: int = 0) -> tuple[An
         small, larger = divmod(size, sections)
         indices = list(itertools.accumulate([small + (i < larger) for i in range(sections - 1)]))
     bounds = [0, *indices, None]
-    return tuple([_part(input, axis, bounds[i] if i else None, bounds[i + 1]) for i in range(len(bounds) - 1)])
+    return tuple([cut(input, axis, bounds[i] if i else None, bounds[i + 1]) for i in range(len(bounds) - 1)])
 
 
 def _sections(sections_or_size: Any) -> tuple[int | None, Sequence[int]]:
@@ -419,34 +414,6 @@ def _sections(sections_or_size: Any) -> tuple[int | None, Sequence[int]]:
     if (sections := operator.index(sections_or_size)) < 1:
         raise OptionError(f"{sections} parts hold nothing; ask for 1 or more")
     return sections, ()
-
-
-@name()
-def hsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Split along the second axis; a vector along its only axis."""
-    return _equal_parts(input, indices_or_sections, int(ndim_of(input) > 1), 1)
-
-
-@name()
-def vsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Split along the first axis."""
-    return _equal_parts(input, indices_or_sections, 0, 2)
-
-
-@name()
-def dsplit(input: Any, indices_or_sections: Any) -> tuple[Any, ...]:
-    """Split along the third axis."""
-    return _equal_parts(input, indices_or_sections, 2, 3)
-
-
-def _equal_parts(x: Any, sections_or_size: Any, axis: int, least: int) -> tuple[Any, ...]:
-    """Split along an axis into equal parts. Raises ShapeError for less than `least` axes, or unequal parts."""
-    if ndim_of(x) < least:
-        raise ShapeError(f"takes {least} axes or more, not {ndim_of(x)}; use tensor_split, or unsqueeze")
-    sections, _ = _sections(sections_or_size)
-    if sections is not None and shape_of(x)[axis] % sections:
-        raise ShapeError(f"an axis of {shape_of(x)[axis]} has no {sections} equal parts; use tensor_split")
-    return tensor_split(x, sections_or_size, axis)
 
 
 @name(pairs=True)
@@ -465,16 +432,14 @@ def flip(input: Any, *dims: Any) -> Any:
     return apart(ops.flip(input, axis=sizes(dims)), input, order="K")
 
 
-@name()
-def fliplr(input: Any) -> Any:
-    """Reverse the second axis."""
-    return apart(ops.fliplr(input), input, order="K")
+def _reversing(reverse: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def wrapper(input: Any) -> Any:
+        return apart(reverse(input), input, order="K")
+
+    return wrapper
 
 
-@name()
-def flipud(input: Any) -> Any:
-    """Reverse the first axis."""
-    return apart(ops.flipud(input), input, order="K")
+fliplr, flipud = name_each(_reversing, fliplr=ops.fliplr, flipud=ops.flipud)
 
 
 @name(pairs=True)
@@ -497,19 +462,3 @@ def rot90(input: Any, k: int = 1, dims: Sequence[int] = (0, 1)) -> Any:
     if len(dims) != 2:
         raise ShapeError(f"turns in the plane of two axes, not {len(dims)}; name both")
     return apart(ops.rot90(input, k, dims), input, order="K" if k % 4 else "C")
-
-
-@name()
-def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    """Differences of neighbours, taken `n` times; for bools, whether neighbours differ."""
-    axis = place(dim, ndim_of(input))
-    if not n:
-        return ops.identity(input)
-    joined = [part for part in (prepend, input, append) if part is not None]
-    wanted = result_dtype(joined)
-    x = ops.concat([cast(part, wanted) for part in joined], axis=axis) if len(joined) > 1 else input
-    if wanted.kind != "b":
-        return ops.diff(x, axis=axis, n=n)
-    for _ in range(min(n, shape_of(x)[axis])):
-        x = ops.not_equal(_part(x, axis, 1, None), _part(x, axis, 0, shape_of(x)[axis] - 1))
-    return x

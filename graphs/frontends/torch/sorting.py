@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from graphs.frontends.torch.words import (
     as_row,
     axis_and_size,
     cast,
-    floats,
     ndim_of,
     place,
     promote,
@@ -27,13 +26,6 @@ from graphs.frontends.torch.words import (
 from graphs.ops.shapes import dtype_of
 from graphs.ops.sorting import unique_rows
 from graphs.promotion import is_scalar
-
-
-class Histogram(NamedTuple):
-    """The number of elements in each bin, and the edges of the bins."""
-
-    hist: Any
-    bin_edges: Any
 
 
 @name()
@@ -54,12 +46,6 @@ def _sort_along(x: Any, dim: int, descending: bool) -> AxisExtremes:
 
     ordered = along(x, dim, True, order)
     return AxisExtremes(laid_like(ordered.values, x), ordered.indices)
-
-
-@name()
-def msort(input: Any) -> Any:
-    """The elements sorted along the first axis."""
-    return _sort_along(input, 0, False).values
 
 
 @name()
@@ -196,40 +182,16 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
         raise refuse("histc of ints", "convert with .float() first")
     x = ops.stop_gradient(ops.reshape(input, (-1,)))
     low, high = (float(ops.min(x)), float(ops.max(x))) if min == max else (min, max)
-    _check_bins("histc", bins, low, high)
+    if bins < 1:
+        raise OptionError(f"histc: bins are 1 or more, not {bins}; choose how many there are")
+    if not -math.inf < low <= high < math.inf:
+        remedy = "give finite ends, the lower one first, or leave out what is not finite"
+        raise OptionError(f"histc: bins from {low} to {high} have no width; {remedy}")
     low, high = (low - 1, high + 1) if low == high else (low, high)
     inside = x[ops.logical_and(ops.greater_equal(x, low), ops.less_equal(x, high))]
     at = cast(ops.multiply(ops.subtract(inside, low), bins / (high - low)), np.int64)
     zeros = ops.multiply(ops.linspace(0, 0, num=bins, dtype=dtype_of(x)), ops.sum(inside) * 0)
     return scatter_add(zeros, 0, ops.clip(at, 0, bins - 1), ops.add(ops.multiply(inside, 0), 1))
-
-
-def _check_bins(function: str, bins: int, low: float, high: float) -> None:
-    """Raise OptionError unless there is a bin, and its ends are finite and in order."""
-    if bins < 1:
-        raise OptionError(f"{function}: bins are 1 or more, not {bins}; choose how many there are")
-    if not -math.inf < low <= high < math.inf:
-        remedy = "give finite ends, the lower one first, or leave out what is not finite"
-        raise OptionError(f"{function}: bins from {low} to {high} have no width; {remedy}")
-
-
-@name()
-def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Histogram:
-    """The counts of elements in bins, as floats, and the edges of the bins; the last bin includes its end."""
-    x, dtype = ops.stop_gradient(floats(ops.reshape(input, (-1,)))), dtype_of(floats(input))
-    if isinstance(bins, int):
-        low, high = (float(ops.min(x)), float(ops.max(x))) if range is None else range
-        _check_bins("histogram", bins, low, high)
-        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
-        edges = ops.add(ops.multiply(x[:1], 0), ops.linspace(low, high, num=bins + 1, dtype=dtype))
-    else:
-        edges = ops.identity(bins)
-    count = shape_of(edges)[0] - 1
-    inside = ops.logical_and(ops.greater_equal(x, edges[0]), ops.less_equal(x, edges[-1]))
-    at = ops.clip(ops.searchsorted(edges, x[inside], side="right") - 1, 0, count - 1)
-    weights = ops.ones(shape_of(at), dtype) if weight is None else ops.reshape(weight, (-1,))[inside]
-    hist = scatter_add(ops.multiply(edges[:-1], 0), 0, at, weights)
-    return Histogram(ops.divide(hist, ops.multiply(ops.sum(hist), ops.diff(edges))) if density else hist, edges)
 
 
 @name()

@@ -24,34 +24,12 @@ class LUFactors(NamedTuple):
     pivots: Any
 
 
-class LUFactorsAndInfo(NamedTuple):
-    """As `LUFactors`, with the place of the first pivot that is 0, from 1 on; 0 where there is none."""
-
-    LU: Any
-    pivots: Any
-    info: Any
-
-
 class LU(NamedTuple):
     """The permutation and the triangles: P @ L @ U."""
 
     P: Any
     L: Any
     U: Any
-
-
-class Solution(NamedTuple):
-    """A result, and `info`: the place of the first failure, from 1 on, or 0."""
-
-    result: Any
-    info: Any
-
-
-class Inverse(NamedTuple):
-    """Inverses, and `info`: the place of the first zero pivot, from 1 on, or 0."""
-
-    inverse: Any
-    info: Any
 
 
 class CholeskyAndInfo(NamedTuple):
@@ -154,37 +132,12 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False) -> C
     size = shape_of(A)[-1]
     leading = leading_definite(ops.stop_gradient(A))
     info = cast(ops.where(ops.equal(leading, size), 0, ops.add(leading, 1)), np.int32)
-    safe, failed = _where_fine(A, info, check_errors, "is not positive definite")
+    if check_errors and bool(ops.any(ops.not_equal(info, 0))):
+        raise LinAlgError(f"a matrix is not positive definite: info is {info}; add a multiple of the identity")
+    failed = ops.expand_dims(ops.not_equal(info, 0), (-2, -1))
+    safe = ops.where(failed, np.eye(size, dtype=dtype_of(A)), A)
     lower = ops.where(failed, np.nan, linalg.cholesky(safe))
     return CholeskyAndInfo(ops.matrix_transpose(lower) if upper else lower, info)
-
-
-def _where_fine(A: Any, info: Any, check_errors: bool, what: str) -> tuple[Any, Any]:  # noqa: N803
-    """The matrices with the identity in place of failed ones, and a bool mask of failures that broadcasts to them."""
-    if check_errors and bool(ops.any(ops.not_equal(info, 0))):
-        raise LinAlgError(f"a matrix {what}: info is {info}; add a multiple of the identity")
-    failed = ops.expand_dims(ops.not_equal(info, 0), (-2, -1))
-    return ops.where(failed, np.eye(shape_of(A)[-1], dtype=dtype_of(A)), A), failed
-
-
-def inv_ex(A: Any, *, check_errors: bool = False) -> Inverse:  # noqa: N803
-    """The inverses, and where a matrix is singular: there `info` is above 0, and the inverse is NaN."""
-    _square(A)
-    info = lu_factor_ex(ops.stop_gradient(A)).info
-    safe, failed = _where_fine(A, info, check_errors, "is singular")
-    return Inverse(ops.where(failed, np.nan, linalg.inv(safe)), info)
-
-
-def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Solution:  # noqa: N803
-    """`solve`, and where a matrix is singular: there `info` is above 0, and the result is NaN."""
-    _square(A)
-    info = lu_factor_ex(ops.stop_gradient(A)).info
-    safe, failed = _where_fine(A, info, check_errors, "is singular")
-    is_vector = left and _are_vectors(A, B)
-    return Solution(
-        ops.where(ops.squeeze(failed, -1) if is_vector else failed, np.nan, _solve_either_side(safe, B, left=left)),
-        info,
-    )
 
 
 # ---- LU ------------------------------------------------------------------------------------------
@@ -197,19 +150,6 @@ def _only_pivoted(pivot: bool) -> None:
 
 def _smaller(A: Any) -> Any:  # noqa: N803
     return dims.minimum(*shape_of(A)[-2:])
-
-
-def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> LUFactorsAndInfo:  # noqa: N803
-    """The compact LU factors, the pivots, and the place of the first pivot that is 0, or 0."""
-    _only_pivoted(pivot)
-    packed = packed_lu(A)
-    factors = factors_of(packed)
-    sound = cast(ops.not_equal(linalg.diagonal(ops.stop_gradient(factors)), 0), np.int64)
-    leading = ops.sum(ops.cumulative_prod(sound, axis=-1), axis=-1)
-    info = cast(ops.where(ops.equal(leading, _smaller(A)), 0, ops.add(leading, 1)), np.int32)
-    if check_errors:
-        _where_fine(A, info, check_errors, "is singular")
-    return LUFactorsAndInfo(factors, cast(ops.add(pivots_of(packed, _smaller(A)), 1), np.int32), info)
 
 
 def lu_factor(A: Any, *, pivot: bool = True) -> LUFactors:  # noqa: N803

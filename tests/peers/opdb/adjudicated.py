@@ -49,19 +49,19 @@ KINDS = (
     ),
     Kind(
         "a method takes out= as its function does",
-        "masked_select|aminmax|gather|take|multinomial|bernoulli",
+        "masked_select|gather|take|multinomial|bernoulli",
         (ANSWERED,),
         r"\(method, .*\bout=.* PyTorch: TypeError: \w+\(\) (got an unexpected|received an invalid)",
     ),
     Kind(
         "out= is of any dtype that holds the result",
-        "aminmax|gather|multinomial",
+        "gather|multinomial",
         (ANSWERED,),
         r"\(function, .*\bout=.* PyTorch: RuntimeError: .*([Ee]xpect\w* (out tensor to have dtype|Long tensor out))",
     ),
     Kind(
         "a number stands for a tensor beside one, element by element",
-        "rsub|clamp_max|clamp_min|atan2|copysign|eq|ne|lt|le|gt|ge|f?max(imum)?|f?min(imum)?|fmod|remainder|ldexp|logaddexp2?|"
+        "rsub|clamp_max|clamp_min|atan2|copysign|eq|ne|lt|le|gt|ge|f?max(imum)?|f?min(imum)?|fmod|remainder|logaddexp|"
         "logical_(and|or|xor)|heaviside|lcm|gcd|isclose|igammac?|hypot|nextafter|bitwise_\\w+",
         (ANSWERED,),
         r"error, \d\): (int64\[3\]=\[.*\], 2|2, int64\[3\]=\[.*\]) -> .*(must be Tensor, not|got \(int, Tensor)",
@@ -89,12 +89,6 @@ KINDS = (
         "cholesky_solve",
         (GRADIENT,),
         "shared",
-    ),
-    Kind(
-        "the gradient goes to what is reduced alone; PyTorch halves it for a self that is left out",
-        "index_reduce",
-        (GRADIENT,),
-        r"shared\).*'am(ax|in)', include_self=False",
     ),
     Kind(
         "a row is at distance 0 from itself; PyTorch's way by a product of matrices leaves rounding there",
