@@ -54,9 +54,8 @@ from dynamic.node import Node
 from dynamic.pool import PoolStats, pool
 from dynamic.pytorch.saving import load, save
 from dynamic.tensor import Tensor
-from graphs.dims import Sizes as Size
 from graphs.frontends.torch.printing import set_printoptions
-from graphs.frontends.torch.words import device
+from graphs.frontends.torch.words import Size, device
 
 Entry = Node  # the older name
 __version__ = "2.13.0+graphduel"  # of the PyTorch whose names these are: programs ask for it

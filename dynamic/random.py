@@ -132,6 +132,18 @@ class DrawnNumbers:
         """Normal numbers of mean 0 and deviation 1."""
         return self._of(size, lambda chance: chance.standard_normal(_sizes(size)))
 
+    def uniform(self, low: float = 0.0, high: float = 1.0, size: Any = ()) -> Array:
+        """Numbers from `low` up to `high`."""
+        return low + (high - low) * self.random(size)
+
+    def normal(self, loc: float = 0.0, scale: float = 1.0, size: Any = ()) -> Array:
+        """Normal numbers of this mean and deviation."""
+        return loc + scale * self.standard_normal(size)
+
+    def poisson(self, lam: Any) -> Array:
+        """Counts of events, one for each rate."""
+        return self._of(np.shape(lam), lambda chance: chance.poisson(lam))
+
     def standard_exponential(self, size: Any = ()) -> Array:
         """Exponential numbers of mean 1."""
         return self._of(size, lambda chance: chance.standard_exponential(_sizes(size)))
@@ -147,6 +159,12 @@ class DrawnNumbers:
     def kept(self, shape: tuple[int, ...], p: float) -> Array:
         """The bool mask of elements that dropout keeps; it drops a share p."""
         return self._of(shape, lambda chance: chance.random(shape) >= p).astype(bool)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        remedy = "draw them before the step, and pass them as an argument"
+        raise GraphError(locate(f"random numbers by {name} are not handed out; {remedy}"))
 
     def _of(self, size: Any, draw: Draw) -> Array:
         return self.next(_sizes(size), lambda chance: np.asarray(draw(chance)))

@@ -204,9 +204,10 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
 
     def __repr__(self) -> str:
         grad_fn = self.grad_fn
-        return printing.format_tensor(
+        text = printing.format_tensor(
             self._data, requires_grad=self.requires_grad, grad_fn=None if grad_fn is None else grad_fn.name()
         )
+        return f"Parameter containing:\n{text}" if id(self) in parameters else text
 
     def __format__(self, spec: str) -> str:
         return format(self.item() if self._data.ndim == 0 else str(self), spec)

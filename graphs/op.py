@@ -348,14 +348,14 @@ class Op:
             return None
         return self.rules[0 if self.arity is None else index]
 
-    def __call__(self, *args: Any, **attrs: Any) -> Any:
+    def __call__(self, /, *args: Any, **attrs: Any) -> Any:
         """Run, record or trace the op, as the values decide. Raises ShapeError, DTypeError or TypeError."""
         shortcut = self.shortcuts.get(type(args[0])) if args else None
         if shortcut is not None and (self.prepare is not None or (len(args) == self.arity and not attrs)):
             return shortcut(*args, **attrs)
         return self.general(*args, **attrs)
 
-    def general(self, *args: Any, **attrs: Any) -> Any:
+    def general(self, /, *args: Any, **attrs: Any) -> Any:
         """Run the op as a call does, but without shortcuts."""
         if self.prepare is not None:
             args, attrs = self._prepare(self.prepare, args, attrs)

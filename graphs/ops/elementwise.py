@@ -154,9 +154,7 @@ reciprocal: Op = elementwise(
 # Exponentials and roots -------------------------------------------------------------------------------------
 
 exp: Op = elementwise("exp", np.exp, lambda g, out: multiply(g, out), flops=10, doc="e ** x.", torch=FLOATS)
-expm1: Op = elementwise(
-    "expm1", np.expm1, lambda g, out: multiply(g, add(out, 1)), flops=10, doc="exp(x) - 1.", torch=FLOATS
-)
+expm1: Op = elementwise("expm1", np.expm1, lambda g, x: multiply(g, exp(x)), flops=10, doc="exp(x) - 1.", torch=FLOATS)
 log: Op = elementwise("log", np.log, lambda g, x: divide(g, x), flops=10, doc="The natural logarithm.", torch=FLOATS)
 log1p: Op = elementwise("log1p", np.log1p, lambda g, x: divide(g, add(x, 1)), flops=10, doc="log(1 + x).", torch=FLOATS)
 log2: Op = elementwise(
@@ -234,13 +232,13 @@ tan: Op = elementwise(
     "tan", np.tan, lambda g, out: multiply(g, add(square(out), 1)), flops=10, doc="The tangent.", torch=FLOATS
 )
 asin: Op = elementwise(
-    "asin", np.arcsin, lambda g, x: divide(g, sqrt(subtract(1, square(x)))), flops=10, doc="The inverse sine.",
+    "asin", np.arcsin, lambda g, x: divide(g, sqrt(_square_from_1(x))), flops=10, doc="The inverse sine.",
     torch=TorchName("floats", alias="arcsin", in_place=True),
 )  # fmt: skip
 acos: Op = elementwise(
     "acos",
     np.arccos,
-    lambda g, x: negative(divide(g, sqrt(subtract(1, square(x))))),
+    lambda g, x: negative(divide(g, sqrt(_square_from_1(x)))),
     flops=10,
     doc="The inverse cosine.",
     torch=TorchName("floats", alias="arccos", in_place=True),
@@ -258,6 +256,13 @@ atan2: Op = elementwise(
     flops=15,
     doc="The angle of the point (y, x): the inverse tangent of x / y in the right quadrant.",
 )
+
+
+def _square_from_1(x: Array) -> Array:
+    """1 - x * x, with all of its digits where x is near 1, since 1 - x is exact there."""
+    return multiply(subtract(1, x), add(x, 1))
+
+
 sinh: Op = elementwise(
     "sinh", np.sinh, lambda g, x: multiply(g, cosh(x)), flops=15, doc="The hyperbolic sine.", torch=FLOATS
 )
@@ -270,13 +275,13 @@ tanh: Op = elementwise(
 )  # fmt: skip
 
 asinh: Op = elementwise(
-    "asinh", np.arcsinh, lambda g, x: divide(g, sqrt(add(square(x), 1))), flops=15, doc="The inverse hyperbolic sine.",
+    "asinh", np.arcsinh, lambda g, x: divide(g, hypot(x, 1)), flops=15, doc="The inverse hyperbolic sine.",
     torch=TorchName("floats", alias="arcsinh", in_place=True),
 )  # fmt: skip
 acosh: Op = elementwise(
     "acosh",
     np.arccosh,
-    lambda g, x: divide(g, sqrt(subtract(square(x), 1))),
+    lambda g, x: divide(divide(g, sqrt(subtract(x, 1))), sqrt(add(x, 1))),
     flops=15,
     doc="The inverse hyperbolic cosine, of x >= 1.",
     torch=TorchName("floats", alias="arccosh", in_place=True),
@@ -284,7 +289,7 @@ acosh: Op = elementwise(
 atanh: Op = elementwise(
     "atanh",
     np.arctanh,
-    lambda g, x: divide(g, subtract(1, square(x))),
+    lambda g, x: divide(g, _square_from_1(x)),
     flops=15,
     doc="The inverse hyperbolic tangent, of -1 <= x <= 1.",
     torch=TorchName("floats", alias="arctanh", in_place=True),

@@ -20,11 +20,12 @@ import numpy as np
 
 from graphs.errors import NotDifferentiableError, locate
 from graphs.op import Array, Kernel, Op, TorchName
+from graphs.ops.elementwise import abs as _abs
 from graphs.ops.elementwise import (
     add,
     divide,
-    equal,
     exp,
+    less,
     log,
     log1p,
     multiply,
@@ -391,7 +392,7 @@ def _bessel(order: int, x: Array, *, scaled: bool) -> Array:
 
 def _slope_of_i1(x: Array, below: Array, value: Array) -> Array:
     """The derivative of i1: i0 - i1 / x, which is 1/2 at 0."""
-    none = equal(x, 0)
+    none = less(_abs(x), 1e-30)  # where the value may have left the range of float32
     return subtract(below, where(none, 0.5, divide(value, where(none, 1, x))))
 
 

@@ -14,9 +14,11 @@ from graphs.ops.elementwise import (
     divide,
     equal,
     exp,
+    greater,
     greater_equal,
     less,
     log,
+    log1p,
     logical_and,
     multiply,
     negative,
@@ -127,13 +129,19 @@ def binary_cross_entropy(x: Array, target: Array, /, weight: Array = None, *, re
 
 @in_single
 def _of_probabilities(x: Array, target: Array) -> Array:
-    hit, miss = multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x)))
+    hit, miss = multiply(target, _log_of(x)), multiply(subtract(1, target), _log_of_rest(x))
     return negative(add(hit, miss))
 
 
-def _bounded_log(x: Array) -> Array:
+def _log_of(x: Array) -> Array:
     least = logical_and(greater_equal(x, 0), less(x, math.exp(_LEAST_LOG)))
     return where(least, _LEAST_LOG, log(where(least, 1, x)))
+
+
+def _log_of_rest(x: Array) -> Array:
+    """log(1 - x), also for x so small that 1 - x is 1."""
+    least = equal(x, 1)
+    return where(least, _LEAST_LOG, log1p(negative(where(least, 0, x))))
 
 
 @composite
@@ -149,10 +157,13 @@ def binary_cross_entropy_with_logits(
 
 @in_single
 def _of_logits(logits: Array, target: Array, pos_weight: Array) -> Array:
-    positive = softplus(negative(logits))
+    # By log(1 + exp(-abs(logits))), to which a line is added: so neither side of 0 subtracts what is all but equal.
+    above, miss = greater(logits, 0), subtract(1, target)
+    curve, slope = softplus(where(above, negative(logits), logits)), negative(target)
     if pos_weight is not None:
-        positive = _weight_losses(positive, add(multiply(subtract(pos_weight, 1), target), 1))
-    return add(multiply(subtract(1, target), logits), positive)
+        hit = cast(as_operand(add(multiply(subtract(pos_weight, 1), target), 1)), dtype_of(curve))
+        curve, slope = multiply(curve, hit), subtract(miss, hit)
+    return add(multiply(where(above, miss, slope), logits), curve)
 
 
 @composite

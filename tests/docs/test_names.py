@@ -11,7 +11,8 @@ PACKAGES = ("graphs", "static", "dynamic", "compare")
 # Public in two packages: the nodes of graph and tape. `Mode` is how a thread records, and how a framework runs; an
 # `Optimizer` is a pair of pure functions, and the class that keeps their state. A `Buffer` is an array of generated
 # code, and PyTorch's name for a tensor that a module keeps.
-TWICE = {"Buffer", "Mode", "Node", "Optimizer"}
+# `Size` is that of a record, and PyTorch's word for a shape.
+TWICE = {"Buffer", "Mode", "Node", "Optimizer", "Size"}
 # A compiler with a language of its own: a value, a loop and a kernel of its loop IR are none of a graph's.
 OF_ITS_OWN = ROOT / "static" / "native"
 # Written as people write models for PyTorch, each by itself: they say `Block` and `Layer` of what is inside.

@@ -36,7 +36,7 @@ def test_a_function_is_called_as_it_is_found():
 
 
 def test_a_method_is_called_as_it_is_found():
-    methods = {name for name in dir(dynamic.Tensor) if not name.startswith("_")}
+    methods = {name for name in dir(dynamic.Tensor) if not name.startswith("_") and hasattr(dynamic.Tensor, name)}
     assert misnamed(dynamic.Tensor, methods) == {"ndimension": "dim"}
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import dynamic as torch
 import graphs as g
+from dynamic.random import DrawnNumbers, drawing_from
 from graphs.errors import ArtifactError, DTypeError, GraphError, InplaceError, NotDifferentiableError, ShapeError
 from tests.helpers.together import together
 
@@ -609,3 +610,95 @@ def test_a_module_is_no_method_of_modules() -> None:
     module = torch.nn.Module()
     with pytest.raises(RuntimeError, match=r"'parameters', a method of modules.*; choose another name"):
         module.parameters = torch.nn.ParameterList()
+
+
+def test_complex_parts_broadcast() -> None:
+    assert torch.complex(torch.ones(2, 1), torch.arange(3.0)).imag.tolist() == [[0, 1, 2]] * 2
+    x = torch.ones(2, 1, requires_grad=True)
+    torch.complex(x, torch.arange(3.0)).real.sum().backward()
+    assert x.grad.tolist() == [[3], [3]]
+
+
+def test_a_target_of_bytes_is_no_place_of_the_other_side() -> None:
+    target = torch.tensor([1, 0, 1], dtype=torch.uint8)
+    assert torch.nn.functional.hinge_embedding_loss(torch.tensor([1.0, 2, 3]), target) == 2
+
+
+def test_a_tensor_keeps_its_memory_its_size_and_its_class() -> None:
+    x = torch.arange(2.0)
+    for name, remedy in {"resize_": "reshape", "resize_as_": "reshape", "as_subclass": "an object"}.items():
+        with pytest.raises(AttributeError, match=remedy):
+            getattr(x, name)
+    with pytest.raises(DTypeError, match=r"write torch\.from_numpy\(x\.detach\(\)\.numpy\(\)\.view\('int32'\)\)"):
+        x.view(torch.int32)
+    assert torch.from_numpy(x.detach().numpy().view("int32")).tolist() == [0, 0x3F800000]
+    x.view(torch.float32)[0] = 7
+    assert x.tolist() == [7, 1]
+
+
+def test_sizes_are_a_tuple_of_whole_numbers() -> None:
+    assert torch.Size([np.int64(2), torch.tensor(3), True]) == (2, 3, 1)
+    assert isinstance(torch.ones(2, 3).shape, torch.Size)
+    assert not isinstance([2, 3], torch.Size)
+
+
+def test_a_copy_of_a_parameter_is_shown_as_one() -> None:
+    made = torch.nn.Parameter(torch.ones(1))
+    shown = "Parameter containing:\ntensor([1.], requires_grad=True)"
+    for one in (made, copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert repr(one) == str(one) == shown
+    for other in (made.clone(), made.detach(), made.data, copy.deepcopy(torch.ones(1))):
+        assert repr(other).startswith("tensor([1.]")
+
+
+def test_what_loading_gives_is_shown_as_in_pytorch() -> None:
+    layer = torch.nn.Linear(1, 1)
+    assert str(layer.load_state_dict(layer.state_dict())) == "<All keys matched successfully>"
+    shown = "_IncompatibleKeys(missing_keys=['weight', 'bias'], unexpected_keys=['other'])"
+    assert repr(layer.load_state_dict({"other": torch.ones(1)}, strict=False)) == shown
+
+
+def test_small_ints_are_counted() -> None:
+    assert torch.bincount(torch.tensor([0, 2, 2], dtype=torch.uint8)).tolist() == [1, 0, 2]
+
+
+class Same(DrawnNumbers):
+    """Numbers that NumPy's generator draws, handed out as if they were drawn elsewhere."""
+
+    def __init__(self) -> None:
+        self.state = np.random.default_rng(0)
+
+    def next(self, shape: tuple[int, ...], draw: Any) -> Any:
+        """The numbers that NumPy draws."""
+        numbers = draw(self.state)
+        assert numbers.shape == shape
+        return numbers
+
+
+DRAWING = (
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "normal_",
+    "orthogonal_",
+    "trunc_normal_",
+    "uniform_",
+    "xavier_normal_",
+)
+
+
+@together("name", [f"nn.init.{name}" for name in DRAWING] + ["poisson", "normal_", "uniform_", "exponential_"])
+def test_what_draws_takes_numbers_that_are_handed_out(name: str) -> None:
+    def draw() -> Any:
+        if name in ("normal_", "uniform_", "exponential_"):
+            return getattr(torch.ones(4, 3), name)().numpy()
+        return operator.attrgetter(name)(torch)(torch.ones(4, 3)).numpy()
+
+    with drawing_from(Same()):
+        handed = draw()
+    with drawing_from(np.random.default_rng(0)):  # type: ignore[arg-type]
+        np.testing.assert_allclose(handed, draw(), rtol=1e-6)
+
+
+def test_numbers_that_are_not_handed_out_are_refused_by_name() -> None:
+    with pytest.raises(GraphError, match=r"by standard_gamma are not handed out .*; draw them before the step"):
+        Same().standard_gamma(2.0)

@@ -239,6 +239,18 @@ def test_an_option_may_have_the_name_of_a_word_of_rules(engine, name):
         np.testing.assert_array_equal(got, [21 * b, 21 * a])
 
 
+@each_engine
+@pytest.mark.parametrize("name", ["self", "args", "attrs", "options"])
+def test_an_option_may_have_the_name_of_a_parameter_of_calls(engine, name):
+    written = {}
+    exec(f"def forward(x, *, {name}=2): return x * {name}\ndef rule(g_, {name}): return g_ * {name}", written)
+    op = graphs.custom_op("named_as_parameters", written["forward"], vjp=written["rule"])
+    x = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(op(x, **{name: 3}), 3 * x)
+    np.testing.assert_array_equal(run(engine, lambda x: op(x, **{name: 3}), x), 3 * x)
+    np.testing.assert_array_equal(gradients(engine, lambda x: graphs.sum(op(x, **{name: 3})), x)[0], [3, 3])
+
+
 def test_an_option_that_is_called_as_what_an_input_has_is_refused():
     with pytest.raises(TypeError, match="a_shape for what an input has; rename"):
         graphs.custom_op("of_a_shape", lambda a, *, a_shape=1: a, vjp=lambda g_, a_shape: g_)

@@ -20,8 +20,9 @@ from dynamic.nn.functional.common import Array, check_dtypes, check_indices, con
 from dynamic.random import DrawnNumbers, default_generator
 from dynamic.tensor import Tensor, wrap
 from graphs import dims, ops
-from graphs.errors import DTypeError, GraphError, OptionError, ShapeError, locate
+from graphs.errors import GraphError, OptionError, ShapeError, locate
 from graphs.frontends.torch.functions import scatter_add
+from graphs.frontends.torch.picking import check_places
 from graphs.frontends.torch.shapes import laid_as_images, laid_in_rows, memory_of
 from graphs.frontends.torch.words import floats, of_floats
 from graphs.ops import neural
@@ -194,8 +195,7 @@ def _rows(indices: Array, table: Array) -> Any:
     """The number of rows of the table. Raises ShapeError for a table that is no matrix, DTypeError for no indices."""
     if len(shape_of(table)) != 2:
         raise ShapeError(f"the table is a matrix, not of shape {shape_of(table)}; reshape it")
-    if dtype_of(indices).kind not in "iu":
-        raise DTypeError(f"the indices are ints, not {dtype_of(indices)}; convert with .long()")
+    check_places(indices)
     return shape_of(table)[0]
 
 
@@ -290,6 +290,7 @@ def _join_bags(rows: Array, bags: Array, count: Any, mode: str) -> Array:
 @laid_in_rows
 def one_hot(tensor: Array, num_classes: int = -1) -> Array:
     """1 at each index along a new last axis, 0 elsewhere, as int64; a trace needs num_classes."""
+    check_places(tensor)
     if num_classes == -1:
         array = concrete(tensor)
         if array is None:

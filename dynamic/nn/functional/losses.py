@@ -294,6 +294,7 @@ def margin_ranking_loss(
     return reduce_losses(losses, reduction_of(reduction, size_average, reduce))
 
 
+@_in_dtype_of("input")
 def hinge_embedding_loss(
     input: Array,
     target: Array,

@@ -194,16 +194,23 @@ def _pair(value: Any) -> Any:
 
 @name()
 def polar(abs: Any, angle: Any) -> Complex:
-    """A pair of absolute values and angles."""
+    """A pair of absolute values and angles, which broadcast. Raises DTypeError unless they are floats of one dtype."""
+    _check_parts(abs, angle)
     return Complex(ops.multiply(abs, ops.cos(angle)), ops.multiply(abs, ops.sin(angle)))
+
+
+def _check_parts(*parts: Any) -> None:
+    kinds = {dtype_of(part) if hasattr(part, "dtype") else None for part in parts}
+    if len(kinds) > 1 or getattr(kinds.pop(), "kind", "") != "f":
+        raise DTypeError("the parts are tensors of floats of one dtype; convert them with .to(dtype)")
 
 
 @name(pairs=True)
 def complex(real: Any, imag: Any) -> Complex:
-    """A pair of real and imaginary parts. Raises DTypeError for parts of two shapes or dtypes."""
-    if shape_of(real) != shape_of(imag) or dtype_of(real) != dtype_of(imag):
-        raise DTypeError("the parts have one shape and one dtype; use broadcast_to or .to before")
-    return Complex(real, imag)
+    """A pair of real and imaginary parts, which broadcast. Raises DTypeError unless they are floats of one dtype."""
+    _check_parts(real, imag)
+    same = shape_of(real) == shape_of(imag)
+    return Complex(real, imag) if same else Complex(*ops.broadcast_arrays(real, imag))
 
 
 @name()

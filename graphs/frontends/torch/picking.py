@@ -65,6 +65,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> An
 @name()
 def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
     """The elements along an axis at the given indices, which broadcast; without an axis, of the flattened tensor."""
+    check_places(indices)
     if dim is None:
         return ops.take(ops.reshape(input, (-1,)), ops.reshape(indices, (-1,)), axis=0)
     return ops.take_along_axis(input, indices, axis=place(dim, ndim_of(input)))
@@ -121,6 +122,7 @@ def _rows(x: Any, dim: int, index: Any) -> tuple[Any, ...]:
 @name(pairs=True)
 def index_select(input: Any, dim: int, index: Any) -> Any:
     """The slices of an axis that `index` names, in its order."""
+    check_places(index)
     if ndim_of(index) > 1:
         raise OutOfRangeError("the index has one axis; use gather, or x[index]")
     result = ops.take(as_row(input), as_row(index), axis=place(dim, ndim_of(input)))
@@ -151,6 +153,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """The input with the slices of an axis that `index` names set to one value."""
     if not is_scalar(value) and ndim_of(value):
         raise ShapeError("index_fill writes one number; use index_copy for a tensor of many")
+    check_places(index)
     x, value = as_row(input), within(value, dtype_of(input))
     return laid_like(ops.reshape(ops.setitem(x, value, _rows(x, dim, as_row(index))), shape_of(input)), input)
 
@@ -210,6 +213,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
 @name()
 def take(input: Any, index: Any) -> Any:
     """The elements at row-major places."""
+    check_places(index)
     return ops.reshape(ops.take(ops.reshape(input, (-1,)), ops.reshape(index, (-1,)), axis=0), shape_of(index))
 
 
@@ -232,8 +236,7 @@ def argwhere(input: Any) -> Any:
 
 def check_index(x: Any, axis: int, index: Any, source: Any = None) -> None:
     """Raise unless an int index has as many axes as x, and fits into x and the source along all axes but one."""
-    if dtype_of(index).kind not in "iu":
-        raise DTypeError(f"an index of {dtype_of(index)} names no places; convert with .long()")
+    check_places(index)
     is_one = source is None or is_scalar(source) or not ndim_of(source)
     tensors = [x] if is_one else [x, source]
     wanted = shape_of(as_row(index))
@@ -250,12 +253,22 @@ def check_index(x: Any, axis: int, index: Any, source: Any = None) -> None:
             )
 
 
+_PLACES = ("int32", "int64")
+
+
+def check_places(index: Any) -> None:
+    """Raise DTypeError unless an index is int32 or int64: a narrower one is a mask, or the sum of one wraps."""
+    if dtype_of(index).name not in _PLACES:
+        raise DTypeError(f"an index of {dtype_of(index)} names no places; convert with .long()")
+
+
 def check_source(x: Any, axis: int, index: Any, source: Any) -> None:
     """Raise unless a source has the dtype and shape of x, but along one axis the length of the index."""
     if dtype_of(source) != dtype_of(x):
         raise DTypeError(f"a source of {dtype_of(source)} does not go into {dtype_of(x)}; convert one of them")
-    if ndim_of(index) > 1 or dtype_of(index).kind not in "iu":
-        raise OutOfRangeError("the index is a vector of ints; use flatten() and long()")
+    check_places(index)
+    if ndim_of(index) > 1:
+        raise OutOfRangeError("the index is a vector; use flatten()")
     wanted = list(shape_of(as_row(x)))
     wanted[axis] = shape_of(as_row(index))[0]
     if not same_shape(shape_of(as_row(source)), wanted):
@@ -303,6 +316,8 @@ def mask_of(index: Any) -> Any:
         return index
     if type(index) is np.ndarray and not index.ndim and index.dtype.kind in "iu" and index.dtype != np.uint8:
         return int(index)
+    if index.dtype.kind in "iu" and index.dtype.itemsize < 4 and index.dtype != np.uint8 and index.ndim:
+        raise OutOfRangeError(locate(f"index: {index.dtype} names no places; convert with .long()"))
     return ops.astype(index, np.bool_) if index.dtype == np.uint8 else index
 
 

@@ -16,8 +16,8 @@ from graphs.dims import product, same
 from graphs.dispatch import describe_operand
 from graphs.errors import ArgumentError, OptionError, OutOfRangeError, ShapeError, locate
 from graphs.frontends.torch.names import name, name_each
-from graphs.frontends.torch.words import as_row, axis_and_size, ndim_of, place, shape_of, sizes
-from graphs.ops.shapes import as_shape, axes_order, completed_shape
+from graphs.frontends.torch.words import as_row, axis_and_size, ndim_of, place, refuse, shape_of, sizes
+from graphs.ops.shapes import as_shape, axes_order, completed_shape, dtype_of
 from graphs.spec import broadcast_shapes as common_shape
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -212,9 +212,13 @@ def reshape(input: Any, *shape: Any) -> Any:
 
 @name(pairs=True)
 def view(input: Any, *size: Any) -> Any:
-    """The same elements in another shape, or as another dtype of the same width."""
+    """The same elements in another shape. Raises DTypeError for a dtype that is not the tensor's own."""
     if len(size) == 1 and not isinstance(size[0], (int, tuple, list)) and not hasattr(size[0], "__index__"):
-        raise ShapeError(locate("view as another dtype is not there; use .to(dtype) to convert"))
+        dtype = size[0]
+        if np.dtype(dtype) != dtype_of(input):
+            by_numpy = f"torch.from_numpy(x.detach().numpy().view('{np.dtype(dtype)}'))"
+            raise refuse("memory is not read as another dtype", f"write {by_numpy}, or convert by .to(dtype)")
+        return _view(input, shape_of(input))
     return _view(input, sizes(size) if size else ())
 
 

@@ -172,7 +172,8 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     if weights is not None and dtype_of(weights) != np.float32:
         ones = cast(weights, np.float64)
     start = cast(ops.multiply(ops.arange(size), 0), dtype_of(ones))
-    return scatter_add(ops.add(start, cast(ops.multiply(ops.sum(input), 0), dtype_of(ones))), 0, input, ones)
+    nothing = cast(ops.multiply(ops.sum(input), 0), dtype_of(ones))
+    return scatter_add(ops.add(start, nothing), 0, cast(input, np.int64), ones)
 
 
 @name()

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import struct
 import typing
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -133,6 +134,26 @@ def unless_empty(function: Callable[..., Any]) -> Callable[..., Any]:
 def refuse(what: str, remedy: str) -> DTypeError:
     """Make the DTypeError for dtypes that PyTorch refuses."""
     return DTypeError(locate(f"{what}; {remedy}"))
+
+
+class _Sizes(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, dims.Sizes)
+
+
+class Size(metaclass=_Sizes):
+    """The sizes of a tensor: the tuple that `shape` is."""
+
+    def __new__(cls, sizes: Iterable[Any] = (), /) -> Any:
+        """Make the tuple of whole numbers. Raises ArgumentError for others."""
+        return dims.Sizes([size if isinstance(size, Dim) else _whole_size(size) for size in sizes])
+
+
+def _whole_size(size: Any) -> int:
+    try:
+        return operator.index(size)
+    except TypeError:
+        raise ArgumentError(locate(f"Size is made of whole numbers, not {size!r}; convert with int()")) from None
 
 
 class device(str):  # noqa: N801  (PyTorch's name)
