@@ -17,7 +17,7 @@ from compare.engines import OWN, Engine, find_engine, words
 from compare.engines.graphduel.standin import stand_in
 from compare.engines.mode import DOCTOR, PADDED, PYTHON, ModeTrial
 from compare.errors import InputsError
-from compare.records.cells import Compilations
+from compare.records.cells import Compilations, Memory
 from compare.records.job import Job
 from compare.records.own import FunctionLook, ShapePolicies
 from compare.records.record import Cell, Device, Record, Records, label, records_of
@@ -243,7 +243,7 @@ class Subject:
         own = [self.label(mode) for mode in self.modes if mode not in self.tried]
         told: list[Record] = [
             structs.replace(record, modes={mode: row for mode, row in record.modes.items() if mode in own})
-            for record in records_of(first, Compilations)
+            for record in (*records_of(first, Compilations), *records_of(first, Memory))
         ]
         told += records_of(first, ShapePolicies)
         trials = self.adapter.trials.modes(told, looks[0].settings, remedies=tries == "remedies")

@@ -12,7 +12,7 @@ from compare.engines.mode import Mode, ModeTrial
 from compare.engines.torch import trials
 from compare.own import run
 from compare.records.cells import CompilationRow, Compilations, CompiledRow, Memory, MemoryRow
-from compare.records.own import PolicyCompile, PolicyCount, ShapePolicies
+from compare.records.own import FunctionLook, PolicyCompile, PolicyCount, ShapePolicies
 from compare.records.record import WRITTEN
 from compare.subjects import origin
 from tests.helpers.plans import plan_of
@@ -155,6 +155,16 @@ def test_much_memory_beside_parameters_asks_for_checkpoints_and_a_budget():
     assert words([memory], {**facts, "held": [str(3 * 2**20)]}) == {}
     rows["compile"].peak = 2**19
     assert words([memory], {**facts, "held": ["100"]}) == {}
+
+
+def test_the_bytes_of_a_first_look_reach_what_is_tried():
+    subject = plan_of("torch", "f.py:loss", "", None).subject
+    rows = {"eager": MemoryRow("ok", None), "compile": MemoryRow("ok", None, peak=10 * 2**20)}
+    facts = {"places": ["model 1", "Block 3"], "held": [str(2**20)], "worth": []}
+    look = FunctionLook("f", list(subject.modes), facts, "")
+    memory = Memory(workload="f", size="given", eager="eager", modes=rows)
+    tried = [trial.name for trial in subject.trials([look, *told(), memory], "remedies")]
+    assert tried == ["checkpoint", "memory-budget"]
 
 
 MASKED = {"varying": ["x 1", "mask 1"], "masked": ["x 1 48", "mask 1 48"]}
