@@ -37,9 +37,15 @@ detours: Table[Callable[[Interpreter], Interpreter]] = {}
 _tracers: list[Callable[..., Any]] = []
 
 
-def interpret(kind: type, interpreter: Interpreter) -> None:
-    """Let `interpreter(op, args, attrs)` handle every op on a value of type `kind`."""
+compounds: set[type] = set()
+"""Types of values that hold several tensors, as a complex number holds two: their interpreter comes first."""
+
+
+def interpret(kind: type, interpreter: Interpreter, *, compound: bool = False) -> None:
+    """Let `interpreter(op, args, attrs)` handle ops on a value of a type; a `compound` one holds several tensors."""
     interpreters[kind] = interpreter
+    if compound:
+        compounds.add(kind)
 
 
 def by_detours(interpreter: Interpreter) -> Interpreter:

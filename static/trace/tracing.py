@@ -274,6 +274,9 @@ def static_key(leaf: Any) -> tuple[type, Any]:
 
 def bind(op: Op, args: Sequence[Any], attrs: Attrs) -> Symbol:
     """Append a node to the graph being traced: the interpreter for symbols."""
+    for arg in args:
+        if type(arg) in dispatch.compounds:
+            return dispatch.interpreters[type(arg)](op, args, attrs)
     builder = _builder_of(op, args)
     try:
         typed = weak.beside(op, args)

@@ -106,6 +106,38 @@ def test_rotary_embeddings_turn_pairs_in_both_engines():
     np.testing.assert_allclose(static.jit(static.grad(loss))(x), torch.grad(loss)(x), rtol=1e-5, atol=1e-6)
 
 
+def test_a_pair_beside_a_real_number_is_one_in_a_trace_too():
+    """Whichever comes first, in a function and in a training step: `-exp(a) + 1j * b` of diagonal state spaces."""
+    forms = {
+        "sum": lambda x, z: x + z, "sum, turned": lambda x, z: z + x, "difference": lambda x, z: x - z,
+        "product": lambda x, z: x * z, "quotient": lambda x, z: z / x, "joined": lambda x, z: torch.cat([z, z * x]),
+    }  # fmt: skip
+    x = torch.tensor([1.0, 2.0, 0.5])
+    for name, form in forms.items():
+
+        def real(x, form=form):
+            return torch.view_as_real(form(-torch.exp(x), 1j * x))
+
+        np.testing.assert_allclose(static.jit(real)(x), real(x), rtol=1e-6, err_msg=name)
+        traced, by_tape = (engine.grad(lambda x, real=real: (real(x) ** 2).sum()) for engine in (static, torch))
+        np.testing.assert_allclose(static.jit(traced)(x), by_tape(x), rtol=1e-5, err_msg=name)
+    losses = []
+    for trace in (lambda step, *_: step, static.trace_step):
+        a, b = (torch.nn.Parameter(torch.ones(3)) for _ in range(2))
+        optimizer = torch.optim.SGD([a, b], lr=0.1)
+
+        def step(y, a=a, b=b, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = (torch.view_as_real(-torch.exp(a) + 1j * b) ** 2).sum() * y
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        stepped = trace(step, optimizer)
+        losses.append([float(stepped(torch.ones(()))) for _ in range(3)])
+    np.testing.assert_allclose(*losses, rtol=1e-6)
+
+
 def test_a_pair_is_an_attribute_of_a_module_and_in_no_state_dict():
     module = nn.Linear(2, 2)
     module.register_buffer("freqs", pair(Z), persistent=False)

@@ -302,7 +302,7 @@ def _equal(op: Any, args: Sequence[Any], attrs: dict[str, Any]) -> Any:
 
 stand_ins[_NUMBER] = _pair
 hold_pairs(Complex)
-dispatch.interpret(Complex, lambda op, args, attrs: rules[op](op, args, attrs))
+dispatch.interpret(Complex, lambda op, args, attrs: rules[op](op, args, attrs), compound=True)
 
 
 # The Fourier transform: `torch.fft` -----------------------------------------------------------------------------------
