@@ -50,6 +50,8 @@ FINE = 1e-6
 
 IS_FINE = time.get_clock_info("process_time").resolution <= FINE
 CLOCK: Clock = time.process_time_ns if IS_FINE else time.perf_counter_ns
+OWN_CLOCK: Clock = time.thread_time_ns if IS_FINE else time.perf_counter_ns
+"""The clock of a thread by itself."""
 NAME: ClockName = "cpu" if IS_FINE else "wall"
 """The clock's name in records; Windows counts processor time in steps of 16 ms, so that wall time is used there."""
 
@@ -196,20 +198,25 @@ def paired_rounds(
 def own_rounds(
     calls: Mapping[str, TimedCall], budget: Budget, rng: Random, *, within: Mapping[str, Context] = {}, warm: int = 0
 ) -> tuple[Rounds, float]:
-    """Return rounds by the clock of this thread, and the share of wall time in which others had the core.
+    """Return rounds by `OWN_CLOCK`, and the share of wall time in which others had the core.
 
     The time of other processes belongs to no mode, and would hide small differences on a machine that is shared.
     """
     wall, own = time.perf_counter(), time.thread_time()
-    rounds = paired_rounds(calls, budget, rng, time.thread_time_ns, within=within, warm=warm)
+    rounds = paired_rounds(calls, budget, rng, OWN_CLOCK, within=within, warm=warm)
     share = (time.thread_time() - own) / (time.perf_counter() - wall)
     return rounds, max(0.0, 1 - share)
+
+
+STEPS = 5
+"""The least steps of a coarse clock that a block lasts, so that none is read as nothing."""
 
 
 def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turns = ALIKE) -> list[tuple[int, float]]:
     """Time blocks of rising size, until one lasts at least `seconds`; return the count and seconds per call of each.
 
-    It ends sooner where the state that blocks begin with does not last for more calls.
+    A clock that has read a block as nothing moves in steps: the first reading after that is one of them, and a block
+    lasts `STEPS` of these. It ends sooner where the state that blocks begin with does not last for more calls.
     """
     count, trials = 1, list[tuple[int, float]]()
     while True:
@@ -221,8 +228,10 @@ def calibrate(call: TimedCall, seconds: float, clock: Clock = CLOCK, turns: Turn
             if not (trials and turns.block):
                 raise
             return trials
-        trials.append((count, each))
         elapsed = each * count
+        if elapsed and trials and not trials[-1][1]:
+            seconds = max(seconds, STEPS * elapsed)
+        trials.append((count, each))
         if elapsed >= seconds:
             return trials
         needed = count * seconds / elapsed if elapsed > 0 else 2.0 * count

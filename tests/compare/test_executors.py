@@ -2,12 +2,14 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -71,25 +73,27 @@ def test_every_executor_leaves_the_records_that_none_leaves(tmp_path, make):
 
 
 class Watch:
-    """Answers slowly, and notes how many jobs were under way, on which lanes."""
+    """Notes how many jobs are under way, and on which lanes; jobs of a kind wait until so many are."""
 
-    def __init__(self):
-        self.lock, self.now, self.most, self.order = threading.Lock(), [], 0, []
+    def __init__(self, kind, at_once):
+        self.kind, self.at_once = kind, at_once
+        self.changed, self.now, self.most, self.order = threading.Condition(), [], 0, []
 
     def __call__(self, job, timeout):
-        with self.lock:
+        with self.changed:
             assert job.lane not in self.now
             self.now.append(job.lane)
             self.order.append(job.kind)
             self.most = max(self.most, len(self.now))
-        time.sleep(0.005)
-        with self.lock:
+            self.changed.notify_all()
+            met = job.kind != self.kind or self.changed.wait_for(lambda: self.most >= self.at_once, timeout=60)
             self.now.remove(job.lane)
+        assert met, f"{self.most} jobs at once, not {self.at_once}"
         return answer(job, timeout)
 
 
 def test_jobs_at_once_have_lanes_of_their_own_and_stages_do_not_mix(tmp_path):
-    watch = Watch()
+    watch = Watch("time", 3)
     with ThreadPoolExecutor(3) as executor:
         go(tmp_path, executor, watch, at_once=3)
     assert watch.most == 3
@@ -299,19 +303,21 @@ QUICK = replace(presets.PRESETS["quick"], budget=Budget(2, 1, 0.01, 1e-5), more_
 @pytest.mark.filterwarnings("ignore")  # of the client's event loop, when a worker dies
 def test_a_worker_killed_in_the_middle_of_a_run_loses_nothing(tmp_path, monkeypatch, loopback):
     monkeypatch.setattr(presets, "PRESETS", {"quick": QUICK})
-    victim, _ = loopback.worker("127.0.0.1"), loopback.worker("127.0.0.2")
+    for host in ("127.0.0.1", "127.0.0.2"):
+        loopback.worker(host)
     loopback.wait_for_workers(2)
     heard, out = [], tmp_path / "run"
-    reporter = Reporter()
+    reporter, doomed = Reporter(), []
     reporter.notice = heard.append
-    finish = reporter.finish
 
-    def killing(*told):
-        finish(*told)
-        if reporter.pace.done == 1:  # the gate has let the cell through, and its processes begin
-            threading.Timer(0.3, victim.kill).start()
+    def killing(cluster, address, call, *patience, ask=Cluster._on):
+        """The first job on this host, after the gate has let the cell through, ends its worker as it runs."""
+        if "127.0.0.1" in address and reporter.pace.done and not doomed:
+            doomed.append(address)
+            call = partial(end_soon, call)
+        return ask(cluster, address, call, *patience)
 
-    reporter.finish = killing
+    monkeypatch.setattr(Cluster, "_on", killing)
     with executors.open_executor(lambda: Cluster(loopback.address, heard.append)) as cluster:
         assert cluster.at_once == 2
         outcome = runs.run(out, replace(SETTINGS, only="tiny", processes=2), reporter, executor=cluster, at_once=2)
@@ -364,6 +370,12 @@ def test_a_worker_that_is_lost_while_it_is_asked_is_not_used_and_ends_nothing(lo
         assert cluster.submit(interval).result()
 
 
+def end_soon(call):
+    """A call whose process is killed 0.1 s after it begins."""
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    return call()
+
+
 def interval():
     start = time.time()
     time.sleep(0.05)
@@ -371,9 +383,9 @@ def interval():
 
 
 def test_a_runner_here_takes_a_core_for_each_job_and_no_more_than_there_are(tmp_path, monkeypatch):
-    watch = Watch()
     for cores, most in ((None, 1), ([0], 1), ([0, 1, 2], 2)):
         monkeypatch.setattr(runner, "affinity", lambda cores=cores: cores)
+        watch = Watch("memory", most)
         here = runner.Runner(Journal(tmp_path / "results.jsonl"), Reporter(), Pool(Serial(), watch), 10.0)
         with here.side_by_side(2) as beside:
             beside.jobs((Job("memory", "tiny", "small", process, modes=("dynamic",)), {}) for process in range(8))

@@ -112,6 +112,18 @@ def test_calibration_ends_on_a_clock_too_coarse_to_see_one_call():
     assert rounds.calibrate(ticks.call(1000), 0.004, coarse)[-1][0] >= 3000
 
 
+@pytest.mark.parametrize("since", [0, 5 * MILLISECOND, 16 * MILLISECOND - 1])
+def test_blocks_are_longer_than_the_steps_of_a_coarse_clock(since):
+    """A call that a step of the clock falls into reads as a whole step, and the next ones as nothing."""
+    ticks = Clock()
+    ticks.now = since
+    coarse = lambda: ticks.now // (16 * MILLISECOND) * 16 * MILLISECOND  # noqa: E731
+    calls = {"one": ticks.call(100_000), "two": ticks.call(200_000)}
+    timed = rounds.paired_rounds(calls, Budget(rounds=7, seconds=9), Random(0), coarse)
+    for mode, seconds in (("one", 100e-6), ("two", 200e-6)):
+        assert timed.blocks[mode] == [pytest.approx(seconds, rel=0.3)] * timed.done
+
+
 def test_blocks_are_seconds_per_call_and_paired_by_round():
     clock = Clock()
     calls = {"fast": clock.call(MILLISECOND), "slow": clock.call(3 * MILLISECOND)}
