@@ -159,13 +159,17 @@ def is_users(file: str) -> bool:
     return not is_ours(file) and not is_library(file)
 
 
+_GENERATED = ("<frozen", "<eval_with_key>")
+"""How the names of files begin that are none: of Python's own modules, and of the code of PyTorch's graphs."""
+
+
 @functools.cache  # it is called before each timed block, and each call would read folders on the disk
 def is_library(file: str) -> bool:
     """Whether a file belongs to Python or an installed package, except a package that the user asks about."""
     path = Path(file).resolve()
     if not _asked.isdisjoint((path, *path.parents)):
         return False
-    return file.startswith("<frozen") or str(path).startswith(_libraries()) or not _INSTALLED.isdisjoint(path.parts)
+    return file.startswith(_GENERATED) or str(path).startswith(_libraries()) or not _INSTALLED.isdisjoint(path.parts)
 
 
 _asked = set[Path]()

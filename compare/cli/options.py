@@ -178,7 +178,8 @@ class Sections(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group of options that has any."""
-        records = {param.name: row for param in self.get_params(ctx) if (row := param.get_help_record(ctx))}
+        options = (param for param in self.get_params(ctx) if isinstance(param, click.Option))
+        records = {param.name: row for param in options if (row := param.get_help_record(ctx))}
         listed = {name for names in self.sections.values() for name in names}
         others = [name for name in records if name not in listed]
         for title, names in {**self.sections, "Other options": others}.items():

@@ -17,6 +17,7 @@ from compare import text
 from compare.claims.base import SMALLEST_EFFECT
 from compare.claims.contests import ratio_of
 from compare.claims.evidence import cells, steady
+from compare.claims.threads import at_threads
 from compare.engines.graphduel.steps import STATIC
 from compare.instruments.inspection import DEFAULT, EXACT
 from compare.instruments.standard import TOLERANCES
@@ -47,8 +48,23 @@ _PLACES = re.compile(r" \([^():]+:\d+(, [^():]+:\d+)+\)$")
 
 
 def sentences(records: Records) -> list[str]:
-    """Return sentences on how far modes agree, and on why they compiled or broke the graph; none for our engines."""
-    return [said for record in records_of(records, Compilations) for said in _sentences(record, records)]
+    """Return sentences on how far modes agree, and on why they compiled or broke the graph; none for our engines.
+
+    What holds for one number of threads alone begins with it.
+    """
+    told: dict[int, list[str]] = {}
+    for record in records_of(records, Compilations):
+        told.setdefault(record.threads, []).extend(_sentences(record, at_threads(records, record.threads)))
+    every = dict.fromkeys(
+        said for each in told.values() for said in each if all(said in other for other in told.values())
+    )
+    apart = [
+        f"With {text.count_noun(threads, 'thread')}: {said}"
+        for threads, each in told.items()
+        for said in each
+        if said not in every
+    ]
+    return [*every, *apart]
 
 
 def whys(records: Records, besides: Container[str] = ()) -> list[str]:

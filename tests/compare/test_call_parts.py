@@ -228,6 +228,23 @@ def test_the_page_has_parts_graphs_and_coverage_by_line():
     assert lines.rows == (("m.py:3", "x = f(x)", "2 of 2", ""), ("m.py:4", "", "2 of 3", "9 µs"))
 
 
+def test_a_number_of_threads_has_its_own_parts_and_what_all_share_is_told_once():
+    on_one, on_two = records(), records()
+    row = on_two[-1].modes["compile"]
+    row.parts = {**row.parts, KERNELS: 40e-6}
+    for record in on_two:
+        record.threads = 2
+    said = compiled.sentences([*on_one, *on_two])
+    assert len(said) == len({*said})
+    starts = [f"With {threads}: A warm call of compile takes 82 µs: " for threads in ("1 thread", "2 threads")]
+    assert [sum(each.startswith(start) for each in said) for start in starts] == [1, 1]
+    assert "kernels 20 µs" in next(each for each in said if each.startswith(starts[0]))
+    assert "kernels 40 µs" in next(each for each in said if each.startswith(starts[1]))
+    shared = [each for each in said if not each.startswith("With ")]
+    assert shared
+    assert {*shared} <= {*compiled.sentences(on_one)}
+
+
 def test_a_look_that_failed_is_told_and_shows_no_section():
     failed = CallParts(workload="f", size="given", modes={"compile": CallPartsRow("failed", "RuntimeError: off")})
     merged = [*merge_records([*records()[:-1], failed])]

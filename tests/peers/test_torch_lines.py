@@ -3,7 +3,7 @@
 import pytest
 
 from compare import engines
-from compare.engines.torch import spans
+from compare.engines.torch import dispatcher, spans
 from compare.errors import UnsupportedError
 from compare.instruments import ledger
 from compare.instruments.bench import Bench
@@ -13,6 +13,7 @@ from compare.records.job import Job
 from compare.records.own import GUARDS, KERNELS
 from compare.records.record import records_of
 from compare.report import show
+from compare.subjects.subject import mode_of
 from tests.helpers.plans import plan_of
 
 torch = pytest.importorskip("torch")
@@ -220,3 +221,52 @@ def test_nothing_of_pytorch_is_changed_afterwards(adapter):
     before = OutputGraph.call_user_compiler, CompiledFxGraph.__call__, torch.autograd._engine_run_backward
     parts_of(adapter, mlp, "torch-aot-eager")
     assert before == (OutputGraph.call_user_compiler, CompiledFxGraph.__call__, torch.autograd._engine_run_backward)
+
+
+# Coverage
+
+
+class Scaled(torch.nn.Module):
+    def forward(self, x):
+        return torch.sigmoid(x) * 2
+
+
+SCALED = torch.fx.symbolic_trace(Scaled())
+
+
+@torch.compiler.disable
+def apart(h):
+    return SCALED(h.view(-1)).view_as(h)
+
+
+def partly(params, x, y):
+    h = apart(torch.nn.functional.linear(x, params["w1"].T))
+    return torch.cond(h.sum() > 0, torch.sin, torch.cos, (h,)).mean()
+
+
+@pytest.mark.parametrize("mode", ["torch-aot-eager", "torch-compile", "compile(backend='eager')"])
+@pytest.mark.parametrize(
+    ("function", "by_line", "left"),
+    [
+        (mlp, {1: 2, 2: 1, 3: 3}, {}),
+        (branching, {1: 2, 2: 2, 3: 1, 4: 4}, {2: 1}),
+        (partly, {1: 1, 2: 3, -3: 2}, {-3: 2}),
+    ],
+)
+def test_ops_outside_of_graphs_are_those_counted_by_hand_in_all_and_by_line(adapter, function, by_line, left, mode):
+    """Views are none, nor is what starts the backward pass; `item` is one, and so is each op in a module of FX's."""
+    bench = Bench.of_function(adapter, "torch-eager", "f", function, [call()], 0, checks=False)
+    bench.prepare()
+    eager, compiled = bench.step("torch-eager"), bench.step(mode_of(adapter, mode))
+    compiled.bind(0)()
+    for step, expected in ((eager, by_line), (compiled, left)):
+        found = dispatcher.OutsideOps().of_call(step.bind(0))
+        hand = {line(function, below): count for below, count in expected.items()}
+        assert {place: cost.kernels for place, cost in found.items() if cost.kernels} == hand
+        assert adapter.ops.outside(step.bind(0)) == sum(expected.values())
+
+
+def test_what_export_captures_runs_op_by_op_and_is_no_graph_of_dynamos(adapter):
+    bench = Bench.of_function(adapter, "torch-eager", "f", mlp, [call()], 0, checks=False)
+    bench.prepare()
+    assert adapter.ops.outside(bench.step("torch-export").bind(0)) == 6

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from compare import engines
-from compare.engines.torch import dynamo
+from compare.engines.torch import dynamo, modes
 from compare.instruments.bench import Bench
 from compare.own import run
 from compare.records.cells import Compilations, Parity
@@ -99,7 +99,7 @@ def test_a_step_that_another_mode_trains_otherwise_disagrees(monkeypatch):
 
         return run
 
-    monkeypatch.setattr(dynamo, "compile_loss", wrong)
+    monkeypatch.setattr(modes, "compile_function", wrong)
     asked = plan_of("torch", "f.py:step", "", ("eager", "compile"), seconds=0.02)
     found = run.here(asked, step, calls())
     assert found.verdict.refused["compile"].startswith(

@@ -10,7 +10,6 @@ number.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -39,22 +38,26 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
 
 
 @contextmanager
-def watching(note: Callable[[Any, Any, Any, Any], Any], *, compiled: bool = False) -> Iterator[None]:
+def watching(note: Callable[[Any, Any, Any, Any], Any]) -> Iterator[None]:
     """A context in which `note(op, args, options, result)` sees each op, and replaces its result unless it is None.
 
-    Dynamo runs nothing compiled meanwhile, unless it is to run `compiled` code, whose own ops are seen as well.
+    The ops of compiled code that it runs through the dispatcher are seen as well. An op of functions, such as
+    `torch.cond`, is not seen, nor what runs in it.
     """
+    from torch._ops import OpOverload
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):
+        supports_higher_order_operators = True
+
         @classmethod
         def ignore_compile_internals(cls) -> bool:
-            return compiled
+            return True
 
         def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             options = kwargs or {}
             result = op(*args, **options)
-            instead = note(op, args, options, result)
+            instead = note(op, args, options, result) if isinstance(op, OpOverload) else None
             return result if instead is None else instead
 
     with Watch():
@@ -217,86 +220,75 @@ def _bytes(tensors: list[Any]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-OP, BACKWARD = "aten::", "autograd::engine"
-"""The prefixes of the profiler's events for ops and backward passes."""
-UNCOUNTED = {"aten::ones_like", "aten::resolve_conj", "aten::resolve_neg"}
-"""A backward pass's first op, and what the loader of a compiled package asks of each argument and result."""
-RAN = "AOTDispatcher Runtime Wrapper Prologue"
-"""The profiler's event inside a frame that has a compiled graph."""
-GRAPH = ("CompiledFunction", "## Call CompiledFxGraph")
-"""The prefixes of events of a frame's graph; without Inductor, a graph that needs no gradient has no such event."""
-
-COMPILES = "(dynamo_timed)"
-"""The suffix of the compiler's events: ops inside them are not the step's."""
-
-
-def outside(call: BoundCall) -> int:
-    """Return how many ops of the forward pass run outside compiled code; of an eager call all do."""
-    import torch
-
-    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # silences the profiler's start and stop messages
-    with torch.autograd.profiler.profile(use_kineto=False) as seen, call.within():
-        call.run()
-    events: list[Any] = list(seen.function_events or ())
-    told = {id(around) for event in events if event.name.startswith(GRAPH) for around in _around(event)}
-    untold = {id(event.cpu_parent) for event in events if event.name == RAN} - told
-    return sum(
-        event.name.startswith(OP)
-        and event.name not in UNCOUNTED
-        and not any(_covers(around, untold) for around in _around(event))
-        for event in events
-    )
-
-
-def _covers(around: Any, untold: set[int]) -> bool:
-    """Return whether an event is an op, a backward pass, a graph or compiling, so that inner ops do not count."""
-    return id(around) in untold or around.name.startswith((OP, BACKWARD, *GRAPH)) or around.name.endswith(COMPILES)
-
-
-def _around(event: Any) -> Iterator[Any]:
-    while (event := event.cpu_parent) is not None:
-        yield event
-
-
 # Ops by line ----------------------------------------------------------------------------------------------------------
 
 
 class OutsideOps:
     """The ops of forward passes that run outside of compiled graphs, by the user's line; of an eager call all do.
 
-    The seconds of an op include the Python before it, and what watching costs.
+    A view computes nothing, and is no op. The seconds of an op include the Python before it, and what watching costs.
     """
 
     def __init__(self) -> None:
         self._costs: dict[str, LineCost] = {}
-        self._inside, self._last = 0, 0.0
+        self._last = 0.0
 
     def of_call(self, call: BoundCall) -> dict[str, LineCost]:
-        """Return the ops of a call."""
+        """Return the ops of a call; those of no line of the user's have the line ""."""
         self._costs, self._last = {}, perf_counter()
-        with call.within(), watching(self._note, compiled=True):
+        with call.within(), watching(self._note):
             call.run()
         return self._costs
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """A context whose ops are those of a compiled graph."""
-        self._inside += 1
-        try:
-            yield
-        finally:
-            self._inside -= 1
-            self._last = perf_counter()
+    def without_graph(self) -> Iterator[None]:
+        """A context of a graph, whose seconds are those of no op after it."""
+        yield
+        self._last = perf_counter()
 
     def _note(self, op: Any, _: Any, __: Any, ___: Any) -> None:
-        """Count an op, but not the start of a backward pass, nor a mark for a profiler; their seconds count."""
+        """Count an op, but no view and no mark for a profiler; their seconds count."""
         import torch
 
-        if not self._inside and torch._C._current_graph_task_id() == -1 and (line := _users_line()):
+        if torch._C._current_graph_task_id() == -1 and (line := _line_outside()) is not None:
             cost = self._costs.setdefault(line, LineCost())
-            cost.kernels += op.namespace != "profiler" and op.name() not in UNCOUNTED
+            cost.kernels += not (op.is_view or op.namespace == "profiler")
             cost.seconds += perf_counter() - self._last
         self._last = perf_counter()
+
+
+def outside(call: BoundCall) -> int:
+    """Return how many ops of the forward pass run outside of compiled graphs; of an eager call all do."""
+    return sum(cost.kernels for cost in OutsideOps().of_call(call).values())
+
+
+ENTERS = "do not trace Dynamo-compiled graph"
+"""Dynamo's reason for what it calls a graph through, whatever the backend has made of that."""
+COMPILERS = ("_functorch/_aot_autograd", "_inductor", "_dynamo/convert_frame.py", "autograd/__init__.py")
+"""The places in PyTorch of what runs graphs, loads or makes them, or starts a backward pass by its first gradient."""
+
+
+@cache
+def _is_compilers(file: str) -> bool:
+    import torch
+
+    return file.startswith(tuple(str(Path(torch.__file__).parent / place) for place in COMPILERS))
+
+
+def _line_outside() -> str | None:
+    """Return the innermost line of the user's that runs, `model.py:12`, or ""; None in a graph or a compiler."""
+    frame: FrameType | None = sys._getframe(1)
+    line = ""
+    while frame is not None:
+        code = frame.f_code
+        if _is_compilers(code.co_filename) or (
+            code.co_name == "_fn" and getattr(frame.f_locals.get("self"), "msg", None) == ENTERS
+        ):
+            return None
+        if not line and _is_users(code.co_filename):
+            line = f"{Path(code.co_filename).name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return line
 
 
 _is_users = cache(is_users)

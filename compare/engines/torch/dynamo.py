@@ -22,24 +22,31 @@ from typing import Any
 from compare.engines.base import Engine
 from compare.engines.process import patch_namespace
 from compare.engines.step import Compilation, Observations
-from compare.errors import is_users
+from compare.errors import is_library, is_users
 from compare.records.own import CompileEvent
 from compare.records.record import group_by
 
 KEPT = 10_000
 """The number of compile records that are kept."""
+CAPTURES = "_higher_order_ops"
+"""The folder of PyTorch's ops of functions."""
 MANY = {"recompile_limit": 1000, "accumulated_recompile_limit": 10_000}
 
 
 @contextmanager
 def eager_stance(engine: Engine) -> Iterator[None]:
-    """A context in which Dynamo's stance lets nothing compile; the engine's `compiles` notes what would have."""
+    """A context in which Dynamo's stance lets nothing compile; the engine's `compiles` notes what would have.
+
+    PyTorch itself captures the functions of an op such as `torch.cond`, which eager code needs, and which is let.
+    """
     import torch
     from torch._dynamo import eval_frame
 
     asked = vars(eval_frame).get("_callback_from_stance")
 
     def noting(callback: Any) -> Any:
+        if CAPTURES in sys._getframe(2).f_code.co_filename:
+            return callback
         engine.compiles |= callback not in (None, False)
         return asked(callback) if asked else None
 
@@ -135,10 +142,13 @@ def _breaks() -> Counter[str]:
     from torch._dynamo.utils import counters, graph_break_reasons
 
     traced: dict[str, Counter[str]] = {}
+    inside: dict[str, str] = {}
     for kept in graph_break_reasons:
-        stack = ((frame.filename, frame.lineno or 0, frame.line or "") for frame in kept.user_stack)
+        stack = [(frame.filename, frame.lineno or 0, frame.line or "") for frame in kept.user_stack]
         if line := _innermost(stack):
             traced.setdefault(kept.reason, Counter())[line] += 1
+        if stack and is_library(stack[-1][0]):
+            inside[kept.reason] = _library_file(stack[-1][0])
     breaks = Counter[str]()
     for counter in map(counters.get, COUNTED):
         at = counter.at if isinstance(counter, Breaks) else {}
@@ -147,8 +157,14 @@ def _breaks() -> Counter[str]:
             if lines.total() != count:
                 lines = at.get(reason) or Counter({"": count})
             for line, times in lines.items():
-                breaks[_break(reason, line)] += times
+                breaks[_break(reason, line, inside.get(reason, ""))] += times
     return breaks
+
+
+def _library_file(file: str) -> str:
+    """Return a file of a library as the library's users know it, `torch/optim/optimizer.py`."""
+    parts = Path(file).parts
+    return "/".join(parts[parts.index("site-packages") + 1 :] if "site-packages" in parts else parts[-2:])
 
 
 def _compilation(metrics: Any, backward: Sequence[Any], codes: Sequence[CodeType]) -> Compilation:
@@ -261,14 +277,21 @@ def _first_line(metrics: Any) -> Where:
     return file, line, linecache.getline(file, line)
 
 
-def _break(reason: str, line: str) -> str:
+NOT_YOURS = "That line is not yours: compile what calls it by itself, or leave it eager."
+
+
+def _break(reason: str, line: str, library: str) -> str:
     """Return Dynamo's name of a break with its last line: `Data-dependent branching (mine.py:25: if x > 0:)`.
 
-    Where Dynamo names no line, `line` is shown. Dynamo's first hint and its page follow, if there are any.
+    Where Dynamo names no line, `line` is shown. Dynamo's first hint and its page follow, if there are any. A break in a
+    file of a library, such as an optimizer's, names it, and the hint, which is for who wrote that, is left out.
     """
     places = [_source_line(*place) for place in _PLACE.findall(reason)] or ([line] if line else [])
-    title = reason.partition("\n")[0].strip() + (f" ({places[-1]})" if places else "")
-    return "\n".join([title, *advice(reason)])
+    title = reason.partition("\n")[0].strip() + (f" in {library}" if library else "")
+    said = advice(reason)
+    if library:
+        said = [NOT_YOURS, *(each for each in said if each.startswith("See "))]
+    return "\n".join([title + (f" ({places[-1]})" if places else ""), *said])
 
 
 def advice(said: str) -> list[str]:

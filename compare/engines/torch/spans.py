@@ -245,7 +245,7 @@ class GraphWatch:
                 return clocked(*args)
             if not self.is_watching:
                 return compiled(*args)
-            with self.outside.paused():
+            with self.outside.without_graph():
                 returned = compiled(*args)
             for each in returned if isinstance(returned, (tuple, list)) else (returned,):
                 if of := getattr(type(getattr(each, "grad_fn", None)), "_forward_cls", None):
@@ -347,6 +347,7 @@ def call_parts(
     guards = sum(count * watch.graphs[name].guard_seconds() for name, count in ran.items() if name in watch.graphs)
     number = guard_count(ran)
     parts = split(samples, guards, _entry() if sum(ran.values()) > 1 or not whole else None, whole=whole)
+    outside.pop("", None)
     watched = sum(cost.seconds for cost in outside.values())
     for cost in outside.values():
         cost.seconds *= min(1.0, parts.get(BETWEEN, 0.0) / (watched or 1.0))
@@ -357,7 +358,7 @@ def call_parts(
         parts=parts,
         guards=number,
         graphs=graph_costs(samples, {name: graph.lines for name, graph in watch.graphs.items()}),
-        ops={line: cost.kernels for line, cost in ops.items() if cost.kernels},
+        ops={line: cost.kernels for line, cost in ops.items() if line and cost.kernels},
         outside=outside,
     )
 
