@@ -188,31 +188,8 @@ def drawing_from(numbers: DrawnNumbers) -> Iterator[None]:
 default_generator = Generator()
 drawn_from.append(default_generator)
 capture.generators.append(default_generator)
-
-
-def manual_seed(seed: int) -> Generator:
-    """Restart the default generator from a seed, and return the generator."""
-    return default_generator.manual_seed(seed)
-
-
-def seed() -> int:
-    """Restart the default generator from a random seed, and return the seed."""
-    return default_generator.seed()
-
-
-def initial_seed() -> int:
-    """The seed that the default generator was last started from."""
-    return default_generator.initial_seed()
-
-
-def get_rng_state() -> dict[str, Any]:
-    """The state of the default generator."""
-    return default_generator.get_state()
-
-
-def set_rng_state(new_state: dict[str, Any]) -> None:
-    """Continue the default generator from a state of `get_rng_state`."""
-    default_generator.set_state(new_state)
+manual_seed, seed, initial_seed = default_generator.manual_seed, default_generator.seed, default_generator.initial_seed
+get_rng_state, set_rng_state = default_generator.get_state, default_generator.set_state
 
 
 @contextmanager

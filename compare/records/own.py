@@ -206,6 +206,11 @@ class RewriteHint(Struct):
     lines: dict[str, int]
     remedy: str
 
+    def __str__(self) -> str:
+        """Return a sentence, as `model.py:12 (20), 13 (5): a Python loop ...; remedy`."""
+        places = ", ".join(f"{line} ({count:,})" for line, count in self.lines.items())
+        return f"{places}: {self.what}; {self.remedy}" if places else f"{self.what}; {self.remedy}"
+
 
 class RewriteHints(OfCell, tag="hints"):
     """The hints for a function, and the text of each line that can be read."""

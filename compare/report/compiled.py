@@ -1,6 +1,6 @@
 """Sentences and tables on the compilations of a function's modes: how far modes agree, reasons, and graph breaks.
 
-The last part is on shape policies (which one compiles least) and on rewrite hints.
+The last part is on shape policies: which one compiles least.
 """
 
 from __future__ import annotations
@@ -22,16 +22,7 @@ from compare.engines.graphduel.steps import STATIC
 from compare.instruments.inspection import DEFAULT, EXACT
 from compare.instruments.standard import TOLERANCES
 from compare.records.cells import CompilationRow, Compilations, LineCost, Memory, Parity, ParityRow, Time
-from compare.records.own import (
-    GUARDS,
-    KERNELS,
-    CallParts,
-    CallPartsRow,
-    PolicyCount,
-    RewriteHint,
-    RewriteHints,
-    ShapePolicies,
-)
+from compare.records.own import GUARDS, KERNELS, CallParts, CallPartsRow, PolicyCount, ShapePolicies
 from compare.records.record import Records, records_of
 from compare.report.blocks import Section, Table, section
 from compare.stats import Interval
@@ -239,8 +230,8 @@ def _phases(record: Compilations) -> Iterator[str]:
 def _parts(record: Compilations, records: Records) -> Iterator[str]:
     """Yield where a warm call's time goes, why a mode without graph breaks is slower, and what runs between graphs."""
     for mode, row in told_parts(records).items():
-        parts = Counter(row.parts).most_common()
-        each = [f"{_part(row, part)} {text.seconds(seconds)}" for part, seconds in parts]
+        names = {GUARDS: f"{row.guards:,} guards"} if row.guards else {}
+        each = [f"{names.get(part, part)} {text.seconds(s)}" for part, s in Counter(row.parts).most_common()]
         yield f"A warm call of {mode} takes {text.seconds(row.whole)}: {text.join_words(each)}."
         yield from _why(record, records, mode, row)
         if row.outside:
@@ -278,10 +269,6 @@ def told_parts(records: Records) -> dict[str, CallPartsRow]:
         for mode, row in record.modes.items()
         if row.status == "ok" and row.parts
     }
-
-
-def _part(row: CallPartsRow, part: str) -> str:
-    return f"{row.guards:,} guards" if part == GUARDS and row.guards else part
 
 
 def _outside(row: CallPartsRow, line: str) -> str:
@@ -437,7 +424,7 @@ def _mode_counts(by: Mapping[str, int]) -> str:
     return ", ".join(mode + (f" ({count} ×)" if count > 1 else "") for mode, count in by.items())
 
 
-# Shape policies, and hints -------------------------------------------------------------------------------------------
+# Shape policies ------------------------------------------------------------------------------------------------------
 
 
 FIRST = "first call"
@@ -480,11 +467,10 @@ def policy_reasons(row: PolicyCount) -> str:
         label, _, change = compilation.reason.partition(" was ")
         values = seen.setdefault(label.replace(": ", ", "), [])
         values += [value for value in change.split(", now ") if value not in values]
-    return "; ".join(f"{label}: {_few(values)}" if values != [""] else label for label, values in seen.items()) or FIRST
-
-
-def _few(values: Sequence[str]) -> str:
-    return ", ".join([*values[:MOST_SIZES], *(["…"] if len(values) > MOST_SIZES else [])])
+    few = {label: [*values[:MOST_SIZES], *["…"] * (len(values) > MOST_SIZES)] for label, values in seen.items()}
+    return (
+        "; ".join(f"{label}: {', '.join(sizes)}" if sizes != [""] else label for label, sizes in few.items()) or FIRST
+    )
 
 
 def _compare_time(records: Records, best: str) -> tuple[str, str]:
@@ -504,12 +490,3 @@ def beside_exact(records: Records, policy: str) -> Interval | None:
     """Return steady seconds of a call under a policy ÷ those of static-exact; None if one was not timed."""
     timed = cells(records, Time)
     return ratio_of(timed[0], STATIC + policy, STATIC + EXACT, steady) if timed else None
-
-
-def hint_sentences(record: RewriteHints) -> list[str]:
-    """Return a sentence for each hint, as `model.py:12 (20), 13 (5): a Python loop ...; remedy`."""
-    return [f"{_places(hint)}{hint.what}; {hint.remedy}" for hint in record.hints]
-
-
-def _places(hint: RewriteHint) -> str:
-    return f"{', '.join(f'{line} ({count:,})' for line, count in hint.lines.items())}: " if hint.lines else ""

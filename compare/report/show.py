@@ -227,7 +227,7 @@ def _ladder(result: MeasuredFunction) -> list[str]:
 
 def hints_of(result: MeasuredFunction) -> list[str]:
     """Return a sentence for each rewrite that would help a fixed graph, with its lines."""
-    return [words for record in records_of(result.records, RewriteHints) for words in compiled.hint_sentences(record)]
+    return [str(hint) for record in records_of(result.records, RewriteHints) for hint in record.hints]
 
 
 def notes_of(result: MeasuredFunction) -> list[str]:

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
 from time import perf_counter, perf_counter_ns
 from typing import Any, TypeVar
 
@@ -421,8 +421,7 @@ def _block(turns: Turns, count: int, read: Callable[[], Reading]) -> list[Readin
 
 def _lower(values: Sequence[float]) -> float:
     """Return the mean of the lower half: other programs only make a call longer."""
-    kept = sorted(values)[: max(1, len(values) // 2)]
-    return sum(kept) / len(kept)
+    return fmean(sorted(values)[: max(1, len(values) // 2)])
 
 
 def _mean_seconds(samples: Sequence[ClockedCall]) -> dict[Key, float]:

@@ -13,7 +13,6 @@ from compare.records import results
 from compare.records.job import Job
 from compare.records.own import RewriteHints
 from compare.records.record import records_of
-from compare.report import compiled
 from compare.report import function as page
 from compare.subjects.case import case_of
 from tests.helpers import own_functions as own
@@ -121,8 +120,8 @@ def test_a_static_value_that_changes_is_named_with_its_values():
 
 
 def test_a_sentence_has_lines_counts_and_remedy():
-    (words,) = compiled.hint_sentences(look(repeated))
-    assert words == f"{line(repeated, 2)} (18): a Python loop was unrolled into 18 nodes; {inspection.SCAN}"
+    (hint,) = look(repeated).hints
+    assert str(hint) == f"{line(repeated, 2)} (18): a Python loop was unrolled into 18 nodes; {inspection.SCAN}"
 
 
 @pytest.mark.slow
