@@ -203,16 +203,6 @@ def product(sizes: Iterable[Size]) -> Size:
     return total
 
 
-class Sizes(tuple[Any, ...]):
-    """A shape as PyTorch has it: a tuple of sizes that can be asked for the number of elements."""
-
-    __slots__ = ()
-
-    def numel(self) -> Size:
-        """The product of the sizes."""
-        return product(self)
-
-
 def symbols(size: Size) -> frozenset[str]:
     """The names a size depends on."""
     if not isinstance(size, Dim):

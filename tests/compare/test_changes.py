@@ -187,6 +187,7 @@ def test_two_versions_of_a_framework_are_told_with_the_answer_the_compilations_a
     assert "The answer is the same." in compared(old, old).sentences
 
 
+@pytest.mark.slow
 def test_a_function_is_compared_with_its_baseline(project, tmp_path):
     first = project("--save-baseline", "main")
     assert first.exit_code in (0, 3), first.output

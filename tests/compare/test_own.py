@@ -88,6 +88,7 @@ def scaled(times=2.0):
     return times
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pinn", "mlp_digits"])
 def test_a_function_that_is_called_as_a_model_or_a_workload_of_ours_is_the_users(name):
     def loss(x):

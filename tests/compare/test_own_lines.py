@@ -201,6 +201,7 @@ def test_nothing_is_drawn_of_a_run_that_read_no_lines():
     assert parts.draw_lines(summarise([])).table is None
 
 
+@pytest.mark.slow
 def test_comparing_prints_the_answer_first_and_the_lines_in_80_columns():
     found = own.compare(mlp, inputs(), processes=0, seconds=0.01)
     shown = repr(found).splitlines()

@@ -33,6 +33,7 @@ from tests.helpers.records import typed
 # Refusals and disagreement
 
 
+@pytest.mark.slow
 def test_a_refusal_is_a_result_with_its_reason():
     found = compare.compare(own.asks, own.inputs, **QUICK)
     assert list(found.verdict.refused) == ["static-exact"]

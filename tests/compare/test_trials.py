@@ -158,6 +158,7 @@ def test_much_memory_beside_parameters_asks_for_checkpoints_and_a_budget():
 
 
 def test_the_bytes_of_a_first_look_reach_what_is_tried():
+    pytest.importorskip("torch")
     subject = plan_of("torch", "f.py:loss", "", None).subject
     rows = {"eager": MemoryRow("ok", None), "compile": MemoryRow("ok", None, peak=10 * 2**20)}
     facts = {"places": ["model 1", "Block 3"], "held": [str(2**20)], "worth": []}
@@ -275,6 +276,7 @@ def test_a_trial_keeps_the_options_of_the_mode_beside_which_it_is_tried(usual, w
     assert ModeTrial("scalars", "compile(config={'a': 1})").beside(Mode("usual", usual)).word == word
 
 
+@pytest.mark.slow
 def test_what_our_engines_try_passes_the_gate_and_is_weighed():
     def loss(w, x):
         return graphs.mean(graphs.tanh(x @ w) ** 2)

@@ -245,12 +245,6 @@ def test_only_floats_are_the_default() -> None:
         torch.set_default_tensor_type("torch.cuda.FloatTensor")
 
 
-def test_a_shape_counts_its_elements() -> None:
-    x = torch.ones(2, 3)
-    assert isinstance(x.shape, torch.Size)
-    assert (x.shape, x.shape.numel(), x.size().numel(), torch.Size([4, 5]).numel()) == ((2, 3), 6, 6, 20)
-
-
 def test_there_is_no_accelerator() -> None:
     found = torch.accelerator
     assert (found.is_available(), found.current_accelerator(), found.device_count()) == (False, None, 0)

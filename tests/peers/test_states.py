@@ -112,6 +112,7 @@ VISITED = {"torch": torch_visited, "jax": jax_visited, "tensorflow": tensorflow_
 VISITED |= {"graphduel": graphduel_visited}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VISITED)
 def test_a_comparison_in_a_process_of_the_callers_leaves_its_switches_and_counts_the_same_again(name, monkeypatch):
     """What is set is measured with, also by what raises, and a second comparison begins from nothing."""

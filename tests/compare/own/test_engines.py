@@ -290,6 +290,7 @@ def test_an_extension_of_pytorchs_is_refused_by_its_name(tmp_path):
     assert "mine.py:2" in done.output
 
 
+@pytest.mark.slow
 def test_our_modes_are_held_to_the_numbers_of_the_first_engine(file, tmp_path):
     """The numbers are left by our own engine here, and one of them is changed after."""
     program = (

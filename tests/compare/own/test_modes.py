@@ -181,6 +181,7 @@ def calls():
     return [tuple(rng.standard_normal(shape).astype(np.float32) for shape in ((8, 4), (3, 8)))]
 
 
+@pytest.mark.slow
 def test_the_name_stands_in_every_table_and_the_word_in_the_settings(tmp_path):
     modes = {"whole": "static(shapes='exact')", "few": "static(shapes='symbolic', limit=2)"}
     result = compare.compare(loss, calls(), modes=modes, processes=0, seconds=0.05)
