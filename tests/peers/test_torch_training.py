@@ -5,12 +5,15 @@ import copy
 import numpy as np
 import pytest
 
+import dynamic
 from compare import engines
-from compare.engines.torch import dynamo, modes
+from compare.engines.graphduel.programs import Replay
+from compare.engines.torch import dispatcher, dynamo, modes
 from compare.instruments.bench import Bench
 from compare.own import run
 from compare.records.cells import Compilations, Parity
 from compare.records.record import records_of
+from dynamic.random import drawing_from
 from tests.helpers.plans import plan_of
 
 torch = pytest.importorskip("torch")
@@ -178,3 +181,21 @@ def test_a_step_that_is_a_method_is_put_back_as_well(is_bound):
     assert not told.random
     assert told.conditioning < 1e-5
     assert torch.equal(trainer.model.weight, before)
+
+
+def test_what_is_drawn_about_a_mean_is_handed_out_as_plain_numbers() -> None:
+    """So that `torch.normal` and `Normal.sample` of ours, which scale plain numbers, give what PyTorch drew."""
+    mean, std = [1.0, -2.0, 5.0], [0.1, 2.0, 0.0]
+    forms = {
+        "two tensors": lambda torch: torch.normal(torch.tensor(mean), torch.tensor(std)),
+        "a mean": lambda torch: torch.normal(torch.tensor(mean), 2.0),
+        "a deviation": lambda torch: torch.normal(3.0, torch.tensor(std)),
+        "two numbers": lambda torch: torch.normal(1.0, 2.0, (3,)),
+        "a distribution": lambda torch: torch.distributions.Normal(torch.tensor(mean), torch.tensor(std) + 1).sample(),
+        "in place": lambda torch: torch.empty(3).normal_(1, 3),
+    }
+    for name, form in forms.items():
+        drawn = []
+        numbers = dispatcher.draws(lambda form=form, drawn=drawn: drawn.append(form(torch)), ())
+        with drawing_from(Replay([numbers])):
+            np.testing.assert_allclose(form(dynamic), drawn[0], rtol=1e-6, err_msg=name)

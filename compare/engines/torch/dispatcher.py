@@ -30,11 +30,12 @@ from compare.records.cells import LineCost
 from compare.records.own import RanOp
 
 _PLAIN: Mapping[str, Callable[..., Any]] = {
+    "normal": lambda drawn, mean, std=1.0: (drawn - mean) / np.where(np.equal(std, 0), 1.0, std),
     "uniform_": lambda drawn, low=0.0, high=1.0: (drawn - low) / ((high - low) or 1.0),
     "normal_": lambda drawn, mean=0.0, std=1.0: (drawn - mean) / (std or 1.0),
     "exponential_": lambda drawn, rate=1.0: drawn * rate,
 }
-"""The inverse of each in-place draw's options, which follow the tensor: it gives numbers of the plain distribution."""
+"""The inverse of what a draw is given: it gives numbers of the plain distribution."""
 
 
 @contextmanager
@@ -80,8 +81,10 @@ def draws(step: Callable[..., Any], call: tuple[Any, ...]) -> list[np.ndarray]:
         in_backward = torch._C._current_graph_task_id() != -1  # a checkpoint repeats the draws of the forward pass
         if _is_drawn(op) and not in_backward:
             last = result[-1] if isinstance(result, tuple) else result
-            plain: Callable[..., Any] = _PLAIN.get(op.overloadpacket.__name__, lambda numbers, *_: numbers)
-            drawn.append(np.array(plain(array(last), *(arg for arg in args[1:] if isinstance(arg, (int, float))))))
+            name = op.overloadpacket.__name__
+            given = args[1:] if name.endswith("_") else args  # the first is what is filled
+            numbers = [array(arg) if isinstance(arg, torch.Tensor) else arg for arg in given if type(arg) is not list]
+            drawn.append(np.array(_PLAIN[name](array(last), *numbers) if name in _PLAIN else array(last)))
 
     with watching(note):
         step(*call)
