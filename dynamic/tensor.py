@@ -13,6 +13,7 @@ import numpy.typing as npt
 from dynamic import grad_mode, inplace
 from dynamic.node import AfterLeaf, Edge, Handle, Hook, Keep, Leaf, Node, add_hook, turns
 from graphs import promotion, surface
+from graphs.dims import Sizes
 from graphs.errors import DTypeError, GraphError, InplaceError, NotDifferentiableError, OptionError, ShapeError, locate
 from graphs.frontends.torch import functions, printing, words
 from graphs.frontends.torch.dtypes import by_number
@@ -57,7 +58,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]  # a tensor's sizes are numbers
         """The size of each axis."""
-        return self._data.shape
+        return Sizes(self._data.shape)
 
     @property
     def dtype(self) -> Any:  # type: ignore[override]  # PyTorch's, which is NumPy's too
@@ -73,7 +74,7 @@ class Tensor(TorchMethods, Surface):  # type: ignore[misc]  # max and min are Py
     @property
     def size(self) -> Count:
         """The number of elements; `size()` is the shape, and `size(dim)` the size of an axis."""
-        return Count(self._data.size, self._data.shape)
+        return Count(self._data.size, Sizes(self._data.shape))
 
     @property
     def device(self) -> words.device:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, Union
 
+from graphs import tree
 from graphs.errors import ControlFlowError, GraphError, ShapeError, is_asked_by_user, locate, user_call
 
 Size: TypeAlias = Union[int, "Dim"]
@@ -201,6 +202,23 @@ def product(sizes: Iterable[Size]) -> Size:
     for size in sizes:
         total = total * size
     return total
+
+
+class Sizes(tuple[Any, ...]):
+    """A shape as PyTorch has it: a tuple of sizes, also to trees, that can be asked for the number of elements."""
+
+    __slots__ = ()
+
+    def numel(self) -> Size:
+        """The product of the sizes."""
+        return product(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        part = tuple.__getitem__(self, key)
+        return Sizes(part) if type(key) is slice else part
+
+
+tree.register(Sizes, lambda sizes: (tuple(sizes), None), lambda _, sizes: Sizes(sizes))
 
 
 def symbols(size: Size) -> frozenset[str]:

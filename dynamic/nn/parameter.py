@@ -18,11 +18,10 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import optree
 
 from dynamic.grad_mode import no_grad
 from dynamic.tensor import Tensor, as_array, parameters, wrap
-from graphs import capture
+from graphs import capture, tree
 from graphs.errors import ControlFlowError, GraphError, locate
 from graphs.frontends.torch.words import as_dtype
 from graphs.ops.dtypes import check_device
@@ -270,9 +269,6 @@ def _load(owner: Any, attribute: str, value: Tensor, data: Any, assign: bool) ->
         setattr(owner, attribute, wrap(as_array(data, None)))
 
 
-_GLOBAL = optree.registry.__dict__["__GLOBAL_NAMESPACE"]
-
-
 class Skeleton:
     """A module without its parameters; equal for the same module in the same mode."""
 
@@ -292,7 +288,7 @@ class Skeleton:
 
 def register(kind: type) -> None:
     """Register a module class as a container of its parameters."""
-    optree.register_pytree_node(kind, _flatten_module, _unflatten_module, namespace=_GLOBAL)
+    tree.register(kind, _flatten_module, _unflatten_module)
 
 
 def _flatten_module(module: Any) -> tuple[list[Any], Skeleton, tuple[str, ...]]:

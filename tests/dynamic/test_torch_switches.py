@@ -17,6 +17,7 @@ import static
 from dynamic import distributions, nn
 from dynamic.pytorch import switches
 from dynamic.utils import data
+from graphs import tree
 from graphs.errors import DTypeError, GraphError, OptionError
 
 PROGRAM = """
@@ -243,6 +244,15 @@ def test_only_floats_are_the_default() -> None:
         torch.set_default_dtype(torch.int64)
     with pytest.raises(OptionError, match="there is no device 'cuda'"):
         torch.set_default_tensor_type("torch.cuda.FloatTensor")
+
+
+def test_a_shape_counts_its_elements() -> None:
+    x = torch.ones(2, 3)
+    assert isinstance(x.shape, torch.Size)
+    assert (x.shape, x.shape.numel(), x.size().numel(), torch.Size([4, 5]).numel()) == ((2, 3), 6, 6, 20)
+    assert (x.shape[1:].numel(), x.shape[0], x.shape[-1:]) == (3, 2, (3,))
+    assert tree.leaves([x.shape]) == [2, 3]
+    assert static.jit(lambda x, shape: x.reshape(shape))(x, x.shape).shape == (2, 3)
 
 
 def test_there_is_no_accelerator() -> None:

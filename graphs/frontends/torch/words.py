@@ -138,7 +138,7 @@ def refuse(what: str, remedy: str) -> DTypeError:
 
 class _Sizes(type):
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, tuple)
+        return isinstance(value, dims.Sizes)
 
 
 class Size(metaclass=_Sizes):
@@ -146,7 +146,7 @@ class Size(metaclass=_Sizes):
 
     def __new__(cls, sizes: Iterable[Any] = (), /) -> Any:
         """Make the tuple of whole numbers. Raises ArgumentError for others."""
-        return tuple([size if isinstance(size, Dim) else _whole_size(size) for size in sizes])
+        return dims.Sizes([size if isinstance(size, Dim) else _whole_size(size) for size in sizes])
 
 
 def _whole_size(size: Any) -> int:
