@@ -35,7 +35,7 @@ _PLAIN: Mapping[str, Callable[..., Any]] = {
     "normal_": lambda drawn, mean=0.0, std=1.0: (drawn - mean) / (std or 1.0),
     "exponential_": lambda drawn, rate=1.0: drawn * rate,
 }
-"""The inverse of what a draw is given: it gives numbers of the plain distribution."""
+"""The inverse of each draw's numbers, such as its mean: it gives numbers of the plain distribution."""
 
 
 @contextmanager
@@ -82,8 +82,8 @@ def draws(step: Callable[..., Any], call: tuple[Any, ...]) -> list[np.ndarray]:
         if _is_drawn(op) and not in_backward:
             last = result[-1] if isinstance(result, tuple) else result
             name = op.overloadpacket.__name__
-            given = args[1:] if name.endswith("_") else args  # the first is what is filled
-            numbers = [array(arg) if isinstance(arg, torch.Tensor) else arg for arg in given if type(arg) is not list]
+            options = args[1:] if name.endswith("_") else args  # the first is what is filled
+            numbers = [array(arg) if isinstance(arg, torch.Tensor) else arg for arg in options if type(arg) is not list]
             drawn.append(np.array(_PLAIN[name](array(last), *numbers) if name in _PLAIN else array(last)))
 
     with watching(note):
