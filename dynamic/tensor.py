@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Self, final
@@ -370,8 +371,13 @@ def as_array(data: Any, dtype: npt.DTypeLike | None) -> Array:
     """An array as PyTorch reads data: Python floats take the default dtype, ints int64; arrays keep their dtype."""
     if issubclass(type(data), Tensor):
         data = data._data
+    elif isinstance(data, (list, tuple)) and _holds_tensors(data):
+        dtypes: set[Any] = set()
+        data = _with_numbers(data, dtypes)
+        floats = {each for each in dtypes if each.kind == "f"}
+        dtype = functools.reduce(np.promote_types, floats or dtypes) if dtype is None else dtype
     if dtype is None and not hasattr(data, "dtype"):
-        array = np.asarray(_plain(data))
+        array = np.asarray(data)
         is_plain = array.dtype == np.float64 and type(_first(data)) is not np.float64
         dtype = words.as_dtype(None) if is_plain else array.dtype
         data = array
@@ -402,11 +408,28 @@ def with_known_ints(key: Any) -> Any:
     return tuple(map(with_known_ints, key)) if type(key) is tuple else key
 
 
-def _plain(data: Any) -> Any:
-    """Nested lists, with each tensor in them as an array."""
-    if issubclass(type(data), Tensor):
-        return data._data
-    return [_plain(d) for d in data] if isinstance(data, Sequence) and not isinstance(data, str) else data
+def _holds_tensors(data: Sequence[Any]) -> bool:
+    """Whether there are tensors in nested lists."""
+    kinds = set(map(type, data))
+    nested = tuple([kind for kind in kinds if issubclass(kind, (list, tuple))])
+    return any(issubclass(kind, Tensor) for kind in kinds) or (
+        bool(nested) and any(_holds_tensors(part) for part in data if isinstance(part, nested))
+    )
+
+
+def _with_numbers(data: Any, dtypes: set[Any]) -> Any:
+    """Nested lists with the number of each tensor in them; adds the dtypes. Raises OptionError for a larger tensor."""
+    if isinstance(data, (list, tuple)):
+        return [_with_numbers(part, dtypes) for part in data]
+    if not issubclass(type(data), Tensor):
+        dtypes.add(words.as_dtype(None) if type(data) is float else np.asarray(data).dtype)
+        return data
+    if data._data.size != 1:
+        raise OptionError(
+            locate(f"a list of numbers holds tensors of one element, not of shape {data.shape}; use torch.stack")
+        )
+    dtypes.add(data._data.dtype)
+    return data._data.item()
 
 
 def _first(data: Any) -> Any:

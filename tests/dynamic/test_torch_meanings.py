@@ -702,3 +702,27 @@ def test_what_draws_takes_numbers_that_are_handed_out(name: str) -> None:
 def test_numbers_that_are_not_handed_out_are_refused_by_name() -> None:
     with pytest.raises(GraphError, match=r"by standard_gamma are not handed out .*; draw them before the step"):
         Same().standard_gamma(2.0)
+
+
+LISTS: dict[str, tuple[Any, tuple[int, ...], Any]] = {
+    "one": ([torch.ones(1)], (1,), torch.float32),
+    "one, of two axes": ([torch.ones(1, 1)], (1,), torch.float32),
+    "nested": ([[torch.ones(1)], [torch.ones(())]], (2, 1), torch.float32),
+    "beside a float": ([[torch.ones(1), 2.0]], (1, 2), torch.float32),
+    "float64": ((torch.ones(1).double(), 2.0), (2,), torch.float64),
+    "an int beside a float": ([torch.tensor(3), 2.5], (2,), torch.float32),
+    "a bool beside an int": ([torch.tensor(True), 2], (2,), torch.int64),
+    "half beside an int": ([torch.ones(1).half(), 2], (2,), torch.float16),
+    "small ints": ([torch.tensor(3, dtype=torch.int32), torch.tensor(1, dtype=torch.uint8)], (2,), torch.int32),
+}
+"""Lists of numbers with tensors among them: the shape and the dtype that PyTorch gives."""
+
+
+@together("name", LISTS)
+def test_tensors_in_a_list_of_numbers_are_numbers(name: str) -> None:
+    data, shape, dtype = LISTS[name]
+    made = torch.tensor(data)
+    assert (made.shape, made.dtype) == (shape, dtype)
+    assert torch.tensor(data, dtype=torch.float64).shape == shape
+    with pytest.raises(ValueError, match=r"tensors of one element, not of shape \(2,\).*; use torch\.stack"):
+        torch.tensor([data, torch.ones(2)])
