@@ -314,11 +314,13 @@ def mask_of(index: Any) -> Any:
     """An index; one of bytes as bools, since PyTorch takes it for a mask, and an int of an array as that int."""
     if not hasattr(index, "dtype"):
         return index
-    if type(index) is np.ndarray and not index.ndim and index.dtype.kind in "iu" and index.dtype != np.uint8:
-        return int(index)
-    if index.dtype.kind in "iu" and index.dtype.itemsize < 4 and index.dtype != np.uint8 and index.ndim:
+    if index.dtype == np.uint8:
+        return ops.astype(index, np.bool_)
+    if type(index) is np.ndarray:  # of any ints
+        return int(index) if not index.ndim and index.dtype.kind in "iu" else index
+    if index.dtype.kind in "iu" and index.dtype.itemsize < 4 and index.ndim:
         raise OutOfRangeError(locate(f"index: {index.dtype} names no places; convert with .long()"))
-    return ops.astype(index, np.bool_) if index.dtype == np.uint8 else index
+    return index
 
 
 @name(in_place=True)
