@@ -189,7 +189,16 @@ default_generator = Generator()
 drawn_from.append(default_generator)
 capture.generators.append(default_generator)
 manual_seed, seed, initial_seed = default_generator.manual_seed, default_generator.seed, default_generator.initial_seed
-get_rng_state, set_rng_state = default_generator.get_state, default_generator.set_state
+
+
+def get_rng_state() -> dict[str, Any]:
+    """The state of the default generator."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: dict[str, Any]) -> None:
+    """Continue the default generator from a state of `get_rng_state`."""
+    default_generator.set_state(new_state)
 
 
 @contextmanager
@@ -247,14 +256,9 @@ def _pair_of(draw: Callable[..., Tensor], size: Any, dtype: Any, scale: float, *
 
 
 def randint(
-    low: int = 0,
-    high: Any = None,
-    size: Any = None,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    **options: Any,
-) -> Tensor:
+    low: int = 0, high: Any = None, size: Any = None,
+    *, generator: Generator | None = None, dtype: Any = None, **options: Any,
+) -> Tensor:  # fmt: skip
     """Integers from `low` up to, but without, `high`: `randint(high, size)`, `randint(low, high, size)`."""
     if size is None:
         high, size = (None, high) if high is not None else (None, ())
