@@ -117,6 +117,7 @@ def main() -> None:
     for step in asked.steps:
         rows.append(row := row_of(step, ("--processes", asked.processes, "--modes", asked.modes)))
         if asked.keep:
+            asked.keep.mkdir(parents=True, exist_ok=True)
             (asked.keep / f"{row.step}.txt").write_text(row.shown, "utf-8")
         sys.stdout.write(f"{line(row)}\n")
         sys.stdout.flush()
