@@ -39,8 +39,8 @@ class Bytes(NamedTuple):
 
     def change_from(self, before: Bytes) -> float:
         """The larger of the two changes, as a share: 0.1 for a tenth more; 0 where fewer bytes than `LEAST` changed."""
-        pairs = [(now, then) for now, then in zip(self, before, strict=True) if abs(now - then) >= LEAST]
-        return max(((now - then) / max(then, 1) for now, then in pairs), key=abs, default=0.0)
+        pairs = [(new, old) for new, old in zip(self, before, strict=True) if abs(new - old) >= LEAST]
+        return max(((new - old) / max(old, 1) for new, old in pairs), key=abs, default=0.0)
 
 
 Figures = Mapping[str, Bytes]

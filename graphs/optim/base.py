@@ -92,10 +92,10 @@ def _block_by_block(rule: Update, rows: Sequence[Row]) -> list[Row]:
     A block is a part of a large parameter or several small ones, so that a model of many small ones costs few calls.
     What cannot be written over has new results, as in `_row_by_row`. Parameters in one memory change one after another.
     """
-    writable = [row for row in rows if _is_writable(row)]
-    alike = [[x for x in row if x.shape == row[0].shape] for row in writable]
     if dispatch.observers:  # who look at whole ops
         return _row_by_row(rule, rows)
+    writable = [row for row in rows if _is_writable(row)]
+    alike = [[x for x in row if x.shape == row[0].shape] for row in writable]
     if not _are_apart([x for same in alike for i, x in enumerate(same) if i != 1]):
         return [_block_by_block(rule, [row])[0] for row in rows] if len(rows) > 1 else _row_by_row(rule, rows)
     streams: dict[Any, list[Row]] = defaultdict(list)
