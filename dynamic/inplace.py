@@ -143,8 +143,11 @@ def assign(tensor: TensorData, result: TensorData, key: Any = ...) -> None:
         memory.write(tensor, result)
     np.copyto(data, result._data)
     dispatch.tell(identity, [result._data], {}, data)
-    part = data if node is not None else _part_at(data, key)
-    _note(part, rewrites=node is not None, is_part=part.size < data.size)
+    if node is None:
+        part = _part_at(data, key)
+        _note(part, rewrites=False, is_part=part.size < data.size)
+    else:  # no further name holds the data, as names are counted below
+        _note(data, rewrites=True)
     if memory is not None and node is not None:
         _check_residuals(node, data)
         memory.renew()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dynamic as torch
+from dynamic import inplace
 from dynamic.nn import functional as F  # noqa: N812
 from graphs.errors import InplaceError
 from tests.helpers.together import together
@@ -139,3 +140,19 @@ def test_many_parts_are_the_whole():
         x[i] = 1.0
     with pytest.raises(InplaceError, match="changed in place"):
         product.backward()
+
+
+def test_older_views_are_searched_for_only_where_something_else_holds_the_memory(monkeypatch):
+    """A search goes through all objects: it takes milliseconds."""
+    searches = []
+    monkeypatch.setattr(inplace, "_remember_views", lambda *_: searches.append(1))
+    p = torch.ones(3, requires_grad=True)
+    rows = torch.zeros(2, 3)
+    rows[0] = p * 2
+    rows[1] = p * 3
+    rows.sum().backward()
+    assert (searches, p.grad.tolist()) == ([], [5, 5, 5])
+    base = torch.zeros(2, 3)
+    first = base[0]
+    base[0] = p * 2
+    assert (len(searches), first.shape) == (1, (3,))
