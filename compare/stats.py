@@ -48,6 +48,8 @@ _Floats = npt.NDArray[np.floating[Any]]
 _TAIL = (1 - LEVEL) / 2
 _NORMAL = NormalDist().inv_cdf(1 - _TAIL)
 _HALVINGS = 60
+_FARTHEST = 700.0
+"""The largest logarithm of a ratio: `exp` of it is finite, also as a term of a sum."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ def unpaired_ratio_interval(numerator: Nested, denominator: Nested) -> Interval:
     ValueError for data that are empty or not positive.
     """
     sides = [np.array([np.mean(_winsorise(logs)) for logs in _logs(side)]) for side in (numerator, denominator)]
-    estimate = float(sides[0].mean() - sides[1].mean())
+    estimate = float(np.clip(sides[0].mean() - sides[1].mean(), -_FARTHEST, _FARTHEST))
     if min(map(len, sides)) < LEAST:
         return Interval(exp(estimate))
     shares = [float(side.var(ddof=1)) / len(side) for side in sides]
@@ -186,7 +188,8 @@ def _log_ratios(numerator: list[_Floats], denominator: list[_Floats]) -> list[_F
     """Return the logarithms of the ratios of paired blocks, Winsorised in each process."""
     if [len(process) for process in numerator] != [len(process) for process in denominator]:
         raise ValueError("numerator and denominator need the same processes and blocks, paired by index")
-    return [_winsorise(top - bottom) for top, bottom in zip(numerator, denominator, strict=True)]
+    ratios = (top - bottom for top, bottom in zip(numerator, denominator, strict=True))
+    return [_winsorise(np.clip(ratio, -_FARTHEST, _FARTHEST)) for ratio in ratios]
 
 
 def _winsorise(logs: _Floats) -> _Floats:

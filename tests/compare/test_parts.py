@@ -1,6 +1,7 @@
 """Time part by part: the programs compute what the step does, and the parts add up to it."""
 
 from dataclasses import replace
+from math import isfinite
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from compare.records.record import Cell
 from compare.report.figures import parts
 from compare.report.figures.parts import stages, step_parts
 from compare.report.summary import summarise
-from compare.stats import sum_interval
+from compare.stats import ratio_interval, sum_interval, unpaired_ratio_interval
 from tests.helpers import fake_workloads
 from tests.helpers.records import plain, typed
 
@@ -176,6 +177,14 @@ def test_the_interval_of_a_sum_holds_the_truth_about_as_often_as_it_says():
         found = sum_interval([(1, tops[0].tolist()), (-1, tops[1].tolist())], base.tolist(), resamples=300)
         held += found.low <= 0.3 <= found.high
     assert held >= 54
+
+
+def test_times_of_a_damaged_file_lie_farther_apart_than_floats_reach():
+    rows = [[1e300, 1e-300], [1e-300, 1e300], [1e300, 1e300], [1.0, 1.0]]
+    far = sum_interval([(3.0, rows), (-1.0, rows[::-1])], [[1e-300, 1e-300]] * 4)
+    assert all(map(isfinite, (far.estimate, far.low)))
+    huge, tiny = [[1e300]] * 3, [[1e-300]] * 3
+    assert ratio_interval(huge, tiny).estimate == unpaired_ratio_interval(huge, tiny).estimate > 1e300
 
 
 def test_terms_need_the_blocks_of_the_denominator():
