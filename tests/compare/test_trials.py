@@ -94,7 +94,7 @@ def test_nothing_said_is_nothing_to_try():
 def counting(**counts):
     """What makes graphs without kernels, by a part of a remedy's word; a remedy without a count fails."""
 
-    def count(keywords):
+    def count(keywords, _worthless):
         found = (made for part, made in counts.items() if part in str(keywords))
         return counts["usual"] if not keywords else next(found, None)
 
@@ -130,6 +130,24 @@ def test_remedies_that_each_help_are_tried_together_where_that_leaves_fewer():
 def test_a_place_may_take_less_time_and_leave_as_many_graphs_but_not_none():
     assert kept(made(1, 0, 1.0), FACTS, Block=made(2, 0, 0.3), model=made(0)) == ["Block", "Block-optimizer"]
     assert kept(made(1, 0, 1.0), FACTS, Block=made(1, 0, 0.9)) == []
+
+
+def test_a_count_ends_where_it_is_worth_no_try():
+    usual = made(3, 1, 10.0, SIZE)
+    assert usual.outdoes(made(3, 1, 1.0))
+    assert not usual.outdoes(made(2, 1, 20.0))
+    assert usual.outdoes(made(9, 1, 7.0), place=True)
+    assert not usual.outdoes(made(9, 1, 6.9), place=True)
+    ends = []
+
+    def count(keywords, worthless):
+        ends.append((not keywords, worthless(made(4, 0, 5.0)), worthless(made(4, 0, 9.0))))
+        return made(4, 0, 8.0) if keywords else usual
+
+    trials.worth(trials.FirstLook.of({"varying": ["x 0"], "places": ["model 1"]}), count)
+    assert (True, False, False) in ends
+    assert (False, True, True) in ends
+    assert (False, False, True) in ends
 
 
 def test_guards_are_skipped_where_they_are_dear():

@@ -292,13 +292,21 @@ class TorchTrials(ModeTrials):
         return facts
 
     def _count(
-        self, function: Function, calls: Sequence[tuple[Any, ...]], fresh: Context, keywords: Mapping[str, Any]
+        self,
+        function: Function,
+        calls: Sequence[tuple[Any, ...]],
+        fresh: Context,
+        keywords: Mapping[str, Any],
+        worthless: Callable[[trials.GraphCount], bool],
     ) -> trials.GraphCount | None:
-        """Return the graphs of the calls with the keywords of a remedy, made without kernels; None where that fails."""
+        """Return the graphs of the calls with the keywords of a remedy, made without kernels; None where that fails.
+
+        The last calls are left out of a count that is worthless already.
+        """
         import torch
 
         dynamo.forget()
-        steps.now("counted the graphs of a change")
+        steps.now(f"counted the graphs of {text('compile', keywords)}")
         mode = self.engine.words.full_name("counted=" + text("compile", {**keywords, "backend": GRAPHS}))
         start = time.process_time()
         try:
@@ -308,13 +316,16 @@ class TorchTrials(ModeTrials):
                 for call in calls:
                     with within():
                         run(*call)
-                spent, seen = time.process_time() - start, dynamo.dynamo_observations(codes_of(function))
-                said = [*(made.reason for made in seen.compilations), *seen.breaks]
-                breaks, fails = sum(seen.breaks.values()), any(map(trials.FAILED.search, said))
-                guards = 0.0 if keywords or breaks or fails else _guards(partial(run, *calls[-1]))
+                    spent, seen = time.process_time() - start, dynamo.dynamo_observations(codes_of(function))
+                    said = [*(made.reason for made in seen.compilations), *seen.breaks]
+                    made = trials.GraphCount(len(seen.compilations), sum(seen.breaks.values()), spent, said)
+                    if worthless(made):
+                        return made
+                if keywords or made.breaks or any(map(trials.FAILED.search, said)):
+                    return made
+                return replace(made, guards=_guards(partial(run, *calls[-1])))
         except Exception:  # noqa: BLE001  (whatever a compiler raises of a change: it is not tried)
             return None
-        return trials.GraphCount(len(seen.compilations), breaks, spent, said, guards)
 
 
 def _guards(call: Callable[[], object]) -> float:

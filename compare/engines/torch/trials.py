@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from compare.engines import words
@@ -315,22 +316,28 @@ class GraphCount:
         """Return the number of graphs and of breaks."""
         return self.graphs + self.breaks
 
+    def outdoes(self, made: GraphCount, *, place: bool = False) -> bool:
+        """Return whether a count beside this one is worth no try: as many pieces, and for a place about the time."""
+        return made.pieces >= self.pieces and not (place and made.seconds < SHORTER * self.seconds)
 
-Count = Callable[[Keywords], GraphCount | None]
+
+Worthless = Callable[[GraphCount], bool]
+Count = Callable[[Keywords, Worthless], GraphCount | None]
 
 
 def worth(look: FirstLook, count: Count) -> list[str]:
     """Return the remedies and places that leave fewer graphs and breaks, as `NAME=WORD`, the best first.
 
     Remedies that each leave fewer are counted together too. A place may take less time instead. Where guards are dear
-    and none fails, they are skipped. `count` makes the graphs of a step with keywords, and returns None where that
-    fails.
+    and none fails, they are skipped. `count` makes the graphs of a step with keywords, as long as they may be worth a
+    try, and returns None where that fails.
     """
-    usual = count({})
+    usual = count({}, _never)
     if usual is None:
         return []
     asked = {**candidates(usual.said, look), **placements(look)}
-    counted = {name: made for name, keywords in asked.items() if (made := count(keywords))}
+    ends = {name: partial(usual.outdoes, place=WHERE in keywords) for name, keywords in asked.items()}
+    counted = {name: made for name, keywords in asked.items() if (made := count(keywords, ends[name]))}
     fewer = {name: made for name, made in counted.items() if made.graphs > 0 and made.pieces < usual.pieces}
     fewer |= _shorter({name: made for name, made in counted.items() if WHERE in asked[name]}, usual, count)
     singles = [name for name in fewer if WHERE not in asked[name]]
@@ -338,13 +345,17 @@ def worth(look: FirstLook, count: Count) -> list[str]:
         asked["together"] = {}
         for name in singles:
             asked["together"] = unite(asked["together"], asked[name])
-        made = count(asked["together"])
+        made = count(asked["together"], usual.outdoes)
         if made and made.pieces < min(fewer[name].pieces for name in singles):
             fewer["together"] = made
     best = sorted(fewer, key=lambda name: (fewer[name].pieces, WHERE in asked[name], fewer[name].seconds))
     if usual.guards > DEAR_GUARDS:
         best, asked["no-guards"] = [*best, "no-guards"], {"stance": {"stance": "default", SKIP: True}}
     return [f"{name}={words.text('compile', asked[name])}" for name in best]
+
+
+def _never(_: GraphCount) -> bool:
+    return False
 
 
 def _shorter(places: Mapping[str, GraphCount], usual: GraphCount, count: Count) -> dict[str, GraphCount]:
@@ -354,7 +365,7 @@ def _shorter(places: Mapping[str, GraphCount], usual: GraphCount, count: Count) 
     """
     able = {name: made for name, made in places.items() if made.graphs and made.breaks <= usual.breaks}
     shorter = {name: made for name, made in able.items() if made.seconds < SHORTER * usual.seconds}
-    again = count({}) if shorter else None
+    again = count({}, _never) if shorter else None
     least = min(usual.seconds, again.seconds if again else usual.seconds)
     return {name: made for name, made in shorter.items() if made.seconds < SHORTER * least}
 
