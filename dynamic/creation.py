@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dynamic.tensor import Tensor, as_array, wrap
 from graphs import capture, ops
 from graphs.errors import ArgumentError, DTypeError, OptionError, locate
-from graphs.frontends.torch import dtypes
+from graphs.frontends.torch import complexes, dtypes
 from graphs.frontends.torch import words as devices
 from graphs.frontends.torch.names import guard, method
 from graphs.frontends.torch.shapes import memory_of, order_of
@@ -46,7 +46,10 @@ def leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
 
 
 def make_leaf(array: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
-    """A leaf tensor of an array; in a trace, a constant of its graph."""
+    """A leaf tensor of an array; in a trace, a constant of its graph. Complex numbers become a pair of leaves."""
+    if np.asarray(array).dtype.kind == "c":
+        parts = np.ascontiguousarray([array.real, array.imag])
+        return complexes.complex(*[make_leaf(part.copy(), None, device, requires_grad) for part in parts])
     tensor = leaf(array, dtype, device, requires_grad)
     return tensor if requires_grad and capture.step_trace() is None else capture.make_constant(tensor)
 

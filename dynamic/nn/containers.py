@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from dynamic.nn.module import Module
@@ -144,23 +144,32 @@ class ModuleList(_IndexedValues):
 
 
 class ParameterList(_IndexedValues):
-    """A list of parameters; tensors become parameters."""
+    """A list of parameters, and of lists and dicts of them; tensors become parameters."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
         self.extend(() if values is None else values)
 
     def _put(self, name: str, value: Any) -> None:
-        self.register_parameter(name, value if is_parameter(value) else Parameter(value))
+        _put_parameter(self, name, value)
 
     def extra_repr(self) -> str:
         """A line for each parameter."""
-        return "\n".join([_line_on(str(i), value, str(value.dtype)) for i, value in enumerate(self)])
+        return "\n".join([_line_on(str(i), value, lambda value: str(value.dtype)) for i, value in enumerate(self)])
 
 
-def _line_on(name: str, value: Any, kind: str) -> str:
-    """A line on a parameter, as PyTorch writes it."""
-    return f"  ({name}): Parameter containing: [{kind} of size {'x'.join(map(str, value.shape))}]"
+def _put_parameter(module: Module, name: str, value: Any) -> None:
+    if isinstance(value, Module):
+        module.add_module(name, value)
+    else:
+        module.register_parameter(name, value if is_parameter(value) else Parameter(value))
+
+
+def _line_on(name: str, value: Any, kind: Callable[[Any], str]) -> str:
+    """A line on a parameter, as PyTorch writes it, or on a list of them."""
+    if isinstance(value, Module):
+        return f"  ({name}): Object of type: {type(value).__name__}"
+    return f"  ({name}): Parameter containing: [{kind(value)} of size {'x'.join(map(str, value.shape))}]"
 
 
 class _NamedValues(Module):
@@ -228,14 +237,14 @@ class ModuleDict(_NamedValues):
 
 
 class ParameterDict(_NamedValues):
-    """A dict of parameters by name; tensors become parameters."""
+    """A dict of parameters by name, and of lists and dicts of them; tensors become parameters."""
 
     def _put(self, name: str, value: Any) -> None:
-        self.register_parameter(name, value if is_parameter(value) else Parameter(value))
+        _put_parameter(self, name, value)
 
     def extra_repr(self) -> str:
         """A line for each parameter."""
-        return "\n".join([_line_on(name, value, value.type()) for name, value in self.items()])
+        return "\n".join([_line_on(name, value, lambda value: str(value.type())) for name, value in self.items()])
 
 
 class DataParallel(Module):

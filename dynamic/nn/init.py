@@ -101,6 +101,9 @@ def fans(tensor: Any) -> tuple[int, int]:
     return tensor.shape[1] * window, tensor.shape[0] * window
 
 
+_calculate_fan_in_and_fan_out = fans  # PyTorch's name, which layers of programs call
+
+
 def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
     """Fill with uniform numbers of variance 2 * gain ** 2 / (inputs + outputs) (Glorot and Bengio, 2010)."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))

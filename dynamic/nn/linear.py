@@ -108,9 +108,8 @@ class _Table(Module):
         options: dict[str, Any],
         made: tuple[Any, Any],
     ) -> None:
-        """Store sizes and padding, and make the rows; `made` are device and dtype. Raises ValueError and GraphError."""
+        """Store sizes and padding, and make the rows; `made` are device and dtype. Raises ValueError."""
         vars(self).update(options)
-        F.common.refuse(type(self).__name__, "leave it out", sparse=(options["sparse"], False))
         self.num_embeddings, self.embedding_dim = sizes
         if padding_idx is not None and not -sizes[0] <= padding_idx < sizes[0]:
             raise ValueError(f"padding_idx is one of {sizes[0]} rows, not {padding_idx}")

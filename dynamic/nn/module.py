@@ -78,14 +78,18 @@ class Module:
                 raise AttributeError(
                     f"a {kind} is assigned before Module.__init__() was called; call super().__init__()"
                 )
-            if callable(getattr(Module, name, None)):
-                raise GraphError(locate(f"a {kind} is assigned to {name!r}, a method of modules; choose another name"))
+            if callable(getattr(Module, name, None)):  # the method keeps its name, as in PyTorch
+                if kind != MODULE:
+                    raise KeyError(f"a {kind} is assigned to {name!r}, a method of modules; choose another name")
+                vars(self).pop(name, None)
+                name += parameter.APART
             kinds[name] = kind
         elif kinds and kinds.get(name) in (PARAMETER, MODULE) and value is not None:
             raise TypeError(f"{name!r} is a {kinds[name]}, and cannot become a {type(value).__name__}; delete it first")
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name: str) -> None:
+        name += parameter.APART * (name + parameter.APART in self._kinds)
         object.__delattr__(self, name)
         self._kinds.pop(name, None)
 
@@ -136,7 +140,7 @@ class Module:
 
     def _of(self, *kinds: str) -> Iterator[tuple[str, Any]]:
         values = vars(self)
-        return ((name, values[name]) for name, kind in self._kinds.items() if kind in kinds)
+        return ((name.rstrip(parameter.APART), values[name]) for name, kind in self._kinds.items() if kind in kinds)
 
     @property
     def _parameters(self) -> parameter.Registry:
@@ -182,13 +186,13 @@ class Module:
         """The modules that are attributes of this one."""
         return (child for _, child in self.named_children())
 
-    def _named_values(
-        self, kinds: tuple[str, ...], prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    def _named_members(  # PyTorch's name: libraries of meta-learning call it
+        self, get_members_fn: Any, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         seen = set[int]()
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
-            for name, value in module._of(*kinds):
+            for name, value in get_members_fn(module):
                 if value is not None and id(value) not in seen:
                     if remove_duplicate:
                         seen.add(id(value))
@@ -198,7 +202,7 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """The parameters with their names; each once."""
-        return self._named_values((PARAMETER,), prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._of(PARAMETER), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Any]:
         """The parameters; each once."""
@@ -208,7 +212,7 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """The buffers with their names; each once."""
-        return self._named_values(_BUFFERS, prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._of(*_BUFFERS), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
         """The buffers; each once."""
@@ -331,15 +335,11 @@ class Module:
 
     def cuda(self, device: Any = None) -> Self:
         """Not supported: raises GraphError, as all arrays are on the CPU."""
-        raise GraphError(
-            locate("cuda: there is no device but the CPU; leave the call out, or choose it by is_available()")
-        )
+        raise GraphError(locate("cuda: there is no device but the CPU; leave the call out, or ask is_available()"))
 
     def compile(self, *args: Any, **options: Any) -> None:
         """Not supported: raises GraphError, as functions of a module compile in the static engine."""
-        raise GraphError(
-            locate("Module.compile: the dynamic engine compiles nothing; use static.jit on a function of it")
-        )
+        raise GraphError(locate("Module.compile: this engine compiles nothing; use static.jit on a function of it"))
 
     # Hooks -----------------------------------------------------------------------------------------------------
 

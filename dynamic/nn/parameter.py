@@ -102,6 +102,9 @@ def uniform_bound(fan: int) -> float:
     return 1 / math.sqrt(fan) if fan > 0 else 0.0
 
 
+APART = "."  # behind the key of a module whose name is that of a method: no name of an attribute has a dot
+
+
 class Registry(MutableMapping[str, Any]):
     """A dict view of a module's values of some kinds: changes of it change the module."""
 
@@ -109,17 +112,21 @@ class Registry(MutableMapping[str, Any]):
         self._module, self._its_kinds = module, kinds
 
     def __getitem__(self, name: str) -> Any:
-        if self._module._kinds.get(name) not in self._its_kinds:
-            raise KeyError(name)
-        return vars(self._module)[name]
+        return vars(self._module)[self._key(name)]
 
     def __setitem__(self, name: str, value: Any) -> None:
         self._module._kinds.setdefault(name, self._its_kinds[0])
         vars(self._module)[name] = value
 
     def __delitem__(self, name: str) -> None:
-        self[name]
-        delattr(self._module, name)
+        delattr(self._module, self._key(name))
+
+    def _key(self, name: str) -> str:
+        kinds = self._module._kinds
+        for key in (name, name + APART):
+            if kinds.get(key) in self._its_kinds:
+                return key
+        raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
         return iter([name for name, _ in self._module._of(*self._its_kinds)])
@@ -309,9 +316,8 @@ def _copy_module(module: Any, memo: dict[int, Any]) -> Any:
     if id(module) not in memo:
         made: Any = copy.copy(module)
         memo[id(module)] = made
-        vars(made).update(
-            {name: _copy_module(child, memo) for name, child in module._of("module") if child is not None}
-        )
+        children = {name: vars(module)[name] for name, kind in module._kinds.items() if kind == "module"}
+        vars(made).update({name: _copy_module(child, memo) for name, child in children.items() if child is not None})
     return memo[id(module)]
 
 

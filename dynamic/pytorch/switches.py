@@ -159,6 +159,8 @@ SWITCHES = (
     _("jit", "equals", "Final", "is Python's", typing.Final),
     _("jit.annotations", "equals", "List BroadcastingList2", "for annotations", list),
     _("jit.annotations", "equals", "Tuple", "for annotations", tuple),
+    _("_jit_internal", "equals", "Optional", "is Python's", typing.Optional),
+    _("_jit_internal", "gives back", "_overload ignore export unused", RUNS),
     _("jit", "refuses", "ScriptModule ScriptFunction RecursiveScriptModule", IS_COMPILED),
     _("jit", "refuses", "save load", SAVES),
     _("_C", "returns", "_jit_set_profiling_mode _jit_set_profiling_executor _jit_override_can_fuse_on_cpu "
@@ -259,7 +261,8 @@ SWITCHES = (
     _("version", "equals", "cuda hip xpu debug git_version", CPU),
     _("version", "stands for", "__version__", "of the PyTorch whose names these are", ""),
     _("__config__", "returns", "show parallel_info", "NumPy computes", "graphduel: NumPy computes, on the CPU"),
-    _("overrides", "returns", "has_torch_function has_torch_function_unary has_torch_function_variadic", RUNS, False),
+    *[_(place, "returns", "has_torch_function has_torch_function_unary has_torch_function_variadic", RUNS, False)
+      for place in ("overrides", "nn.functional")],  # which copies of PyTorch's own functions ask
     _("overrides", "refuses", ALL, "ops are called as they are; put a function of your own in their place"),
     _("utils._python_dispatch", "refuses", ALL, "ops are called as they are; dynamic.record shows them"),
     _("utils._pytree", "refuses", ALL, "containers are optree's; use optree.tree_map, with none_is_leaf=True"),

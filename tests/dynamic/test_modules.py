@@ -202,11 +202,24 @@ def test_containers_are_lists_and_dicts():
         nn.Sequential(np.tanh)
     params = nn.ParameterList([torch.ones(2), nn.Parameter(torch.zeros(1))])
     assert [name for name, _ in params.named_parameters()] == ["0", "1"]
+    nested = nn.ParameterList([nn.ParameterList([torch.ones(2)]), torch.ones(1)])
+    nested.append(nn.ParameterDict({"x": torch.ones(3)}))
+    assert [name for name, _ in nested.named_parameters()] == ["1", "0.0", "2.x"]
+    assert repr(nested).startswith(
+        "ParameterList(\n    (0): Object of type: ParameterList\n    (1): Parameter containing"
+    )
     table = nn.ParameterDict({"x": torch.ones(2)})
     assert "x" in table
     assert [name for name, _ in table.items()] == ["x"]
     with pytest.raises(KeyError):
         table["y"]
+
+
+def test_members_of_some_modules():
+    """As libraries of meta-learning ask for the parameters of their own classes."""
+    model = nn.Sequential(nn.Linear(2, 1), nn.Sequential(nn.Conv1d(1, 1, 1)))
+    found = model._named_members(lambda m: m._parameters.items() if isinstance(m, nn.Linear) else [], recurse=True)
+    assert [name for name, _ in found] == ["0.weight", "0.bias"]
 
 
 def test_the_text_of_a_module_is_pytorchs():
@@ -353,7 +366,6 @@ def test_a_label_that_is_no_class_is_refused_unless_it_is_ignored():
 
 
 REFUSED = [
-    (lambda: nn.Embedding(3, 2, sparse=True), "sparse"),
     (lambda: nn.LSTM(3, 2, proj_size=1), "proj_size"),
     (lambda: nn.MultiheadAttention(4, 2, add_bias_kv=True), "add_bias_kv"),
     (lambda: F.scaled_dot_product_attention(*[tensor(2, 3, 4)] * 3, enable_gqa=True), "enable_gqa"),

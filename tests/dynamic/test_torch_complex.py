@@ -43,6 +43,25 @@ def test_arithmetic_is_numpys(name):
     np.testing.assert_allclose(found.numpy(), expected, rtol=1e-12)
 
 
+def spectral(x, library):
+    """A spectral layer: some frequencies of a signal, times weights, among zeros."""
+    out = library.zeros((2, 3), dtype=library.complex128 if library is torch else complex)
+    out[:, :2] = library.fft.rfft(x)[:, :2] * 2j
+    out[:, 2] += 1
+    out[0, 0] = 3 - 1j
+    picked = out[[1, 0], [0, 2]]
+    return (library.fft.irfft(out, 4) ** 2).sum() + (picked.real * picked.imag).sum()
+
+
+def test_a_pair_of_zeros_is_written_by_parts():
+    x = np.random.default_rng(0).standard_normal((2, 4))
+    np.testing.assert_allclose(spectral(torch.tensor(x), torch).numpy(), spectral(x, np), rtol=1e-12)
+    np.testing.assert_allclose(static.jit(lambda x: spectral(x, torch))(x), spectral(x, np), rtol=1e-12)
+    assert torch.autograd.gradcheck(lambda x: spectral(x, torch), torch.tensor(x, requires_grad=True))
+    z = torch.ones(2, dtype=torch.cfloat)
+    assert (z.dtype, z.numpy().tolist()) == (torch.complex64, [1, 1])
+
+
 def test_functions_of_torch_take_pairs():
     z, w = pair(Z), pair(W)
     np.testing.assert_allclose(torch.cat([z, w]).numpy(), np.concatenate([Z, W]))
@@ -72,7 +91,7 @@ def test_what_would_need_a_conjugate_is_refused_by_name():
         (lambda: z**2, "pow: there is no rule"),
         (lambda: z.to(torch.float32), "has two parts"),
         (lambda: nn.Parameter(z), "view_as_real"),
-        (lambda: torch.zeros(2, dtype=torch.cfloat), "complex64"),
+        (lambda: torch.tensor([1j]), "complex128"),
         (lambda: torch.imag(z.real), "zeros_like"),
         (lambda: torch.view_as_complex(z.real), "size 2"),
     ):

@@ -15,6 +15,7 @@ import pytest
 
 import dynamic as torch
 import graphs as g
+import static
 from dynamic.random import DrawnNumbers, drawing_from
 from graphs.errors import ArtifactError, DTypeError, GraphError, InplaceError, NotDifferentiableError, ShapeError
 from tests.helpers.together import together
@@ -335,6 +336,7 @@ def test_older_names_of_initial_values() -> None:
             assert getattr(torch.nn.init, name)(weight) is weight
         assert weight.abs().sum() > 0
     torch.nn.init.sparse_(weight, 0.25)
+    assert torch.nn.init._calculate_fan_in_and_fan_out(torch.ones(4, 3, 5)) == (15, 20)
     assert (weight == 0).sum(0).tolist() == [5] * 10
 
 
@@ -606,10 +608,24 @@ def test_an_attribute_that_is_not_there_names_what_to_use() -> None:
         assert not hasattr(torch.Tensor, name)
 
 
-def test_a_module_is_no_method_of_modules() -> None:
+def test_a_module_may_have_the_name_of_a_method() -> None:
     module = torch.nn.Module()
-    with pytest.raises(RuntimeError, match=r"'parameters', a method of modules.*; choose another name"):
-        module.parameters = torch.nn.ParameterList()
+    module.parameters = []  # a list that hides the method, until a module takes its place
+    module.parameters = torch.nn.ParameterList([torch.nn.Parameter(torch.ones(2))])
+    held = list(module.parameters())
+    assert [name for name, _ in module.named_parameters()] == list(module.state_dict()) == ["parameters.0"]
+    assert module._modules["parameters"][0] is held[0]
+    assert repr(module).startswith("Module(\n  (parameters): ParameterList(")
+    module.load_state_dict({"parameters.0": torch.zeros(2)})
+    copied = copy.deepcopy(module)
+    value, gradient = static.value_and_grad(lambda m: (m._modules["parameters"][0] + 1).sum())(module)
+    assert (held[0].sum().item(), next(copied.parameters()).sum().item(), value, len(list(gradient.parameters()))) == (
+        0, 0, 2, 1,
+    )  # fmt: skip
+    del module.parameters
+    assert not list(module.parameters())
+    with pytest.raises(KeyError, match=r"'parameters', a method of modules; choose another name"):
+        module.parameters = torch.nn.Parameter(torch.ones(2))
 
 
 def test_complex_parts_broadcast() -> None:

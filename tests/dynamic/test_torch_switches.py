@@ -183,6 +183,8 @@ def test_older_paths_and_names_of_files() -> None:
     from dynamic.utils.data._utils.collate import default_collate_err_msg_format
 
     assert AdamW is torch.optim.AdamW
+    assert torch._jit_internal.Optional[torch.Tensor] == torch.Tensor | None
+    assert not torch.nn.functional.has_torch_function((torch.ones(2),))
     assert _reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
     assert (torch.get_autocast_dtype("cpu"), torch.get_autocast_dtype("cuda")) == (torch.bfloat16, torch.float16)
     for call, remedy in (

@@ -7,6 +7,7 @@ from dynamic.nn.functional.ctc import *
 from dynamic.nn.functional.layers import *
 from dynamic.nn.functional.losses import *
 from dynamic.nn.functional.windows import *
+from dynamic.paths import submodule
 from graphs import ops
 from graphs.frontends.torch import sampling
 from graphs.frontends.torch.arithmetic import of_op
@@ -22,4 +23,4 @@ guard(globals(), __all__)
 
 
 def __getattr__(name: str) -> object:
-    raise AttributeError(f"nn.functional has no {name!r}; docs/torch.md lists what is there")
+    return submodule(__name__, name)

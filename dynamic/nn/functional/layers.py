@@ -170,10 +170,11 @@ def embedding(
 ) -> Array:
     """Rows of a table; that of `padding_idx` gets no gradient. Raises OutOfRangeError for other indices.
 
+    The gradient has all rows, 0 where none is looked up, and `sparse` changes nothing: SGD and Adagrad step alike.
     With `scale_grad_by_freq`, the gradient of a row is divided by how often it is looked up.
     With `max_norm`, rows that are looked up and whose `norm_type` norm is larger are first brought to it, in the table.
     """
-    refuse("embedding", "leave it out", sparse=(sparse, False))
+    del sparse
     rows = _rows(input, weight)
     check_indices("embedding", input, rows)
     if max_norm is not None:
@@ -231,7 +232,8 @@ def embedding_bag(
     `include_last_offset` the last of the offsets is the end of the last bag. Raises OptionError, ShapeError and
     OutOfRangeError.
     """
-    refuse("embedding_bag", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False), sparse=(sparse, False))
+    del sparse
+    refuse("embedding_bag", "leave it out", scale_grad_by_freq=(scale_grad_by_freq, False))
     if mode not in ("sum", "mean", "max"):
         raise OptionError(locate(f"embedding_bag: mode is 'sum', 'mean' or 'max', not {mode!r}; choose one"))
     rows = _rows(input, weight)

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphs import capture, dispatch, ops
 from graphs.errors import DTypeError, OptionError, locate
-from graphs.frontends.torch import dtypes, picking
+from graphs.frontends.torch import dtypes
 from graphs.frontends.torch.names import Methods, hold_pairs, name, with_named_errors
 from graphs.frontends.torch.words import as_dtype, floats, place, promote, stand_ins
 from graphs.op import RuleTable
@@ -139,7 +139,11 @@ class Complex(Methods):
         return self.numpy().tolist()
 
     def __getitem__(self, key: Any) -> Any:
-        return picking.part(self, key)
+        return Complex(self.real[key], self.imag[key])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        pair = _pair(value)
+        self.real[key], self.imag[key] = pair.real, pair.imag
 
     def __len__(self) -> int:
         return int(self.shape[0])
