@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from graphs.ir import Graph, Node
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 
 def _contents(graph: Graph) -> str:
     """A hash of a subgraph that does not depend on the source lines of its nodes."""
-    hashes = sorted(nx.get_node_attributes(_hash_graph(graph), "hash").values())
-    return hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
+    return hashlib.sha256("".join(_hashes(_hash_graph(graph))).encode()).hexdigest()[:16]
+
+
+def _hashes(graph: nx.DiGraph[int]) -> list[str]:
+    return sorted(text for _, text in graph.nodes(data="hash"))
 
 
 def isomorphic(first: Graph, second: Graph) -> bool:
@@ -25,8 +30,10 @@ def isomorphic(first: Graph, second: Graph) -> bool:
     Each node is first labelled with a hash of everything it is computed from and everything computed from it. The
     search (VF2++, Jüttner and Madarasi, 2018) then compares only nodes with the same hash.
     """
+    import networkx as nx  # only here: a worker that compares no graphs need not wait for it
+
     left, right = _hash_graph(first), _hash_graph(second)
-    if sorted(nx.get_node_attributes(left, "hash").values()) != sorted(nx.get_node_attributes(right, "hash").values()):
+    if _hashes(left) != _hashes(right):
         return False
     return bool(nx.vf2pp_is_isomorphic(left, right, node_label="hash"))
 
@@ -41,7 +48,8 @@ def _hash_graph(graph: Graph) -> nx.DiGraph[int]:
             hashed[node] = _hash(hashes[node], *(hashed[source] for source in node.inputs))
         hashes = _with_users(graph, hashed)
     result = graph.to_networkx()
-    nx.set_node_attributes(result, {i: hashes[node] for i, node in enumerate(graph.nodes)}, "hash")
+    for i, node in enumerate(graph.nodes):
+        result.nodes[i]["hash"] = hashes[node]
     return result
 
 

@@ -105,7 +105,7 @@ class Node:
     def on(self, inputs: Sequence[Node]) -> Node:
         """A node of the same op and spec on other inputs; it stays verified if their specs are those of the old."""
         node = Node(self.op, inputs, self.attrs, self.spec, self.source)
-        if self.verified and all(map(_has_same_spec, inputs, self.inputs)):
+        if self.verified and [source.spec for source in inputs] == [source.spec for source in self.inputs]:
             _set_verified(node, True)
         return node
 
@@ -195,10 +195,6 @@ def _digest(array: np.ndarray[Any, Any]) -> str:
     return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
-def _has_same_spec(node: Node, other: Node) -> bool:
-    return node.spec is other.spec
-
-
 # The setters that `__init__` uses, as a node refuses assignment.
 _set_op, _set_inputs, _set_attrs, _set_spec, _set_source, _set_verified = (
     Node.__dict__[name].__set__ for name in ("op", "inputs", "attrs", "spec", "source", "verified")
@@ -239,15 +235,19 @@ def intern_spec(spec: TensorSpec) -> TensorSpec:
 
 
 class Graph:
-    """A computation: `inputs` and `outputs` are among `nodes`, which are in topological order."""
+    """A computation: `inputs` and `outputs` are among `nodes`, which are in topological order.
 
-    __slots__ = ("inputs", "name", "nodes", "outputs")
+    `ops` are the ops of its nodes, each once: a pass that looks for others has nothing to do.
+    """
+
+    __slots__ = ("inputs", "name", "nodes", "ops", "outputs")
 
     def __init__(self, name: str, inputs: Sequence[Node], nodes: Iterable[Node], outputs: Sequence[Node]) -> None:
         self.name = one_line(name)
         self.inputs = tuple(inputs)
         self.nodes = tuple(nodes)
         self.outputs = tuple(outputs)
+        self.ops = frozenset([node.op for node in self.nodes])
         verify(self)
 
     def __len__(self) -> int:

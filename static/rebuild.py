@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from graphs.ir import Graph, Node, ancestors
+
+N = TypeVar("N", Node, int)
 
 
 def rebuild_node(node: Node, made: Mapping[Node, Node]) -> Node:
     """Return the node on the new inputs that `made` maps its inputs to; inputs that are not in `made` stay."""
     if made.keys().isdisjoint(node.inputs):
         return node
-    inputs = [made.get(source, source) for source in node.inputs]
-    return node if all(map(operator.is_, inputs, node.inputs)) else node.on(inputs)
+    inputs = tuple([made.get(source, source) for source in node.inputs])
+    return node if inputs == node.inputs else node.on(inputs)
 
 
 def replace_nodes(graph: Graph, instead: Mapping[Node, Node]) -> Graph:
@@ -34,8 +36,8 @@ def replace_nodes(graph: Graph, instead: Mapping[Node, Node]) -> Graph:
     return Graph(graph.name, [made[n] for n in graph.inputs], order, [made[n] for n in graph.outputs])
 
 
-def is_in_order(nodes: Sequence[Node], order: Iterable[Node]) -> bool:
-    """Whether these nodes come in this order."""
+def is_in_order(nodes: Sequence[N], order: Iterable[N]) -> bool:
+    """Whether these nodes, or numbers of nodes, come in this order."""
     wanted = set(nodes)
     return len(wanted) < 2 or [node for node in order if node in wanted] == list(nodes)
 

@@ -59,11 +59,18 @@ CALLS.enter({
 
 def kernel(node: Node, out: bool = True) -> Any:
     """Return the function that generated code calls for a node, with or without a buffer for the result."""
+    if _is_plain(node):
+        return node.op.kernel
     if is_reducer(node):
         return reductions.reducer(CALLS[node.op].reducer or np.add, node.spec.dtype, node.inputs[0].spec.size)
     if _is_method(node, out):
         return CALLS[node.op].method
     return _product(node) if is_product(node) else node.op.kernel
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether the op's own kernel is called, with operands, buffer and attributes as for most ops."""
+    return not (node.op in CALLS or node.op.divides or is_product(node))
 
 
 def _product(node: Node) -> Any:
@@ -118,10 +125,11 @@ def call(
     `name` holds `kernel(node)`, `attr` names attributes, and `out` and `workspace` may be "". NumPy reads arguments by
     position faster than by keyword.
     """
-    if is_reducer(node):
-        return _reduction(node, name, operands[0], out, attr)
-    if _is_method(node, bool(out)):
-        return f"{name}({operands[0]}, {attr(CALLS[node.op].attribute)})"
+    if not _is_plain(node):
+        if is_reducer(node):
+            return _reduction(node, name, operands[0], out, attr)
+        if _is_method(node, bool(out)):
+            return f"{name}({operands[0]}, {attr(CALLS[node.op].attribute)})"
     arguments = list(operands)
     if out:
         positional = not CALLS[node.op].by_keyword and (isinstance(kernel(node), np.ufunc) or is_product(node))

@@ -110,8 +110,8 @@ class Writer:
         self.lines: list[Node | None] = []
         self._slotted: set[str] = set()
         self._names: dict[Node, str] = {}
-        self._callers: dict[int, tuple[Any, Node]] = {}  # each kernel by its id, and the first node that calls it
-        self._writers: dict[tuple[Any, ...], Node] = {}  # for each place in the arena, the first node that writes there
+        self._callers: dict[int, tuple[Any, str]] = {}  # each kernel by its id, and the parameter that holds it
+        self._writers: dict[tuple[Any, ...], str] = {}  # for each place in the arena, the parameter that holds it
         self.results: dict[Node, list[Node]] = {}
         self.parts: dict[Node, list[Node]] = {node: [] for node in schedule.order if is_scan(node)}
         for node in schedule.order:
@@ -237,15 +237,19 @@ class Writer:
             return f"{self._name(node.inputs[0])}.T"
         if node not in self.fixed:
             return f"v{self.number[node]}"
-        if node in self.in_arena:
-            node = self._writers.setdefault((*self.schedule.place[node], node.spec), node)
-        return self._slot("b", node, "")
+        if node not in self.in_arena:
+            return self._slot("b", node, "")
+        place = (*self.schedule.place[node], node.spec)
+        if place not in self._writers:
+            self._writers[place] = self._slot("b", node, "")
+        return self._writers[place]
 
     def _kernel(self, node: Node) -> str:
         """Return the parameter that holds the kernel of a node; nodes that call the same kernel share it."""
         kernel = kernels.kernel(node, node in self.in_arena or node in self.fresh)
-        _, first = self._callers.setdefault(id(kernel), (kernel, node))
-        return self._slot("k", first, "")
+        if id(kernel) not in self._callers:
+            self._callers[id(kernel)] = kernel, self._slot("k", node, "")
+        return self._callers[id(kernel)][1]
 
     def _slot(self, kind: str, node: Node, key: str) -> str:
         name = f"{kind}{self.number[node]}{'_' + key if key else ''}"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import operator
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from graphs import dims
@@ -151,11 +151,12 @@ def _overwritable_operand(
     if not numbers:
         return None
     inputs = writer(node).inputs
-    lying = [placed.get(seen.owner[source]) for source in inputs]
     for i in numbers:
-        operand, place = inputs[i], lying[i]
+        operand = inputs[i]
+        place = placed.get(seen.owner[operand])
         if place is None or until[place.buffer] != now or not _has_its_elements(operand, node, seen):
             continue
+        lying = [placed.get(seen.owner[source]) for source in inputs]
         others = [source for source, other in zip(inputs, lying, strict=True) if other and other.buffer is place.buffer]
         if all(source is operand for source in others) and same(place.buffer.spec.nbytes, node.spec.nbytes):
             return operand
@@ -340,128 +341,165 @@ def leanest(graph: Graph, owner: Owner, sizes: Sizes) -> Order:
     `owner` maps each node to the node whose memory it is in. `sizes` has the bytes of planned nodes; a missing node
     counts 0.
     """
-    early, late = eager(graph.nodes, owner, sizes), demand_order(graph, sizes)
-    orders = [graph.nodes, early, late]
-    live = [most_live(order, owner, sizes) for order in orders]
+    flow = Flow(graph, owner, sizes)
+    orders = [flow.own, flow.eager(flow.own), flow.demand_order()]
+    live = [flow.most_live(order) for order in orders]
     if live[2] < live[1]:
-        orders.append(eager(late, owner, sizes))
-        live.append(most_live(orders[3], owner, sizes))
-    effects = graph.effects
+        orders.append(flow.eager(orders[2]))
+        live.append(flow.most_live(orders[3]))
+    effects = [number for number in flow.own if flow.has_effect(number)]
     allowed = [i for i, order in enumerate(orders) if is_in_order(effects, order)]
-    return orders[min(allowed, key=live.__getitem__)]
+    return flow.nodes_of(orders[min(allowed, key=live.__getitem__)])
 
 
-def most_live(order: Order, owner: Owner, sizes: Sizes) -> int:
-    """Return the most bytes that are live at a step, if no result is written over another value."""
-    last = {owner[value]: step for step, node in enumerate(order) for value in (node, *node.inputs)}
-    ending = [0] * len(order)
-    for node, step in last.items():
-        ending[step] += sizes.get(node, 0)
-    live = most = 0
-    for node, bytes_ in zip(order, ending, strict=True):
-        live += sizes.get(node, 0)
-        most = max(most, live)
-        live -= bytes_
-    return most
+Numbers = Sequence[int]
+"""Nodes by their numbers in the graph."""
 
 
-def eager(order: Order, owner: Owner, sizes: Sizes) -> Order:
-    """Return the same order, but a node that frees more memory than it takes runs as soon as it can."""
-    return _Eager(order, owner, sizes).run()
+class Flow:
+    """A graph in numbers, from which orders are made: lists of numbers take less time than tables of nodes.
 
-
-class _Eager:
-    def __init__(self, order: Order, owner: Owner, sizes: Sizes) -> None:
-        self.order, self.owner, self.sizes = order, owner, sizes
-        self.position = {node: i for i, node in enumerate(order)}
-        self.missing: dict[Node, int] = {}
-        self.users: dict[Node, list[Node]] = {node: [] for node in order}
-        self.readers: dict[Node, list[Node]] = {node: [] for node in order}
-        self.reads: dict[Node, Sequence[Node]] = {}  # the owners of the memory that each node reads
-        for node in order:
-            sources = _distinct(node.inputs)
-            self.missing[node] = len(sources)
-            for source in sources:
-                self.users[source].append(node)
-            self.reads[node] = _distinct([owner[source] for source in sources])
-            for read in self.reads[node]:
-                self.readers[read].append(node)
-        self.left = {node: len(readers) for node, readers in self.readers.items()}
-        self.freed = dict.fromkeys(order, 0)  # the bytes that only this node is still to read
-        for read, readers in self.readers.items():
-            if len(readers) == 1:
-                self.freed[readers[0]] += sizes.get(read, 0)
-        self.done: dict[Node, None] = {}
-
-    def run(self) -> Order:
-        for node in self.order:
-            ready = [] if node in self.done else [self.position[node]]
-            while ready:
-                current = self.order[heapq.heappop(ready)]
-                if current is node or (current not in self.done and self._pays(current)):
-                    for following in self._finish(current):
-                        heapq.heappush(ready, self.position[following])
-        return list(self.done)
-
-    def _pays(self, node: Node) -> bool:
-        if self.missing[node] or node.has_effect:
-            return False
-        return self.freed[node] > self.sizes.get(node, 0) or self.owner[node] is not node
-
-    def _finish(self, node: Node) -> Iterator[Node]:
-        """Record that a node has run; yield the nodes that may have become worth running."""
-        self.done[node] = None
-        for user in self.users[node]:
-            self.missing[user] -= 1
-            if not self.missing[user]:
-                yield user
-        for read in self.reads[node]:
-            self.left[read] -= 1
-            if self.left[read] == 1:
-                last = next(reader for reader in self.readers[read] if reader not in self.done)
-                self.freed[last] += self.sizes.get(read, 0)
-                yield last
-
-
-def _distinct(nodes: Sequence[Node]) -> Sequence[Node]:
-    """Return each node once, in this order; most ops have one operand, or two that differ."""
-    if len(nodes) < 2 or (len(nodes) == 2 and nodes[0] is not nodes[1]):
-        return nodes
-    return list(dict.fromkeys(nodes))
-
-
-def demand_order(graph: Graph, sizes: Sizes) -> Order:
-    """Return the order that goes depth first from the outputs: each node as late as its first reader allows.
-
-    Of a node's operands, the one whose computation needs the most memory beyond its result comes first (Sethi and
-    Ullman, JACM 17(4), 1970; exact for trees).
+    sources    the nodes that each node reads, each once
+    reads      the owners of the memory that it reads, each once
+    users, readers   who reads each node, and each memory
     """
-    # Inputs before an iterator's position are done, so that a node of many inputs looks at each of them once.
-    ranked = {node: iter(sources) for node, sources in _rank_inputs(graph.nodes, sizes).items()}
-    done = dict.fromkeys(node for node in graph.nodes if not node.inputs)
-    wanted = set(graph.outputs)
-    for root in [node for node in graph.nodes if node in wanted] + list(graph.nodes):
-        stack = [root]
-        while stack:
-            source = next((source for source in ranked[stack[-1]] if source not in done), None)
-            if source is not None:
-                stack.append(source)
-            else:
-                done[stack.pop()] = None
-    return list(done)
+
+    def __init__(self, graph: Graph, owner: Owner, sizes: Sizes) -> None:
+        self.graph, self.own = graph, range(len(graph))
+        numbered = {node: number for number, node in enumerate(graph.nodes)}
+        self.owner = [numbered[owner[node]] for node in graph.nodes]
+        self.size = [sizes.get(node, 0) for node in graph.nodes]
+        self.sources = [_distinct([numbered[source] for source in node.inputs]) for node in graph.nodes]
+        self.users = _readers(self.sources)
+        self.reads, self.readers = self.sources, self.users
+        if any(map(operator.ne, self.owner, self.own)):
+            self.reads = [_distinct([self.owner[source] for source in sources]) for sources in self.sources]
+            self.readers = _readers(self.reads)
+
+    def nodes_of(self, order: Numbers) -> Order:
+        """Return the nodes with these numbers."""
+        return [self.graph.nodes[number] for number in order]
+
+    def has_effect(self, number: int) -> bool:
+        """Whether a node has an effect beside computing."""
+        node = self.graph.nodes[number]
+        return node.op.may_have_effect and node.has_effect
+
+    def most_live(self, order: Numbers) -> int:
+        """Return the most bytes that are live at a step, if no result is written over another value."""
+        last = [0] * len(order)
+        for step, number in enumerate(order):
+            last[self.owner[number]] = step
+            for read in self.reads[number]:
+                last[read] = step
+        ending = [0] * len(order)
+        for size, step in zip(self.size, last, strict=True):
+            ending[step] += size
+        live = most = 0
+        for number, bytes_ in zip(order, ending, strict=True):
+            live += self.size[number]
+            if live > most:
+                most = live
+            live -= bytes_
+        return most
+
+    def eager(self, order: Numbers) -> Numbers:
+        """Return the same order, but a node that frees more memory than it takes runs as soon as it can."""
+        size, readers = self.size, self.readers
+        position = [0] * len(order)
+        for i, number in enumerate(order):
+            position[number] = i
+        missing, left = list(map(len, self.sources)), list(map(len, readers))
+        freed = self._freed_alone()
+        done, ran = bytearray(len(order)), []
+        for node in order:
+            ready = [] if done[node] else [position[node]]
+            while ready:
+                current = order[heapq.heappop(ready)]
+                if current != node and (done[current] or missing[current] or not self._pays(current, freed)):
+                    continue
+                done[current] = True
+                ran.append(current)
+                for user in self.users[current]:
+                    missing[user] -= 1
+                    if not missing[user]:
+                        heapq.heappush(ready, position[user])
+                for read in self.reads[current]:
+                    left[read] -= 1
+                    if left[read] == 1:
+                        last = next(reader for reader in readers[read] if not done[reader])
+                        freed[last] += size[read]
+                        heapq.heappush(ready, position[last])
+        return ran
+
+    def _freed_alone(self) -> list[int]:
+        """Return for each node the bytes that only it reads."""
+        freed = [0] * len(self.own)
+        for size, readers in zip(self.size, self.readers, strict=True):
+            if len(readers) == 1:
+                freed[readers[0]] += size
+        return freed
+
+    def _pays(self, number: int, freed: Numbers) -> bool:
+        """Whether a node frees more memory than it takes, or takes none, and may run early."""
+        return (freed[number] > self.size[number] or self.owner[number] != number) and not self.has_effect(number)
+
+    def demand_order(self) -> Numbers:
+        """Return the order that goes depth first from the outputs: each node as late as its first reader allows.
+
+        Of a node's operands, the one whose computation needs the most memory beyond its result comes first (Sethi and
+        Ullman, JACM 17(4), 1970; exact for trees).
+        """
+        ranked = self._rank_sources()
+        order = [number for number in self.own if not ranked[number]]
+        done = bytearray(len(ranked))
+        for number in order:
+            done[number] = True
+        wanted = set(self.graph.outputs)
+        roots = [number for number, node in enumerate(self.graph.nodes) if node in wanted]
+        for root in (*roots, *self.own):
+            stack = [] if done[root] else [root]
+            waiting = [iter(ranked[root])]  # those before its position are done: each is looked at once
+            while stack:
+                for source in waiting[-1]:
+                    if not done[source]:
+                        stack.append(source)
+                        waiting.append(iter(ranked[source]))
+                        break
+                else:
+                    waiting.pop()
+                    order.append(stack.pop())
+                    done[order[-1]] = True
+        return order
+
+    def _rank_sources(self) -> list[Numbers]:
+        """Return the sources of each node in the order that needs the least memory if the graph is a tree."""
+        size = self.size
+        needed: list[int] = []
+        ranked: list[Numbers] = []
+        for number, sources in enumerate(self.sources):
+            if len(sources) > 1:
+                sources = sorted(sources, key=lambda source: size[source] - needed[source])
+            held = most = 0
+            for source in sources:
+                most = max(most, held + needed[source])
+                held += size[source]
+            needed.append(max(most, held + size[number]))
+            ranked.append(sources)
+        return ranked
 
 
-def _rank_inputs(nodes: Sequence[Node], sizes: Sizes) -> dict[Node, list[Node]]:
-    """Return the inputs of each node in the order that needs the least memory if the graph is a tree."""
-    needed: dict[Node, int] = {}
-    ranked: dict[Node, list[Node]] = {}
-    for node in nodes:
-        ranked[node] = list(_distinct(node.inputs))
-        if len(ranked[node]) > 1:
-            ranked[node].sort(key=lambda source: sizes.get(source, 0) - needed[source])
-        held = most = 0
-        for source in ranked[node]:
-            most = max(most, held + needed[source])
-            held += sizes.get(source, 0)
-        needed[node] = max(most, held + sizes.get(node, 0))
-    return ranked
+def _readers(sources: Sequence[Numbers]) -> list[list[int]]:
+    """Return for each number those whose sources it is among."""
+    readers: list[list[int]] = [[] for _ in sources]
+    for number, those in enumerate(sources):
+        for source in those:
+            readers[source].append(number)
+    return readers
+
+
+def _distinct(numbers: Numbers) -> Numbers:
+    """Return each number once, in this order; most ops have one operand, or two that differ."""
+    if len(numbers) < 2 or (len(numbers) == 2 and numbers[0] != numbers[1]):
+        return numbers
+    return list(dict.fromkeys(numbers))

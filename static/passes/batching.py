@@ -302,6 +302,8 @@ ROUNDS = 8  # how many ops, one on the other, are merged at most
 
 def merge_slices(graph: Graph) -> Graph:
     """Return the graph in which equal work on the entries of one array is done once, on the array."""
+    if graph.ops.isdisjoint((getitem, movement.concat)):
+        return graph
     for _ in range(ROUNDS):
         before, graph = graph, _merge_slices(_entries_first(graph))
         if graph is before:

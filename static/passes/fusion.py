@@ -344,6 +344,8 @@ class _Fusion:
 
     def _groups_read(self, node: Node) -> list[_Group]:
         """Return the open groups that a node reads values of."""
+        if not self.group_of:
+            return []
         return list(dict.fromkeys(self.group_of[s] for s in node.inputs if s in self.group_of))
 
     def _group_for(self, node: Node) -> tuple[_Group | None, Position | None]:
@@ -376,7 +378,7 @@ class _Fusion:
                 self._emit_group(group)
 
     def _emit(self, node: Node, number: int) -> None:
-        self.made[node] = rebuild_node(node, self.made)
+        self.made[node] = rebuild_node(node, self.made) if self.has_fused else node
         self.order[number].append(self.made[node])
 
     def _emit_group(self, group: _Group) -> None:

@@ -109,9 +109,12 @@ def _with_inputs(body: Graph, added: Sequence[Node], moved: dict[Node, int]) -> 
 
 def prune_loops(graph: Graph) -> Graph:
     """Return the graph with scans that compute only values that are read."""
-    uses = count_uses(graph)
     instead: dict[Node, Node] = {}
-    for scan in scans_of(graph):
+    scans = scans_of(graph)
+    if not scans:
+        return graph
+    uses = count_uses(graph)
+    for scan in scans:
         scan.parts = [part for part in scan.parts if uses[part]]
         if scan.parts and _prune(scan):
             instead |= scan.parts_of(scan.build(), {})

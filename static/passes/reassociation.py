@@ -225,7 +225,7 @@ def reassociate(graph: Graph) -> Graph:
     facts = Facts(count_uses(graph))
 
     def rule(node: Node) -> Node | None:
-        if node.op not in _RULE_SET or not node.spec.is_float or not is_of_one_dtype(node):
+        if node.op not in _RULE_SET.ops or not node.spec.is_float or not is_of_one_dtype(node):
             return None
         replacement = _RULE_SET(node, facts)
         if replacement is None:
@@ -377,7 +377,7 @@ def times(x: Node, y: Node, source: str) -> Node | None:
         value = np.multiply(x_value, y_value)
     if not _is_harmless(value) and x_value and y_value:
         return None
-    return _of_rank(value, len(broadcast_shapes(x.spec.shape, y.spec.shape)), source)
+    return _of_rank(value, max(x.spec.ndim, y.spec.ndim), source)
 
 
 def _is_harmless(value: Any) -> bool:

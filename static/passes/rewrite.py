@@ -38,6 +38,7 @@ from static.rebuild import rebuild_node
 RewriteRule = Callable[[Node], Node | None]
 Uses = Counter[Node]
 
+_KEPT = 1 << 12  # combinations of ops: a program that makes ops without end begins anew
 _MOST = 16  # the most replacements of one node: far more than any chain of rules needs
 
 
@@ -50,21 +51,22 @@ def rewrite(graph: Graph, rule: RewriteRule, uses: Uses | None = None) -> Graph:
     nothing changes is returned as it is.
     """
     made: dict[Node, Node] = {}  # only nodes that change, so that a walk without changes is cheap
-    order: dict[Node, None] = {}
+    order: dict[Node, None] | None = None  # None until a node changes
     stays = made.keys().isdisjoint
-    for node in graph.nodes:
+    for place, node in enumerate(graph.nodes):
         current = node if stays(node.inputs) else rebuild_node(node, made)
         replacement = rule(current)
         if replacement is not None and replacement is not current:
+            order = dict.fromkeys(graph.nodes[:place]) if order is None else order
             current = _settle(current, replacement, rule, uses, order)
             _place(current, order)
-        else:
+        elif order is not None:
             order[current] = None
         if current is not node:
             made[node] = current
             if uses is not None:
                 uses[current] += uses[node]
-    if not made:
+    if not made or order is None:
         return graph
     ends = [[made.get(node, node) for node in nodes] for nodes in (graph.inputs, graph.outputs)]
     return Graph(graph.name, ends[0], order, ends[1])
@@ -89,9 +91,14 @@ def _settle(
             _read_instead(node, None if is_placed else replacement, uses)
         if is_placed:
             return replacement
-        new = {n: _settle(n, rule(n), rule, uses, order) for n in replacement.inputs if n not in order}
-        if uses is not None:
-            uses.update({settled: uses[made] for made, settled in new.items() if settled is not made})
+        new: dict[Node, Node] = {}
+        for made in replacement.inputs:
+            if made not in order and made not in new:
+                settled = _settle(made, rule(made), rule, uses, order)
+                if settled is not made:
+                    new[made] = settled
+                    if uses is not None:
+                        uses[settled] += uses[made]
         node = rebuild_node(replacement, new)
         replacement = rule(node)
     return node
@@ -143,31 +150,35 @@ _EITHER = (ast.Mult, ast.Add)
 class Rules:
     """Rewriting rules, sorted by the op of the node that they match.
 
-    Called with a node, and with facts for the rules.
+    Called with a node, and with facts for the rules. `ops` are the ops of nodes that they match.
     """
 
     def __init__(self, *entries: Entry) -> None:
         self._rules: dict[Op, list[tuple[frozenset[Op], Apply]]] = {}
+        self._fitting: dict[tuple[Op, ...], list[Apply]] = {}  # by the ops of a node and of its inputs
         for pattern, make, *when in entries:
             tree = ast.parse(pattern, mode="eval").body
             op, operands = _parts(tree)
             rule = _RuleWriter(tree, make, *when).rule()
             self._rules.setdefault(op, []).append((frozenset(_ops(operands)), rule))
-
-    def __contains__(self, op: Op) -> bool:
-        return op in self._rules
+        self.ops = self._rules.keys()
 
     def __call__(self, node: Node, facts: Any = None) -> Node | None:
         """Return the replacement of a node by the first rule that fits, or None."""
         rules = self._rules.get(node.op)
         if rules is None:
             return None
-        source_ops = {source.op for source in node.inputs}
-        for wanted, rule in rules:
-            if wanted <= source_ops:  # most nodes need no closer look
-                replacement = rule(node, facts)
-                if replacement is not None:
-                    return replacement
+        ops = (node.op, *[source.op for source in node.inputs])
+        fitting = self._fitting.get(ops)
+        if fitting is None:  # most nodes need no closer look
+            if len(self._fitting) >= _KEPT:
+                self._fitting.clear()
+            fitting = [rule for wanted, rule in rules if wanted.issubset(ops[1:])]
+            self._fitting[ops] = fitting
+        for rule in fitting:
+            replacement = rule(node, facts)
+            if replacement is not None:
+                return replacement
         return None
 
 
@@ -176,13 +187,14 @@ class Rules:
 
 def value_of(node: Node) -> Any:
     """Return the number that a constant holds (everywhere, if it is an array); None for any other node."""
-    if not node.is_constant or not isinstance(node.attrs["value"], np.ndarray):
+    if not node.is_constant or not isinstance(array := node.attrs["value"], np.ndarray):
         return None
-    array = node.attrs["value"]
-    if array.ndim and (not array.size or array.size > SMALLEST_UNIFORM):
+    if not array.ndim:
+        return array[()]
+    if not array.size or array.size > SMALLEST_UNIFORM:
         return None
     first = array.reshape(-1)[0]
-    if array.ndim and not (np.all(array == first) and (first or not np.any(np.signbit(array) != np.signbit(first)))):
+    if not (np.all(array == first) and (first or not np.any(np.signbit(array) != np.signbit(first)))):
         return None
     return first
 

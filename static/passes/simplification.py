@@ -156,7 +156,7 @@ def merge_common_subexpressions(graph: Graph) -> Graph:
 
 
 def _is_mergeable(node: Node) -> bool:
-    return not node.is_input and not node.has_effect
+    return not node.is_input and not (node.op.may_have_effect and node.has_effect)
 
 
 def _key(node: Node) -> Any:
@@ -227,7 +227,7 @@ def remove_dead_code(graph: Graph) -> Graph:
 
 def decompose(graph: Graph) -> Graph:
     """Return the graph with each op that defines its parts replaced by these parts."""
-    return rewrite(graph, parts_of)
+    return rewrite(graph, parts_of) if any(op.parts for op in graph.ops) else graph
 
 
 def parts_of(node: Node) -> Node | None:

@@ -53,6 +53,8 @@ class _Facts(NamedTuple):
 
 def eliminate_views(graph: Graph) -> Graph:
     """Return the graph with every rule of `_RULES` applied where it fits."""
+    if graph.ops.isdisjoint(_RULES):
+        return graph
     facts = _Facts(count_uses(graph), {})
     return rewrite(graph, lambda node: _RULES[node.op](node, facts) if node.op in _RULES else None, facts.uses)
 
@@ -265,6 +267,8 @@ def push_broadcasts(graph: Graph) -> Graph:
 def _push_broadcast(node: Node) -> Node | None:
     if node.op.family != "elementwise" or not node.spec.ndim:
         return None
+    if _REPEATS.keys().isdisjoint([source.op for source in node.inputs if source.spec.ndim]):
+        return None
     inputs = [_drop_repeat(source, node) for source in node.inputs]
     if all(new is old for new, old in zip(inputs, node.inputs, strict=True)):
         return None
@@ -287,9 +291,9 @@ _REPEATS.enter({
 
 
 def _drop_repeat(source: Node, reader: Node) -> Node:
-    value = _REPEATS[source.op](source)
+    value = _REPEATS[source.op](source) if source.spec.ndim else None
     if isinstance(value, Node):
         return value
-    if value is None or not source.spec.ndim or not reader.op.exact:
+    if value is None or not reader.op.exact:
         return source
     return number(value, source.spec.dtype, reader.source)

@@ -224,7 +224,7 @@ class _Pull(NamedTuple):
         contributions: Iterable[tuple[Node, Any]] = self._contributions(node, cotangent)
         if own is not None and node.op.rule_fails:
             contributions = self._where(own, contributions)
-        is_safe = node.op.zero_safe or node.op.rule_fails or is_choice(node.attrs)
+        is_safe = own is None or node.op.zero_safe or node.op.rule_fails or is_choice(node.attrs)
         for source, contributed in contributions:
             contribution, reach = contributed if isinstance(contributed, Cotangent) else (contributed, None)
             if own is not None and not is_safe:

@@ -117,6 +117,10 @@ def test_compare_loads_its_tools_only_when_they_are_used():
     assert not loaded("compare") & {"matplotlib", "networkx", "rich", "jinja2", "scipy", "pytest"}
 
 
+def test_a_worker_loads_no_tool_before_its_job_needs_one():
+    assert not loaded("compare.run.worker", "compare.own.workers") & {"matplotlib", "networkx", "rich", "jinja2", "scipy"}
+
+
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_says_that_it_is_typed(package):
     assert (ROOT / package / "py.typed").exists()

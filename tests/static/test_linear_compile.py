@@ -21,7 +21,6 @@ from benchmarks import deep
 from graphs.ir import Node
 from static import clock, memory
 from static.memory import planner, schedule
-from static.memory import schedule as scheduling
 from static.passes import pipeline
 from static.passes.views import eliminate_views
 from tests.helpers.slow import mostly_slow
@@ -108,14 +107,18 @@ def bytes_of(graph: g.Graph) -> dict[Node, int]:
     return {node: int(node.spec.nbytes) for node in graph.nodes if node.inputs}
 
 
+def flow_of(graph: g.Graph) -> schedule.Flow:
+    return schedule.Flow(graph, schedule.views(graph.nodes).owner, bytes_of(graph))
+
+
 def eager(count: int) -> Callable[[], Any]:
     graph = joined(count, read=True)
-    return lambda: schedule.eager(graph.nodes, scheduling.views(graph.nodes).owner, bytes_of(graph))
+    return lambda: flow_of(graph).eager(range(len(graph)))
 
 
 def demanded(count: int) -> Callable[[], Any]:
     graph = joined(count)
-    return lambda: schedule.demand_order(graph, bytes_of(graph))
+    return lambda: flow_of(graph).demand_order()
 
 
 def without_views(count: int) -> Callable[[], Any]:

@@ -13,7 +13,6 @@ from benchmarks import memory_plan
 from graphs.ir import Graph, Node
 from graphs.ops.control import part
 from static.memory import max_live
-from static.memory import schedule as ordering
 from static.memory import schedule as scheduling
 from static.memory.schedule import Schedule, schedule
 from static.passes import pipeline
@@ -253,8 +252,9 @@ def test_every_order_computes_the_graph_and_the_chosen_one_is_no_worse(block):
         graph = static.trace(static.value_and_grad(program), list(program.inputs))
         seen = scheduling.views(graph.nodes)
         sizes = {n: n.spec.nbytes for n in scheduling.in_arena(graph.nodes, graph.outputs, seen.owner)}
-        late = ordering.demand_order(graph, sizes)
-        for order in (late, ordering.eager(graph.nodes, seen.owner, sizes), ordering.eager(late, seen.owner, sizes)):
+        flow = scheduling.Flow(graph, seen.owner, sizes)
+        late = flow.demand_order()
+        for order in map(flow.nodes_of, (late, flow.eager(flow.own), flow.eager(late))):
             done: set[Node] = set()
             for node in order:
                 assert done.issuperset(node.inputs)
