@@ -38,6 +38,9 @@ print(json.dumps(sorted({module.partition(".")[0] for module in set(sys.modules)
 """
 
 
+TOOLS = {"matplotlib", "networkx", "rich", "jinja2", "scipy", "pytest"}
+
+
 def loaded(*modules: str) -> set[str]:
     """The top-level packages beyond the standard library that a new process has after these imports."""
     command = [sys.executable, "-W", "error", "-c", PROBE, *modules]
@@ -114,11 +117,11 @@ def test_both_engines_load_side_by_side():
 
 
 def test_compare_loads_its_tools_only_when_they_are_used():
-    assert not loaded("compare") & {"matplotlib", "networkx", "rich", "jinja2", "scipy", "pytest"}
+    assert not loaded("compare") & TOOLS
 
 
 def test_a_worker_loads_no_tool_before_its_job_needs_one():
-    assert not loaded("compare.run.worker", "compare.own.workers") & {"matplotlib", "networkx", "rich", "jinja2", "scipy"}
+    assert not loaded("compare.run.worker", "compare.own.workers") & TOOLS
 
 
 @pytest.mark.parametrize("package", PACKAGES)
