@@ -206,10 +206,14 @@ class Words(Role):
             return False
         return True
 
+    def label(self, full_name: str) -> str:
+        """Return the user's name of a mode."""
+        return self.engine.traits(full_name).name or "eager"
+
     def written(self, full_name: str) -> str:
         """Return a mode as its user writes it."""
         if full_name in self.engine.mode_names:
-            return self.engine.traits(full_name).name or "eager"
+            return self.label(full_name)
         return full_name.removeprefix(self.start)
 
 

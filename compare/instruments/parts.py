@@ -242,7 +242,7 @@ def of_bench(job: Job, bench: Bench, names: Mapping[str, str], first: Mapping[st
             rows[names[mode]] = CallPartsRow("unsupported", f"it would compile again for {seconds:.0f} s")
             continue
         try:
-            now(f"timed the parts of a call in {mode}")
+            now(f"timed the parts of a call in {names[mode]}")
             with limit_seconds(2 * PATIENCE), bench.state.fresh():
                 make, eager = partial(bench.step, mode), bench.step(bench.base)
                 row = engine.ops.parts(mode, make, eager, index, partial(_turns, bench, mode))

@@ -391,7 +391,7 @@ class EagerReferences(References):
         within: Context = nullcontext,
     ) -> Result:
         run = built or self._run
-        now(f"made call {index + 1} in {self.bench.base}")
+        now(f"made call {index + 1} in {self.bench.engine.words.label(self.bench.base)}")
         with self.state.called(index, seed), within():
             return self.bench.taken(run(*made(self.calls[index])))
 

@@ -87,7 +87,7 @@ class FunctionState(SubjectState):
     def _training_and_reader(self) -> tuple[TrainingFunction | None, StateReader, bool]:
         """Return the training step, or None, the reader of its state, and whether it goes on; makes a call in eager."""
         case, state = self.case, self.engine.state
-        now(f"made call 1 in {self.base}")
+        now(f"made call 1 in {self.engine.words.label(self.base)}")
         with self.fresh():
             training = state.training(case.loss, case.examples, self._begin.changed)
             changed = self._begin.changed()

@@ -256,7 +256,7 @@ def call_each(epoch: FirstEpoch, step: Step, bench: Bench, mode: str) -> None:
     seen: set[Any] = set()
     for index in range(len(step.examples)):
         before, form, call = step.compiles, bench.form(index), step.bind(index)
-        now(f"made call {index + 1} in {mode}")
+        now(f"made call {index + 1} in {bench.engine.words.label(mode)}")
         with bench.state.called(index), call.within(), without_collection():
             with epoch.counted():
                 start = time.perf_counter()

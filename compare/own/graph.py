@@ -175,7 +175,7 @@ def bisections(job: Job, bench: Bench, names: Mapping[str, str]) -> Iterator[Bis
     for mode in names:
         try:
             index = cases.median_length(bench.lengths)
-            steps.now(f"captured the graphs of {mode}")
+            steps.now(f"captured the graphs of {names[mode]}")
             with bench.state.fresh():
                 programs = bench.engine.ops.graphs(mode, bench.step, index, lambda step: bench.state.turns({"": step}))
             rows[names[mode]] = Bisector(job, bench).row(programs)

@@ -252,7 +252,8 @@ class Workers:
 
         The user's function first runs eager: if its process ends there, the function is at fault.
         """
-        in_compiled = job.modes[1:] and error.step.endswith(f" in {job.modes[-1]}")
+        compiled = [self.plan.subject.adapter.words.label(mode) for mode in job.modes[1:]]
+        in_compiled = compiled and error.step.endswith(f" in {compiled[-1]}")
         at_first = not job.source and job.process in (COLD, None) and not in_compiled
         if at_first and not account.has_run(self.plan.subject.base):
             raise FunctionError(f"{self.plan.subject.function}: {error}") from None

@@ -148,7 +148,7 @@ def _of_models(records: Records, framework: Engine) -> Iterator[ModelVerdict]:
     for name, rows in group_by(model_costs(records, framework), lambda row: row.name).items():
         each = [rows[0].eager, *(row.mode for row in rows)]
         modes = {
-            framework.traits(cost.mode).name or "eager": ModeCost(
+            framework.words.label(cost.mode): ModeCost(
                 cost.status, cost.steady, _ends(cost.ratio), cost.cold, cost.warm, cost.held, cost.compiles
             )
             for cost in each

@@ -33,7 +33,9 @@ OTHER = {"": 2.0}
 GOES_ON = {
     "began": "starting",
     "called": "calling",
+    "captured": "capturing",
     "checked": "checking",
+    "compared": "comparing",
     "counted": "counting",
     "examined": "examining",
     "imported": "importing",
@@ -187,7 +189,7 @@ def _round_seconds(seconds: float) -> str:
 
 
 def in_progress(step: str) -> str:
-    """Return a step, told in the past tense when it begins, as it is shown: `making call 1 in torch-compile`."""
+    """Return a step, told in the past tense when it begins, as it is shown: `making call 1 in compile`."""
     verb, *rest = plain(step).split(" ", 1)
     return " ".join([GOES_ON.get(verb, verb), *rest])
 
@@ -335,7 +337,7 @@ class Bar(Reporter):
         )
 
     def step(self, what: str) -> None:
-        """Show the step beside the bar in its present form: `making call 1 in torch-compile`."""
+        """Show the step beside the bar in its present form: `making call 1 in compile`."""
         self.progress.update(self.task, description=in_progress(what))
 
     def ended(self, seconds: float, error: str | None) -> None:

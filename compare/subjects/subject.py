@@ -183,7 +183,7 @@ class Subject:
 
     def label(self, mode: str) -> str:
         """Return the user's name of a mode; it includes the engine only if others stand beside it."""
-        return label(mode) if self.beside else self.adapter.traits(mode).name or "eager"
+        return label(mode) if self.beside else self.adapter.words.label(mode)
 
     @property
     def labels(self) -> Modes:
@@ -336,6 +336,6 @@ def defines(engine: Engine, written: str) -> bool:
 
 def modes_by_name(engine: Engine) -> Mapping[str, str]:
     """Return the full names of an engine's modes by short names, by full names, and by aliases."""
-    full_names = {engine.traits(mode).name or "eager": mode for mode in engine.mode_names}
+    full_names = {engine.words.label(mode): mode for mode in engine.mode_names}
     full_names |= {mode: mode for mode in engine.mode_names}
     return full_names | {alias: full_names[short] for alias, short in engine.aliases.items()}

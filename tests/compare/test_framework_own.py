@@ -271,7 +271,7 @@ class Workers:
         if (job.process, job.modes[-1]) in self.ended:
             for number, seconds in enumerate((0.0, 1.5, 2.5)):
                 heard(steps.FirstCall(job.modes[-1], number, 8, seconds))
-            raise OverrunError("ended", f"made call 3 in {job.modes[-1]}")
+            raise OverrunError("ended", f"made call 3 in {job.modes[-1].removeprefix('toy-')}")
         return answered(job, **self.seconds)
 
 
@@ -428,7 +428,7 @@ def test_what_is_known_is_told_after_each_process(monkeypatch):
 
 def test_a_worker_that_dies_before_a_compiled_mode_is_the_users_to_mend(monkeypatch):
     def dies(job, limit, heard):
-        raise WorkerError("the worker died of SIGSEGV", "made call 1 in toy-eager")
+        raise WorkerError("the worker died of SIGSEGV", "made call 1 in eager")
 
     monkeypatch.setattr(workers, "ask", dies)
     with pytest.raises(FunctionError, match=r"f\.py:loss: the worker died of SIGSEGV"):

@@ -117,7 +117,7 @@ def test_a_log_says_what_a_long_job_is_doing_and_for_how_long():
         with progress.LineReporter(stream, every=0.02) as log:
             log.pace.expect([Job("time")])
             log.start("first calls of compile")
-            log.step("made call 1 in torch-compile")
+            log.step("made call 1 in compile")
             deadline = time.monotonic() + 20
             while stream.getvalue().count("so far") < 2 and time.monotonic() < deadline:
                 time.sleep(0.01)
@@ -126,7 +126,7 @@ def test_a_log_says_what_a_long_job_is_doing_and_for_how_long():
             time.sleep(0.1)
             assert stream.getvalue() == said  # nothing runs
         first, *_, last = said.splitlines()
-        assert first == "    first calls of compile, making call 1 in torch-compile: 0 s so far"
+        assert first == "    first calls of compile, making call 1 in compile: 0 s so far"
         assert "] first calls of compile: " in last
         stream.seek(0)
         stream.truncate()

@@ -108,7 +108,7 @@ def test_the_bar_says_what_goes_on_and_not_that_it_is_done():
     bar.pace.total = 6
     bar.pace.took(100.0)
     bar.refresh()
-    bar.step("made call 1 in torch-compile")
+    bar.step("made call 1 in compile")
     with console.capture() as shown:
         console.print(bar.progress.get_renderable())
-    assert "making call 1 in torch-compile" in shown.get()
+    assert "making call 1 in compile" in shown.get()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import re
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -315,15 +317,55 @@ def test_breaks_and_recompilations_inside_an_optimizer_name_the_line_that_called
     (inside,) = (reason for reason in found.breaks if "graph_break()" in reason)
     assert re.match(
         r"Call to `torch\._dynamo\.graph_break\(\)` in torch/optim/optimizer\.py "
-        r"\(test_torch_steps\.py:\d+: optimizer\.step\(\)\)\nThat line is not yours: .*\nSee https://",
+        r"\(test_torch_steps\.py:\d+: optimizer\.step\(\)\)\nThat code is not yours: .*\nSee https://",
         inside,
     )
     assert "Remove" not in inside
-    assert sum("That line is not yours" in reason for reason in found.breaks) == 1
+    (skipped,) = (reason for reason in found.breaks if "optimizer.zero_grad()" in reason)
+    assert re.match(
+        r"Attempted to inline .* in torch/\S+\.py \(.*\)\nThat code is not yours: .*\nSee https://", skipped
+    )
     again = {made.reason for made in found.compilations if not made.reason.startswith(dynamo.FIRST)}
     rate, length = (next(reason for reason in again if name in reason) for name in ("'lr'", "len("))
     assert re.fullmatch(r"no longer self\.param_groups.* \(test_torch_steps\.py:\d+: optimizer\.step\(\)\)", rate)
     assert re.fullmatch(r"no longer len\(.*\) == \d+ \(test_torch_steps\.py:\d+: seen\.append\(.*\)\)", length)
+
+
+def test_breaks_in_the_code_of_a_compiler_at_work_are_not_counted():
+    def counted(*files):
+        """The count after these files have called one another, the user's line first, and the last counts a break."""
+        breaks = dynamo.Breaks()
+        call = partial(breaks.__setitem__, "Attempt to trace generator", 1)
+        for file in reversed(files):
+            space = {"call": call}
+            exec(compile("def within(): call()", f"/env/site-packages/{file}", "exec"), space)
+            call = space["within"]
+        call()
+        return breaks, [line.partition(": ")[2] for lines in breaks.at.values() for line in lines]
+
+    entry = ("torch/_dynamo/convert_frame.py", "torch/_dynamo/exc.py")
+    assert counted("torch/optim/adam.py", *entry) == ({"Attempt to trace generator": 1}, ["call()"])
+    assert counted("torch/optim/adam.py", "torch/_dynamo/convert_frame.py", "torch/fx/proxy.py", *entry)[0]
+    assert counted("torch/autograd/graph.py", "torch/fx/graph.py", *entry) == ({}, [])
+
+
+def test_a_break_has_the_line_that_dynamo_kept_of_it_else_the_one_that_ran(monkeypatch):
+    from torch._dynamo import utils
+
+    def kept(*files):
+        stack = [SimpleNamespace(filename=file, lineno=7, line="optimizer.step()") for file in files]
+        return SimpleNamespace(reason="Call to stop", user_stack=stack)
+
+    breaks, library = dynamo.Breaks(), "/env/site-packages/torch/optim/optimizer.py"
+    breaks["Call to stop"] = 2
+    breaks.at["Call to stop"] = ["step.py:5: loss.backward()", "step.py:6: optimizer.step()"]
+    monkeypatch.setitem(utils.counters, "graph_break", breaks)
+    monkeypatch.setattr(utils, "graph_break_reasons", [kept("step.py", library), kept(library)])
+    found = frameworks.find_engine("torch").observed(len).breaks
+    lines = [
+        re.search(r"\((step\.py:\d): optimizer\.step\(\)\)", reason)[1] for reason in found if "Call to stop" in reason
+    ]
+    assert lines == ["step.py:7", "step.py:6"]
 
 
 # What a file compiles by itself ---------------------------------------------------------------------------------------

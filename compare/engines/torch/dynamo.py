@@ -79,6 +79,9 @@ def forget() -> None:
 
 FIRST = "the first call of a piece of the graph"
 LIMIT = "Dynamo recompile limit exceeded"
+DYNAMO = "torch/_dynamo/"
+COMPILERS = ("torch/_functorch/", "torch/_inductor/", "torch/fx/")
+"""The folders of the compilers behind Dynamo."""
 COUNTED = ("graph_break", "unimplemented")
 """Dynamo's counters of untraced code: the second has branches on values, which break a graph as well."""
 
@@ -88,6 +91,7 @@ _TRACED = re.compile(r'File "([^"]+)", line (\d+), in \w+\n\s*(.*)')
 _CALLED = re.compile(r"Line: (\d+), Name: .*, Filename: (.*)")
 _RESUMED = re.compile(r"torch_dynamo_resume_in_\w+_at_(\d+)")
 _ARGUMENT = re.compile(r"\bargs\[(\d+)\]")
+_SKIPPED = re.compile(r"\bfilename: `([^`]+)`")
 _HINT = re.compile(r"^\s*Hint: (.*)$", re.MULTILINE)
 _PAGE = re.compile(r"please visit: (\S+)")
 Where = tuple[str, int, str]
@@ -95,16 +99,20 @@ Where = tuple[str, int, str]
 
 
 class Breaks(Counter[str]):
-    """A counter in Dynamo's place, whose `at` counts each reason by the user's line that ran."""
+    """A counter in Dynamo's place, whose `at` has for each reason the lines of the user's that ran, in order.
+
+    Code of a compiler at work is not counted: Dynamo looks at that too where a backward pass is compiled late.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self.at: dict[str, Counter[str]] = {}
+        self.at: dict[str, list[str]] = {}
 
     def __setitem__(self, reason: str, count: int) -> None:
-        more = count - self[reason]
-        self.at.setdefault(reason, Counter())[_running(sys._getframe(1))] += more
-        super().__setitem__(reason, count)
+        line, between = _running(sys._getframe(1))
+        if not any(folder in file for folder in COMPILERS for file in between):
+            self.at.setdefault(reason, []).extend([line] * (count - self[reason]))
+            super().__setitem__(reason, count)
 
 
 def dynamo_observations(codes: Sequence[CodeType]) -> Observations:
@@ -141,23 +149,23 @@ def _breaks() -> Counter[str]:
     """
     from torch._dynamo.utils import counters, graph_break_reasons
 
-    traced: dict[str, Counter[str]] = {}
+    traced: dict[str, list[str]] = {}
     inside: dict[str, str] = {}
     for kept in graph_break_reasons:
         stack = [(frame.filename, frame.lineno or 0, frame.line or "") for frame in kept.user_stack]
-        if line := _innermost(stack):
-            traced.setdefault(kept.reason, Counter())[line] += 1
+        traced.setdefault(kept.reason, []).append(_innermost(stack))
         if stack and is_library(stack[-1][0]):
             inside[kept.reason] = _library_file(stack[-1][0])
+        elif (skipped := _SKIPPED.search(kept.reason)) and is_library(skipped[1]):
+            inside[kept.reason] = _library_file(skipped[1])
     breaks = Counter[str]()
     for counter in map(counters.get, COUNTED):
         at = counter.at if isinstance(counter, Breaks) else {}
         for reason, count in (counter or {}).items():
-            lines = traced.get(reason, Counter())
-            if lines.total() != count:
-                lines = at.get(reason) or Counter({"": count})
-            for line, times in lines.items():
-                breaks[_break(reason, line, inside.get(reason, ""))] += times
+            ran = at.get(reason) or [""] * count
+            told = traced.get(reason, [])
+            pairs = zip(told if len(told) == len(ran) else ran, ran, strict=True)
+            breaks.update(_break(reason, line or at_line, inside.get(reason, "")) for line, at_line in pairs)
     return breaks
 
 
@@ -277,7 +285,7 @@ def _first_line(metrics: Any) -> Where:
     return file, line, linecache.getline(file, line)
 
 
-NOT_YOURS = "That line is not yours: compile what calls it by itself, or leave it eager."
+NOT_YOURS = "That code is not yours: compile it by itself, or leave it out of what is compiled."
 
 
 def _break(reason: str, line: str, library: str) -> str:
@@ -315,14 +323,16 @@ def _innermost(places: Iterable[Where]) -> str:
     return _source_line(*users[-1]) if users else ""
 
 
-def _running(frame: FrameType | None) -> str:
-    """Return the innermost line of the user's that runs."""
-    while frame is not None and not is_users(frame.f_code.co_filename):
+def _running(frame: FrameType | None) -> tuple[str, list[str]]:
+    """Return the innermost line of the user's that runs, and the files of the frames between it and Dynamo."""
+    between: list[str] = []
+    while frame is not None and not is_users(file := frame.f_code.co_filename):
+        file = Path(file).as_posix()
+        between = [] if DYNAMO in file else [*between, file]
         frame = frame.f_back
     if frame is None:
-        return ""
-    file = frame.f_code.co_filename
-    return _source_line(file, frame.f_lineno, linecache.getline(file, frame.f_lineno))
+        return "", between
+    return _source_line(file, frame.f_lineno, linecache.getline(file, frame.f_lineno)), between
 
 
 def _source_line(file: str, line: Any, code: str) -> str:

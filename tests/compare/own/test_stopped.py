@@ -290,8 +290,8 @@ ANSWERS = {
 ENDS = {
     "Ctrl-C": KeyboardInterrupt(),
     "SIGTERM": signals.TerminationSignal(),
-    "out of memory": WorkerError("the worker died of SIGKILL", "made call 1 in toy-eager"),
-    "the limit": OverrunError("the worker ran too long", "made call 1 in toy-eager"),
+    "out of memory": WorkerError("the worker died of SIGKILL", "made call 1 in eager"),
+    "the limit": OverrunError("the worker ran too long", "made call 1 in eager"),
 }
 
 
